@@ -1,0 +1,1 @@
+//! Books, users and orders of papertape: a pure calculation.

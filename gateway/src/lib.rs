@@ -1,0 +1,1 @@
+//! The process of papertape: sockets, wire shapes, venues, boot.

@@ -1,0 +1,1 @@
+//! The harness: boots the real gateway for tests.

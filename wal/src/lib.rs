@@ -1,0 +1,1 @@
+//! A write-ahead log of opaque records in memory-mapped segments.

@@ -1,0 +1,247 @@
+//! Recover → start core threads → start the feed → listen; and the way down in reverse.
+
+use crate::app::{App, Edge};
+use crate::checkpoint::Keeper;
+use crate::clock::Clock;
+use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
+use crate::config::{Config, Durability};
+use crate::core::Core;
+use crate::engine_client::EngineClient;
+use crate::http::jwt::Verifier;
+use crate::http::limit::Limits;
+use crate::http::server;
+use crate::recover::{self, RecoverError, Recovery, Report};
+use crate::thread::{self, Stop};
+use crate::venue::feed::{Feed, FeedFigures, FeedLane, FeedParts};
+use crate::venue::{self, VenueError};
+use crate::{banner, demo};
+use engine::book::registry::Books;
+use engine::command::Envelope;
+use engine::directory::Directory;
+use engine::id::UserId;
+use engine::market::catalog::Catalog;
+use engine::mutation::codec;
+use engine::ring::Ring;
+use engine::rules::Rules;
+use engine::shard::Shard;
+use engine::time::Timestamp;
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, oneshot};
+use wal::{Files, Marks, Options, Point, Points, Running, Syncer};
+
+/// Slots of a shard's inbox; a full one is `SERVER_BUSY`.
+const INBOX_SLOTS: usize = 4_096;
+/// Longest sleep of a thread that waits for work: a stop is noticed within it.
+const PARK_MAX: Duration = Duration::from_millis(100);
+
+/// Why the server does not run (any more).
+#[derive(Debug)]
+pub enum BootError {
+    Recover(RecoverError),
+    Venue(VenueError),
+    /// A file, thread or socket could not be had; `what` names it.
+    Io { what: String, error: std::io::Error },
+    /// The log failed while serving: what was promised stands, the rest is unknown. The next start recovers.
+    Journal(String),
+    /// The feed ended before the listener opened.
+    Feed,
+}
+
+impl fmt::Display for BootError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BootError::Recover(error) => error.fmt(f),
+            BootError::Venue(error) => error.fmt(f),
+            BootError::Io { what, error } => write!(f, "{what}: {error}"),
+            BootError::Journal(why) => write!(f, "the journal failed and serving stopped: {why}"),
+            BootError::Feed => f.write_str("the feed stopped before it was ready"),
+        }
+    }
+}
+
+impl std::error::Error for BootError {}
+
+impl From<RecoverError> for BootError {
+    fn from(error: RecoverError) -> BootError {
+        BootError::Recover(error)
+    }
+}
+
+fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> BootError {
+    let what = what.into();
+    |error| BootError::Io { what, error }
+}
+
+/// Runs the server until a signal, and then its orderly end.
+///
+/// # Errors
+/// [`BootError`].
+pub fn serve(mut config: Config) -> Result<(), BootError> {
+    let clock = Arc::new(Clock::system());
+    let recovery = recover::recover(&config.data.dir, options(&config))?;
+    config.complete_secrets().map_err(io("the identity secret"))?;
+    clock.not_before(Timestamp(recovery.log.last_time));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .event_interval(61)
+        .build()
+        .map_err(io("the runtime"))?;
+    let local = tokio::task::LocalSet::new();
+    runtime.block_on(local.run_until(run(config, clock, recovery)))
+}
+
+fn options(config: &Config) -> Options {
+    let journal = &config.journal;
+    Options {
+        segment_bytes: journal.segment_bytes,
+        spares_count: journal.spares_count,
+        reserve_bytes: journal.reserve_bytes,
+        points: crash_points(),
+    }
+}
+
+/// For crash tests: `PAPERTAPE_CRASH_AT=roll:3` kills the process when that point is passed for the third time.
+fn crash_points() -> Points {
+    let Ok(wanted) = std::env::var("PAPERTAPE_CRASH_AT") else { return Points::default() };
+    let (name, count) = wanted.split_once(':').unwrap_or((&wanted, "1"));
+    let Some(at) = Point::ALL.into_iter().find(|point| point.name() == name) else { return Points::default() };
+    let left = std::sync::atomic::AtomicU64::new(count.parse().unwrap_or(1));
+    Points::new(move |point| {
+        if point == at && left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 1 {
+            std::process::abort();
+        }
+    })
+}
+
+async fn run(config: Config, clock: Arc<Clock>, recovery: Recovery) -> Result<(), BootError> {
+    let listener = server::bind(&config).await.map_err(io(format!("listening on {}", config.server.listen)))?;
+    let address = listener.local_addr().map_err(io("the listener's address"))?;
+    let venue = venue::open(&venue_config(&config), clock.now()).map_err(BootError::Venue)?;
+    let venue_line = venue.describe();
+    let Recovery { dir, log, state, report } = recovery;
+    let first_start = report.lsn == wal::Lsn::ZERO;
+
+    let books = Arc::new(Books::with_stale_after(config.book.stale_after.as_micros() as u64));
+    let catalog = Arc::new(Catalog::new());
+    let directory = Arc::new(Directory::new());
+    for user in state.users.iter() {
+        directory.add_user(user);
+    }
+    let writer = books.writer().expect("nobody has asked for the one writer before");
+    let rules = Arc::new(config.rules.clone());
+    let figures = Arc::new(CommitFigures::default());
+    let feed_figures = Arc::new(FeedFigures::default());
+    let stop = Stop::new();
+
+    // The sync thread tells whoever releases; which that is depends on the layout.
+    let synced = Arc::new(Wake::default());
+    let (fatal, mut failed) = mpsc::unbounded_channel::<String>();
+    let waker = synced.clone();
+    let running = dir
+        .start(log, clock.now().0, Box::new(move |_| waker.wake()))
+        .map_err(|error| BootError::Recover(error.into()))?;
+    let Running { log, syncer, preparer, snapshots, marks, .. } = running;
+    let syncer = spawn_syncer(syncer, stop.clone(), fatal).map_err(io("the sync thread"))?;
+    let storage = Files::open_existing(&config.data.dir).map_err(|error| BootError::Recover(error.into()))?;
+    let keeper = Keeper::new(storage, preparer, snapshots, marks.clone(), config.journal.checkpoint_segments as usize);
+    let keeper_stop = stop.clone();
+    let keeper = thread::spawn("keeper", move || keeper.run(&keeper_stop)).map_err(io("the keeper's thread"))?;
+
+    let lane = CommitLane::new(figures.clone());
+    let mut committer = Committer::new(log, marks.clone(), config.journal.durability, codec::VERSION, figures.clone());
+    committer.on_low_room(keeper.thread().clone());
+    let count = config.engine.shards;
+    let inboxes: Vec<Arc<Ring<Envelope<Reply>>>> = (0..count).map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
+    let now = clock.now();
+    let mut shards: Vec<Shard<Reply>> = recover::deal(state.users, count)
+        .into_iter()
+        .enumerate()
+        .map(|(index, mut users)| {
+            users.refresh_safeguards(now);
+            Shard::new(index, count, users, rules.clone(), books.clone(), catalog.clone(), directory.clone())
+        })
+        .collect();
+
+    let parts = FeedParts {
+        venue,
+        markets: state.markets,
+        catalog: catalog.clone(),
+        writer,
+        lane: FeedLane { commits: lane.clone(), inboxes: inboxes.clone() },
+        clock: clock.clone(),
+        stop: stop.clone(),
+        figures: feed_figures.clone(),
+        match_interval_us: rules.match_interval_us,
+    };
+
+    let (engine, core, shard_threads, committer_thread) = if count == 1 {
+        let shard = shards.pop().expect("there is one shard");
+        let core = Core::new(shard, committer, inboxes[0].clone(), lane.ring().clone());
+        let core = Rc::new(RefCell::new(core));
+        drive(core.clone(), &inboxes[0], &lane, &synced, &config, clock.clone());
+        (EngineClient::inline(core.clone(), clock.clone()), Some(core), Vec::new(), None)
+    } else {
+        let threads = spawn_shards(shards, &inboxes, &lane, &clock, &stop).map_err(io("a shard's thread"))?;
+        synced.set({
+            let ring = lane.ring().clone();
+            Box::new(move || ring.wake())
+        });
+        let committer = spawn_committer(committer, &lane, &stop).map_err(io("the committer's thread"))?;
+        (EngineClient::threaded(inboxes.into(), clock.clone()), None, threads, Some(committer))
+    };
+
+    let (ready, is_ready) = oneshot::channel();
+    let (ended, feed_ended) = oneshot::channel();
+    let feed = spawn_feed(parts, ready, ended).map_err(io("the feed's thread"))?;
+    let mut machinery = Machinery {
+        stop,
+        marks,
+        feed,
+        feed_ended,
+        keeper,
+        syncer,
+        shards: shard_threads,
+        committer: committer_thread,
+    };
+    if is_ready.await.is_err() {
+        down(machinery, core, &clock).await?;
+        return Err(BootError::Feed);
+    }
+
+    let app = Arc::new(App {
+        limits: Limits::new(&config),
+        identity: Verifier::new(&config),
+        rules,
+        catalog,
+        books,
+        directory,
+        clock: clock.clone(),
+        started_at: clock.now(),
+        commit: figures,
+        feed: feed_figures,
+        config,
+    });
+    let edge = Rc::new(Edge { app, engine });
+    let demo = if first_start && address.ip().is_loopback() { demo::create(&edge).await } else { None };
+    banner::print(&edge, address, &venue_line, &report, first_start, demo.as_deref());
+
+    let serving = server::serve(listener, edge.clone(), machinery.stop.clone());
+    let journal = tokio::select! {
+        () = serving => None,
+        why = failed.recv() => why,
+    };
+    if let Some(why) = journal {
+        // Whoever waits is told that the outcome is unknown; then nothing more can be said.
+        machinery.stop.set();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        return Err(BootError::Journal(why));
+    }
+    machinery.stop.set();
+    drop(edge);
+    down(machinery, core, &clock).await
+}

@@ -1,0 +1,141 @@
+//! Follows the sealed segments: prepares new ones ahead, folds old ones onto the previous snapshot, recycles.
+//!
+//! Runs on a thread of its own with a state of its own, by the same fold as recovery; the hot path never pauses. The
+//! price is memory for a second copy of the users (house.md §8).
+
+use crate::recover::{RecoverError, fold, read_snapshot};
+use crate::thread::Stop;
+use engine::shard::replay::State;
+use engine::shard::snapshot;
+use std::io::{BufWriter, Write};
+use std::time::Duration;
+use wal::{Files, Lsn, Marks, Prepared, Preparer, Scan, Snapshots};
+
+/// Longest sleep between two looks; whoever uses a spare up wakes the keeper at once.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Keeper of the directory: spares, snapshots, recycling.
+pub struct Keeper {
+    storage: Files,
+    preparer: Preparer<Files>,
+    snapshots: Snapshots<Files>,
+    marks: Marks,
+    /// Sealed segments between two checkpoints.
+    every: usize,
+    /// The keeper's own copy, and the record it stands for with that record's checksum.
+    state: Option<(State, Lsn, u32)>,
+    seen: Lsn,
+    disk_full: bool,
+}
+
+impl Keeper {
+    pub fn new(
+        storage: Files,
+        preparer: Preparer<Files>,
+        snapshots: Snapshots<Files>,
+        marks: Marks,
+        every: usize,
+    ) -> Keeper {
+        Keeper { storage, preparer, snapshots, marks, every, state: None, seen: Lsn::ZERO, disk_full: false }
+    }
+
+    /// Turns until the process stops.
+    pub fn run(mut self, stop: &Stop) {
+        while !stop.is_set() {
+            match self.turn() {
+                Ok(true) => {}
+                Ok(false) => std::thread::park_timeout(LOOK_EVERY),
+                Err(error) => {
+                    // Serving goes on from what is prepared; when that is used up, writes are refused by name.
+                    tracing::error!(%error, "the log's directory could not be kept");
+                    std::thread::park_timeout(LOOK_EVERY);
+                }
+            }
+        }
+    }
+
+    /// Makes one spare or one checkpoint. False: there was nothing to do.
+    ///
+    /// # Errors
+    /// [`RecoverError`]; the next turn tries anew.
+    pub fn turn(&mut self) -> Result<bool, RecoverError> {
+        match self.preparer.turn()? {
+            Prepared::One => {
+                self.disk_full = false;
+                return Ok(true);
+            }
+            Prepared::DiskFull { free_bytes } => {
+                if !std::mem::replace(&mut self.disk_full, true) {
+                    tracing::error!(free_bytes, "the disk is full: orders are refused when the prepared log is used up");
+                }
+            }
+            Prepared::Enough => self.disk_full = false,
+        }
+        let appended = self.marks.appended();
+        if appended == self.seen {
+            return Ok(false);
+        }
+        self.seen = appended;
+        self.checkpoint_when_due()
+    }
+
+    fn checkpoint_when_due(&mut self) -> Result<bool, RecoverError> {
+        let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
+        let segments = wal::segments(&self.storage)?;
+        let behind = segments.iter().filter(|segment| segment.first_lsn > newest).count();
+        // The open segment is not sealed.
+        if behind <= self.every {
+            return Ok(false);
+        }
+        let sealed = wal::sealed_lsn(&self.storage)?;
+        if sealed <= newest || sealed > self.marks.synced() {
+            return Ok(false);
+        }
+        self.checkpoint(sealed)?;
+        Ok(true)
+    }
+
+    /// Folds the log up to `upto` onto the copy, writes it down, and gives up the segments it makes unnecessary.
+    fn checkpoint(&mut self, upto: Lsn) -> Result<(), RecoverError> {
+        let (state, lsn, crc) = match self.state.take() {
+            Some(copy) => copy,
+            None => match self.snapshots.newest()? {
+                Some(newest) => {
+                    (read_snapshot(&self.snapshots, newest.lsn, newest.digest)?, newest.lsn, newest.record_crc)
+                }
+                None => (State::default(), Lsn::ZERO, 0),
+            },
+        };
+        let mut state = state;
+        let mut scan = Scan::open(&self.storage, lsn)?.until(upto).behind_crc(crc);
+        while let Some(entry) = scan.next()? {
+            fold(&mut state, &entry)?;
+        }
+        let crc = scan.last_crc();
+        drop(scan);
+        write_snapshot(&mut self.snapshots, &state, upto, crc)?;
+        self.state = Some((state, upto, crc));
+        if let Some(covered) = self.snapshots.covered()? {
+            self.preparer.recycle(covered)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a snapshot of `state` that stands for all records up to `lsn`; it counts once it was read back.
+///
+/// # Errors
+/// [`RecoverError`]; the snapshots before it are then as they were.
+pub fn write_snapshot(
+    snapshots: &mut Snapshots<Files>,
+    state: &State,
+    lsn: Lsn,
+    record_crc: u32,
+) -> Result<wal::Snapshot, RecoverError> {
+    let failed = |error: std::io::Error| RecoverError::Content { lsn, why: format!("the snapshot cannot be written: {error}") };
+    let mut writer = BufWriter::new(snapshots.create(lsn, record_crc)?);
+    let digest = snapshot::write(&state.markets, &[&state.users], &mut writer).map_err(failed)?;
+    writer.flush().map_err(failed)?;
+    let writer = writer.into_inner().map_err(|error| failed(error.into_error()))?;
+    Ok(snapshots.commit(writer, digest)?)
+}

@@ -1,0 +1,52 @@
+//! Shard and committer on one thread: the inline layout (house.md §1). A request is decided, journaled and released
+//! in one call on the thread that read it; what comes from other threads (feed, sync) arrives through the rings and
+//! is worked off by [`Core::turn`].
+
+use crate::commit::{CommitItem, Committer, Reply};
+use crate::thread::guard;
+use engine::command::Envelope;
+use engine::ring::Ring;
+use engine::shard::Shard;
+use engine::time::Timestamp;
+use std::sync::Arc;
+
+/// One shard with the committer it appends to.
+pub struct Core {
+    shard: Shard<Reply>,
+    committer: Committer,
+    /// What the feed asks of the shard, and what it journals itself.
+    inbox: Arc<Ring<Envelope<Reply>>>,
+    commits: Arc<Ring<CommitItem>>,
+}
+
+impl Core {
+    pub fn new(
+        shard: Shard<Reply>,
+        committer: Committer,
+        inbox: Arc<Ring<Envelope<Reply>>>,
+        commits: Arc<Ring<CommitItem>>,
+    ) -> Core {
+        Core { shard, committer, inbox, commits }
+    }
+
+    /// Runs one command; its answer is released before this returns where the promise is already kept.
+    pub fn take(&mut self, envelope: Envelope<Reply>, now: Timestamp) {
+        guard(|| self.shard.take(envelope, now, &mut self.committer));
+    }
+
+    /// Works off what other threads sent and what is due, a bounded piece of it. True when there is more.
+    pub fn turn(&mut self, now: Timestamp) -> bool {
+        guard(|| {
+            // Records of the feed first: a listing stands in the log before anything that names it.
+            self.committer.turn(&self.commits);
+            let more = self.shard.turn(&self.inbox, now, &mut self.committer);
+            self.committer.release();
+            more || !self.commits.is_empty()
+        })
+    }
+
+    /// Gives the committer back for the clean stop.
+    pub fn into_committer(self) -> Committer {
+        self.committer
+    }
+}

@@ -1,0 +1,44 @@
+//! The user `demo` of a first start: a newcomer's key, made only in an empty data directory and only on loopback.
+
+use crate::app::Edge;
+use crate::http::auth::RawKey;
+use crate::wire::instant;
+use engine::command::{Answer, Command, CreateUser, IssueKey};
+use engine::directory::Reservation;
+use engine::user::Tier;
+
+/// JWT `sub` of the demo user.
+pub const SUB: &str = "demo";
+
+/// Makes the user, with the highest tier so that no quota of ours is in a newcomer's way, and its key.
+pub async fn create(edge: &Edge) -> Option<RawKey> {
+    let now = edge.app.clock.now();
+    let Reservation::Reserved(user) = edge.app.directory.reserve(SUB) else { return None };
+    let create = Command::CreateUser(CreateUser {
+        sub: Some(SUB.into()),
+        email: None,
+        grant: Some(Tier::Enterprise),
+        api_balance: None,
+    });
+    let made = edge.engine.ask(user, create, now).await;
+    if !matches!(made, Ok(Answer::Created(_))) {
+        tracing::warn!(answer = ?made, "the demo user could not be made");
+        edge.app.directory.give_back(user);
+        return None;
+    }
+    let key = RawKey::mint(&edge.app.config.brand);
+    let issue = Command::IssueKey(IssueKey {
+        secret: key.secret(),
+        name: Some("demo".into()),
+        tier: None,
+        permissions: None,
+        bootstrap: true,
+    });
+    match edge.engine.ask(user, issue, now).await {
+        Ok(Answer::Key(_)) => Some(key),
+        answer => {
+            tracing::warn!(?answer, "the demo key could not be made");
+            None
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Which thread runs what. Two layouts (house.md §1): inline, where shard and committer share the thread that reads the
+//! sockets, and threaded, with a thread for each shard and one for the committer. In both the sync thread alone waits
+//! for the disk, the keeper prepares and folds segments, and the feed writes ladders and markets.
+
+use crate::clock::Clock;
+use crate::commit::{CommitLane, Committer, Reply};
+use crate::core::Core;
+use crate::thread::{self, Stop};
+use crate::venue::feed::{Feed, FeedParts};
+use engine::command::Envelope;
+use engine::ring::Ring;
+use engine::shard::Shard;
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, oneshot};
+use wal::{Files, Marks, Syncer};
+
+/// Longest sleep of a thread that waits for work: a stop is noticed within it.
+const PARK_MAX: Duration = Duration::from_millis(250);
+/// How long the way down waits for one thread.
+const END_MAX: Duration = Duration::from_secs(5);
+
+/// What the sync thread calls when it got further; set once the layout is known.
+#[derive(Default)]
+pub struct Wake(OnceLock<Box<dyn Fn() + Send + Sync>>);
+
+impl Wake {
+    pub fn set(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        assert!(self.0.set(wake).is_ok(), "the layout is chosen once");
+    }
+
+    pub fn wake(&self) {
+        if let Some(wake) = self.0.get() {
+            wake();
+        }
+    }
+}
+
+/// The one thread that waits for the disk. The first failure is final and is told to `fatal`.
+///
+/// # Errors
+/// The system's, when no thread can be made. So for all of them here.
+pub fn spawn_syncer(
+    mut syncer: Syncer<Files>,
+    stop: Stop,
+    fatal: mpsc::UnboundedSender<String>,
+) -> io::Result<JoinHandle<()>> {
+    thread::spawn("sync", move || {
+        wal::take_short_slice();
+        while !stop.is_set() {
+            if let Err(error) = syncer.turn() {
+                tracing::error!(%error, "the log could not be made durable; serving ends");
+                // Nobody listens any more only when the process is ending anyway.
+                let _ = fatal.send(error.to_string());
+                return;
+            }
+            syncer.wait(PARK_MAX);
+        }
+        if let Err(error) = syncer.finish() {
+            tracing::error!(%error, "the last sync failed");
+            let _ = fatal.send(error.to_string());
+        }
+    })
+}
+
+/// One thread for each shard.
+pub fn spawn_shards(
+    shards: Vec<Shard<Reply>>,
+    inboxes: &[Arc<Ring<Envelope<Reply>>>],
+    lane: &CommitLane,
+    clock: &Arc<Clock>,
+    stop: &Stop,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let shards = shards.into_iter().zip(inboxes).enumerate();
+    shards
+        .map(|(index, (mut shard, inbox))| {
+            let (inbox, mut lane, clock, stop) = (inbox.clone(), lane.clone(), clock.clone(), stop.clone());
+            thread::spawn(&format!("shard-{index}"), move || {
+                while !stop.is_set() {
+                    if !shard.turn(&inbox, clock.now(), &mut lane) {
+                        inbox.wait(PARK_MAX);
+                    }
+                }
+            })
+        })
+        .collect()
+}
+
+/// The thread that owns the log in the threaded layout. Ends after the shards, and gives the committer back.
+pub fn spawn_committer(mut committer: Committer, lane: &CommitLane, stop: &Stop) -> io::Result<JoinHandle<Committer>> {
+    let (ring, stop) = (lane.ring().clone(), stop.clone());
+    thread::spawn("commit", move || {
+        loop {
+            let worked = committer.turn(&ring);
+            if !worked && stop.is_set() {
+                return committer;
+            }
+            if !worked {
+                ring.wait(PARK_MAX);
+            }
+        }
+    })
+}
+
+/// The task that gives the inline core its turns for what other threads send, and for syncs that requests wait for.
+pub fn drive(core: Rc<RefCell<Core>>, inbox: Arc<Ring<Envelope<Reply>>>, lane: &CommitLane, synced: &Wake, clock: Arc<Clock>) {
+    let notify = Arc::new(Notify::new());
+    let wake = |notify: Arc<Notify>| Box::new(move || notify.notify_one()) as Box<dyn Fn() + Send + Sync>;
+    inbox.set_waker(wake(notify.clone()));
+    lane.ring().set_waker(wake(notify.clone()));
+    // A sync is news only to those that wait for one.
+    let waiting = core.borrow().waiting();
+    synced.set({
+        let notify = notify.clone();
+        Box::new(move || {
+            if waiting.any() {
+                notify.notify_one();
+            }
+        })
+    });
+    let commits = lane.ring().clone();
+    tokio::task::spawn_local(async move {
+        loop {
+            if core.borrow_mut().turn(clock.now()) {
+                // Sockets get their turn between two pieces of background work.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            if inbox.arm() && commits.arm() {
+                notify.notified().await;
+            }
+        }
+    });
+}
+
+/// The feed: tells `ready` when its first frames are taken and the listener may open, `ended` when it is gone.
+pub fn spawn_feed(parts: FeedParts, ready: oneshot::Sender<()>, ended: oneshot::Sender<()>) -> io::Result<JoinHandle<()>> {
+    thread::spawn("feed", move || {
+        let mut feed = Feed::new(parts);
+        if feed.begin().is_ok() {
+            // The receiver is gone only when the start was given up.
+            let _ = ready.send(());
+            feed.run();
+        }
+        let _ = ended.send(());
+    })
+}
+
+/// What runs beside the IO threads.
+pub struct Machinery {
+    pub stop: Stop,
+    pub marks: Marks,
+    pub feed: JoinHandle<()>,
+    /// Hears that the feed has ended.
+    pub feed_ended: oneshot::Receiver<()>,
+    pub keeper: JoinHandle<()>,
+    pub syncer: JoinHandle<()>,
+    /// Threaded layout: the shards' threads and the committer's.
+    pub shards: Vec<JoinHandle<()>>,
+    pub committer: Option<JoinHandle<Committer>>,
+    /// Inline layout.
+    pub core: Option<Rc<RefCell<Core>>>,
+    pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
+    pub lane: CommitLane,
+}
+
+impl Machinery {
+    /// The way down: feed, shards, committer with the clean-stop mark, last sync. `stop` is set already.
+    pub async fn end(self, clock: &Clock) {
+        self.stop.set();
+        self.feed.thread().unpark();
+        // The feed's last record still goes through the core, which runs on this thread while we wait.
+        if tokio::time::timeout(END_MAX, self.feed_ended).await.is_err() {
+            tracing::warn!("the feed did not end in time");
+        }
+        for inbox in &self.inboxes {
+            inbox.wake();
+        }
+        for shard in self.shards {
+            // A panic in it has aborted the process.
+            let _ = shard.join();
+        }
+        self.lane.ring().wake();
+        let committer = match (self.committer, self.core) {
+            (Some(thread), _) => thread.join().ok(),
+            (None, Some(core)) => Some(core.borrow_mut().take_committer()),
+            (None, None) => None,
+        };
+        if let Some(committer) = committer {
+            committer.stop(clock.now());
+        }
+        self.marks.wake();
+        let _ = self.syncer.join();
+        self.keeper.thread().unpark();
+        let _ = self.keeper.join();
+    }
+}

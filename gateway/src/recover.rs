@@ -1,0 +1,176 @@
+//! Snapshot and log to state: what every start goes through, and the tools that only look.
+
+use engine::market::Markets;
+use engine::shard::replay::State;
+use engine::shard::shard_of;
+use engine::shard::snapshot;
+use engine::user::Users;
+use std::fmt;
+use std::path::Path;
+use std::time::Instant;
+use wal::{Dir, Files, Kind, Lsn, Options, Recovered, Scan, Snapshots, Storage};
+
+/// What a start found, for the banner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Records replayed behind the snapshot.
+    pub records: u64,
+    /// The last record.
+    pub lsn: Lsn,
+    /// The snapshot it began with; [`Lsn::ZERO`] = none.
+    pub snapshot: Lsn,
+    pub millis: u64,
+    /// Bytes of a torn tail that were cut off.
+    pub bytes_cut: u64,
+    /// The last process stopped in order.
+    pub clean_stop: bool,
+    pub users: usize,
+    pub markets: usize,
+}
+
+/// Why there is no state.
+#[derive(Debug)]
+pub enum RecoverError {
+    Log(wal::Error),
+    /// A record or snapshot that is whole, and that this program cannot read.
+    Content { lsn: Lsn, why: String },
+}
+
+impl fmt::Display for RecoverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecoverError::Log(error) => error.fmt(f),
+            RecoverError::Content { lsn, why } => write!(f, "record {lsn}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for RecoverError {}
+
+impl From<wal::Error> for RecoverError {
+    fn from(error: wal::Error) -> RecoverError {
+        RecoverError::Log(error)
+    }
+}
+
+/// State with the log positioned behind it.
+pub struct Recovery {
+    pub dir: Dir<Files>,
+    pub log: Recovered<Files>,
+    pub state: State,
+    pub report: Report,
+}
+
+/// Locks the directory, reads its newest snapshot and every record behind it, and cuts a torn tail.
+///
+/// # Errors
+/// [`RecoverError`]: the directory is held by another process, promised records are missing, or a format is newer.
+pub fn recover(directory: &Path, options: Options) -> Result<Recovery, RecoverError> {
+    let begun = Instant::now();
+    let dir = Dir::open(Files::open(directory)?, options)?;
+    let newest = dir.newest_snapshot()?;
+    let mut state = match &newest {
+        Some(newest) => read_snapshot(&dir.snapshots(), newest.lsn, newest.digest)?,
+        None => State::default(),
+    };
+    let mut recovery = dir.recover(newest.as_ref(), false)?;
+    while let Some(entry) = recovery.next()? {
+        fold(&mut state, &entry)?;
+    }
+    let log = recovery.finish()?;
+    let report = Report {
+        records: log.records,
+        lsn: log.last_lsn,
+        snapshot: newest.map_or(Lsn::ZERO, |newest| newest.lsn),
+        millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        bytes_cut: log.bytes_cut,
+        clean_stop: log.clean_stop,
+        users: state.users.len(),
+        markets: state.markets.len(),
+    };
+    Ok(Recovery { dir, log, state, report })
+}
+
+/// The state of a snapshot, checked against the digest it carries (reliability.md 16).
+///
+/// # Errors
+/// [`RecoverError`] for damage, or bytes that are no state.
+pub fn read_snapshot<S: Storage>(
+    snapshots: &Snapshots<S>,
+    lsn: Lsn,
+    digest: [u8; 32],
+) -> Result<State, RecoverError> {
+    let content = |why: String| RecoverError::Content { lsn, why };
+    let mut reader = snapshots.open(lsn)?;
+    let state = snapshot::read(&mut reader).map_err(|error| content(format!("the snapshot is no state: {error}")))?;
+    let found = snapshot::digest(&state.markets, &[&state.users]);
+    if found != digest {
+        return Err(content("the snapshot's state is not the one its digest names".into()));
+    }
+    Ok(state)
+}
+
+/// Makes the facts of one record true.
+///
+/// # Errors
+/// [`RecoverError::Content`] when they cannot be read.
+pub fn fold(state: &mut State, entry: &wal::Entry<'_>) -> Result<(), RecoverError> {
+    if entry.kind != Kind::Mutations {
+        return Ok(());
+    }
+    engine::shard::replay::fold(state, engine::id::UserId(entry.owner), entry.version, entry.payload)
+        .map(drop)
+        .map_err(|error| RecoverError::Content { lsn: entry.lsn, why: error.to_string() })
+}
+
+/// Reads the state of a directory without owning or changing it: for tools. With `from_nothing` no snapshot is used,
+/// which needs the whole log.
+///
+/// # Errors
+/// [`RecoverError`].
+pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), RecoverError> {
+    let begun = Instant::now();
+    let storage = Files::open_existing(directory)?;
+    let snapshots = Snapshots::of(&storage)?;
+    let newest = if from_nothing { None } else { snapshots.newest()? };
+    let (mut state, mut scan) = match &newest {
+        Some(newest) => {
+            let state = read_snapshot(&snapshots, newest.lsn, newest.digest)?;
+            (state, Scan::open(&storage, newest.lsn)?.behind_crc(newest.record_crc))
+        }
+        None => (State::default(), Scan::open(&storage, Lsn::ZERO)?),
+    };
+    let mut report = Report { snapshot: newest.map_or(Lsn::ZERO, |newest| newest.lsn), ..Report::default() };
+    while let Some(entry) = scan.next()? {
+        fold(&mut state, &entry)?;
+        report.records += 1;
+    }
+    report.lsn = scan.last_lsn();
+    report.bytes_cut = match scan.tail() {
+        Some(wal::Tail::Torn { bytes }) => bytes,
+        _ => 0,
+    };
+    report.millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    report.users = state.users.len();
+    report.markets = state.markets.len();
+    Ok((state, report))
+}
+
+/// Deals the users out over `count` shards. The count is stored nowhere: a user's shard follows from its id.
+pub fn deal(mut users: Users, count: usize) -> Vec<Users> {
+    if count == 1 {
+        return vec![users];
+    }
+    let mut shards: Vec<Users> = (0..count).map(|_| Users::default()).collect();
+    let ids: Vec<_> = users.iter().map(|user| user.id).collect();
+    for id in ids {
+        let user = users.take(id).expect("the id was listed a moment ago");
+        shards[shard_of(id, count)].insert(user);
+    }
+    shards
+}
+
+/// The state digest of markets and dealt-out users; the same for any count of shards.
+pub fn digest(markets: &Markets, shards: &[&Users]) -> [u8; 32] {
+    snapshot::digest(markets, shards)
+}

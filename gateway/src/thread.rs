@@ -1,0 +1,45 @@
+//! Runs a turn function on a named thread: works while there is work, then parks. Nothing spins.
+//!
+//! A panic in a turn aborts the process: the state behind it can no longer be trusted, and recovery is exercised on
+//! every start (house.md §1, reliability.md 24).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+/// Tells threads to end; set once.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub fn new() -> Stop {
+        Stop::default()
+    }
+
+    pub fn set(&self) {
+        // Release pairs with the Acquire below: what was written before the stop is seen by who sees the stop.
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Runs `body` on a thread of that name; a panic in it ends the process.
+///
+/// # Errors
+/// The system's, when no thread can be made.
+pub fn spawn<F, T>(name: &str, body: F) -> std::io::Result<JoinHandle<T>>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    Builder::new().name(name.to_owned()).spawn(move || guard(body))
+}
+
+/// Runs a turn of the core; a panic in it ends the process, with its message already on standard error.
+pub fn guard<T>(turn: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(turn)).unwrap_or_else(|_| std::process::abort())
+}

@@ -1,0 +1,424 @@
+//! The feed: the single writer of ladders and markets, on one thread for all venues.
+//!
+//! It turns venue time into facts (state, end date, resolution, due matching cycle), so that no shard compares a
+//! market's dates with its own clock (house.md §6). Facts about markets are journaled before anybody sees them: the
+//! read sides are told only after release, so every record finds its instrument defined before it.
+
+use super::{BookSide, FeedUpdate, Frame, NO_CONNECTION, Venue};
+use crate::clock::Clock;
+use crate::commit::{CommitLane, Reply};
+use crate::thread::Stop;
+use engine::book::{self, BookWriter};
+use engine::command::{Answer, Command, Envelope};
+use engine::id::{InstrumentId, MARKETS, MarketId};
+use engine::market::catalog::{self, Catalog};
+use engine::market::mutation::MarketMutation;
+use engine::market::{Markets, publish, publish_all};
+use engine::mutation::codec;
+use engine::ring::Ring;
+use engine::shard::Outbox;
+use engine::time::{SECOND, Timestamp};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Facts that one record holds at most: far below the 1 MiB of a record.
+const FACTS_PER_RECORD_MAX: usize = 128;
+/// How often a wait for the core looks whether the process is stopping.
+const STOP_CHECK: Duration = Duration::from_millis(100);
+/// Longest sleep between two polls: a stop is noticed within it.
+const SLEEP_MAX_US: u64 = SECOND / 4;
+/// The place reached on a tape is journaled at most this often (upstream.md §7).
+const TAPE_MARK_EVERY_US: u64 = SECOND;
+
+/// What the feed counts, for health answers. Plain numbers; nothing is ordered by them.
+#[derive(Debug, Default)]
+pub struct FeedFigures {
+    /// Server time of the last frame and of the last matching cycle, and how long that cycle took.
+    pub last_frame_at: AtomicU64,
+    pub last_cycle_at: AtomicU64,
+    pub last_cycle_us: AtomicU64,
+    /// Resting orders that the last cycle left.
+    pub pending_orders: AtomicU64,
+    pub frames: AtomicU64,
+    /// Updates of tokens and conditions that are not listed.
+    pub unlisted: AtomicU64,
+    /// Levels that a ladder could not hold as they came.
+    pub clamped: AtomicU64,
+}
+
+/// The way to the shards and to the log.
+pub struct FeedLane {
+    pub commits: CommitLane,
+    pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
+}
+
+/// The process is stopping, or its core is gone.
+#[derive(Debug)]
+pub struct Stopped;
+
+/// The feed with its venue.
+pub struct Feed {
+    venue: Box<dyn Venue>,
+    desk: Desk,
+    /// Venue time of the next due matching cycle.
+    next_cycle: Timestamp,
+    match_interval_us: u64,
+    /// Server time of the last mark of the tape.
+    tape_marked: Timestamp,
+}
+
+/// Everything of the feed but the venue, so that frames can be applied while the venue is polled.
+struct Desk {
+    markets: Markets,
+    catalog: Arc<Catalog>,
+    writer: BookWriter,
+    lane: FeedLane,
+    clock: Arc<Clock>,
+    stop: Stop,
+    figures: Arc<FeedFigures>,
+    /// Decided and applied to `markets`; not yet journaled, not yet published.
+    pending: Vec<MarketMutation>,
+    ages_on_server_time: bool,
+    venue_now: Timestamp,
+    stopped: bool,
+}
+
+/// What a feed is made of.
+pub struct FeedParts {
+    pub venue: Box<dyn Venue>,
+    pub markets: Markets,
+    pub catalog: Arc<Catalog>,
+    pub writer: BookWriter,
+    pub lane: FeedLane,
+    pub clock: Arc<Clock>,
+    pub stop: Stop,
+    pub figures: Arc<FeedFigures>,
+    pub match_interval_us: u64,
+}
+
+impl Feed {
+    /// Tells the read sides what recovery found; nothing of the venue is read yet.
+    pub fn new(parts: FeedParts) -> Feed {
+        let FeedParts { venue, markets, catalog, mut writer, lane, clock, stop, figures, match_interval_us } = parts;
+        publish_all(&markets, &catalog, &mut writer);
+        let desk = Desk {
+            ages_on_server_time: venue.ages_on_server_time(),
+            markets,
+            catalog,
+            writer,
+            lane,
+            clock,
+            stop,
+            figures,
+            pending: Vec::new(),
+            venue_now: Timestamp(0),
+            stopped: false,
+        };
+        Feed { venue, desk, next_cycle: Timestamp(0), match_interval_us, tape_marked: Timestamp(0) }
+    }
+
+    /// Before the listener opens: settles what an earlier run left unsettled, folds the past of the venue without
+    /// matching, and takes its first frames (listings, snapshots).
+    ///
+    /// # Errors
+    /// [`Stopped`] when the process ends meanwhile.
+    pub fn begin(&mut self) -> Result<(), Stopped> {
+        if let Some(tape) = self.venue.first_line()
+            && let Some(reached) = self.desk.markets.tape_reached(&tape)
+        {
+            self.venue.resume(tape, reached);
+        }
+        let now = self.desk.clock.now();
+        let desk = &mut self.desk;
+        let reached = self.venue.catch_up(now, &mut |frame| desk.take(&frame));
+        desk.advance(reached, self.venue.drives_clock());
+        desk.flush()?;
+        desk.settle_all()?;
+        self.next_cycle = reached.plus(self.match_interval_us);
+        self.turn()?;
+        Ok(())
+    }
+
+    /// One poll, and the matching cycle when it is due. Returns how long the feed may sleep.
+    ///
+    /// # Errors
+    /// [`Stopped`] when the process ends meanwhile.
+    pub fn turn(&mut self) -> Result<Duration, Stopped> {
+        let now = self.desk.clock.now();
+        let desk = &mut self.desk;
+        let polled = self.venue.poll(now, self.next_cycle, &mut |frame| desk.take(&frame));
+        desk.advance(polled.venue_now, self.venue.drives_clock());
+        desk.flush()?;
+        desk.settle_all()?;
+        desk.catalog.sort();
+        self.mark_tape(now, false)?;
+        if polled.venue_now >= self.next_cycle {
+            self.desk.cycle(polled.venue_now)?;
+            // A pause of the machine is not made up for: one cycle sees all that changed.
+            self.next_cycle = polled.venue_now.plus(self.match_interval_us);
+        }
+        let wake_at = polled.wake_at.unwrap_or(now.plus(SLEEP_MAX_US));
+        Ok(Duration::from_micros(wake_at.since(self.desk.clock.now()).min(SLEEP_MAX_US)))
+    }
+
+    /// Turns until the process stops; then journals the place reached.
+    pub fn run(mut self) {
+        while !self.desk.stop.is_set() {
+            match self.turn() {
+                Ok(sleep) if sleep.is_zero() => {}
+                Ok(sleep) => std::thread::park_timeout(sleep),
+                Err(Stopped) => break,
+            }
+        }
+        let now = self.desk.clock.now();
+        // The core may be gone already; then the last mark stands and a second is folded twice.
+        let _ = self.mark_tape(now, true);
+    }
+
+    fn mark_tape(&mut self, now: Timestamp, last: bool) -> Result<(), Stopped> {
+        if !last && now.since(self.tape_marked) < TAPE_MARK_EVERY_US {
+            return Ok(());
+        }
+        self.tape_marked = now;
+        if let Some(tape) = self.venue.first_line() {
+            let fact = self.desk.markets.tape(tape, self.desk.venue_now);
+            self.desk.decided(fact);
+            self.desk.flush()?;
+        }
+        Ok(())
+    }
+}
+
+impl Desk {
+    /// Applies one frame: facts are decided, ladders written, each pair of books at once.
+    fn take(&mut self, frame: &Frame<'_>) {
+        let now = self.clock.now();
+        for update in frame.updates {
+            self.decide(update, frame, now);
+        }
+        if names_new_market(frame) && self.flush().is_err() {
+            self.stopped = true;
+            return;
+        }
+        let received = if self.ages_on_server_time { now } else { frame.received };
+        let (catalog, figures) = (&self.catalog, &self.figures);
+        if frame.connection != NO_CONNECTION {
+            let report = self.writer.frame(frame.connection, received, |books| {
+                for update in frame.updates {
+                    write(books, catalog, figures, update);
+                }
+            });
+            figures.clamped.fetch_add(u64::from(report.clamped + report.refused), Ordering::Relaxed);
+            figures.last_frame_at.store(now.0, Ordering::Relaxed);
+            figures.frames.fetch_add(1, Ordering::Relaxed);
+        }
+        for update in frame.updates {
+            self.tell(update, frame.connection, now);
+        }
+    }
+
+    /// Facts of one update: decided and applied here, journaled by the next flush.
+    fn decide(&mut self, update: &FeedUpdate, frame: &Frame<'_>, now: Timestamp) {
+        let venue_now = frame.received;
+        match update {
+            FeedUpdate::Listed { listing, state } => {
+                let facts = self.markets.list(listing, *state, venue_now, now);
+                self.decided(facts);
+            }
+            FeedUpdate::StateChanged { condition, state } => {
+                let fact = self.known(condition).and_then(|market| self.markets.state(market, *state, now));
+                self.decided(fact);
+            }
+            FeedUpdate::EndChanged { condition, end } => {
+                let facts = self.known(condition).map(|market| self.markets.end(market, *end, venue_now, now));
+                self.decided(facts.unwrap_or_default());
+            }
+            FeedUpdate::TickChanged { condition, tick } => {
+                let facts = self.known(condition).map(|market| self.markets.tick(market, *tick, now));
+                self.decided(facts.unwrap_or_default());
+            }
+            FeedUpdate::Resolved { condition, resolution, .. } => {
+                let fact = self.known(condition).and_then(|market| self.markets.resolve(market, *resolution, now));
+                self.decided(fact);
+            }
+            _ => {}
+        }
+    }
+
+    /// What is neither journaled nor part of a book.
+    fn tell(&mut self, update: &FeedUpdate, connection: u8, now: Timestamp) {
+        match update {
+            FeedUpdate::Figures { condition, figures } => {
+                if let Some(market) = self.known(condition) {
+                    let super::Figures { volume_24h, volume_total, liquidity } = *figures;
+                    let figures = catalog::Figures { volume_24h, volume_total, liquidity };
+                    self.catalog.figures(market, figures, now);
+                }
+            }
+            FeedUpdate::Gap { tokens, reason } => {
+                tracing::warn!(%reason, tokens = tokens.len(), "the view of a book is broken; it waits for a snapshot");
+                if tokens.is_empty() {
+                    self.writer.gap_connection(connection);
+                }
+                for token in tokens {
+                    if let Some(instrument) = self.catalog.by_token(token) {
+                        self.writer.gap(instrument);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn known(&self, condition: &str) -> Option<MarketId> {
+        let market = self.markets.by_condition(condition);
+        if market.is_none() {
+            self.figures.unlisted.fetch_add(1, Ordering::Relaxed);
+        }
+        market
+    }
+
+    fn decided(&mut self, facts: impl IntoIterator<Item = MarketMutation>) {
+        for fact in facts {
+            self.markets.apply(&fact);
+            self.pending.push(fact);
+        }
+    }
+
+    /// Venue time has come to `venue_now`: end dates pass.
+    fn advance(&mut self, venue_now: Timestamp, drives_clock: bool) {
+        self.venue_now = venue_now;
+        if drives_clock {
+            self.writer.clock(venue_now);
+        }
+        if self.markets.next_end().is_some_and(|end| end <= venue_now) {
+            let facts = self.markets.end_passed(venue_now, self.clock.now());
+            self.decided(facts);
+        }
+    }
+
+    /// Journals what was decided, waits for its release, then tells the read sides.
+    fn flush(&mut self) -> Result<(), Stopped> {
+        if self.stopped {
+            return Err(Stopped);
+        }
+        while !self.pending.is_empty() {
+            let count = self.pending.len().min(FACTS_PER_RECORD_MAX);
+            let mut payload = Vec::new();
+            codec::encode(&self.pending[..count], &mut payload);
+            let (sender, receiver) = mpsc::sync_channel(1);
+            self.lane.commits.record(MARKETS, self.clock.now(), &payload);
+            self.lane.commits.answer(Reply::Thread(sender), Answer::Done);
+            self.wait(&receiver)?;
+            for fact in self.pending.drain(..count) {
+                publish(&fact, &self.catalog, &mut self.writer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Pays out every resolved market that is not marked settled. Settling twice finds nothing to do.
+    fn settle_all(&mut self) -> Result<(), Stopped> {
+        let markets: Vec<MarketId> = self.markets.unsettled().collect();
+        for market in markets {
+            self.ask_all(|| Command::Settle { market })?;
+            let fact = self.markets.settle(market, self.clock.now());
+            self.decided(fact);
+        }
+        self.flush()
+    }
+
+    /// The matching cycle, in every shard; the feed waits for it, so that no crossing is missed at any speed.
+    fn cycle(&mut self, venue_now: Timestamp) -> Result<(), Stopped> {
+        let begun = self.clock.now();
+        let answers = self.ask_all(|| Command::Cycle { venue_now })?;
+        let pending = answers.iter().map(|answer| match answer {
+            Answer::Cycled { resting, .. } => *resting,
+            _ => 0,
+        });
+        self.figures.pending_orders.store(pending.sum(), Ordering::Relaxed);
+        self.figures.last_cycle_at.store(begun.0, Ordering::Relaxed);
+        self.figures.last_cycle_us.store(self.clock.now().since(begun), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn ask_all(&self, command: impl Fn() -> Command) -> Result<Vec<Answer>, Stopped> {
+        let waits: Vec<_> = self.lane.inboxes.iter().map(|inbox| self.ask(inbox, command())).collect::<Result<_, _>>()?;
+        waits.iter().map(|receiver| self.wait(receiver)).collect()
+    }
+
+    fn ask(&self, inbox: &Ring<Envelope<Reply>>, command: Command) -> Result<mpsc::Receiver<Answer>, Stopped> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let envelope = Envelope { owner: MARKETS, command, received_at: self.clock.now(), reply: Reply::Thread(sender) };
+        let mut envelope = envelope;
+        // Users fill the same inbox; the feed waits for a slot where they are refused.
+        while let Err(back) = inbox.push(envelope) {
+            if self.stop.is_set() {
+                return Err(Stopped);
+            }
+            envelope = back;
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        Ok(receiver)
+    }
+
+    fn wait(&self, receiver: &mpsc::Receiver<Answer>) -> Result<Answer, Stopped> {
+        loop {
+            match receiver.recv_timeout(STOP_CHECK) {
+                Ok(answer) => return Ok(answer),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Stopped),
+                Err(mpsc::RecvTimeoutError::Timeout) if self.stop.is_set() => return Err(Stopped),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}
+
+/// Whether books of this frame may belong to markets that were not published yet.
+fn names_new_market(frame: &Frame<'_>) -> bool {
+    frame.updates.iter().any(|update| {
+        matches!(
+            update,
+            FeedUpdate::BookSnapshot { .. } | FeedUpdate::BookDelta { .. } | FeedUpdate::LastTrade { .. } | FeedUpdate::Gap { .. }
+        )
+    })
+}
+
+/// Writes the book part of an update down.
+fn write(books: &mut book::Frame<'_>, catalog: &Catalog, figures: &FeedFigures, update: &FeedUpdate) {
+    let listed = |token: &str| -> Option<InstrumentId> {
+        let instrument = catalog.by_token(token);
+        if instrument.is_none() {
+            figures.unlisted.fetch_add(1, Ordering::Relaxed);
+        }
+        instrument
+    };
+    match update {
+        FeedUpdate::BookSnapshot { token, bids, asks, venue_ts, hash } => {
+            if let Some(instrument) = listed(token) {
+                books.snapshot(instrument, bids, asks, *venue_ts, hash.as_deref());
+            }
+        }
+        FeedUpdate::BookDelta { token, levels, venue_ts } => {
+            if let Some(instrument) = listed(token) {
+                books.delta(instrument, levels.iter().map(|(side, price, size)| (ladder_side(*side), *price, *size)), *venue_ts);
+            }
+        }
+        FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } => {
+            if let Some(instrument) = listed(token) {
+                let trade = book::LastTrade { price: *price, size: *size, taker_buys: *taker_buys, at: *venue_ts };
+                books.trade(instrument, trade);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn ladder_side(side: BookSide) -> book::BookSide {
+    match side {
+        BookSide::Bid => book::BookSide::Bid,
+        BookSide::Ask => book::BookSide::Ask,
+    }
+}

@@ -2,6 +2,9 @@
 //!
 //! The status is never stored: it follows from the fills and from the closing reason ([`Order::status`]).
 
+pub mod depletion;
+pub mod fee;
+
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::time::Timestamp;

@@ -24,10 +24,10 @@ impl Chance {
 
     /// Another generator that goes its own way.
     pub fn fork(&mut self) -> Chance {
-        Chance(self.next())
+        Chance(self.draw())
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -38,7 +38,7 @@ impl Chance {
     /// 0 ≤ answer < `bound`; the small bias of the remainder does not matter here.
     pub fn below(&mut self, bound: usize) -> usize {
         assert!(bound > 0, "nothing to choose from");
-        (self.next() % bound as u64) as usize
+        (self.draw() % bound as u64) as usize
     }
 
     /// `low` ≤ answer ≤ `high`.

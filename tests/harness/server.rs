@@ -232,14 +232,14 @@ impl Starting {
     pub fn ready(mut self) -> Result<Server, String> {
         let start = Instant::now();
         loop {
-            if let Some(address) = self.said.find(|line| address_in(line)) {
+            if let Some(address) = self.said.find(address_in) {
                 let server = Server { child: self.child, address, said: self.said };
                 server.wait_ready();
                 return Ok(server);
             }
             if self.child.try_wait().expect("a child can be waited for").is_some() {
                 self.said.wait_for_end();
-                if self.said.find(|line| address_in(line)).is_none() {
+                if self.said.find(address_in).is_none() {
                     return Err(self.said.all());
                 }
             }

@@ -1,1 +1,2 @@
 //! The process of papertape: sockets, wire shapes, venues, boot.
+pub mod venue;

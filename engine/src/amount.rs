@@ -1,0 +1,210 @@
+//! Prices, sizes and money: integers with one scale each. Rounding is part of a function's name.
+//!
+//! | Type | Holds | Scale |
+//! |---|---|---|
+//! | [`Price`] | u16 | 1/10 000 |
+//! | [`TickSize`] | u16 | 1/10 000 |
+//! | [`Qty`] | u64 | 1/1 000 000 share |
+//! | [`Cash`] | i64 | 1/1 000 000 USD |
+//! | [`Bps`] | u32 | 1/10 000 |
+
+use bincode::{Decode, Encode};
+use wincode::{SchemaRead, SchemaWrite};
+
+/// Price of one share in 1/10 000 USD. A level of a book and an order's limit lie in 1..=9 999; 0 and
+/// [`Price::ONE`] occur as payouts per share and as the cap of a market order.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
+)]
+pub struct Price(pub u16);
+
+/// The price grid of an instrument, in 1/10 000 USD: 1 000, 100, 10 or 1 today; any divisor of 10 000 works
+/// (execution.md §13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+pub struct TickSize(pub u16);
+
+/// Shares in 1/1 000 000. Quantities of orders lie on the 1/10 000 grid ([`Qty::ORDER_STEP`]).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
+)]
+pub struct Qty(pub u64);
+
+/// USD in 1/1 000 000; negative for debits and losses.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
+)]
+pub struct Cash(pub i64);
+
+/// A rate in 1/10 000.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
+)]
+pub struct Bps(pub u32);
+
+impl Price {
+    /// 1.00 USD: the payout of a winning share.
+    pub const ONE: Price = Price(10_000);
+    /// Lowest and highest price a book level or a limit can have.
+    pub const LOWEST: Price = Price(1);
+    pub const HIGHEST: Price = Price(9_999);
+
+    /// The price of the complement: 1 − p.
+    pub fn complement(self) -> Price {
+        Price(10_000 - self.0)
+    }
+}
+
+impl TickSize {
+    /// Whether `price` lies on this grid and inside the tradable range [tick, 1 − tick].
+    pub fn contains(self, price: Price) -> bool {
+        price.0.is_multiple_of(self.0) && price.0 >= self.0 && price.0 <= 10_000 - self.0
+    }
+
+    /// Smallest order on a market with this grid: 1 share where the tick is 0.001 or finer, else 5
+    /// (spec, placement rule 8; execution.md §13).
+    pub fn min_order_size(self) -> Qty {
+        if self.0 <= 10 { Qty::from_shares(1) } else { Qty::from_shares(5) }
+    }
+}
+
+impl Qty {
+    /// One share.
+    pub const SHARE: Qty = Qty(1_000_000);
+    /// Grid of order quantities: 1/10 000 share (wire.md §1).
+    pub const ORDER_STEP: Qty = Qty(100);
+    pub const ZERO: Qty = Qty(0);
+
+    pub const fn from_shares(shares: u64) -> Qty {
+        Qty(shares * 1_000_000)
+    }
+
+    /// Down to the order grid of 4 decimals.
+    pub const fn floored_to_order_step(self) -> Qty {
+        Qty(self.0 - self.0 % Self::ORDER_STEP.0)
+    }
+
+    pub fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl Cash {
+    pub const ZERO: Cash = Cash(0);
+
+    pub const fn from_dollars(dollars: i64) -> Cash {
+        Cash(dollars * 1_000_000)
+    }
+}
+
+macro_rules! arithmetic {
+    ($($name:ident),*) => {$(
+        impl std::ops::Add for $name {
+            type Output = $name;
+            /// Overflow is a broken invariant: amounts are bounded where they enter `decide`.
+            fn add(self, other: $name) -> $name {
+                $name(self.0.checked_add(other.0).expect("amounts were bounded before they were added"))
+            }
+        }
+        impl std::ops::Sub for $name {
+            type Output = $name;
+            fn sub(self, other: $name) -> $name {
+                $name(self.0.checked_sub(other.0).expect("amounts were compared before they were subtracted"))
+            }
+        }
+        impl std::ops::AddAssign for $name {
+            fn add_assign(&mut self, other: $name) {
+                *self = *self + other;
+            }
+        }
+        impl std::ops::SubAssign for $name {
+            fn sub_assign(&mut self, other: $name) {
+                *self = *self - other;
+            }
+        }
+        impl std::iter::Sum for $name {
+            fn sum<I: Iterator<Item = $name>>(amounts: I) -> $name {
+                amounts.fold($name::default(), |total, amount| total + amount)
+            }
+        }
+    )*};
+}
+arithmetic!(Qty, Cash);
+
+impl std::ops::Neg for Cash {
+    type Output = Cash;
+    fn neg(self) -> Cash {
+        Cash(-self.0)
+    }
+}
+
+/// price × quantity in exact units of 10⁻¹⁰ USD; sums of these are rounded once.
+pub fn exact_notional(price: Price, qty: Qty) -> u128 {
+    u128::from(price.0) * u128::from(qty.0)
+}
+
+/// An exact notional (10⁻¹⁰ USD) to cash, half up (execution.md §4).
+pub fn notional_half_up(exact: u128) -> Cash {
+    cash((exact + 5_000) / 10_000)
+}
+
+/// price × quantity rounded up to 10⁻⁶: what a resting BUY reserves (execution.md §6).
+pub fn reservation_rounded_up(price: Price, qty: Qty) -> Cash {
+    cash(exact_notional(price, qty).div_ceil(10_000))
+}
+
+/// `amount × part ÷ whole`, half up, for `0 ≤ part ≤ whole`: the cost taken out by a sale (account.md §3).
+pub fn share_half_up(amount: Cash, part: Qty, whole: Qty) -> Cash {
+    assert!(part <= whole && whole.0 > 0, "a part of a holding: {} of {}", part.0, whole.0);
+    let product = i128::from(amount.0) * i128::from(part.0);
+    let whole = i128::from(whole.0);
+    Cash(i64::try_from((2 * product + whole).div_euclid(2 * whole)).expect("a share is not larger than its whole"))
+}
+
+/// `cash ÷ quantity` in 10⁻⁶ USD a share, half up: averages and volume-weighted prices (wire.md §1, at most 6
+/// decimals). `None` for a quantity of zero.
+pub fn average_half_up(cash: Cash, qty: Qty) -> Option<Cash> {
+    let qty = i128::from(qty.0);
+    (qty > 0).then(|| {
+        let numerator = 2 * i128::from(cash.0) * 1_000_000 + qty;
+        Cash(i64::try_from(numerator.div_euclid(2 * qty)).expect("an average price is small"))
+    })
+}
+
+fn cash(units: u128) -> Cash {
+    Cash(i64::try_from(units).expect("one order is at most a million shares below one dollar"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_contains_its_grid_inside_the_tradable_range() {
+        for (tick, price, on_grid) in [
+            (100, 100, true),
+            (100, 9_900, true),
+            (100, 9_901, false),
+            (100, 0, false),
+            (100, 10_000, false),
+            (1_000, 500, false),
+            (10, 10, true),
+            (1, 9_999, true),
+            (50, 4_150, true),
+        ] {
+            assert_eq!(TickSize(tick).contains(Price(price)), on_grid, "{tick} {price}");
+        }
+    }
+
+    #[test]
+    fn rounding_is_what_the_name_says() {
+        assert_eq!(notional_half_up(4_999), Cash(0));
+        assert_eq!(notional_half_up(5_000), Cash(1));
+        assert_eq!(reservation_rounded_up(Price(3_700), Qty(1)), Cash(1));
+        assert_eq!(reservation_rounded_up(Price(3_700), Qty::from_shares(20)), Cash(7_400_000));
+        assert_eq!(share_half_up(Cash(10), Qty(1), Qty(4)), Cash(3));
+        assert_eq!(share_half_up(Cash(10), Qty(4), Qty(4)), Cash(10));
+        assert_eq!(average_half_up(Cash(1), Qty(3)), Some(Cash(333_333)));
+        assert_eq!(average_half_up(Cash(2), Qty(3)), Some(Cash(666_667)));
+        assert_eq!(average_half_up(Cash(2), Qty(0)), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! What is lasting about a market: identity, terms, category, state.
+
+use crate::amount::{Bps, Price, Qty, TickSize};
+use crate::id::Outcome;
+use crate::time::Timestamp;
+use bincode::{Decode, Encode};
+use wincode::{SchemaRead, SchemaWrite};
+
+/// Where a market comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+pub enum Venue {
+    Synthetic,
+    Polymarket,
+    Kalshi,
+}
+
+/// The eleven fee categories of the specification, and what fits none of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+pub enum Category {
+    Sports,
+    Finance,
+    Politics,
+    Mentions,
+    Tech,
+    Economics,
+    Culture,
+    Weather,
+    Other,
+    Crypto,
+    Geopolitics,
+    Unknown,
+}
+
+/// Life of a market as the feed decides it (market-data.md, lifecycle; upstream.md §2.3, §4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+pub enum MarketState {
+    /// Known, does not accept orders yet.
+    Upcoming,
+    Active,
+    /// The venue accepts no orders for now.
+    Halted,
+    /// The venue stopped trading; not resolved.
+    Closed,
+    Resolved,
+}
+
+/// How a market ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+pub enum Resolution {
+    Winner(Outcome),
+    /// Each share pays 0.50.
+    Split,
+}
+
+impl Resolution {
+    /// What one share of `outcome` pays.
+    pub fn payout(self, outcome: Outcome) -> Price {
+        match self {
+            Resolution::Winner(winner) if winner == outcome => Price::ONE,
+            Resolution::Winner(_) => Price(0),
+            Resolution::Split => Price(5_000),
+        }
+    }
+}
+
+/// Assets of the up-or-down markets (specification, Resources).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+pub enum Asset {
+    Btc,
+    Eth,
+    Sol,
+    Xrp,
+    Spx,
+    Ndx,
+}
+
+/// Intervals of the up-or-down markets (specification, Resources).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+pub enum Interval {
+    FiveMinutes,
+    FifteenMinutes,
+    Hour,
+    FourHours,
+    Daily,
+}
+
+/// The window of an up-or-down market.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead)]
+pub struct UpDown {
+    pub asset: Asset,
+    pub interval: Interval,
+    pub start: Timestamp,
+    pub end: Timestamp,
+}
+
+/// The group that a market belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead)]
+pub struct EventTerms {
+    pub id: String,
+    pub slug: String,
+    pub title: String,
+    pub image: Option<String>,
+    pub end: Option<Timestamp>,
+}
+
+/// Everything lasting that is known about a market when it is listed (upstream.md §1). Texts are as the wire shows them.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead)]
+pub struct Listing {
+    pub venue: Venue,
+    /// The venue's own id: Gamma id, Kalshi ticker, synthetic number.
+    pub venue_market_id: String,
+    /// `0x` and 64 lower-case hex digits.
+    pub condition: String,
+    /// Decimal texts of at most 80 digits, in outcome order.
+    pub tokens: [String; 2],
+    pub outcomes: [String; 2],
+    pub slug: String,
+    pub question: String,
+    pub description: Option<String>,
+    pub image: Option<String>,
+    /// Label inside the event group.
+    pub label: Option<String>,
+    pub category: Category,
+    pub tags: Vec<String>,
+    pub event: Option<EventTerms>,
+    pub tick: TickSize,
+    /// What the venue names as its minimum; shown on books, decides nothing (execution.md §13).
+    pub min_order_size: Option<Qty>,
+    pub neg_risk: bool,
+    pub start: Option<Timestamp>,
+    pub end: Option<Timestamp>,
+    pub updown: Option<UpDown>,
+    /// Has the venue's sports fields.
+    pub sports: bool,
+}
+
+impl Category {
+    /// All categories, in the order of the specification's fee table.
+    pub const ALL: [Category; 12] = [
+        Category::Sports,
+        Category::Finance,
+        Category::Politics,
+        Category::Mentions,
+        Category::Tech,
+        Category::Economics,
+        Category::Culture,
+        Category::Weather,
+        Category::Other,
+        Category::Crypto,
+        Category::Geopolitics,
+        Category::Unknown,
+    ];
+
+    /// The wire's name; `None` for [`Category::Unknown`].
+    pub fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Category::Sports => "sports",
+            Category::Finance => "finance",
+            Category::Politics => "politics",
+            Category::Mentions => "mentions",
+            Category::Tech => "tech",
+            Category::Economics => "economics",
+            Category::Culture => "culture",
+            Category::Weather => "weather",
+            Category::Other => "other",
+            Category::Crypto => "crypto",
+            Category::Geopolitics => "geopolitics",
+            Category::Unknown => return None,
+        })
+    }
+
+    /// The category of that exact lower-case name.
+    pub fn named(name: &str) -> Option<Category> {
+        Category::ALL.into_iter().find(|category| category.name() == Some(name))
+    }
+
+    /// The specification's taker rate; unknown falls back to 5 percent.
+    pub fn default_taker_rate(self) -> Bps {
+        Bps(match self {
+            Category::Sports => 300,
+            Category::Finance | Category::Politics | Category::Mentions | Category::Tech => 400,
+            Category::Economics | Category::Culture | Category::Weather | Category::Other | Category::Unknown => 500,
+            Category::Crypto => 700,
+            Category::Geopolitics => 0,
+        })
+    }
+}
+
+impl Asset {
+    pub const ALL: [Asset; 6] = [Asset::Btc, Asset::Eth, Asset::Sol, Asset::Xrp, Asset::Spx, Asset::Ndx];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Asset::Btc => "BTC",
+            Asset::Eth => "ETH",
+            Asset::Sol => "SOL",
+            Asset::Xrp => "XRP",
+            Asset::Spx => "SPX",
+            Asset::Ndx => "NDX",
+        }
+    }
+}
+
+impl Interval {
+    pub const ALL: [Interval; 5] =
+        [Interval::FiveMinutes, Interval::FifteenMinutes, Interval::Hour, Interval::FourHours, Interval::Daily];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Interval::FiveMinutes => "5M",
+            Interval::FifteenMinutes => "15M",
+            Interval::Hour => "1H",
+            Interval::FourHours => "4H",
+            Interval::Daily => "daily",
+        }
+    }
+}

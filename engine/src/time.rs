@@ -1,0 +1,62 @@
+//! Moments: handed in, never read from a clock. Per shard they never go backwards.
+
+use bincode::{Decode, Encode};
+use wincode::{SchemaRead, SchemaWrite};
+
+/// Microseconds since 1970-01-01T00:00:00Z.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
+)]
+pub struct Timestamp(pub u64);
+
+/// Days since 1970-01-01, UTC.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
+)]
+pub struct UtcDay(pub u32);
+
+/// Microseconds in a millisecond, a second, an hour and a day.
+pub const MILLISECOND: u64 = 1_000;
+pub const SECOND: u64 = 1_000_000;
+pub const HOUR: u64 = 3_600 * SECOND;
+pub const DAY: u64 = 24 * HOUR;
+
+impl Timestamp {
+    pub fn from_secs(secs: u64) -> Timestamp {
+        Timestamp(secs.saturating_mul(SECOND))
+    }
+
+    pub fn from_millis(millis: u64) -> Timestamp {
+        Timestamp(millis.saturating_mul(MILLISECOND))
+    }
+
+    pub fn secs(self) -> u64 {
+        self.0 / SECOND
+    }
+
+    pub fn millis(self) -> u64 {
+        self.0 / MILLISECOND
+    }
+
+    /// This moment and `micros` more; the far end of time stays the far end.
+    pub fn plus(self, micros: u64) -> Timestamp {
+        Timestamp(self.0.saturating_add(micros))
+    }
+
+    /// Microseconds since `earlier`, 0 when that lies ahead.
+    pub fn since(self, earlier: Timestamp) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The UTC day this moment lies in.
+    pub fn day(self) -> UtcDay {
+        UtcDay((self.0 / DAY) as u32)
+    }
+}
+
+impl UtcDay {
+    /// The first moment of the next day: when daily caps start anew.
+    pub fn end(self) -> Timestamp {
+        Timestamp((u64::from(self.0) + 1) * DAY)
+    }
+}

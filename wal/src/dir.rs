@@ -94,15 +94,9 @@ impl<S: Storage> Dir<S> {
         );
         let lock = Arc::new(storage.lock()?);
         let describe = format!("pid {}\n", std::process::id());
-        lock.describe(&describe)
-            .map_err(Error::io("write", crate::storage::LOCK_NAME))?;
+        lock.describe(&describe).map_err(Error::io("write", crate::storage::LOCK_NAME))?;
         let identity = read_identity(&storage)?;
-        Ok(Dir {
-            storage,
-            lock,
-            options,
-            identity,
-        })
+        Ok(Dir { storage, lock, options, identity })
     }
 
     /// The newest snapshot that is whole, read once from end to end to be sure. Damaged ones are passed over: the one
@@ -125,11 +119,7 @@ impl<S: Storage> Dir<S> {
     ///
     /// # Errors
     /// [`Error::Format`] when the files do not make up one log.
-    pub fn recover(
-        &self,
-        snapshot: Option<&Snapshot>,
-        accept_loss: bool,
-    ) -> Result<Recovery<S>, Error> {
+    pub fn recover(&self, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
         Recovery::begin(self, snapshot, accept_loss)
     }
 
@@ -138,28 +128,13 @@ impl<S: Storage> Dir<S> {
     ///
     /// # Errors
     /// [`Error::Full`] or [`Error::Io`] when there is no room for the first records or for the epoch file.
-    pub fn start(
-        self,
-        recovered: Recovered<S>,
-        time: u64,
-        waker: Waker,
-    ) -> Result<Running<S>, Error> {
-        let Dir {
-            storage,
-            lock,
-            options,
-            identity,
-        } = self;
+    pub fn start(self, recovered: Recovered<S>, time: u64, waker: Waker) -> Result<Running<S>, Error> {
+        let Dir { storage, lock, options, identity } = self;
         let id = match identity {
             Some(identity) => identity.id,
-            None => storage
-                .random_id()
-                .map_err(Error::io("read random bytes for", &storage.place()))?,
+            None => storage.random_id().map_err(Error::io("read random bytes for", &storage.place()))?,
         };
-        let epoch = identity
-            .map_or(0, |identity| identity.epoch)
-            .checked_add(1)
-            .expect("2^32 starts");
+        let epoch = identity.map_or(0, |identity| identity.epoch).checked_add(1).expect("2^32 starts");
         let open = match recovered.tail {
             Some(tail) => tail.open(&storage)?,
             None => {
@@ -174,33 +149,17 @@ impl<S: Storage> Dir<S> {
             }
         };
         // Only now: where an epoch file is, there is a segment, and a directory without one has been robbed.
-        let identity = Identity {
-            id,
-            epoch,
-            floor: recovered.last_lsn,
-        };
+        let identity = Identity { id, epoch, floor: recovered.last_lsn };
         write_identity(&storage, &identity, &options.points)?;
         let describe = format!("pid {}\nepoch {epoch}\n", std::process::id());
-        lock.describe(&describe)
-            .map_err(Error::io("write", crate::storage::LOCK_NAME))?;
+        lock.describe(&describe).map_err(Error::io("write", crate::storage::LOCK_NAME))?;
 
         let marks = Marks::new(recovered.last_lsn);
         let (opened_sender, opened) = mpsc::sync_channel::<Opened<S>>(OPENED_MAX as usize);
         let (spare_sender, spares) = mpsc::sync_channel(OPENED_MAX as usize);
-        let mut preparer = Preparer::new(
-            storage.clone(),
-            lock.clone(),
-            &options,
-            marks.clone(),
-            spare_sender,
-        );
+        let mut preparer = Preparer::new(storage.clone(), lock.clone(), &options, marks.clone(), spare_sender);
         preparer.take_leftovers(recovered.spares)?;
-        let OpenSegment {
-            file,
-            map,
-            at,
-            header,
-        } = open;
+        let OpenSegment { file, map, at, header } = open;
         let name = segment_name(header.first_lsn);
         let syncer = Syncer::new(
             storage.clone(),
@@ -228,11 +187,7 @@ impl<S: Storage> Dir<S> {
             lock,
         });
         let mut first = vec![(Kind::EpochStart, Vec::new())];
-        first.extend(
-            recovered
-                .loss
-                .map(|loss| (Kind::LossAccepted, loss.to_bytes())),
-        );
+        first.extend(recovered.loss.map(|loss| (Kind::LossAccepted, loss.to_bytes())));
         for (kind, payload) in first {
             if log.append(kind, 0, 0, time, &payload).is_err() {
                 preparer.turn()?;
@@ -240,14 +195,7 @@ impl<S: Storage> Dir<S> {
             }
         }
         let snapshots = Snapshots::new(storage, id, options.points);
-        Ok(Running {
-            log,
-            syncer,
-            preparer,
-            snapshots,
-            marks,
-            epoch,
-        })
+        Ok(Running { log, syncer, preparer, snapshots, marks, epoch })
     }
 }
 
@@ -287,11 +235,7 @@ pub(crate) fn lost_name(name: &str) -> String {
 pub(crate) fn parse_name(name: &str) -> Name {
     let digits = |text: &str, count: usize| -> Option<u64> {
         let plain = text.len() >= count && text.bytes().all(|byte| byte.is_ascii_digit());
-        if plain && (text.len() == count || !text.starts_with('0')) {
-            text.parse().ok()
-        } else {
-            None
-        }
+        if plain && (text.len() == count || !text.starts_with('0')) { text.parse().ok() } else { None }
     };
     let lsn = |text: &str| digits(text, 20).filter(|number| *number > 0).map(Lsn);
     if let Some(stem) = name.strip_suffix(".wal") {
@@ -303,11 +247,7 @@ pub(crate) fn parse_name(name: &str) -> Name {
     if let Some(stem) = name.strip_suffix(".spare") {
         return digits(stem, 8).map_or(Name::Other, Name::Spare);
     }
-    if name.ends_with(".making") {
-        Name::Making
-    } else {
-        Name::Other
-    }
+    if name.ends_with(".making") { Name::Making } else { Name::Other }
 }
 
 /// A segment as it lies in the directory.
@@ -352,22 +292,13 @@ pub fn segments<S: Storage>(storage: &S) -> Result<Vec<SegmentFile>, Error> {
 /// # Errors
 /// As [`segments`].
 pub fn sealed_lsn<S: Storage>(storage: &S) -> Result<Lsn, Error> {
-    let open = segments(storage)?
-        .into_iter()
-        .rev()
-        .find(|segment| segment.is_named);
+    let open = segments(storage)?.into_iter().rev().find(|segment| segment.is_named);
     Ok(open.map_or(Lsn::ZERO, |segment| segment.first_lsn.before()))
 }
 
-pub(crate) fn read_contents<S: Storage>(
-    storage: &S,
-    id: Option<&[u8; 16]>,
-) -> Result<Contents, Error> {
+pub(crate) fn read_contents<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Contents, Error> {
     let mut contents = Contents::default();
-    for (name, bytes) in storage
-        .list()
-        .map_err(Error::io("list", &storage.place()))?
-    {
+    for (name, bytes) in storage.list().map_err(Error::io("list", &storage.place()))? {
         match parse_name(&name) {
             Name::Segment(first_lsn) => {
                 let header = read_segment_header(storage, &name, bytes, id)?;
@@ -375,29 +306,15 @@ pub(crate) fn read_contents<S: Storage>(
                     if header.first_lsn == first_lsn {
                         Ok(header)
                     } else {
-                        Err(Fault::Name {
-                            header: header.first_lsn,
-                        })
+                        Err(Fault::Name { header: header.first_lsn })
                     }
                 });
-                contents.segments.push(SegmentFile {
-                    name,
-                    is_named: true,
-                    bytes,
-                    first_lsn,
-                    header,
-                });
+                contents.segments.push(SegmentFile { name, is_named: true, bytes, first_lsn, header });
             }
             Name::Spare(_) => match read_segment_header(storage, &name, bytes, id)? {
                 Ok(header) => {
                     let first_lsn = header.first_lsn;
-                    contents.segments.push(SegmentFile {
-                        name,
-                        is_named: false,
-                        bytes,
-                        first_lsn,
-                        header: Ok(header),
-                    });
+                    contents.segments.push(SegmentFile { name, is_named: false, bytes, first_lsn, header: Ok(header) });
                 }
                 Err(_) => contents.spares.push(name),
             },
@@ -406,9 +323,7 @@ pub(crate) fn read_contents<S: Storage>(
             Name::Other => {}
         }
     }
-    contents
-        .segments
-        .sort_by(|a, b| (a.first_lsn, &a.name).cmp(&(b.first_lsn, &b.name)));
+    contents.segments.sort_by(|a, b| (a.first_lsn, &a.name).cmp(&(b.first_lsn, &b.name)));
     contents.snapshots.sort();
     contents.spares.sort();
     Ok(contents)
@@ -420,67 +335,41 @@ fn read_segment_header<S: Storage>(
     bytes: u64,
     id: Option<&[u8; 16]>,
 ) -> Result<Result<SegmentHeader, Fault>, Error> {
-    let file = storage
-        .open_to_read(name)
-        .map_err(Error::io("open", name))?;
+    let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
     if let Name::Spare(_) = parse_name(name) {
         // Its first sync may have failed: believe the device, not what the kernel remembers.
         file.drop_cached();
     }
     let mut head = [0; SEGMENT_HEADER_BYTES];
-    let read = file
-        .read_at(&mut head, 0)
-        .map_err(Error::io("read", name))?;
+    let read = file.read_at(&mut head, 0).map_err(Error::io("read", name))?;
     if read < head.len() {
-        return Ok(Err(Fault::Length {
-            expected: SEGMENT_HEADER_BYTES as u64,
-            found: bytes,
-        }));
+        return Ok(Err(Fault::Length { expected: SEGMENT_HEADER_BYTES as u64, found: bytes }));
     }
     Ok(SegmentHeader::decode(&head).and_then(|header| {
         if id.is_some_and(|id| header.directory_id != *id) {
             return Err(Fault::Foreign);
         }
         if header.bytes != bytes {
-            return Err(Fault::Length {
-                expected: header.bytes,
-                found: bytes,
-            });
+            return Err(Fault::Length { expected: header.bytes, found: bytes });
         }
         Ok(header)
     }))
 }
 
 /// Makes a zeroed segment under a temporary name, gives it this header, and then its name. Durable when done.
-fn create_segment<S: Storage>(
-    storage: &S,
-    header: &SegmentHeader,
-    points: &Points,
-) -> Result<OpenSegment<S>, Error> {
+fn create_segment<S: Storage>(storage: &S, header: &SegmentHeader, points: &Points) -> Result<OpenSegment<S>, Error> {
     let name = segment_name(header.first_lsn);
     let making = format!("{name}.making");
     let file = create_anew(storage, &making)?;
     fill_with_zeros(&file, &making, header.bytes)?;
-    file.write_at(&header.encode(), 0)
-        .map_err(Error::io("write", &making))?;
+    file.write_at(&header.encode(), 0).map_err(Error::io("write", &making))?;
     file.sync().map_err(Error::io("sync", &making))?;
     points.pass(Point::Rename);
-    storage
-        .rename(&making, &name)
-        .map_err(Error::io("rename", &making))?;
-    storage
-        .sync_directory()
-        .map_err(Error::io("sync directory of", &name))?;
-    let mut map = storage
-        .map(&file, header.bytes)
-        .map_err(Error::io("map", &name))?;
+    storage.rename(&making, &name).map_err(Error::io("rename", &making))?;
+    storage.sync_directory().map_err(Error::io("sync directory of", &name))?;
+    let mut map = storage.map(&file, header.bytes).map_err(Error::io("map", &name))?;
     map.touch(0);
-    Ok(OpenSegment {
-        file,
-        map,
-        at: SEGMENT_HEADER_BYTES,
-        header: *header,
-    })
+    Ok(OpenSegment { file, map, at: SEGMENT_HEADER_BYTES, header: *header })
 }
 
 /// Creates a file in place of what an interrupted attempt may have left.
@@ -530,10 +419,7 @@ impl Identity {
         }
         let found = u32::from_le_bytes(head[8..12].try_into().expect("four bytes"));
         if found != EPOCH_VERSION {
-            return Err(Fault::Version {
-                found,
-                known: EPOCH_VERSION,
-            });
+            return Err(Fault::Version { found, known: EPOCH_VERSION });
         }
         let bytes: &[u8; EPOCH_BYTES] = bytes.try_into().map_err(|_| Fault::Structure)?;
         let expected = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes"));
@@ -543,9 +429,7 @@ impl Identity {
         }
         Ok(Identity {
             id: bytes[16..32].try_into().expect("sixteen bytes"),
-            floor: Lsn(u64::from_le_bytes(
-                bytes[32..40].try_into().expect("eight bytes"),
-            )),
+            floor: Lsn(u64::from_le_bytes(bytes[32..40].try_into().expect("eight bytes"))),
             epoch: u32::from_le_bytes(bytes[40..44].try_into().expect("four bytes")),
         })
     }
@@ -558,30 +442,17 @@ pub(crate) fn read_identity<S: Storage>(storage: &S) -> Result<Option<Identity>,
         Err(error) => return Err(Error::io("open", EPOCH_NAME)(error)),
     };
     let mut bytes = [0; EPOCH_BYTES + 1];
-    let read = file
-        .read_at(&mut bytes, 0)
-        .map_err(Error::io("read", EPOCH_NAME))?;
-    Identity::decode(&bytes[..read])
-        .map(Some)
-        .map_err(|fault| Error::format(EPOCH_NAME, fault))
+    let read = file.read_at(&mut bytes, 0).map_err(Error::io("read", EPOCH_NAME))?;
+    Identity::decode(&bytes[..read]).map(Some).map_err(|fault| Error::format(EPOCH_NAME, fault))
 }
 
 /// Writes the epoch file: a new file, synced, renamed over the old one, and the directory synced.
-pub(crate) fn write_identity<S: Storage>(
-    storage: &S,
-    identity: &Identity,
-    points: &Points,
-) -> Result<(), Error> {
+pub(crate) fn write_identity<S: Storage>(storage: &S, identity: &Identity, points: &Points) -> Result<(), Error> {
     points.pass(Point::EpochWrite);
     let file = create_anew(storage, EPOCH_MAKING)?;
-    file.write_at(&identity.encode(), 0)
-        .map_err(Error::io("write", EPOCH_MAKING))?;
+    file.write_at(&identity.encode(), 0).map_err(Error::io("write", EPOCH_MAKING))?;
     file.sync().map_err(Error::io("sync", EPOCH_MAKING))?;
     points.pass(Point::Rename);
-    storage
-        .rename(EPOCH_MAKING, EPOCH_NAME)
-        .map_err(Error::io("rename", EPOCH_MAKING))?;
-    storage
-        .sync_directory()
-        .map_err(Error::io("sync directory of", EPOCH_NAME))
+    storage.rename(EPOCH_MAKING, EPOCH_NAME).map_err(Error::io("rename", EPOCH_MAKING))?;
+    storage.sync_directory().map_err(Error::io("sync directory of", EPOCH_NAME))
 }

@@ -91,10 +91,8 @@ impl Loss {
     /// Reads the payload of a [`crate::Kind::LossAccepted`] record; `None` when it is not one.
     pub fn from_bytes(bytes: &[u8]) -> Option<Loss> {
         let (head, file) = bytes.split_at_checked(32)?;
-        let u64_at =
-            |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
-        let u32_at =
-            |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
+        let u64_at = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
+        let u32_at = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
         Some(Loss {
             lsn: Lsn(u64_at(0)),
             offset: u64_at(8),
@@ -200,18 +198,11 @@ pub enum PlaceFault {
 
 impl Error {
     pub(crate) fn io(doing: &'static str, file: &str) -> impl FnOnce(io::Error) -> Error {
-        move |source| Error::Io {
-            doing,
-            file: file.to_owned(),
-            source,
-        }
+        move |source| Error::Io { doing, file: file.to_owned(), source }
     }
 
     pub(crate) fn format(file: &str, fault: Fault) -> Error {
-        Error::Format {
-            file: file.to_owned(),
-            fault,
-        }
+        Error::Format { file: file.to_owned(), fault }
     }
 
     /// Whether the disk (or its quota) is full, which passes by itself and is no damage.
@@ -237,11 +228,7 @@ impl From<Full> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Io {
-                doing,
-                file,
-                source,
-            } => write!(f, "{doing} {file}: {source}"),
+            Error::Io { doing, file, source } => write!(f, "{doing} {file}: {source}"),
             Error::Full => f.write_str("the disk is full: no room for a segment"),
             Error::Locked { pid: 0 } => f.write_str("another process owns the log directory"),
             Error::Locked { pid } => write!(f, "process {pid} owns the log directory"),
@@ -252,9 +239,7 @@ impl fmt::Display for Error {
             ),
             Error::Format { file, fault } => write!(f, "{file}: {fault}"),
             Error::Place { file, fault } => write!(f, "{file}: {fault}"),
-            Error::Poisoned => {
-                f.write_str("a sync failed earlier; the log takes nothing more in this process")
-            }
+            Error::Poisoned => f.write_str("a sync failed earlier; the log takes nothing more in this process"),
         }
     }
 }
@@ -273,22 +258,13 @@ impl fmt::Display for Fault {
         match self {
             Fault::Magic => f.write_str("not a file of this log"),
             Fault::Version { found, known } => {
-                write!(
-                    f,
-                    "written in format {found} by a newer program; this one reads up to {known}"
-                )
+                write!(f, "written in format {found} by a newer program; this one reads up to {known}")
             }
             Fault::Checksum { expected, found } => {
-                write!(
-                    f,
-                    "damaged: checksum {expected:08x} expected, {found:08x} found"
-                )
+                write!(f, "damaged: checksum {expected:08x} expected, {found:08x} found")
             }
             Fault::Foreign => f.write_str("belongs to another log directory"),
-            Fault::Name { header } => write!(
-                f,
-                "the name does not fit the header, which says LSN {header}"
-            ),
+            Fault::Name { header } => write!(f, "the name does not fit the header, which says LSN {header}"),
             Fault::Length { expected, found } => {
                 write!(f, "has {found} bytes, was made with {expected}")
             }
@@ -299,25 +275,18 @@ impl fmt::Display for Fault {
                 )
             }
             Fault::Chain { expected, found } => {
-                write!(
-                    f,
-                    "follows another history: {expected:08x} expected before it, {found:08x} found"
-                )
+                write!(f, "follows another history: {expected:08x} expected before it, {found:08x} found")
             }
-            Fault::Trailing { offset } => write!(
-                f,
-                "bytes behind the last record of a sealed segment, at byte {offset}"
-            ),
+            Fault::Trailing { offset } => {
+                write!(f, "bytes behind the last record of a sealed segment, at byte {offset}")
+            }
             Fault::Kind { found, offset } => {
                 write!(f, "a record of the unknown kind {found} at byte {offset}")
             }
             Fault::Reserved { offset } => {
                 write!(f, "a record with an unknown field at byte {offset}")
             }
-            Fault::Epoch { found, offset } => write!(
-                f,
-                "a record of the impossible epoch {found} at byte {offset}"
-            ),
+            Fault::Epoch { found, offset } => write!(f, "a record of the impossible epoch {found} at byte {offset}"),
             Fault::Missing => f.write_str("is missing"),
             Fault::Structure => f.write_str("its parts do not add up"),
         }
@@ -330,10 +299,7 @@ impl fmt::Display for PlaceFault {
             PlaceFault::SymbolicLink => f.write_str("is a symbolic link"),
             PlaceFault::Type => f.write_str("is not of the right type of file"),
             PlaceFault::Owner => f.write_str("belongs to another user"),
-            PlaceFault::Mode(mode) => write!(
-                f,
-                "is open to others (mode {mode:o}); only its owner may have access"
-            ),
+            PlaceFault::Mode(mode) => write!(f, "is open to others (mode {mode:o}); only its owner may have access"),
             PlaceFault::Network(kind) => write!(f, "is on a network file system (type {kind:#x})"),
         }
     }
@@ -371,10 +337,7 @@ mod tests {
             Error::Lost(loss).to_string(),
             "synced records are gone from LSN 7 on: x.wal at byte 640, checksum 000000ab expected, 000000cd found; synced up to LSN 9"
         );
-        assert_eq!(
-            Error::Locked { pid: 12 }.to_string(),
-            "process 12 owns the log directory"
-        );
+        assert_eq!(Error::Locked { pid: 12 }.to_string(), "process 12 owns the log directory");
         assert!(Error::from(Full).is_full());
     }
 }

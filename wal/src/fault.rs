@@ -200,20 +200,13 @@ impl Faults {
     /// The contents of a file.
     pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
         let world = self.world();
-        world
-            .names
-            .get(name)
-            .map(|inode| world.inodes[*inode].cache.clone())
+        world.names.get(name).map(|inode| world.inodes[*inode].cache.clone())
     }
 
     /// Puts a file there, on the disk at once, in place of what had the name.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let world = &mut *self.world();
-        world.inodes.push(Inode {
-            cache: bytes.to_vec(),
-            disk: bytes.to_vec(),
-            dirty: BTreeSet::new(),
-        });
+        world.inodes.push(Inode { cache: bytes.to_vec(), disk: bytes.to_vec(), dirty: BTreeSet::new() });
         let inode = world.inodes.len() - 1;
         world.names.insert(name.to_owned(), inode);
         world.names_on_disk.insert(name.to_owned(), inode);
@@ -223,10 +216,7 @@ impl Faults {
     pub fn take(&self, name: &str) -> Option<Vec<u8>> {
         let world = &mut *self.world();
         world.names_on_disk.remove(name);
-        world
-            .names
-            .remove(name)
-            .map(|inode| world.inodes[inode].cache.clone())
+        world.names.remove(name).map(|inode| world.inodes[inode].cache.clone())
     }
 
     /// A directory with the same files, all of them on the disk, and accidents of its own.
@@ -239,17 +229,11 @@ impl Faults {
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn file(&self, world: &World, inode: usize) -> FaultFile {
-        FaultFile {
-            faults: self.clone(),
-            inode,
-            life: world.life,
-        }
+        FaultFile { faults: self.clone(), inode, life: world.life }
     }
 }
 
@@ -268,32 +252,21 @@ impl World {
             }
         }
         match failed {
-            Some(index) => Err(io::Error::from_raw_os_error(
-                self.failures.remove(index).errno,
-            )),
+            Some(index) => Err(io::Error::from_raw_os_error(self.failures.remove(index).errno)),
             None => Ok(()),
         }
     }
 
     fn inode(&self, name: &str) -> io::Result<usize> {
-        self.names
-            .get(name)
-            .copied()
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.names.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn check_life(&self, life: u64) {
-        assert!(
-            life == self.life,
-            "a file that was opened before the last crash is used"
-        );
+        assert!(life == self.life, "a file that was opened before the last crash is used");
     }
 
     fn used_bytes(&self) -> u64 {
-        self.names
-            .values()
-            .map(|inode| self.inodes[*inode].cache.len() as u64)
-            .sum()
+        self.names.values().map(|inode| self.inodes[*inode].cache.len() as u64).sum()
     }
 
     fn grow(&mut self, inode: usize, bytes: usize) -> io::Result<()> {
@@ -301,10 +274,7 @@ impl World {
         if more == 0 {
             return Ok(());
         }
-        if self
-            .capacity_bytes
-            .is_some_and(|capacity| self.used_bytes() + more as u64 > capacity)
-        {
+        if self.capacity_bytes.is_some_and(|capacity| self.used_bytes() + more as u64 > capacity) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
         self.inodes[inode].cache.resize(bytes, 0);
@@ -313,9 +283,7 @@ impl World {
 
     fn mark_dirty(&mut self, inode: usize, at: usize, bytes: usize) {
         if bytes > 0 {
-            self.inodes[inode]
-                .dirty
-                .extend(at / PAGE_BYTES..=(at + bytes - 1) / PAGE_BYTES);
+            self.inodes[inode].dirty.extend(at / PAGE_BYTES..=(at + bytes - 1) / PAGE_BYTES);
         }
         if self.writeback_parts > 0 && self.rng.happens(self.writeback_parts) {
             let count = self.inodes.len() as u64;
@@ -333,10 +301,7 @@ impl World {
         // All, none, a first part, or any part of what was not synced.
         let style = self.rng.below(4);
         let first = self.rng.below(self.unsynced_names.len() as u64 + 1) as usize;
-        for (index, change) in std::mem::take(&mut self.unsynced_names)
-            .into_iter()
-            .enumerate()
-        {
+        for (index, change) in std::mem::take(&mut self.unsynced_names).into_iter().enumerate() {
             let happened = match style {
                 0 => true,
                 1 => false,
@@ -415,25 +380,16 @@ impl Storage for Faults {
     fn lock(&self) -> Result<FaultLock, Error> {
         let mut world = self.world();
         if world.is_locked {
-            return Err(Error::Locked {
-                pid: std::process::id(),
-            });
+            return Err(Error::Locked { pid: std::process::id() });
         }
         world.is_locked = true;
-        Ok(FaultLock {
-            faults: self.clone(),
-            life: world.life,
-        })
+        Ok(FaultLock { faults: self.clone(), life: world.life })
     }
 
     fn list(&self) -> io::Result<Vec<(String, u64)>> {
         let mut world = self.world();
         world.call(Call::List)?;
-        Ok(world
-            .names
-            .iter()
-            .map(|(name, inode)| (name.clone(), world.inodes[*inode].cache.len() as u64))
-            .collect())
+        Ok(world.names.iter().map(|(name, inode)| (name.clone(), world.inodes[*inode].cache.len() as u64)).collect())
     }
 
     fn open(&self, name: &str) -> io::Result<FaultFile> {
@@ -456,9 +412,7 @@ impl Storage for Faults {
         world.inodes.push(Inode::default());
         let inode = world.inodes.len() - 1;
         world.names.insert(name.to_owned(), inode);
-        world
-            .unsynced_names
-            .push(NameChange::Create(name.to_owned(), inode));
+        world.unsynced_names.push(NameChange::Create(name.to_owned(), inode));
         Ok(self.file(&world, inode))
     }
 
@@ -495,23 +449,13 @@ impl Storage for Faults {
         let mut world = self.world();
         world.call(Call::Map)?;
         let length = world.inodes[file.inode].cache.len() as u64;
-        assert!(
-            bytes <= length,
-            "{bytes} bytes of a file of {length} are mapped: the rest would be SIGBUS"
-        );
-        Ok(FaultMap {
-            faults: self.clone(),
-            inode: file.inode,
-            life: world.life,
-            bytes: bytes as usize,
-        })
+        assert!(bytes <= length, "{bytes} bytes of a file of {length} are mapped: the rest would be SIGBUS");
+        Ok(FaultMap { faults: self.clone(), inode: file.inode, life: world.life, bytes: bytes as usize })
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
         let world = self.world();
-        Ok(world.capacity_bytes.map_or(u64::MAX, |capacity| {
-            capacity.saturating_sub(world.used_bytes())
-        }))
+        Ok(world.capacity_bytes.map_or(u64::MAX, |capacity| capacity.saturating_sub(world.used_bytes())))
     }
 
     fn random_id(&self) -> io::Result<[u8; 16]> {
@@ -590,8 +534,7 @@ impl StoredFile for FaultFile {
     }
 
     fn reserve(&self, bytes: u64) -> io::Result<()> {
-        self.world(Some(Call::Reserve))?
-            .grow(self.inode, bytes as usize)
+        self.world(Some(Call::Reserve))?.grow(self.inode, bytes as usize)
     }
 
     fn drop_cached(&self) {
@@ -622,12 +565,7 @@ pub struct FaultMap {
 
 impl SegmentMap for FaultMap {
     fn write<R>(&mut self, at: usize, bytes: usize, write: impl FnOnce(&mut [u8]) -> R) -> R {
-        assert!(
-            at + bytes <= self.bytes,
-            "bytes {at} to {} are outside of a mapping of {}",
-            at + bytes,
-            self.bytes
-        );
+        assert!(at + bytes <= self.bytes, "bytes {at} to {} are outside of a mapping of {}", at + bytes, self.bytes);
         let mut world = self.faults.world();
         world.check_life(self.life);
         let written = write(&mut world.inodes[self.inode].cache[at..at + bytes]);

@@ -179,10 +179,6 @@ impl Points {
 
 impl fmt::Debug for Points {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() {
-            "Points(set)"
-        } else {
-            "Points(unset)"
-        })
+        f.write_str(if self.0.is_some() { "Points(set)" } else { "Points(unset)" })
     }
 }

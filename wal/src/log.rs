@@ -93,14 +93,7 @@ impl<S: Storage> Log<S> {
     /// # Panics
     /// When the payload is longer than [`Log::payload_bytes_max`].
     #[inline]
-    pub fn append(
-        &mut self,
-        kind: Kind,
-        version: u16,
-        owner: u64,
-        time: u64,
-        payload: &[u8],
-    ) -> Result<Lsn, Full> {
+    pub fn append(&mut self, kind: Kind, version: u16, owner: u64, time: u64, payload: &[u8]) -> Result<Lsn, Full> {
         self.points.pass(Point::BeforeAppend);
         let slot_bytes = record::slot_bytes(payload.len());
         if slot_bytes > self.end - self.at {
@@ -116,9 +109,7 @@ impl<S: Storage> Log<S> {
             version,
             kind,
         };
-        self.last_crc = self.map.write(self.at, slot_bytes, |slot| {
-            record::encode(slot, &header, payload)
-        });
+        self.last_crc = self.map.write(self.at, slot_bytes, |slot| record::encode(slot, &header, payload));
         self.at += slot_bytes;
         self.last_lsn = header.lsn;
         self.last_time = header.time;
@@ -194,14 +185,7 @@ impl<S: Storage> Log<S> {
             return Err(Full);
         }
         self.points.pass(Point::Roll);
-        let Spare {
-            file,
-            mut map,
-            name,
-        } = self
-            .spares
-            .try_recv()
-            .expect("a counted spare is in the queue");
+        let Spare { file, mut map, name } = self.spares.try_recv().expect("a counted spare is in the queue");
         self.marks.spare_opened();
         let header = SegmentHeader {
             number: self.header.number + 1,
@@ -210,20 +194,12 @@ impl<S: Storage> Log<S> {
             bytes: self.segment_bytes,
             ..self.header
         };
-        map.write(0, SEGMENT_HEADER_BYTES, |bytes| {
-            bytes.copy_from_slice(&header.encode())
-        });
+        map.write(0, SEGMENT_HEADER_BYTES, |bytes| bytes.copy_from_slice(&header.encode()));
         let sealed = std::mem::replace(&mut self.map, map);
-        (self.header, self.at, self.end) =
-            (header, SEGMENT_HEADER_BYTES, self.segment_bytes as usize);
+        (self.header, self.at, self.end) = (header, SEGMENT_HEADER_BYTES, self.segment_bytes as usize);
         // Before the first record in it counts as appended: the Syncer relies on that. Spares and queued segments together
         // never exceed the bound of the queue; the Preparer sees to it. A Syncer that is gone takes no more syncs either.
-        let _ = self.opened.try_send(Opened {
-            file,
-            name,
-            first_lsn: header.first_lsn,
-            sealed,
-        });
+        let _ = self.opened.try_send(Opened { file, name, first_lsn: header.first_lsn, sealed });
         Ok(())
     }
 }

@@ -91,9 +91,7 @@ impl<S: Storage> Preparer<S> {
             Err(error) if error.is_full() => {
                 // What was begun takes the room that others need.
                 let _ = self.storage.remove(&making);
-                Ok(Prepared::DiskFull {
-                    free_bytes: self.free_bytes()?,
-                })
+                Ok(Prepared::DiskFull { free_bytes: self.free_bytes()? })
             }
             Err(error) => Err(error),
         }
@@ -104,10 +102,7 @@ impl<S: Storage> Preparer<S> {
     /// # Errors
     /// [`Error::Io`].
     pub fn free_bytes(&self) -> Result<u64, Error> {
-        self.storage.free_bytes().map_err(Error::io(
-            "look at the free space of",
-            &self.storage.place(),
-        ))
+        self.storage.free_bytes().map_err(Error::io("look at the free space of", &self.storage.place()))
     }
 
     /// Gives up the segments whose records are all at or below `covered`: the LSN of the *older* of the two snapshots that
@@ -123,15 +118,9 @@ impl<S: Storage> Preparer<S> {
     /// When `covered` is not yet synced: no snapshot may stand for records that could still vanish.
     pub fn recycle(&mut self, covered: Lsn) -> Result<u32, Error> {
         let synced = self.marks.synced();
-        assert!(
-            covered <= synced,
-            "a snapshot covers synced records only: {covered} > {synced}"
-        );
+        assert!(covered <= synced, "a snapshot covers synced records only: {covered} > {synced}");
         let segments = read_contents(&self.storage, None)?.segments;
-        let named: Vec<_> = segments
-            .into_iter()
-            .filter(|segment| segment.is_named)
-            .collect();
+        let named: Vec<_> = segments.into_iter().filter(|segment| segment.is_named).collect();
         let mut count = 0;
         for pair in named.windows(2) {
             let (old, next) = (&pair[0], &pair[1]);
@@ -142,9 +131,7 @@ impl<S: Storage> Preparer<S> {
             if self.wants_spare() && old.bytes == self.segment_bytes {
                 self.make_spare_of(&old.name)?;
             } else {
-                self.storage
-                    .remove(&old.name)
-                    .map_err(Error::io("remove", &old.name))?;
+                self.storage.remove(&old.name).map_err(Error::io("remove", &old.name))?;
                 self.sync_directory()?;
             }
             count += 1;
@@ -165,9 +152,7 @@ impl<S: Storage> Preparer<S> {
             if bytes == self.segment_bytes && self.wants_spare() {
                 self.hand_over(file, name)?;
             } else {
-                self.storage
-                    .remove(&name)
-                    .map_err(Error::io("remove", &name))?;
+                self.storage.remove(&name).map_err(Error::io("remove", &name))?;
             }
         }
         self.sync_directory()
@@ -181,14 +166,9 @@ impl<S: Storage> Preparer<S> {
 
     fn make_spare_of(&mut self, name: &str) -> Result<(), Error> {
         let making = making_name(self.next_number);
-        self.storage
-            .rename(name, &making)
-            .map_err(Error::io("rename", name))?;
+        self.storage.rename(name, &making).map_err(Error::io("rename", name))?;
         self.sync_directory()?;
-        let file = self
-            .storage
-            .open(&making)
-            .map_err(Error::io("open", &making))?;
+        let file = self.storage.open(&making).map_err(Error::io("open", &making))?;
         fill_with_zeros(&file, &making, self.segment_bytes)?;
         self.adopt(file, &making)
     }
@@ -198,18 +178,13 @@ impl<S: Storage> Preparer<S> {
         let name = spare_name(self.next_number);
         self.next_number += 1;
         self.points.pass(Point::Rename);
-        self.storage
-            .rename(making, &name)
-            .map_err(Error::io("rename", making))?;
+        self.storage.rename(making, &name).map_err(Error::io("rename", making))?;
         self.sync_directory()?;
         self.hand_over(file, name)
     }
 
     fn hand_over(&mut self, file: S::File, name: String) -> Result<(), Error> {
-        let mut map = self
-            .storage
-            .map(&file, self.segment_bytes)
-            .map_err(Error::io("map", &name))?;
+        let mut map = self.storage.map(&file, self.segment_bytes).map_err(Error::io("map", &name))?;
         map.touch(0);
         if self.spares.try_send(Spare { file, map, name }).is_ok() {
             self.marks.add_spare();
@@ -218,8 +193,6 @@ impl<S: Storage> Preparer<S> {
     }
 
     fn sync_directory(&self) -> Result<(), Error> {
-        self.storage
-            .sync_directory()
-            .map_err(Error::io("sync", &self.storage.place()))
+        self.storage.sync_directory().map_err(Error::io("sync", &self.storage.place()))
     }
 }

@@ -123,10 +123,7 @@ pub const fn slot_bytes(payload_bytes: usize) -> usize {
 #[inline]
 pub fn encode(slot: &mut [u8], header: &Header, payload: &[u8]) -> u32 {
     let length = HEADER_BYTES + payload.len();
-    assert!(
-        length <= MAX_RECORD_BYTES,
-        "a record has at most {MAX_RECORD_BYTES} bytes, this one {length}"
-    );
+    assert!(length <= MAX_RECORD_BYTES, "a record has at most {MAX_RECORD_BYTES} bytes, this one {length}");
     let record = &mut slot[..length];
     let (head, body) = record.split_at_mut(HEADER_BYTES);
     let head: &mut [u8; HEADER_BYTES] = head.try_into().expect("split at HEADER_BYTES");
@@ -154,11 +151,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record<'_>, Damage> {
     };
     let length = u32_at(head, 0);
     if !(HEADER_BYTES as u32..=MAX_RECORD_BYTES as u32).contains(&length) {
-        return Err(if length == 0 {
-            Damage::Empty
-        } else {
-            Damage::Length(length)
-        });
+        return Err(if length == 0 { Damage::Empty } else { Damage::Length(length) });
     }
     let Some(record) = bytes.get(..length as usize) else {
         return Err(Damage::Short(length as usize));
@@ -195,21 +188,13 @@ pub fn decode(bytes: &[u8]) -> Result<Record<'_>, Damage> {
 /// LSN and `synced` at the start of `bytes`, unchecked: a cheap look before the cost of a checksum.
 #[inline]
 pub(crate) fn claimed(bytes: &[u8; HEADER_BYTES]) -> (u32, Lsn, Lsn) {
-    (
-        u32_at(bytes, 0),
-        Lsn(u64_at(bytes, 8)),
-        Lsn(u64_at(bytes, 16)),
-    )
+    (u32_at(bytes, 0), Lsn(u64_at(bytes, 8)), Lsn(u64_at(bytes, 16)))
 }
 
 #[cold]
 fn short_of_header(bytes: &[u8]) -> Damage {
     // Fewer bytes than a header can hold no record; zeros there mean what they mean everywhere.
-    if bytes.iter().all(|byte| *byte == 0) {
-        Damage::Empty
-    } else {
-        Damage::Short(HEADER_BYTES)
-    }
+    if bytes.iter().all(|byte| *byte == 0) { Damage::Empty } else { Damage::Short(HEADER_BYTES) }
 }
 
 /// CRC32C of `length` and then `rest`.
@@ -311,32 +296,16 @@ mod tests {
         assert_eq!(slot, golden);
         let mut plain = golden[0..4].to_vec();
         plain.extend_from_slice(&golden[8..61]);
-        assert_eq!(
-            crc,
-            crc32c::crc32c(&plain),
-            "the checksum is plain CRC32C over the bytes around it"
-        );
+        assert_eq!(crc, crc32c::crc32c(&plain), "the checksum is plain CRC32C over the bytes around it");
         let record = decode(&slot).expect("golden bytes are a record");
-        assert_eq!(
-            (record.header, record.payload, record.crc),
-            (header(), b"hello".as_slice(), crc)
-        );
+        assert_eq!((record.header, record.payload, record.crc), (header(), b"hello".as_slice(), crc));
     }
 
     #[test]
     fn every_kind_keeps_its_number() {
-        let kinds = [
-            Kind::Mutations,
-            Kind::EpochStart,
-            Kind::CleanStop,
-            Kind::Padding,
-            Kind::LossAccepted,
-        ];
+        let kinds = [Kind::Mutations, Kind::EpochStart, Kind::CleanStop, Kind::Padding, Kind::LossAccepted];
         for (number, kind) in (1u16..).zip(kinds) {
-            assert_eq!(
-                (kind as u16, Kind::from_number(number)),
-                (number, Some(kind))
-            );
+            assert_eq!((kind as u16, Kind::from_number(number)), (number, Some(kind)));
         }
         assert_eq!((Kind::from_number(0), Kind::from_number(6)), (None, None));
     }
@@ -350,10 +319,7 @@ mod tests {
             let mut slot = vec![0u8; slot_bytes(payload_bytes)];
             let crc = encode(&mut slot, &header(), &payload);
             let record = decode(&slot).expect("round trip");
-            assert_eq!(
-                (record.header, record.payload, record.crc),
-                (header(), payload.as_slice(), crc)
-            );
+            assert_eq!((record.header, record.payload, record.crc), (header(), payload.as_slice(), crc));
             cases += 1;
         }
         println!("record round trips: {cases}");
@@ -368,18 +334,12 @@ mod tests {
         let mut cases = 0;
         for bit in 0..slot.len() * 8 {
             slot[bit / 8] ^= 1 << (bit % 8);
-            assert!(
-                decode(&slot).is_err(),
-                "bit {bit} changed and nobody saw it"
-            );
+            assert!(decode(&slot).is_err(), "bit {bit} changed and nobody saw it");
             slot.copy_from_slice(&whole);
             cases += 1;
         }
         for cut in 0..whole.len() {
-            assert!(
-                decode(&whole[..cut]).is_err(),
-                "cut at {cut} and nobody saw it"
-            );
+            assert!(decode(&whole[..cut]).is_err(), "cut at {cut} and nobody saw it");
             cases += 1;
         }
         println!("damaged records: {cases}");
@@ -398,19 +358,10 @@ mod tests {
             slot[4..8].copy_from_slice(&crc.to_le_bytes());
         };
         check(&|slot| slot[0..4].fill(0), Damage::Empty);
-        check(
-            &|slot| slot[0..4].copy_from_slice(&55u32.to_le_bytes()),
-            Damage::Length(55),
-        );
+        check(&|slot| slot[0..4].copy_from_slice(&55u32.to_le_bytes()), Damage::Length(55));
         check(&|slot| slot[0..4].fill(0xff), Damage::Length(u32::MAX));
-        check(
-            &|slot| slot[0..4].copy_from_slice(&(1u32 << 20).to_le_bytes()),
-            Damage::Short(1 << 20),
-        );
-        check(
-            &|slot| slot[0..4].copy_from_slice(&((1u32 << 20) + 1).to_le_bytes()),
-            Damage::Length((1 << 20) + 1),
-        );
+        check(&|slot| slot[0..4].copy_from_slice(&(1u32 << 20).to_le_bytes()), Damage::Short(1 << 20));
+        check(&|slot| slot[0..4].copy_from_slice(&((1u32 << 20) + 1).to_le_bytes()), Damage::Length((1 << 20) + 1));
         check(&|slot| slot.truncate(40), Damage::Short(56));
         check(
             &|slot| {

@@ -12,9 +12,7 @@
 //!
 //! Everything is read with plain reads, never through a mapping: a failing device is then an error and not a signal.
 
-use crate::dir::{
-    Contents, Dir, Identity, SegmentFile, lost_name, read_contents, read_identity, segment_name,
-};
+use crate::dir::{Contents, Dir, Identity, SegmentFile, lost_name, read_contents, read_identity, segment_name};
 use crate::error::{Error, Fault, Loss};
 use crate::log::OpenSegment;
 use crate::record::{self, ALIGN_BYTES, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
@@ -132,8 +130,7 @@ impl<S: Storage> Scan<S> {
     /// # Errors
     /// [`Error::Format`] when the directory has no log, or does not hold all records after `after`.
     pub fn open(storage: &S, after: Lsn) -> Result<Scan<S>, Error> {
-        let identity = read_identity(storage)?
-            .ok_or_else(|| Error::format(crate::dir::EPOCH_NAME, Fault::Missing))?;
+        let identity = read_identity(storage)?.ok_or_else(|| Error::format(crate::dir::EPOCH_NAME, Fault::Missing))?;
         let contents = read_contents(storage, Some(&identity.id))?;
         Scan::over(storage.clone(), identity, contents, after, None, false)
     }
@@ -143,13 +140,9 @@ impl<S: Storage> Scan<S> {
     /// # Errors
     /// [`Error::Format`] when the directory has no log.
     pub fn open_all(storage: &S) -> Result<Scan<S>, Error> {
-        let identity = read_identity(storage)?
-            .ok_or_else(|| Error::format(crate::dir::EPOCH_NAME, Fault::Missing))?;
+        let identity = read_identity(storage)?.ok_or_else(|| Error::format(crate::dir::EPOCH_NAME, Fault::Missing))?;
         let contents = read_contents(storage, Some(&identity.id))?;
-        let first = contents
-            .segments
-            .first()
-            .map_or(Lsn::ZERO, |segment| segment.first_lsn.before());
+        let first = contents.segments.first().map_or(Lsn::ZERO, |segment| segment.first_lsn.before());
         Scan::over(storage.clone(), identity, contents, first, None, false)
     }
 
@@ -175,16 +168,9 @@ impl<S: Storage> Scan<S> {
         after_crc: Option<u32>,
         accepts_loss: bool,
     ) -> Result<Scan<S>, Error> {
-        let Contents {
-            segments,
-            spares,
-            snapshots,
-            ..
-        } = contents;
+        let Contents { segments, spares, snapshots, .. } = contents;
         // The last segment that starts at or before the first record wanted.
-        let index = segments
-            .partition_point(|segment| segment.first_lsn <= after.next())
-            .saturating_sub(1);
+        let index = segments.partition_point(|segment| segment.first_lsn <= after.next()).saturating_sub(1);
         let snapshot = snapshots.last().copied().unwrap_or_default();
         if !accepts_loss {
             check_order(&segments[..(index + 1).min(segments.len())])?;
@@ -223,12 +209,7 @@ impl<S: Storage> Scan<S> {
         let Some(found) = self.step()? else {
             return Ok(None);
         };
-        let Found {
-            header,
-            crc,
-            at,
-            payload_bytes,
-        } = found;
+        let Found { header, crc, at, payload_bytes } = found;
         let payload_at = at + HEADER_BYTES;
         Ok(Some(Entry {
             lsn: header.lsn,
@@ -277,17 +258,9 @@ impl<S: Storage> Scan<S> {
                         && header.epoch >= self.last.epoch;
                     if follows && self.until.is_none_or(|until| header.lsn <= until) {
                         if header.epoch > self.identity.epoch {
-                            return Err(self.fault(Fault::Epoch {
-                                found: header.epoch,
-                                offset: self.offset(),
-                            }));
+                            return Err(self.fault(Fault::Epoch { found: header.epoch, offset: self.offset() }));
                         }
-                        let found = Found {
-                            header,
-                            crc: record.crc,
-                            at: self.at,
-                            payload_bytes: record.payload.len(),
-                        };
+                        let found = Found { header, crc: record.crc, at: self.at, payload_bytes: record.payload.len() };
                         self.at += record::slot_bytes(found.payload_bytes);
                         self.last = Last {
                             lsn: header.lsn,
@@ -304,10 +277,7 @@ impl<S: Storage> Scan<S> {
                         }
                         continue;
                     }
-                    Damage::Checksum {
-                        stored: header.previous_crc,
-                        computed: self.last.crc,
-                    }
+                    Damage::Checksum { stored: header.previous_crc, computed: self.last.crc }
                 }
                 Err(damage) => damage,
             };
@@ -347,29 +317,18 @@ impl<S: Storage> Scan<S> {
             return if self.accepts_loss {
                 self.last.lsn = self.after;
                 self.last.crc = self.after_crc.unwrap_or(0);
-                let loss = self.loss_at(
-                    self.after.next(),
-                    segment_name(self.after.next()),
-                    0,
-                    Damage::Empty,
-                    self.proven,
-                );
+                let loss =
+                    self.loss_at(self.after.next(), segment_name(self.after.next()), 0, Damage::Empty, self.proven);
                 self.end(Tail::Clean, Some(loss));
                 Ok(false)
             } else {
-                Err(Error::format(
-                    &segment_name(self.after.next()),
-                    Fault::Missing,
-                ))
+                Err(Error::format(&segment_name(self.after.next()), Fault::Missing))
             };
         };
         let (expected, found) = (self.after.next(), first.first_lsn);
         if found > expected {
             if !self.accepts_loss {
-                return Err(Error::format(
-                    &first.name.clone(),
-                    Fault::Order { expected, found },
-                ));
+                return Err(Error::format(&first.name.clone(), Fault::Order { expected, found }));
             }
             self.last.lsn = self.after;
             self.last.crc = self.after_crc.unwrap_or(0);
@@ -396,22 +355,15 @@ impl<S: Storage> Scan<S> {
     /// The record that the caller continues from must be the one that is here.
     fn check_after(&self, found: u32) -> Result<(), Error> {
         match self.after_crc {
-            Some(expected) if expected != found => {
-                Err(self.fault(Fault::Chain { expected, found }))
-            }
+            Some(expected) if expected != found => Err(self.fault(Fault::Chain { expected, found })),
             _ => Ok(()),
         }
     }
 
     fn open_segment(&mut self, index: usize) -> Result<(), Error> {
         let segment = &self.segments[index];
-        let file = self
-            .storage
-            .open_to_read(&segment.name)
-            .map_err(Error::io("open", &segment.name))?;
-        let is_last_named = !self.segments[index + 1..]
-            .iter()
-            .any(|later| later.is_named);
+        let file = self.storage.open_to_read(&segment.name).map_err(Error::io("open", &segment.name))?;
+        let is_last_named = !self.segments[index + 1..].iter().any(|later| later.is_named);
         if is_last_named {
             // After a failed sync the kernel may still show pages that never reached the device. Ask the device. Segments
             // before this one were synced without a failure, or this one would not have its name.
@@ -427,10 +379,7 @@ impl<S: Storage> Scan<S> {
 
     /// Moves what is left of the block to its start and reads behind it.
     fn refill(&mut self) -> Result<(), Error> {
-        let file = self
-            .file
-            .as_ref()
-            .expect("a segment is open while records are read");
+        let file = self.file.as_ref().expect("a segment is open while records are read");
         self.block_at += self.at as u64;
         self.at = 0;
         let left = self.file_bytes.saturating_sub(self.block_at);
@@ -445,9 +394,7 @@ impl<S: Storage> Scan<S> {
             self.block.resize(bytes, 0);
         }
         let name = &self.segments[self.index].name;
-        self.filled = file
-            .read_at(&mut self.block[..bytes], self.block_at)
-            .map_err(Error::io("read", name))?;
+        self.filled = file.read_at(&mut self.block[..bytes], self.block_at).map_err(Error::io("read", name))?;
         // A record may claim more than a block; then the whole of it is wanted at once.
         let claimed = self.claimed_bytes_at_start();
         if claimed > self.filled && left > self.filled as u64 {
@@ -455,23 +402,16 @@ impl<S: Storage> Scan<S> {
             if self.block.len() < bytes {
                 self.block.resize(bytes, 0);
             }
-            self.filled = file
-                .read_at(&mut self.block[..bytes], self.block_at)
-                .map_err(Error::io("read", name))?;
+            self.filled = file.read_at(&mut self.block[..bytes], self.block_at).map_err(Error::io("read", name))?;
         }
         Ok(())
     }
 
     /// The length that the first record of the block claims, if it is a possible one, else 0.
     fn claimed_bytes_at_start(&self) -> usize {
-        let length = self.block[..self.filled]
-            .first_chunk::<4>()
-            .map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
-        if length <= MAX_RECORD_BYTES {
-            length
-        } else {
-            0
-        }
+        let length =
+            self.block[..self.filled].first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
+        if length <= MAX_RECORD_BYTES { length } else { 0 }
     }
 
     /// Goes on in the next segment if that continues exactly here. `true` when it does, or when it cannot belong to this log
@@ -479,29 +419,18 @@ impl<S: Storage> Scan<S> {
     fn go_on_in_next_segment(&mut self) -> Result<bool, Error> {
         let expected = self.last.lsn.next();
         // A later start is for the judge: records are missing before it.
-        let Some(next) = self
-            .segments
-            .get(self.index + 1)
-            .filter(|next| next.first_lsn <= expected)
-        else {
+        let Some(next) = self.segments.get(self.index + 1).filter(|next| next.first_lsn <= expected) else {
             return Ok(false);
         };
-        let number = self.segments[self.index]
-            .header
-            .as_ref()
-            .map_or(0, |header| header.number);
+        let number = self.segments[self.index].header.as_ref().map_or(0, |header| header.number);
         let fault = match &next.header {
             Err(fault) => Some(fault.clone()),
             Ok(header) if header.first_lsn != expected || header.number != number + 1 => {
-                Some(Fault::Order {
-                    expected,
-                    found: header.first_lsn,
-                })
+                Some(Fault::Order { expected, found: header.first_lsn })
             }
-            Ok(header) if header.previous_crc != self.last.crc => Some(Fault::Chain {
-                expected: header.previous_crc,
-                found: self.last.crc,
-            }),
+            Ok(header) if header.previous_crc != self.last.crc => {
+                Some(Fault::Chain { expected: header.previous_crc, found: self.last.crc })
+            }
             Ok(_) => None,
         };
         if let Some(fault) = fault {
@@ -543,15 +472,8 @@ impl<S: Storage> Scan<S> {
             proven = proven.max(spare.synced);
             written += spare.last_byte.map_or(0, |last| last + 1);
         }
-        let loss = (proven >= lost).then(|| {
-            self.loss_at(
-                lost,
-                self.segments[self.index].name.clone(),
-                offset,
-                damage,
-                proven,
-            )
-        });
+        let loss = (proven >= lost)
+            .then(|| self.loss_at(lost, self.segments[self.index].name.clone(), offset, damage, proven));
         if let Some(loss) = &loss {
             // Beside a running log the record may have been appended, and a later one synced, while we were looking.
             self.refill()?;
@@ -565,14 +487,7 @@ impl<S: Storage> Scan<S> {
                 return Err(Error::Lost(loss.clone()));
             }
         }
-        self.end(
-            if written == 0 {
-                Tail::Clean
-            } else {
-                Tail::Torn { bytes: written }
-            },
-            loss,
-        );
+        self.end(if written == 0 { Tail::Clean } else { Tail::Torn { bytes: written } }, loss);
         Ok(())
     }
 
@@ -581,14 +496,7 @@ impl<S: Storage> Scan<S> {
             Damage::Checksum { stored, computed } => (stored, computed),
             _ => (0, 0),
         };
-        Loss {
-            lsn,
-            file,
-            offset,
-            expected_crc,
-            found_crc,
-            synced,
-        }
+        Loss { lsn, file, offset, expected_crc, found_crc, synced }
     }
 
     /// A file that cannot be part of this log ends the reading: with an error, or, if the operator said so, as a loss.
@@ -597,24 +505,13 @@ impl<S: Storage> Scan<S> {
         if !self.accepts_loss || matches!(fault, Fault::Version { .. }) {
             return Err(Error::format(name, fault));
         }
-        let loss = self.loss_at(
-            self.last.lsn.next(),
-            name.to_owned(),
-            0,
-            Damage::Empty,
-            self.proven,
-        );
+        let loss = self.loss_at(self.last.lsn.next(), name.to_owned(), 0, Damage::Empty, self.proven);
         self.end(Tail::Clean, Some(loss));
         Ok(())
     }
 
     fn end(&mut self, tail: Tail, loss: Option<Loss>) {
-        self.end = Some(End {
-            index: self.index,
-            offset: self.offset(),
-            tail,
-            loss,
-        });
+        self.end = Some(End { index: self.index, offset: self.offset(), tail, loss });
     }
 
     /// Place of the next record in the file.
@@ -634,30 +531,19 @@ impl<S: Storage> Scan<S> {
     ///
     /// Behind a hole neither start nor order of records is known, so every aligned place is tried; only checksum and LSN count.
     fn look_into(&self, name: &str, offset: u64) -> Result<Behind, Error> {
-        let file = self
-            .storage
-            .open_to_read(name)
-            .map_err(Error::io("open", name))?;
+        let file = self.storage.open_to_read(name).map_err(Error::io("open", name))?;
         let mut behind = Behind::default();
         let end = file.bytes().map_err(Error::io("look at", name))?;
         let mut block = vec![0; BLOCK_BYTES];
         let mut at = offset;
         while at < end {
-            let bytes = file
-                .read_at(&mut block, at)
-                .map_err(Error::io("read", name))?;
+            let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;
             if bytes == 0 {
                 break;
             }
             if !is_zero(&block[..bytes]) {
-                let first = block[..bytes]
-                    .iter()
-                    .position(|byte| *byte != 0)
-                    .expect("not all zeros");
-                let last = block[..bytes]
-                    .iter()
-                    .rposition(|byte| *byte != 0)
-                    .expect("not all zeros");
+                let first = block[..bytes].iter().position(|byte| *byte != 0).expect("not all zeros");
+                let last = block[..bytes].iter().rposition(|byte| *byte != 0).expect("not all zeros");
                 behind.first_byte.get_or_insert(at + first as u64);
                 behind.last_byte = Some(at + last as u64);
             }
@@ -669,9 +555,7 @@ impl<S: Storage> Scan<S> {
         // From the last aligned place at or before the first byte. Segments are bounded, and so is this buffer.
         let first = offset + (first - offset) / ALIGN_BYTES as u64 * ALIGN_BYTES as u64;
         let mut rest = vec![0; (last + 1 - first) as usize];
-        let filled = file
-            .read_at(&mut rest, first)
-            .map_err(Error::io("read", name))?;
+        let filled = file.read_at(&mut rest, first).map_err(Error::io("read", name))?;
         behind.synced = self.highest_synced(&rest[..filled]);
         Ok(behind)
     }
@@ -682,10 +566,8 @@ impl<S: Storage> Scan<S> {
         let mut at = 0;
         while let Some(head) = bytes[at.min(bytes.len())..].first_chunk::<HEADER_BYTES>() {
             let (length, lsn, synced) = record::claimed(head);
-            let possible = length as usize >= HEADER_BYTES
-                && length as usize <= MAX_RECORD_BYTES
-                && lsn > hole
-                && synced < lsn;
+            let possible =
+                length as usize >= HEADER_BYTES && length as usize <= MAX_RECORD_BYTES && lsn > hole && synced < lsn;
             match possible.then(|| record::decode(&bytes[at..])) {
                 Some(Ok(record)) => {
                     highest = highest.max(record.header.synced);
@@ -733,17 +615,11 @@ mod planted {
 fn check_order(segments: &[SegmentFile]) -> Result<(), Error> {
     let mut before: Option<&SegmentHeader> = None;
     for segment in segments {
-        let header = segment
-            .header
-            .as_ref()
-            .map_err(|fault| Error::format(&segment.name, fault.clone()))?;
+        let header = segment.header.as_ref().map_err(|fault| Error::format(&segment.name, fault.clone()))?;
         if let Some(before) = before
             && (header.number != before.number + 1 || header.first_lsn <= before.first_lsn)
         {
-            let fault = Fault::Order {
-                expected: before.first_lsn.next(),
-                found: header.first_lsn,
-            };
+            let fault = Fault::Order { expected: before.first_lsn.next(), found: header.first_lsn };
             return Err(Error::format(&segment.name, fault));
         }
         before = Some(header);
@@ -761,9 +637,7 @@ struct Behind {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    bytes
-        .chunks(PAGE_BYTES)
-        .all(|chunk| *chunk == ZEROS[..chunk.len()])
+    bytes.chunks(PAGE_BYTES).all(|chunk| *chunk == ZEROS[..chunk.len()])
 }
 
 /// Reads a log to be replayed and then makes it fit for appending. Obtained from [`Dir::recover`].
@@ -815,84 +689,46 @@ pub(crate) struct TailSegment {
 
 impl TailSegment {
     pub(crate) fn open<S: Storage>(self, storage: &S) -> Result<OpenSegment<S>, Error> {
-        let file = storage
-            .open(&self.name)
-            .map_err(Error::io("open", &self.name))?;
+        let file = storage.open(&self.name).map_err(Error::io("open", &self.name))?;
         // Reading it brought large pages into the cache, each of which a sync would write whole for one record in it.
         file.drop_cached();
-        let mut map = storage
-            .map(&file, self.header.bytes)
-            .map_err(Error::io("map", &self.name))?;
+        let mut map = storage.map(&file, self.header.bytes).map_err(Error::io("map", &self.name))?;
         map.touch(self.at as usize);
-        Ok(OpenSegment {
-            file,
-            map,
-            at: self.at as usize,
-            header: self.header,
-        })
+        Ok(OpenSegment { file, map, at: self.at as usize, header: self.header })
     }
 }
 
 impl<S: Storage> Recovery<S> {
-    pub(crate) fn begin(
-        dir: &Dir<S>,
-        snapshot: Option<&Snapshot>,
-        accept_loss: bool,
-    ) -> Result<Recovery<S>, Error> {
+    pub(crate) fn begin(dir: &Dir<S>, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
         let storage = dir.storage.clone();
-        let mut contents =
-            read_contents(&storage, dir.identity.as_ref().map(|identity| &identity.id))?;
+        let mut contents = read_contents(&storage, dir.identity.as_ref().map(|identity| &identity.id))?;
         let contents_making = std::mem::take(&mut contents.making);
         let snapshots = contents.snapshots.clone();
         let after = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
         let after_crc = snapshot.map_or(0, |snapshot| snapshot.record_crc);
         let scan = match dir.identity {
-            Some(identity) => Some(Scan::over(
-                storage.clone(),
-                identity,
-                contents,
-                after,
-                Some(after_crc),
-                accept_loss,
-            )?),
+            Some(identity) => {
+                Some(Scan::over(storage.clone(), identity, contents, after, Some(after_crc), accept_loss)?)
+            }
             None => {
                 // The first start was interrupted before it could write a record; anything more is a robbed directory.
-                let only_first = contents
-                    .segments
-                    .iter()
-                    .all(|segment| segment.first_lsn == Lsn(1));
+                let only_first = contents.segments.iter().all(|segment| segment.first_lsn == Lsn(1));
                 let missing = || Error::format(crate::dir::EPOCH_NAME, Fault::Missing);
                 if !contents.snapshots.is_empty() || !only_first {
                     return Err(missing());
                 }
-                for name in contents
-                    .segments
-                    .iter()
-                    .map(|segment| &segment.name)
-                    .chain(&contents.spares)
-                {
+                for name in contents.segments.iter().map(|segment| &segment.name).chain(&contents.spares) {
                     if !is_unused(&storage, name)? {
                         return Err(missing());
                     }
                     storage.remove(name).map_err(Error::io("remove", name))?;
                 }
-                storage
-                    .sync_directory()
-                    .map_err(Error::io("sync", &storage.place()))?;
+                storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
                 None
             }
         };
         let points = dir.options.points.clone();
-        Ok(Recovery {
-            scan,
-            storage,
-            contents_making,
-            records: 0,
-            points,
-            after,
-            after_crc,
-            snapshots,
-        })
+        Ok(Recovery { scan, storage, contents_making, records: 0, points, after, after_crc, snapshots })
     }
 
     /// The next record to be replayed, or `None` when that was the last.
@@ -918,9 +754,7 @@ impl<S: Storage> Recovery<S> {
     pub fn finish(mut self) -> Result<Recovered<S>, Error> {
         while self.next()?.is_some() {}
         for name in &self.contents_making {
-            self.storage
-                .remove(name)
-                .map_err(Error::io("remove", name))?;
+            self.storage.remove(name).map_err(Error::io("remove", name))?;
         }
         let Some(scan) = self.scan.take() else {
             return Ok(Recovered::new_log());
@@ -929,25 +763,11 @@ impl<S: Storage> Recovery<S> {
     }
 
     fn finish_scan(&self, scan: Scan<S>) -> Result<Recovered<S>, Error> {
-        let Scan {
-            storage,
-            segments,
-            spares,
-            last,
-            end,
-            ..
-        } = scan;
-        let End {
-            index,
-            offset,
-            tail,
-            loss,
-        } = end.expect("the scan has ended");
+        let Scan { storage, segments, spares, last, end, .. } = scan;
+        let End { index, offset, tail, loss } = end.expect("the scan has ended");
         self.points.pass(Point::Recovery);
         let is_past_snapshot = last.lsn >= self.after;
-        let hole = segments
-            .get(index)
-            .filter(|segment| is_past_snapshot && segment.header.is_ok() && offset > 0);
+        let hole = segments.get(index).filter(|segment| is_past_snapshot && segment.header.is_ok() && offset > 0);
         // What the log goes on with: the segments up to the hole, or, where a snapshot stands for more than they hold, none.
         let kept = if hole.is_some() { index + 1 } else { 0 };
         self.drop_files(&segments[kept..], loss.is_some())?;
@@ -957,21 +777,11 @@ impl<S: Storage> Recovery<S> {
         }
         let tail_segment = match (hole, names.last()) {
             (Some(segment), Some(name)) => {
-                if (matches!(tail, Tail::Torn { .. }) && !planted::skips_zeroing())
-                    || loss.is_some()
-                {
-                    self.zero(
-                        name,
-                        offset,
-                        segment.header.as_ref().expect("checked above").bytes,
-                    )?;
+                if (matches!(tail, Tail::Torn { .. }) && !planted::skips_zeroing()) || loss.is_some() {
+                    self.zero(name, offset, segment.header.as_ref().expect("checked above").bytes)?;
                 }
                 let header = segment.header.clone().expect("checked above");
-                Some(TailSegment {
-                    name: name.clone(),
-                    at: offset,
-                    header,
-                })
+                Some(TailSegment { name: name.clone(), at: offset, header })
             }
             _ => None,
         };
@@ -986,30 +796,17 @@ impl<S: Storage> Recovery<S> {
                 storage.remove(&name).map_err(Error::io("remove", &name))?;
             }
         }
-        storage
-            .sync_directory()
-            .map_err(Error::io("sync", &storage.place()))?;
+        storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
         self.points.pass(Point::Recovery);
-        let numbers = segments
-            .iter()
-            .filter_map(|segment| segment.header.as_ref().ok())
-            .map(|header| header.number);
+        let numbers = segments.iter().filter_map(|segment| segment.header.as_ref().ok()).map(|header| header.number);
         let behind_snapshot = !is_past_snapshot || kept == 0;
         Ok(Recovered {
             last_lsn: last.lsn.max(self.after),
-            last_crc: if behind_snapshot {
-                self.after_crc
-            } else {
-                last.crc
-            },
+            last_crc: if behind_snapshot { self.after_crc } else { last.crc },
             last_time: last.time,
             last_epoch: last.epoch,
             records: self.records,
-            bytes_cut: if let Tail::Torn { bytes } = tail {
-                bytes
-            } else {
-                0
-            },
+            bytes_cut: if let Tail::Torn { bytes } = tail { bytes } else { 0 },
             segments: kept as u32,
             clean_stop: last.kind == Some(Kind::CleanStop) && tail == Tail::Clean,
             loss,
@@ -1022,22 +819,15 @@ impl<S: Storage> Recovery<S> {
 
     /// Syncs a segment of which every record verified, and gives it its name if it has none.
     fn settle(&self, segment: &SegmentFile) -> Result<String, Error> {
-        let file = self
-            .storage
-            .open(&segment.name)
-            .map_err(Error::io("open", &segment.name))?;
+        let file = self.storage.open(&segment.name).map_err(Error::io("open", &segment.name))?;
         file.sync().map_err(Error::io("sync", &segment.name))?;
         if segment.is_named {
             return Ok(segment.name.clone());
         }
         let name = segment_name(segment.first_lsn);
         self.points.pass(Point::Rename);
-        self.storage
-            .rename(&segment.name, &name)
-            .map_err(Error::io("rename", &segment.name))?;
-        self.storage
-            .sync_directory()
-            .map_err(Error::io("sync directory of", &name))?;
+        self.storage.rename(&segment.name, &name).map_err(Error::io("rename", &segment.name))?;
+        self.storage.sync_directory().map_err(Error::io("sync directory of", &name))?;
         Ok(name)
     }
 
@@ -1047,27 +837,19 @@ impl<S: Storage> Recovery<S> {
             self.points.pass(Point::Remove);
             let name = &segment.name;
             if is_loss {
-                self.storage
-                    .rename(name, &lost_name(name))
-                    .map_err(Error::io("rename", name))?;
+                self.storage.rename(name, &lost_name(name)).map_err(Error::io("rename", name))?;
             } else {
-                self.storage
-                    .remove(name)
-                    .map_err(Error::io("remove", name))?;
+                self.storage.remove(name).map_err(Error::io("remove", name))?;
             }
         }
-        self.storage
-            .sync_directory()
-            .map_err(Error::io("sync", &self.storage.place()))
+        self.storage.sync_directory().map_err(Error::io("sync", &self.storage.place()))
     }
 
     /// After an accepted loss, snapshots that claim more than the log now reaches would be proof against it at every start.
     fn put_aside_snapshots(&self, last_lsn: Lsn) -> Result<(), Error> {
         for lsn in self.snapshots.iter().filter(|lsn| **lsn > last_lsn) {
             let name = crate::dir::snapshot_name(*lsn);
-            self.storage
-                .rename(&name, &lost_name(&name))
-                .map_err(Error::io("rename", &name))?;
+            self.storage.rename(&name, &lost_name(&name)).map_err(Error::io("rename", &name))?;
         }
         Ok(())
     }
@@ -1080,12 +862,9 @@ impl<S: Storage> Recovery<S> {
         let mut at = offset;
         while at < end {
             let step = (PAGE_BYTES as u64 - at % PAGE_BYTES as u64).min(end - at) as usize;
-            let read = file
-                .read_at(&mut page[..step], at)
-                .map_err(Error::io("read", name))?;
+            let read = file.read_at(&mut page[..step], at).map_err(Error::io("read", name))?;
             if read < step || !is_zero(&page[..step]) {
-                file.write_at(&ZEROS[..step], at)
-                    .map_err(Error::io("zero", name))?;
+                file.write_at(&ZEROS[..step], at).map_err(Error::io("zero", name))?;
             }
             at += step as u64;
         }
@@ -1122,15 +901,11 @@ fn is_unused<S: Storage>(storage: &S, name: &str) -> Result<bool, Error> {
 }
 
 fn is_zero_from<S: Storage>(storage: &S, name: &str, offset: u64) -> Result<bool, Error> {
-    let file = storage
-        .open_to_read(name)
-        .map_err(Error::io("open", name))?;
+    let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
     let mut block = vec![0; BLOCK_BYTES];
     let mut at = offset;
     loop {
-        let bytes = file
-            .read_at(&mut block, at)
-            .map_err(Error::io("read", name))?;
+        let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;
         if bytes == 0 {
             return Ok(true);
         }

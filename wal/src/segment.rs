@@ -74,19 +74,14 @@ impl SegmentHeader {
 
     /// Reads a stored header. The version is judged before the checksum: a newer format may keep it elsewhere.
     pub fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Result<SegmentHeader, Fault> {
-        let u32_at =
-            |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-        let u64_at =
-            |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         if bytes[0..8] != MAGIC {
             return Err(Fault::Magic);
         }
         let version = u32_at(8);
         if version != FORMAT_VERSION {
-            return Err(Fault::Version {
-                found: version,
-                known: FORMAT_VERSION,
-            });
+            return Err(Fault::Version { found: version, known: FORMAT_VERSION });
         }
         let (expected, found) = (u32_at(12), header_crc(bytes));
         if expected != found {
@@ -103,11 +98,7 @@ impl SegmentHeader {
             && header.number > 0
             && header.first_lsn > Lsn::ZERO
             && (MIN_SEGMENT_BYTES..=MAX_SEGMENT_BYTES).contains(&header.bytes);
-        if possible {
-            Ok(header)
-        } else {
-            Err(Fault::Structure)
-        }
+        if possible { Ok(header) } else { Err(Fault::Structure) }
     }
 }
 
@@ -119,17 +110,12 @@ fn header_crc(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> u32 {
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::is_full`] tells a full disk from a broken one.
-pub(crate) fn fill_with_zeros<F: StoredFile>(
-    file: &F,
-    name: &str,
-    bytes: u64,
-) -> Result<(), Error> {
+pub(crate) fn fill_with_zeros<F: StoredFile>(file: &F, name: &str, bytes: u64) -> Result<(), Error> {
     file.reserve(bytes).map_err(Error::io("reserve", name))?;
     let mut at = 0;
     while at < bytes {
         let step = (bytes - at).min(PAGE_BYTES as u64);
-        file.write_at(&ZEROS[..step as usize], at)
-            .map_err(Error::io("fill", name))?;
+        file.write_at(&ZEROS[..step as usize], at).map_err(Error::io("fill", name))?;
         at += step;
     }
     file.sync().map_err(Error::io("sync", name))
@@ -148,8 +134,7 @@ impl FileMap {
     /// Those of mmap(2).
     pub fn new(file: &File, bytes: u64) -> io::Result<FileMap> {
         sys::install_fault_handler();
-        let bytes =
-            usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        let bytes = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
         // SAFETY: a mapping is sound as long as nobody changes the file behind the slice's back or cuts it short.
         // - Change: the directory is locked for this process (`Storage::lock`), its files are readable and writable by
         //   this user only, and in this process exactly one `Log` owns the mapping of a segment. The sync thread and the
@@ -218,10 +203,7 @@ mod tests {
         for bit in 0..whole.len() * 8 {
             let mut bytes = whole;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(
-                SegmentHeader::decode(&bytes).is_err(),
-                "bit {bit} changed and nobody saw it"
-            );
+            assert!(SegmentHeader::decode(&bytes).is_err(), "bit {bit} changed and nobody saw it");
         }
         println!("damaged headers: {}", whole.len() * 8);
     }
@@ -231,40 +213,19 @@ mod tests {
         for found in [0, FORMAT_VERSION + 1, u32::MAX] {
             let mut bytes = header().encode();
             bytes[8..12].copy_from_slice(&found.to_le_bytes());
-            assert_eq!(
-                SegmentHeader::decode(&bytes),
-                Err(Fault::Version {
-                    found,
-                    known: FORMAT_VERSION
-                })
-            );
+            assert_eq!(SegmentHeader::decode(&bytes), Err(Fault::Version { found, known: FORMAT_VERSION }));
         }
     }
 
     #[test]
     fn impossible_fields_are_refused_even_with_a_right_checksum() {
         for change in [
-            SegmentHeader {
-                number: 0,
-                ..header()
-            },
-            SegmentHeader {
-                first_lsn: Lsn::ZERO,
-                ..header()
-            },
-            SegmentHeader {
-                bytes: MIN_SEGMENT_BYTES - 1,
-                ..header()
-            },
-            SegmentHeader {
-                bytes: MAX_SEGMENT_BYTES + 1,
-                ..header()
-            },
+            SegmentHeader { number: 0, ..header() },
+            SegmentHeader { first_lsn: Lsn::ZERO, ..header() },
+            SegmentHeader { bytes: MIN_SEGMENT_BYTES - 1, ..header() },
+            SegmentHeader { bytes: MAX_SEGMENT_BYTES + 1, ..header() },
         ] {
-            assert_eq!(
-                SegmentHeader::decode(&change.encode()),
-                Err(Fault::Structure)
-            );
+            assert_eq!(SegmentHeader::decode(&change.encode()), Err(Fault::Structure));
         }
     }
 

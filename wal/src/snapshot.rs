@@ -58,12 +58,7 @@ pub struct Snapshots<S: Storage = Files> {
 
 impl<S: Storage> Snapshots<S> {
     pub(crate) fn new(storage: S, directory_id: [u8; 16], points: Points) -> Snapshots<S> {
-        Snapshots {
-            storage,
-            directory_id,
-            points,
-            verified: BTreeMap::new(),
-        }
+        Snapshots { storage, directory_id, points, verified: BTreeMap::new() }
     }
 
     /// The snapshots of a directory, without owning it: for tools.
@@ -72,13 +67,8 @@ impl<S: Storage> Snapshots<S> {
     /// [`Error::Format`] when there is no log here.
     pub fn of(storage: &S) -> Result<Snapshots<S>, Error> {
         let identity = crate::dir::read_identity(storage)?;
-        let identity =
-            identity.ok_or_else(|| Error::format(crate::dir::EPOCH_NAME, Fault::Missing))?;
-        Ok(Snapshots::new(
-            storage.clone(),
-            identity.id,
-            Points::default(),
-        ))
+        let identity = identity.ok_or_else(|| Error::format(crate::dir::EPOCH_NAME, Fault::Missing))?;
+        Ok(Snapshots::new(storage.clone(), identity.id, Points::default()))
     }
 
     /// LSNs of the files that bear the name of a snapshot, oldest first; whole or not.
@@ -86,19 +76,10 @@ impl<S: Storage> Snapshots<S> {
     /// # Errors
     /// [`Error::Io`].
     pub fn list(&self) -> Result<Vec<Lsn>, Error> {
-        let names = self
-            .storage
-            .list()
-            .map_err(Error::io("list", &self.storage.place()))?;
+        let names = self.storage.list().map_err(Error::io("list", &self.storage.place()))?;
         let mut lsns: Vec<Lsn> = names
             .iter()
-            .filter_map(|(name, _)| {
-                if let Name::Snapshot(lsn) = parse_name(name) {
-                    Some(lsn)
-                } else {
-                    None
-                }
-            })
+            .filter_map(|(name, _)| if let Name::Snapshot(lsn) = parse_name(name) { Some(lsn) } else { None })
             .collect();
         lsns.sort();
         Ok(lsns)
@@ -132,12 +113,7 @@ impl<S: Storage> Snapshots<S> {
     /// # Errors
     /// [`Error::Format`], [`Error::Io`].
     pub fn open(&self, lsn: Lsn) -> Result<SnapshotReader<S>, Error> {
-        SnapshotReader::open(
-            &self.storage,
-            &snapshot_name(lsn),
-            &self.directory_id,
-            Some(lsn),
-        )
+        SnapshotReader::open(&self.storage, &snapshot_name(lsn), &self.directory_id, Some(lsn))
     }
 
     /// Starts to write a snapshot that stands for all records up to `lsn`, whose record has this checksum. The records must
@@ -154,8 +130,7 @@ impl<S: Storage> Snapshots<S> {
         header[32..40].copy_from_slice(&lsn.0.to_le_bytes());
         header[40..44].copy_from_slice(&record_crc.to_le_bytes());
         seal(&mut header);
-        file.write_at(&header, 0)
-            .map_err(Error::io("write", MAKING))?;
+        file.write_at(&header, 0).map_err(Error::io("write", MAKING))?;
         let mut block = Vec::with_capacity(BLOCK_HEAD_BYTES + BLOCK_BYTES);
         block.resize(BLOCK_HEAD_BYTES, 0);
         Ok(SnapshotWriter {
@@ -176,26 +151,15 @@ impl<S: Storage> Snapshots<S> {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Format`]; the snapshots before it are then as they were.
-    pub fn commit(
-        &mut self,
-        writer: SnapshotWriter<S>,
-        digest: [u8; 32],
-    ) -> Result<Snapshot, Error> {
+    pub fn commit(&mut self, writer: SnapshotWriter<S>, digest: [u8; 32]) -> Result<Snapshot, Error> {
         let lsn = writer.lsn;
         let written = writer.finish(digest)?;
         let name = snapshot_name(lsn);
         let read = self.verify_file(MAKING, Some(lsn))?;
-        assert!(
-            read == written,
-            "a snapshot reads as it was written: {read:?} is not {written:?}"
-        );
+        assert!(read == written, "a snapshot reads as it was written: {read:?} is not {written:?}");
         self.points.pass(Point::Rename);
-        self.storage
-            .rename(MAKING, &name)
-            .map_err(Error::io("rename", MAKING))?;
-        self.storage
-            .sync_directory()
-            .map_err(Error::io("sync directory of", &name))?;
+        self.storage.rename(MAKING, &name).map_err(Error::io("rename", MAKING))?;
+        self.storage.sync_directory().map_err(Error::io("sync directory of", &name))?;
         self.verified.insert(lsn, read);
         self.keep_last_two()?;
         Ok(read)
@@ -227,14 +191,10 @@ impl<S: Storage> Snapshots<S> {
         for lsn in self.list()?.into_iter().filter(|lsn| *lsn < older) {
             self.points.pass(Point::Remove);
             let name = snapshot_name(lsn);
-            self.storage
-                .remove(&name)
-                .map_err(Error::io("remove", &name))?;
+            self.storage.remove(&name).map_err(Error::io("remove", &name))?;
             self.verified.remove(&lsn);
         }
-        self.storage
-            .sync_directory()
-            .map_err(Error::io("sync", &self.storage.place()))
+        self.storage.sync_directory().map_err(Error::io("sync", &self.storage.place()))
     }
 
     fn is_whole(&mut self, lsn: Lsn) -> Result<bool, Error> {
@@ -256,9 +216,7 @@ impl<S: Storage> Snapshots<S> {
         // What is in memory says nothing about what is on the device.
         reader.file.drop_cached();
         while reader.load_block()? {}
-        Ok(reader
-            .whole
-            .expect("the last block is followed by the footer"))
+        Ok(reader.whole.expect("the last block is followed by the footer"))
     }
 }
 
@@ -298,11 +256,7 @@ impl<S: Storage> SnapshotWriter<S> {
 
     fn finish(mut self, digest: [u8; 32]) -> Result<Snapshot, Error> {
         let write = Error::io("write", MAKING);
-        let ended = if self.block.len() > BLOCK_HEAD_BYTES {
-            self.write_block()
-        } else {
-            Ok(())
-        };
+        let ended = if self.block.len() > BLOCK_HEAD_BYTES { self.write_block() } else { Ok(()) };
         // The block of length 0 says that no more follow.
         ended.and_then(|()| self.write_block()).map_err(write)?;
         let mut footer = [0; FOOTER_BYTES];
@@ -314,16 +268,9 @@ impl<S: Storage> SnapshotWriter<S> {
         footer[40..44].copy_from_slice(&self.crc.to_le_bytes());
         footer[48..80].copy_from_slice(&digest);
         seal(&mut footer);
-        self.file
-            .write_at(&footer, self.at)
-            .map_err(Error::io("write", MAKING))?;
+        self.file.write_at(&footer, self.at).map_err(Error::io("write", MAKING))?;
         self.file.sync().map_err(Error::io("sync", MAKING))?;
-        Ok(Snapshot {
-            lsn: self.lsn,
-            record_crc: self.record_crc,
-            digest,
-            bytes: self.bytes,
-        })
+        Ok(Snapshot { lsn: self.lsn, record_crc: self.record_crc, digest, bytes: self.bytes })
     }
 }
 
@@ -332,9 +279,7 @@ impl<S: Storage> Write for SnapshotWriter<S> {
         if self.block.len() == BLOCK_HEAD_BYTES + BLOCK_BYTES {
             self.write_block()?;
         }
-        let taken = &bytes[..bytes
-            .len()
-            .min(BLOCK_HEAD_BYTES + BLOCK_BYTES - self.block.len())];
+        let taken = &bytes[..bytes.len().min(BLOCK_HEAD_BYTES + BLOCK_BYTES - self.block.len())];
         self.block.extend_from_slice(taken);
         self.bytes += taken.len() as u64;
         self.crc = crc32c::crc32c_append(self.crc, taken);
@@ -364,20 +309,11 @@ pub struct SnapshotReader<S: Storage = Files> {
 }
 
 impl<S: Storage> SnapshotReader<S> {
-    fn open(
-        storage: &S,
-        name: &str,
-        directory_id: &[u8; 16],
-        lsn: Option<Lsn>,
-    ) -> Result<SnapshotReader<S>, Error> {
-        let file = storage
-            .open_to_read(name)
-            .map_err(Error::io("open", name))?;
+    fn open(storage: &S, name: &str, directory_id: &[u8; 16], lsn: Option<Lsn>) -> Result<SnapshotReader<S>, Error> {
+        let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
         let fault = |fault| Error::format(name, fault);
         let mut header = [0; HEADER_BYTES];
-        let read = file
-            .read_at(&mut header, 0)
-            .map_err(Error::io("read", name))?;
+        let read = file.read_at(&mut header, 0).map_err(Error::io("read", name))?;
         if read >= 8 && header[0..8] != HEADER_MAGIC {
             return Err(fault(Fault::Magic));
         }
@@ -388,10 +324,7 @@ impl<S: Storage> SnapshotReader<S> {
         check_seal(&header).map_err(fault)?;
         let version = u32_at(&header, 8);
         if version != SNAPSHOT_VERSION {
-            return Err(fault(Fault::Version {
-                found: version,
-                known: SNAPSHOT_VERSION,
-            }));
+            return Err(fault(Fault::Version { found: version, known: SNAPSHOT_VERSION }));
         }
         if header[16..32] != *directory_id {
             return Err(fault(Fault::Foreign));
@@ -466,33 +399,17 @@ impl<S: Storage> SnapshotReader<S> {
             && u64_at(&footer, 24) == self.bytes
             && u64_at(&footer, 32) == self.blocks
             && u32_at(&footer, 40) == self.crc
-            && self
-                .file
-                .bytes()
-                .map_err(Error::io("look at", &self.name))?
-                == self.at + FOOTER_BYTES as u64;
+            && self.file.bytes().map_err(Error::io("look at", &self.name))? == self.at + FOOTER_BYTES as u64;
         if !fits {
             return Err(self.fault(Fault::Structure));
         }
         let digest = footer[48..80].try_into().expect("32 bytes");
-        Ok(Snapshot {
-            lsn: self.lsn,
-            record_crc: self.record_crc,
-            digest,
-            bytes: self.bytes,
-        })
+        Ok(Snapshot { lsn: self.lsn, record_crc: self.record_crc, digest, bytes: self.bytes })
     }
 
     fn read_exactly(&self, buffer: &mut [u8], at: u64) -> Result<(), Error> {
-        let read = self
-            .file
-            .read_at(buffer, at)
-            .map_err(Error::io("read", &self.name))?;
-        if read == buffer.len() {
-            Ok(())
-        } else {
-            Err(self.fault(Fault::Structure))
-        }
+        let read = self.file.read_at(buffer, at).map_err(Error::io("read", &self.name))?;
+        if read == buffer.len() { Ok(()) } else { Err(self.fault(Fault::Structure)) }
     }
 
     fn fault(&self, fault: Fault) -> Error {
@@ -505,9 +422,7 @@ impl<S: Storage> Read for SnapshotReader<S> {
     /// [`io::ErrorKind::InvalidData`] with the [`Error`] inside when a block or the footer is damaged.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.taken == self.block.len() {
-            let more = self
-                .load_block()
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            let more = self.load_block().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             if !more {
                 return Ok(0);
             }
@@ -533,11 +448,7 @@ fn seal(bytes: &mut [u8]) {
 
 fn check_seal(bytes: &[u8]) -> Result<(), Fault> {
     let (expected, found) = (u32_at(bytes, 12), sealed_crc(bytes));
-    if expected == found {
-        Ok(())
-    } else {
-        Err(Fault::Checksum { expected, found })
-    }
+    if expected == found { Ok(()) } else { Err(Fault::Checksum { expected, found }) }
 }
 
 fn sealed_crc(bytes: &[u8]) -> u32 {

@@ -103,13 +103,8 @@ impl Files {
         match DirBuilder::new().mode(0o700).create(path) {
             Ok(()) => {
                 // The new name must survive a power loss as well: sync the parent.
-                let parent = path
-                    .parent()
-                    .filter(|parent| !parent.as_os_str().is_empty())
-                    .unwrap_or(Path::new("."));
-                File::open(parent)
-                    .and_then(|parent| parent.sync_all())
-                    .map_err(Error::io("sync parent of", &name))?;
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                File::open(parent).and_then(|parent| parent.sync_all()).map_err(Error::io("sync parent of", &name))?;
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::io("create", &name)(error)),
@@ -124,10 +119,7 @@ impl Files {
     pub fn open_existing(path: impl AsRef<Path>) -> Result<Files, Error> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let place = |fault| Error::Place {
-            file: name.clone(),
-            fault,
-        };
+        let place = |fault| Error::Place { file: name.clone(), fault };
         let seen = fs::symlink_metadata(path).map_err(Error::io("look at", &name))?;
         if seen.is_symlink() {
             return Err(place(PlaceFault::SymbolicLink));
@@ -147,24 +139,17 @@ impl Files {
         if seen.mode() & 0o077 != 0 {
             return Err(place(PlaceFault::Mode(seen.mode() & 0o777)));
         }
-        let (kind, _) =
-            sys::file_system(&directory).map_err(Error::io("look at the file system of", &name))?;
+        let (kind, _) = sys::file_system(&directory).map_err(Error::io("look at the file system of", &name))?;
         if NETWORK_FILE_SYSTEMS.contains(&kind) {
             return Err(place(PlaceFault::Network(kind)));
         }
-        Ok(Files {
-            path: Arc::new(path.to_owned()),
-            directory: Arc::new(directory),
-        })
+        Ok(Files { path: Arc::new(path.to_owned()), directory: Arc::new(directory) })
     }
 
     fn options(&self) -> OpenOptions {
         let mut options = OpenOptions::new();
         // No link is followed, and a device or a pipe in place of a file does not make the open wait.
-        options
-            .read(true)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        options.read(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         options
     }
 
@@ -193,12 +178,7 @@ const NETWORK_FILE_SYSTEMS: [u64; 13] = [
 ];
 
 fn refuse_foreign(seen: &Metadata) -> io::Result<()> {
-    let refuse = |fault: PlaceFault| {
-        Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            fault.to_string(),
-        ))
-    };
+    let refuse = |fault: PlaceFault| Err(io::Error::new(io::ErrorKind::PermissionDenied, fault.to_string()));
     if !seen.is_file() {
         return refuse(PlaceFault::Type);
     }
@@ -231,11 +211,7 @@ impl Storage for Files {
                 let mut text = String::new();
                 // The owner may be about to write it; then the id is simply not known.
                 let _ = (&file.0).take(64).read_to_string(&mut text);
-                let pid = text
-                    .split_whitespace()
-                    .nth(1)
-                    .and_then(|word| word.parse().ok())
-                    .unwrap_or(0);
+                let pid = text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
                 Err(Error::Locked { pid })
             }
             Err(TryLockError::Error(error)) => Err(Error::io("lock", LOCK_NAME)(error)),
@@ -262,24 +238,15 @@ impl Storage for Files {
     }
 
     fn open(&self, name: &str) -> io::Result<RealFile> {
-        self.options()
-            .write(true)
-            .open(self.path.join(name))
-            .and_then(|file| self.checked(file))
+        self.options().write(true).open(self.path.join(name)).and_then(|file| self.checked(file))
     }
 
     fn open_to_read(&self, name: &str) -> io::Result<RealFile> {
-        self.options()
-            .open(self.path.join(name))
-            .and_then(|file| self.checked(file))
+        self.options().open(self.path.join(name)).and_then(|file| self.checked(file))
     }
 
     fn create(&self, name: &str) -> io::Result<RealFile> {
-        self.options()
-            .write(true)
-            .create_new(true)
-            .open(self.path.join(name))
-            .and_then(|file| self.checked(file))
+        self.options().write(true).create_new(true).open(self.path.join(name)).and_then(|file| self.checked(file))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -140,13 +140,7 @@ impl Marks {
 
 impl fmt::Debug for Marks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Marks(appended {}, synced {}, poisoned {})",
-            self.appended(),
-            self.synced(),
-            self.is_poisoned()
-        )
+        write!(f, "Marks(appended {}, synced {}, poisoned {})", self.appended(), self.synced(), self.is_poisoned())
     }
 }
 
@@ -201,22 +195,8 @@ impl<S: Storage> Syncer<S> {
         waker: Waker,
         points: Points,
     ) -> Syncer<S> {
-        let open = VecDeque::from([OpenFile {
-            file,
-            name,
-            is_named: true,
-            first_lsn,
-        }]);
-        Syncer {
-            storage,
-            marks,
-            opened,
-            open,
-            identity,
-            waker,
-            points,
-            _lock: lock,
-        }
+        let open = VecDeque::from([OpenFile { file, name, is_named: true, first_lsn }]);
+        Syncer { storage, marks, opened, open, identity, waker, points, _lock: lock }
     }
 
     /// Syncs what has been appended by now, publishes it, and calls the waker.
@@ -255,10 +235,7 @@ impl<S: Storage> Syncer<S> {
     pub fn wait(&self, at_most: Duration) {
         let shared = &self.marks.0;
         let sleeper = shared.sleeper.get_or_init(thread::current);
-        assert!(
-            sleeper.id() == thread::current().id(),
-            "one thread syncs a log for all its life"
-        );
+        assert!(sleeper.id() == thread::current().id(), "one thread syncs a log for all its life");
         shared.asleep.0.store(true, Ordering::Relaxed);
         // From here on every append sees `asleep`, or we see what it appended: see `Marks::set_appended`.
         if shared.has_remote_barrier {
@@ -275,60 +252,32 @@ impl<S: Storage> Syncer<S> {
         // A segment is queued before its first record counts as appended, so all that hold records up to `target` are here.
         while let Ok(opened) = self.opened.try_recv() {
             self.marks.0.opened_pending.fetch_sub(1, Ordering::AcqRel);
-            let Opened {
-                file,
-                name,
-                first_lsn,
-                sealed,
-            } = opened;
+            let Opened { file, name, first_lsn, sealed } = opened;
             drop(sealed);
-            self.open.push_back(OpenFile {
-                file,
-                name,
-                is_named: false,
-                first_lsn,
-            });
+            self.open.push_back(OpenFile { file, name, is_named: false, first_lsn });
         }
         self.points.pass(Point::BeforeSync);
         let mut named_count = 0;
-        for segment in self
-            .open
-            .iter_mut()
-            .take_while(|segment| segment.first_lsn <= target)
-        {
-            segment
-                .file
-                .sync()
-                .map_err(Error::io("sync", &segment.name))?;
+        for segment in self.open.iter_mut().take_while(|segment| segment.first_lsn <= target) {
+            segment.file.sync().map_err(Error::io("sync", &segment.name))?;
             if !segment.is_named {
                 self.points.pass(Point::Rename);
                 let name = segment_name(segment.first_lsn);
-                self.storage
-                    .rename(&segment.name, &name)
-                    .map_err(Error::io("rename", &segment.name))?;
+                self.storage.rename(&segment.name, &name).map_err(Error::io("rename", &segment.name))?;
                 (segment.name, segment.is_named) = (name, true);
                 named_count += 1;
             }
         }
         if named_count > 0 {
             let place = || self.storage.place();
-            self.storage
-                .sync_directory()
-                .map_err(|error| Error::io("sync", &place())(error))?;
+            self.storage.sync_directory().map_err(|error| Error::io("sync", &place())(error))?;
         }
         self.points.pass(Point::AfterSync);
         let before = self.marks.0.synced.0.swap(target.0, Ordering::Release);
-        assert!(
-            before < target.0,
-            "the synced mark only rises: from {before} to {target}"
-        );
+        assert!(before < target.0, "the synced mark only rises: from {before} to {target}");
         (self.waker)(target);
         // Sealed and covered: a later segment was synced in the same pass.
-        while self
-            .open
-            .get(1)
-            .is_some_and(|second| second.first_lsn <= target)
-        {
+        while self.open.get(1).is_some_and(|second| second.first_lsn <= target) {
             self.open.pop_front();
         }
         if named_count > 0 {

@@ -9,18 +9,13 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Once;
 
-const FAULT_LINE: &[u8] =
-    b"log: a page of a mapped segment could not be read or written (SIGBUS); aborting\n";
+const FAULT_LINE: &[u8] = b"log: a page of a mapped segment could not be read or written (SIGBUS); aborting\n";
 
 extern "C" fn on_fault(_signal: libc::c_int) {
     // SAFETY: `write` and `abort` are on the list of calls that are allowed inside a signal handler (signal-safety(7));
     // the line is a constant, so nothing is allocated, locked or formatted here.
     unsafe {
-        libc::write(
-            libc::STDERR_FILENO,
-            FAULT_LINE.as_ptr().cast(),
-            FAULT_LINE.len(),
-        );
+        libc::write(libc::STDERR_FILENO, FAULT_LINE.as_ptr().cast(), FAULT_LINE.len());
         libc::abort();
     }
 }
@@ -85,14 +80,7 @@ const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 /// Registers the process for [`barrier_on_all_threads`]. `false` when the kernel has no such call.
 pub(crate) fn register_barrier() -> bool {
     // SAFETY: membarrier takes three integers and touches no memory of ours.
-    unsafe {
-        libc::syscall(
-            libc::SYS_membarrier,
-            MEMBARRIER_REGISTER_PRIVATE_EXPEDITED,
-            0,
-            0,
-        ) == 0
-    }
+    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 }
 }
 
 /// Makes every running thread of the process pass a full memory barrier. Costs microseconds here and nothing there:
@@ -122,27 +110,19 @@ pub(crate) fn file_system(file: &File) -> io::Result<(u64, u64)> {
         }
         stat
     };
-    Ok((
-        stat.f_type as u64,
-        stat.f_bavail.saturating_mul(stat.f_bsize as u64),
-    ))
+    Ok((stat.f_type as u64, stat.f_bavail.saturating_mul(stat.f_bsize as u64)))
 }
 
 /// Reserves blocks for the first `bytes` of the file, so that a full disk shows here. A file system without the call
 /// answers with success: the zeros written next reserve them too.
 pub(crate) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
-    let bytes =
-        libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    let bytes = libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
     // SAFETY: integers only, and the descriptor is open.
     if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) } == 0 {
         return Ok(());
     }
     let error = io::Error::last_os_error();
-    if error.raw_os_error() == Some(libc::EOPNOTSUPP) {
-        Ok(())
-    } else {
-        Err(error)
-    }
+    if error.raw_os_error() == Some(libc::EOPNOTSUPP) { Ok(()) } else { Err(error) }
 }
 
 /// Asks the kernel to forget its clean cached pages of the file. Advice: nothing depends on its being followed.
@@ -160,9 +140,7 @@ mod tests {
 
     #[test]
     fn the_slice_is_taken_or_left_without_harm() {
-        std::thread::spawn(|| println!("short slice: {}", take_short_slice()))
-            .join()
-            .expect("no panic");
+        std::thread::spawn(|| println!("short slice: {}", take_short_slice())).join().expect("no panic");
     }
 
     #[test]
@@ -199,12 +177,7 @@ mod tests {
     fn a_fault_in_a_mapping_says_one_line_and_aborts() {
         let test = std::env::current_exe().expect("path of this test");
         let output = Command::new(test)
-            .args([
-                "--exact",
-                "sys::tests::store_into_a_missing_page",
-                "--ignored",
-                "--nocapture",
-            ])
+            .args(["--exact", "sys::tests::store_into_a_missing_page", "--ignored", "--nocapture"])
             .output()
             .expect("run");
         assert!(!output.status.success());

@@ -11,11 +11,7 @@ use crate::segment::MIN_SEGMENT_BYTES;
 use crate::{Dir, Error, Fault, Files, Full, Kind, Lsn, Options, PlaceFault, Running, Scan};
 
 fn options(segment_bytes: u64) -> Options {
-    Options {
-        segment_bytes,
-        reserve_bytes: 0,
-        ..Options::default()
-    }
+    Options { segment_bytes, reserve_bytes: 0, ..Options::default() }
 }
 
 /// A directory inside of a temporary one, which does not exist yet.
@@ -34,10 +30,7 @@ fn start(path: &Path, options: Options) -> (Running, Vec<(Kind, Vec<u8>)>) {
         found.push((entry.kind, entry.payload.to_vec()));
     }
     let recovered = recovery.finish().expect("finish");
-    (
-        dir.start(recovered, 1, Box::new(|_| {})).expect("start"),
-        found,
-    )
+    (dir.start(recovered, 1, Box::new(|_| {})).expect("start"), found)
 }
 
 /// Appends, preparing and syncing on this thread when there is no room.
@@ -75,56 +68,29 @@ fn records_come_back_over_rolls_and_restarts() {
         }
         // Other lives end without a sync: the files hold what was stored all the same.
     }
-    let mut scan =
-        Scan::open(&Files::open_existing(&path).expect("directory"), Lsn::ZERO).expect("scan");
+    let mut scan = Scan::open(&Files::open_existing(&path).expect("directory"), Lsn::ZERO).expect("scan");
     let mut lsn = Lsn::ZERO;
     while let Some(entry) = scan.next().expect("record") {
         lsn = lsn.next();
-        assert_eq!(
-            (entry.lsn, &entry.kind),
-            (lsn, &expected[lsn.0 as usize - 1].0)
-        );
+        assert_eq!((entry.lsn, &entry.kind), (lsn, &expected[lsn.0 as usize - 1].0));
     }
-    assert_eq!(
-        (lsn.0 as usize, scan.tail()),
-        (expected.len(), Some(Tail::Clean))
-    );
+    assert_eq!((lsn.0 as usize, scan.tail()), (expected.len(), Some(Tail::Clean)));
 }
 
 #[test]
 fn a_second_start_names_the_first() {
     let (_parent, path) = place();
     let (running, _) = start(&path, options(MIN_SEGMENT_BYTES));
-    let second = Dir::open(
-        Files::open(&path).expect("directory"),
-        options(MIN_SEGMENT_BYTES),
-    );
+    let second = Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES));
     assert!(matches!(second, Err(Error::Locked { pid }) if pid == std::process::id()));
     let text = fs::read_to_string(path.join("lock")).expect("lock file");
     assert_eq!(text, format!("pid {}\nepoch 1\n", std::process::id()));
     // The lock lives as long as any part of the log.
-    let Running {
-        log,
-        syncer,
-        preparer,
-        ..
-    } = running;
+    let Running { log, syncer, preparer, .. } = running;
     drop((log, syncer));
-    assert!(
-        Dir::open(
-            Files::open(&path).expect("directory"),
-            options(MIN_SEGMENT_BYTES)
-        )
-        .is_err()
-    );
+    assert!(Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES)).is_err());
     drop(preparer);
-    assert!(
-        Dir::open(
-            Files::open(&path).expect("directory"),
-            options(MIN_SEGMENT_BYTES)
-        )
-        .is_ok()
-    );
+    assert!(Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES)).is_ok());
 }
 
 #[test]
@@ -137,19 +103,11 @@ fn directory_and_files_are_for_their_owner_only() {
     running.syncer.turn().expect("sync");
     let writer = running.snapshots.create(Lsn(1), 0).expect("snapshot");
     running.snapshots.commit(writer, [0; 32]).expect("snapshot");
-    assert_eq!(
-        fs::metadata(&path).expect("directory").mode() & 0o777,
-        0o700
-    );
+    assert_eq!(fs::metadata(&path).expect("directory").mode() & 0o777, 0o700);
     let mut files = 0;
     for entry in fs::read_dir(&path).expect("list") {
         let entry = entry.expect("entry");
-        assert_eq!(
-            entry.metadata().expect("file").mode() & 0o777,
-            0o600,
-            "{:?}",
-            entry.file_name()
-        );
+        assert_eq!(entry.metadata().expect("file").mode() & 0o777, 0o600, "{:?}", entry.file_name());
         files += 1;
     }
     println!("files looked at: {files}");
@@ -174,22 +132,13 @@ fn places_that_cannot_be_trusted_are_refused() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o750)).expect("mode");
     assert_eq!(fault(&path), Some(PlaceFault::Mode(0o750)));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("mode");
-    assert!(matches!(
-        Files::open_existing(parent.path().join("none")),
-        Err(Error::Io { .. })
-    ));
+    assert!(matches!(Files::open_existing(parent.path().join("none")), Err(Error::Io { .. })));
 
     // Inside: a link, a pipe or an open mode in place of a file of ours.
     drop(start(&path, options(MIN_SEGMENT_BYTES)));
     let epoch = path.join("epoch");
     let aside = path.join("aside");
-    let refused = || {
-        Dir::open(
-            Files::open(&path).expect("directory"),
-            options(MIN_SEGMENT_BYTES),
-        )
-        .err()
-    };
+    let refused = || Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES)).err();
     fs::set_permissions(&epoch, fs::Permissions::from_mode(0o644)).expect("mode");
     assert!(matches!(refused(), Some(Error::Io { .. })));
     fs::set_permissions(&epoch, fs::Permissions::from_mode(0o600)).expect("mode");
@@ -197,29 +146,13 @@ fn places_that_cannot_be_trusted_are_refused() {
     symlink(&aside, &epoch).expect("link");
     assert!(matches!(refused(), Some(Error::Io { .. })));
     fs::remove_file(&epoch).expect("remove");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&epoch)
-            .status()
-            .expect("mkfifo")
-            .success()
-    );
+    assert!(Command::new("mkfifo").arg(&epoch).status().expect("mkfifo").success());
     assert!(matches!(refused(), Some(Error::Io { .. })));
     fs::remove_file(&epoch).expect("remove");
     // Without its epoch file a directory with segments is no new one.
-    let dir = Dir::open(
-        Files::open(&path).expect("directory"),
-        options(MIN_SEGMENT_BYTES),
-    )
-    .expect("open");
+    let dir = Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES)).expect("open");
     let missing = dir.recover(None, false);
-    assert!(matches!(
-        missing,
-        Err(Error::Format {
-            fault: Fault::Missing,
-            ..
-        })
-    ));
+    assert!(matches!(missing, Err(Error::Format { fault: Fault::Missing, .. })));
     drop((missing, dir));
     fs::rename(&aside, &epoch).expect("rename");
     drop(start(&path, options(MIN_SEGMENT_BYTES)));

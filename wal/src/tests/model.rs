@@ -80,34 +80,15 @@ impl Model {
             self.deaths += 1;
             let must_fail = attempt < 3 && self.rng.below(4) == 0;
             if must_fail {
-                let calls = [
-                    Call::Open,
-                    Call::Create,
-                    Call::Write,
-                    Call::Sync,
-                    Call::SyncDirectory,
-                ];
-                let more = [
-                    Call::Rename,
-                    Call::Remove,
-                    Call::Read,
-                    Call::List,
-                    Call::Map,
-                ];
+                let calls = [Call::Open, Call::Create, Call::Write, Call::Sync, Call::SyncDirectory];
+                let more = [Call::Rename, Call::Remove, Call::Read, Call::List, Call::Map];
                 let all: Vec<Call> = calls.into_iter().chain(more).collect();
                 let call = all[self.rng.below(all.len() as u64) as usize];
                 self.world.fail(call, self.rng.below(12), libc::EIO);
             }
             let options = self.options();
             let lost_nothing = death == Death::Kill && !self.is_poisoned;
-            let started = self.recover(
-                options,
-                if lost_nothing {
-                    Lsn(appended)
-                } else {
-                    self.synced
-                },
-            );
+            let started = self.recover(options, if lost_nothing { Lsn(appended) } else { self.synced });
             self.world.fail_no_more();
             match started {
                 Ok(running) => {
@@ -119,11 +100,7 @@ impl Model {
             }
             // A sync may have been the call that failed.
             self.is_poisoned = true;
-            death = if self.rng.below(2) == 0 {
-                Death::Kill
-            } else {
-                Death::Crash
-            };
+            death = if self.rng.below(2) == 0 { Death::Kill } else { Death::Crash };
         }
         unreachable!()
     }
@@ -133,25 +110,12 @@ impl Model {
         let snapshot = dir.newest_snapshot()?;
         if let Some(snapshot) = &snapshot {
             let mut blob = String::new();
-            let read = dir
-                .snapshots()
-                .open(snapshot.lsn)?
-                .read_to_string(&mut blob);
+            let read = dir.snapshots().open(snapshot.lsn)?.read_to_string(&mut blob);
             // The read fails because it was made to fail, or not at all.
             read.map_err(|error| error.downcast::<Error>().expect("an error of the log"))?;
-            assert_eq!(
-                blob,
-                blob_at(snapshot.lsn),
-                "the snapshot is not the one that was written"
-            );
-            assert_eq!(
-                snapshot.record_crc,
-                self.facts[snapshot.lsn.0 as usize - 1].crc
-            );
-            assert!(
-                snapshot.lsn <= self.synced,
-                "a snapshot of records that were not synced"
-            );
+            assert_eq!(blob, blob_at(snapshot.lsn), "the snapshot is not the one that was written");
+            assert_eq!(snapshot.record_crc, self.facts[snapshot.lsn.0 as usize - 1].crc);
+            assert!(snapshot.lsn <= self.synced, "a snapshot of records that were not synced");
         }
         let mut recovery = dir.recover(snapshot.as_ref(), false)?;
         let mut next = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn).next();
@@ -160,12 +124,7 @@ impl Model {
             let Some(fact) = self.facts.get(entry.lsn.0 as usize - 1) else {
                 panic!("LSN {} appeared and was never appended", entry.lsn);
             };
-            let found = Fact {
-                kind: entry.kind,
-                owner: entry.owner,
-                payload: entry.payload.to_vec(),
-                crc: entry.crc,
-            };
+            let found = Fact { kind: entry.kind, owner: entry.owner, payload: entry.payload.to_vec(), crc: entry.crc };
             assert_eq!(&found, fact, "LSN {} is not what was appended", entry.lsn);
             next = next.next();
         }
@@ -180,27 +139,14 @@ impl Model {
         self.synced = recovered.last_lsn;
         self.facts.truncate(recovered.last_lsn.0 as usize);
         let running = dir.start(recovered, self.deaths, Box::new(|_| {}))?;
-        assert_eq!(
-            running.log.last_lsn().0 as usize,
-            self.facts.len() + 1,
-            "one record marks the start"
-        );
+        assert_eq!(running.log.last_lsn().0 as usize, self.facts.len() + 1, "one record marks the start");
         self.note(&running, Kind::EpochStart, 0, Vec::new());
         Ok(running)
     }
 
     fn note(&mut self, running: &Running<Faults>, kind: Kind, owner: u64, payload: Vec<u8>) {
-        self.facts.push(Fact {
-            kind,
-            owner,
-            payload,
-            crc: running.log.last_crc(),
-        });
-        assert_eq!(
-            running.log.last_lsn().0 as usize,
-            self.facts.len(),
-            "LSNs are dense"
-        );
+        self.facts.push(Fact { kind, owner, payload, crc: running.log.last_crc() });
+        assert_eq!(running.log.last_lsn().0 as usize, self.facts.len(), "LSNs are dense");
         assert_eq!(running.marks.appended(), running.log.last_lsn());
     }
 
@@ -213,9 +159,7 @@ impl Model {
             _ => self.rng.below(300) as usize,
         };
         let mut payload = vec![0; payload_bytes];
-        payload
-            .iter_mut()
-            .for_each(|byte| *byte = self.rng.next() as u8);
+        payload.iter_mut().for_each(|byte| *byte = self.rng.next() as u8);
         let slot_bytes = crate::record::slot_bytes(payload_bytes);
         let is_promised = log.room(slot_bytes) >= slot_bytes as u64;
         let owner = self.rng.next();
@@ -229,22 +173,13 @@ impl Model {
     }
 
     fn snapshot(&mut self, running: &mut Running<Faults>) -> Result<(), Error> {
-        let newest = running
-            .snapshots
-            .list()?
-            .last()
-            .copied()
-            .unwrap_or_default();
+        let newest = running.snapshots.list()?.last().copied().unwrap_or_default();
         let lsn = Lsn(newest.0 + self.rng.below(self.synced.0 - newest.0 + 1));
         if lsn == newest {
             return Ok(());
         }
-        let mut writer = running
-            .snapshots
-            .create(lsn, self.facts[lsn.0 as usize - 1].crc)?;
-        writer
-            .write_all(blob_at(lsn).as_bytes())
-            .map_err(Error::io("write", "snapshot"))?;
+        let mut writer = running.snapshots.create(lsn, self.facts[lsn.0 as usize - 1].crc)?;
+        writer.write_all(blob_at(lsn).as_bytes()).map_err(Error::io("write", "snapshot"))?;
         running.snapshots.commit(writer, [lsn.0 as u8; 32])?;
         self.snapshots += 1;
         if let Some(covered) = running.snapshots.covered()? {
@@ -261,26 +196,18 @@ impl Model {
                 0..60 => self.append(&mut running),
                 60..75 => {
                     if self.rng.below(40) == 0 {
-                        let call = [Call::Sync, Call::Rename, Call::SyncDirectory]
-                            [self.rng.below(3) as usize];
+                        let call = [Call::Sync, Call::Rename, Call::SyncDirectory][self.rng.below(3) as usize];
                         self.world.fail(call, self.rng.below(2), libc::EIO);
                     }
                     let result = running.syncer.turn();
                     self.world.fail_no_more();
                     self.synced = running.marks.synced();
                     if result.is_err() {
-                        assert!(
-                            running.marks.is_poisoned(),
-                            "every error of a sync is final"
-                        );
+                        assert!(running.marks.is_poisoned(), "every error of a sync is final");
                         assert!(matches!(running.syncer.turn(), Err(Error::Poisoned)));
                         assert_eq!(running.log.room(0), 0);
                         self.is_poisoned = true;
-                        return if self.rng.below(2) == 0 {
-                            Death::Kill
-                        } else {
-                            Death::Crash
-                        };
+                        return if self.rng.below(2) == 0 { Death::Kill } else { Death::Crash };
                     }
                 }
                 75..90 => {
@@ -288,12 +215,7 @@ impl Model {
                     self.rolls_possible |= prepared == Prepared::One;
                 }
                 90..94 => {
-                    let used: u64 = self
-                        .world
-                        .names()
-                        .iter()
-                        .map(|name| self.bytes_of(name))
-                        .sum();
+                    let used: u64 = self.world.names().iter().map(|name| self.bytes_of(name)).sum();
                     let capacity = (self.rng.below(3) > 0).then(|| used + self.rng.below(40_000));
                     self.world.set_capacity(capacity);
                 }
@@ -314,17 +236,11 @@ impl Model {
                 _ => break,
             }
         }
-        if self.rng.below(3) == 0 {
-            Death::Kill
-        } else {
-            Death::Crash
-        }
+        if self.rng.below(3) == 0 { Death::Kill } else { Death::Crash }
     }
 
     fn bytes_of(&self, name: &str) -> u64 {
-        self.world
-            .contents(name)
-            .map_or(0, |bytes| bytes.len() as u64)
+        self.world.contents(name).map_or(0, |bytes| bytes.len() as u64)
     }
 
     fn run(&mut self, lives: u64) {
@@ -359,8 +275,7 @@ fn the_log_is_a_list_that_survives() {
     println!("seeds {SEED:#x} to {:#x}", SEED + cases - 1);
     let (mut records, mut deaths, mut snapshots, mut rolled, mut refused) = (0, 0, 0, 0, 0);
     for seed in SEED..SEED + cases {
-        let model =
-            catch_unwind(|| case(seed, |_| {})).unwrap_or_else(|_| panic!("seed {seed:#x}"));
+        let model = catch_unwind(|| case(seed, |_| {})).unwrap_or_else(|_| panic!("seed {seed:#x}"));
         records += model.facts.len();
         deaths += model.deaths;
         snapshots += model.snapshots;
@@ -376,11 +291,7 @@ fn the_log_is_a_list_that_survives() {
 #[test]
 fn the_same_seed_gives_the_same_log() {
     for seed in SEED..SEED + 20 {
-        assert_eq!(
-            case(seed, |_| {}).facts,
-            case(seed, |_| {}).facts,
-            "seed {seed:#x}"
-        );
+        assert_eq!(case(seed, |_| {}).facts, case(seed, |_| {}).facts, "seed {seed:#x}");
     }
 }
 

@@ -8,6 +8,7 @@ pub mod notice;
 pub mod order;
 pub mod reject;
 pub mod rules;
+pub mod shard;
 pub mod time;
 pub mod user;
 pub mod view;

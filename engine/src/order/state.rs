@@ -22,7 +22,7 @@ pub struct Terms {
     amount: Cash,
     expiration: Timestamp,
     /// Shared with the copies that leave in answers.
-    texts: Option<Arc<Texts>>,
+    rare: Option<Arc<Rare>>,
     pub instrument: InstrumentId,
     pub fee_rate: Bps,
     displayed: Figure,
@@ -42,9 +42,10 @@ pub struct Terms {
     stale_quote: bool,
 }
 
-/// The texts that few orders have.
+/// What few orders have.
 #[derive(Debug, PartialEq, Eq)]
-struct Texts {
+struct Rare {
+    fillable: Option<Qty>,
     client_order_id: Option<Box<str>>,
     rounded_from: Option<Box<str>>,
 }
@@ -59,7 +60,7 @@ row!(Terms {
     quantity,
     amount,
     expiration,
-    texts,
+    rare,
     instrument,
     fee_rate,
     displayed,
@@ -79,14 +80,18 @@ row!(Terms {
     stale_quote,
 });
 
-row!(Texts { client_order_id, rounded_from });
+row!(Rare { fillable, client_order_id, rounded_from });
 
-impl Bytes for Arc<Texts> {
+impl Rare {
+    const NONE: Rare = Rare { fillable: None, client_order_id: None, rounded_from: None };
+}
+
+impl Bytes for Arc<Rare> {
     fn put(&self, out: &mut Vec<u8>) {
-        Texts::put(self, out);
+        Rare::put(self, out);
     }
     fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
-        Texts::take(input).map(Arc::new)
+        Rare::take(input).map(Arc::new)
     }
 }
 
@@ -116,16 +121,18 @@ impl Terms {
         let quality = asked.quality;
         let displayed = quality.displayed.map(|cash| u32::try_from(cash.0.max(0)).unwrap_or(u32::MAX));
         let boxed = |text: &Option<String>| text.as_deref().map(Box::from);
-        let texts = (asked.client_order_id.is_some() || asked.rounded_from.is_some()).then(|| {
-            Arc::new(Texts { client_order_id: boxed(&asked.client_order_id), rounded_from: boxed(&asked.rounded_from) })
-        });
+        let rare = Rare {
+            fillable: quality.fillable,
+            client_order_id: boxed(&asked.client_order_id),
+            rounded_from: boxed(&asked.rounded_from),
+        };
         Terms {
             wallet: asked.wallet,
             key: asked.key,
             quantity: asked.quantity,
             amount: asked.amount.unwrap_or_default(),
             expiration: asked.expiration.unwrap_or_default(),
-            texts,
+            rare: (rare != Rare::NONE).then(|| Arc::new(rare)),
             instrument: asked.instrument,
             fee_rate: asked.fee_rate,
             displayed: Figure::of(displayed),
@@ -158,12 +165,12 @@ impl Terms {
 
     /// The sender's own id.
     pub fn client_order_id(&self) -> Option<&str> {
-        self.texts.as_ref()?.client_order_id.as_deref()
+        self.rare.as_ref()?.client_order_id.as_deref()
     }
 
     /// The text of a requested quantity finer than 4 decimals.
     pub fn rounded_from(&self) -> Option<&str> {
-        self.texts.as_ref()?.rounded_from.as_deref()
+        self.rare.as_ref()?.rounded_from.as_deref()
     }
 
     /// Figures about the moment of placement.
@@ -175,6 +182,7 @@ impl Terms {
             slippage_bps: self.slippage_bps.get(),
             impact_bps: self.impact_bps.get(),
             book_walk_levels: (self.book_walk_levels != u16::MAX).then_some(self.book_walk_levels),
+            fillable: self.rare.as_ref().and_then(|rare| rare.fillable),
             high_slippage: self.high_slippage,
             stale_quote: self.stale_quote,
         }

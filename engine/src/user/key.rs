@@ -73,8 +73,8 @@ impl Prefix {
     /// What of `text` fits: at most 16 bytes, whole characters.
     pub fn new(text: &str) -> Prefix {
         let mut bytes = [0; 16];
-        let kept = &text.as_bytes()[..text.floor_char_boundary(bytes.len())];
-        bytes[..kept.len()].copy_from_slice(kept);
+        let end = (0..=text.len().min(bytes.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
         Prefix(bytes)
     }
 

@@ -119,7 +119,7 @@ mod tests {
             assert_eq!(rows.last(), Some(&(i * 10)));
         }
         assert_eq!(rows.iter().copied().collect::<Vec<_>>(), (0..50).map(|i| i * 10).collect::<Vec<_>>());
-        assert_eq!(rows.iter().rev().next(), Some(&490));
+        assert_eq!(rows.iter().next_back(), Some(&490));
         assert_eq!((rows.get(49), rows.get(50)), (Some(&490), None));
         rows[7] = 1;
         assert_eq!(rows[7], 1);

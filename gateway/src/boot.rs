@@ -4,40 +4,39 @@ use crate::app::{App, Edge};
 use crate::checkpoint::Keeper;
 use crate::clock::Clock;
 use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
-use crate::config::{Config, Durability};
+use crate::config::Config;
 use crate::core::Core;
 use crate::engine_client::EngineClient;
 use crate::http::jwt::Verifier;
 use crate::http::limit::Limits;
 use crate::http::server;
-use crate::recover::{self, RecoverError, Recovery, Report};
-use crate::thread::{self, Stop};
-use crate::venue::feed::{Feed, FeedFigures, FeedLane, FeedParts};
+use crate::layout::{self, CoreThreads, Machinery, Stops, Wake};
+use crate::recover::{self, RecoverError, Recovery};
+use crate::thread;
+use crate::venue::feed::{FeedFigures, FeedLane, FeedParts};
 use crate::venue::{self, VenueError};
 use crate::{banner, demo};
 use engine::book::registry::Books;
 use engine::command::Envelope;
 use engine::directory::Directory;
-use engine::id::UserId;
 use engine::market::catalog::Catalog;
 use engine::mutation::codec;
 use engine::ring::Ring;
-use engine::rules::Rules;
 use engine::shard::Shard;
 use engine::time::Timestamp;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, oneshot};
-use wal::{Files, Marks, Options, Point, Points, Running, Syncer};
+use tokio::sync::{mpsc, oneshot};
+use wal::{Files, Options, Point, Points, Running};
 
 /// Slots of a shard's inbox; a full one is `SERVER_BUSY`.
 const INBOX_SLOTS: usize = 4_096;
-/// Longest sleep of a thread that waits for work: a stop is noticed within it.
-const PARK_MAX: Duration = Duration::from_millis(100);
+/// Time for answers to leave after the log has failed.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Why the server does not run (any more).
 #[derive(Debug)]
@@ -110,9 +109,9 @@ fn crash_points() -> Points {
     let Ok(wanted) = std::env::var("PAPERTAPE_CRASH_AT") else { return Points::default() };
     let (name, count) = wanted.split_once(':').unwrap_or((&wanted, "1"));
     let Some(at) = Point::ALL.into_iter().find(|point| point.name() == name) else { return Points::default() };
-    let left = std::sync::atomic::AtomicU64::new(count.parse().unwrap_or(1));
+    let left = AtomicU64::new(count.parse().unwrap_or(1));
     Points::new(move |point| {
-        if point == at && left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 1 {
+        if point == at && left.fetch_sub(1, Ordering::Relaxed) == 1 {
             std::process::abort();
         }
     })
@@ -121,40 +120,35 @@ fn crash_points() -> Points {
 async fn run(config: Config, clock: Arc<Clock>, recovery: Recovery) -> Result<(), BootError> {
     let listener = server::bind(&config).await.map_err(io(format!("listening on {}", config.server.listen)))?;
     let address = listener.local_addr().map_err(io("the listener's address"))?;
-    let venue = venue::open(&venue_config(&config), clock.now()).map_err(BootError::Venue)?;
+    let venue = venue::open(&config.venue, clock.now()).map_err(BootError::Venue)?;
     let venue_line = venue.describe();
     let Recovery { dir, log, state, report } = recovery;
-    let first_start = report.lsn == wal::Lsn::ZERO;
 
     let books = Arc::new(Books::with_stale_after(config.book.stale_after.as_micros() as u64));
     let catalog = Arc::new(Catalog::new());
     let directory = Arc::new(Directory::new());
-    for user in state.users.iter() {
-        directory.add_user(user);
-    }
-    let writer = books.writer().expect("nobody has asked for the one writer before");
+    state.users.iter().for_each(|user| directory.add_user(user));
     let rules = Arc::new(config.rules.clone());
-    let figures = Arc::new(CommitFigures::default());
+    let commit_figures = Arc::new(CommitFigures::default());
     let feed_figures = Arc::new(FeedFigures::default());
-    let stop = Stop::new();
+    let stops = Stops::default();
 
-    // The sync thread tells whoever releases; which that is depends on the layout.
+    // Which thread hears of a sync depends on the layout, which needs the log first.
     let synced = Arc::new(Wake::default());
     let (fatal, mut failed) = mpsc::unbounded_channel::<String>();
     let waker = synced.clone();
-    let running = dir
-        .start(log, clock.now().0, Box::new(move |_| waker.wake()))
-        .map_err(|error| BootError::Recover(error.into()))?;
+    let running = dir.start(log, clock.now().0, Box::new(move |_| waker.wake())).map_err(RecoverError::from)?;
     let Running { log, syncer, preparer, snapshots, marks, .. } = running;
-    let syncer = spawn_syncer(syncer, stop.clone(), fatal).map_err(io("the sync thread"))?;
-    let storage = Files::open_existing(&config.data.dir).map_err(|error| BootError::Recover(error.into()))?;
+    let syncer = layout::spawn_syncer(syncer, stops.sync.clone(), fatal).map_err(io("the sync thread"))?;
+    let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
     let keeper = Keeper::new(storage, preparer, snapshots, marks.clone(), config.journal.checkpoint_segments as usize);
-    let keeper_stop = stop.clone();
+    let keeper_stop = stops.serving.clone();
     let keeper = thread::spawn("keeper", move || keeper.run(&keeper_stop)).map_err(io("the keeper's thread"))?;
 
-    let lane = CommitLane::new(figures.clone());
-    let mut committer = Committer::new(log, marks.clone(), config.journal.durability, codec::VERSION, figures.clone());
-    committer.on_low_room(keeper.thread().clone());
+    let lane = CommitLane::new(commit_figures.clone());
+    let size = (config.journal.segment_bytes, config.journal.spares_count);
+    let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, commit_figures.clone());
+    committer.wake_when_low(keeper.thread().clone());
     let count = config.engine.shards;
     let inboxes: Vec<Arc<Ring<Envelope<Reply>>>> = (0..count).map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
     let now = clock.now();
@@ -162,58 +156,48 @@ async fn run(config: Config, clock: Arc<Clock>, recovery: Recovery) -> Result<()
         .into_iter()
         .enumerate()
         .map(|(index, mut users)| {
+            // An armed heartbeat gets a fresh interval: its beats were not journaled.
             users.refresh_safeguards(now);
             Shard::new(index, count, users, rules.clone(), books.clone(), catalog.clone(), directory.clone())
         })
         .collect();
 
+    let (engine, core) = if count == 1 {
+        let shard = shards.pop().expect("there is one shard");
+        let core = Core::new(shard, committer, inboxes[0].clone(), lane.ring().clone());
+        let core = Rc::new(RefCell::new(core));
+        layout::drive(core.clone(), inboxes[0].clone(), &lane, &synced, clock.clone());
+        (EngineClient::inline(core.clone(), clock.clone()), CoreThreads::Inline(core))
+    } else {
+        let ring = lane.ring().clone();
+        synced.set(Box::new(move || ring.wake()));
+        let shards = layout::spawn_shards(shards, &inboxes, &lane, &clock, &stops.shards).map_err(io("a shard's thread"))?;
+        let committer =
+            layout::spawn_committer(committer, &lane, &clock, &stops.commit).map_err(io("the committer's thread"))?;
+        (EngineClient::threaded(inboxes.clone().into(), clock.clone()), CoreThreads::Threaded { shards, committer })
+    };
+
     let parts = FeedParts {
         venue,
         markets: state.markets,
         catalog: catalog.clone(),
-        writer,
+        writer: books.writer().expect("nobody has asked for the one writer before"),
         lane: FeedLane { commits: lane.clone(), inboxes: inboxes.clone() },
         clock: clock.clone(),
-        stop: stop.clone(),
+        stop: stops.serving.clone(),
         figures: feed_figures.clone(),
         match_interval_us: rules.match_interval_us,
     };
-
-    let (engine, core, shard_threads, committer_thread) = if count == 1 {
-        let shard = shards.pop().expect("there is one shard");
-        let core = Core::new(shard, committer, inboxes[0].clone(), lane.ring().clone());
-        let core = Rc::new(RefCell::new(core));
-        drive(core.clone(), &inboxes[0], &lane, &synced, &config, clock.clone());
-        (EngineClient::inline(core.clone(), clock.clone()), Some(core), Vec::new(), None)
-    } else {
-        let threads = spawn_shards(shards, &inboxes, &lane, &clock, &stop).map_err(io("a shard's thread"))?;
-        synced.set({
-            let ring = lane.ring().clone();
-            Box::new(move || ring.wake())
-        });
-        let committer = spawn_committer(committer, &lane, &stop).map_err(io("the committer's thread"))?;
-        (EngineClient::threaded(inboxes.into(), clock.clone()), None, threads, Some(committer))
-    };
-
     let (ready, is_ready) = oneshot::channel();
     let (ended, feed_ended) = oneshot::channel();
-    let feed = spawn_feed(parts, ready, ended).map_err(io("the feed's thread"))?;
-    let mut machinery = Machinery {
-        stop,
-        marks,
-        feed,
-        feed_ended,
-        keeper,
-        syncer,
-        shards: shard_threads,
-        committer: committer_thread,
-    };
+    let feed = layout::spawn_feed(parts, ready, ended).map_err(io("the feed's thread"))?;
+    let machinery = Machinery { stops, marks, feed, feed_ended, keeper, syncer, core, inboxes, lane };
     if is_ready.await.is_err() {
-        down(machinery, core, &clock).await?;
+        machinery.end(&clock).await;
         return Err(BootError::Feed);
     }
 
-    let app = Arc::new(App {
+    let app = App {
         limits: Limits::new(&config),
         identity: Verifier::new(&config),
         rules,
@@ -222,26 +206,26 @@ async fn run(config: Config, clock: Arc<Clock>, recovery: Recovery) -> Result<()
         directory,
         clock: clock.clone(),
         started_at: clock.now(),
-        commit: figures,
+        commit: commit_figures,
         feed: feed_figures,
         config,
-    });
-    let edge = Rc::new(Edge { app, engine });
-    let demo = if first_start && address.ip().is_loopback() { demo::create(&edge).await } else { None };
-    banner::print(&edge, address, &venue_line, &report, first_start, demo.as_deref());
+    };
+    let edge = Rc::new(Edge { app: Arc::new(app), engine });
+    // A newcomer's key: only in an empty directory, and only where nobody else can reach it.
+    let newcomer = report.lsn == wal::Lsn::ZERO && address.ip().is_loopback();
+    let demo = if newcomer { demo::create(&edge).await } else { None };
+    banner::print(&edge.app, address, &venue_line, &report, demo.as_ref());
 
-    let serving = server::serve(listener, edge.clone(), machinery.stop.clone());
-    let journal = tokio::select! {
+    let serving = server::serve(listener, edge, machinery.stops.serving.clone());
+    let failure = tokio::select! {
         () = serving => None,
         why = failed.recv() => why,
     };
-    if let Some(why) = journal {
-        // Whoever waits is told that the outcome is unknown; then nothing more can be said.
-        machinery.stop.set();
-        tokio::time::sleep(Duration::from_millis(200)).await;
+    if let Some(why) = failure {
+        // Whoever waits hears that the outcome is unknown; then nothing more can be said.
+        tokio::time::sleep(LAST_WORDS).await;
         return Err(BootError::Journal(why));
     }
-    machinery.stop.set();
-    drop(edge);
-    down(machinery, core, &clock).await
+    machinery.end(&clock).await;
+    Ok(())
 }

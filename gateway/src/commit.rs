@@ -17,18 +17,20 @@ use engine::shard::{Outbox, Room};
 use engine::time::Timestamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
+use std::thread::Thread;
 use tokio::sync::oneshot;
-use wal::{Kind, Log, Lsn};
+use wal::{Kind, Log, Lsn, Marks};
 
 /// Slots of the ring between shards, feed and committer.
 const COMMIT_RING_SLOTS: usize = 8_192;
 /// Free slots below which a shard is told that there is no room: one command never makes more entries than this.
 const COMMIT_RING_MARGIN: usize = 1_024;
-/// Bytes of prepared log below which placements are refused, and below which every write is (a record is at most
-/// 1 MiB, a sweep a few of them). The space between is the reserve for cancels and revocations (reliability.md 12).
+/// Longest record that one command makes, header and padding included: a walk over every level of both books.
+const RECORD_BYTES_MAX: usize = 512 << 10;
+/// Prepared log kept for cancels and revocations when the disk is full (reliability.md 12): this much, or half a segment
+/// where that is less. Below it placements are refused, below one record every write is.
 const RESERVE_BYTES: u64 = 8 << 20;
-const LAST_BYTES: u64 = 4 << 20;
 
 /// Where an answer goes.
 #[derive(Debug)]
@@ -56,53 +58,87 @@ impl Reply {
 #[derive(Debug)]
 pub enum CommitItem {
     Record { owner: UserId, time: Timestamp, payload: Vec<u8> },
-    Notice(Notice),
     Answer { reply: Reply, answer: Answer },
 }
 
-/// What waits for the release mark.
-enum Held {
-    Notice(Notice),
-    Answer { reply: Reply, answer: Answer },
+/// An answer that waits for the release mark.
+struct Held {
+    reply: Reply,
+    answer: Answer,
 }
 
-/// Who hears released notices.
-pub trait Listener: Send {
-    fn notice(&mut self, notice: &Notice);
-}
-
-/// Where the log stands, for health answers and metrics. Plain numbers; nothing is ordered by them.
+/// Where the log stands, for health answers and for those who ask for room from another thread. Plain numbers; nothing
+/// is ordered by them.
 #[derive(Debug, Default)]
 pub struct CommitFigures {
-    pub appended: CachePadded<AtomicU64>,
-    pub released: CachePadded<AtomicU64>,
-    pub last_commit_at: AtomicU64,
+    /// Server time of the last record, µs.
+    pub last_commit_at: CachePadded<AtomicU64>,
+    /// A [`Room`] as a number.
     room: AtomicU8,
+}
+
+/// Whether anything waits for a sync: the sync thread wakes the releasing one only then.
+#[derive(Clone, Debug, Default)]
+pub struct Waiting(Arc<CachePadded<AtomicBool>>);
+
+impl Waiting {
+    /// Asked by the sync thread behind each sync.
+    pub fn any(&self) -> bool {
+        // Pairs with the fence in `Committer::hold`: either it sees the new mark, or this sees that it waits.
+        fence(Ordering::SeqCst);
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Owner of the log: appends, holds, releases.
 pub struct Committer {
     log: Log,
+    marks: Marks,
     durability: Durability,
+    /// Format of the payloads.
     version: u16,
     held: VecDeque<(Lsn, Held)>,
-    last_time: u64,
+    waiting: Waiting,
+    reserve_bytes: u64,
+    /// Room when all wanted spares are ready; below it the keeper has something to do.
+    full_bytes: u64,
+    keeper: Option<Thread>,
     figures: Arc<CommitFigures>,
-    listener: Option<Box<dyn Listener>>,
 }
 
 impl Committer {
-    /// Takes the log over, positioned behind its last record.
-    pub fn new(log: Log, durability: Durability, version: u16, figures: Arc<CommitFigures>) -> Committer {
-        let committer =
-            Committer { log, durability, version, held: VecDeque::new(), last_time: 0, figures, listener: None };
+    /// Takes the log over, positioned behind its last record. `segment_bytes` and `spares_count` are those of the log.
+    pub fn new(
+        log: Log,
+        durability: Durability,
+        version: u16,
+        (segment_bytes, spares_count): (u64, u32),
+        figures: Arc<CommitFigures>,
+    ) -> Committer {
+        let committer = Committer {
+            marks: log.marks(),
+            log,
+            durability,
+            version,
+            held: VecDeque::new(),
+            waiting: Waiting::default(),
+            reserve_bytes: RECORD_BYTES_MAX as u64 + RESERVE_BYTES.min(segment_bytes / 2),
+            full_bytes: u64::from(spares_count) * segment_bytes.saturating_sub(RECORD_BYTES_MAX as u64),
+            keeper: None,
+            figures,
+        };
         committer.publish_room();
         committer
     }
 
-    /// Who is told of notices once they are released.
-    pub fn listen(&mut self, listener: Box<dyn Listener>) {
-        self.listener = Some(listener);
+    /// Who prepares segments: woken when one was taken.
+    pub fn wake_when_low(&mut self, keeper: Thread) {
+        self.keeper = Some(keeper);
+    }
+
+    /// Whether anything waits for a sync, to be asked from the sync thread.
+    pub fn waiting(&self) -> Waiting {
+        self.waiting.clone()
     }
 
     /// Takes everything that waits in the ring, then releases what may leave. True when there was anything to do.
@@ -112,7 +148,6 @@ impl Committer {
             worked = true;
             match item {
                 CommitItem::Record { owner, time, payload } => self.record(owner, time, &payload),
-                CommitItem::Notice(notice) => self.notice(notice),
                 CommitItem::Answer { reply, answer } => self.answer(reply, answer),
             }
         }
@@ -122,83 +157,75 @@ impl Committer {
     /// Releases what the release mark has passed. A poisoned log releases nothing ever again: dropping the reply
     /// slots is what tells their owners that the outcome is unknown.
     pub fn release(&mut self) -> bool {
-        if self.log.poisoned() {
-            self.held.clear();
-            return false;
-        }
         let mark = self.mark();
         let mut worked = false;
         while self.held.front().is_some_and(|(lsn, _)| *lsn <= mark) {
             let (lsn, held) = self.held.pop_front().expect("front was there");
-            assert!(lsn <= mark, "release before the promise: {lsn:?} > {mark:?}");
-            self.let_go(held);
+            assert!(lsn <= mark, "nothing is released before its promise is kept: {lsn} > {mark}");
+            held.reply.fill(held.answer);
             worked = true;
         }
-        if worked {
-            self.figures.released.store(mark.0, Ordering::Relaxed);
+        if self.marks.is_poisoned() {
+            self.held.clear();
+        }
+        if self.held.is_empty() && worked {
+            self.waiting.0.store(false, Ordering::Relaxed);
         }
         self.publish_room();
         worked
     }
 
-    /// Whether anything waits for a sync.
-    pub fn waits(&self) -> bool {
-        !self.held.is_empty()
-    }
-
-    /// Writes the clean-stop record; the last thing before the log is dropped.
-    pub fn stop(mut self, now: Timestamp) -> Log {
+    /// Writes the clean-stop record: the last thing.
+    pub fn stop(&mut self, now: Timestamp) {
         let time = self.monotone(now);
         // Without room there is no clean-stop mark: the next start then reads a log that just ends, which is sound.
-        let _ = self.log.append(Kind::CleanStop, self.version, 0, time, &[]);
-        self.log
+        let _ = self.log.append_clean_stop(time);
     }
 
+    /// The LSN up to which the configured promise is kept.
     fn mark(&self) -> Lsn {
         match self.durability {
-            Durability::Process => self.log.appended(),
-            Durability::Power => self.log.synced(),
+            // What a failed sync left behind is in the mapping, and survives the death of the process.
+            Durability::Process => self.log.last_lsn(),
+            Durability::Power => self.marks.synced(),
         }
     }
 
     fn hold(&mut self, held: Held) {
-        let depends_on = self.log.appended();
-        if self.held.is_empty() && depends_on <= self.mark() && !self.log.poisoned() {
-            self.let_go(held);
-        } else {
-            self.held.push_back((depends_on, held));
+        let depends_on = self.log.last_lsn();
+        if self.held.is_empty() && depends_on <= self.mark() {
+            held.reply.fill(held.answer);
+            return;
         }
-    }
-
-    fn let_go(&mut self, held: Held) {
-        match held {
-            Held::Answer { reply, answer } => reply.fill(answer),
-            Held::Notice(notice) => {
-                if let Some(listener) = &mut self.listener {
-                    listener.notice(&notice);
-                }
-            }
+        self.held.push_back((depends_on, held));
+        self.waiting.0.store(true, Ordering::Relaxed);
+        // Pairs with the fence in `Waiting::any`.
+        fence(Ordering::SeqCst);
+        if self.mark() >= depends_on {
+            self.release();
         }
     }
 
     /// Journal time never goes backwards, whichever shard a record comes from.
-    fn monotone(&mut self, time: Timestamp) -> u64 {
-        self.last_time = self.last_time.max(time.0);
-        self.last_time
+    fn monotone(&self, time: Timestamp) -> u64 {
+        time.0.max(self.log.last_time())
     }
 
     fn publish_room(&self) {
         self.figures.room.store(self.room() as u8, Ordering::Relaxed);
-        self.figures.appended.store(self.log.appended().0, Ordering::Relaxed);
+        if let Some(keeper) = &self.keeper
+            && self.log.room(RECORD_BYTES_MAX) < self.full_bytes
+        {
+            keeper.unpark();
+        }
     }
 }
 
 impl Outbox<Reply> for Committer {
     fn room(&self) -> Room {
-        match self.log.room_bytes() {
-            _ if self.log.poisoned() => Room::None,
-            bytes if bytes < LAST_BYTES => Room::None,
-            bytes if bytes < RESERVE_BYTES => Room::ReserveOnly,
+        match self.log.room(RECORD_BYTES_MAX) {
+            bytes if bytes < RECORD_BYTES_MAX as u64 => Room::None,
+            bytes if bytes < self.reserve_bytes => Room::ReserveOnly,
             _ => Room::Ample,
         }
     }
@@ -207,17 +234,15 @@ impl Outbox<Reply> for Committer {
         let time = self.monotone(time);
         let appended = self.log.append(Kind::Mutations, self.version, owner.0, time, payload);
         // The state already shows the fact, so a log that lacks it must not live on.
-        let lsn = appended.expect("room was asked for before the command was decided");
-        self.figures.appended.store(lsn.0, Ordering::Relaxed);
+        appended.expect("room was asked for before the command was decided");
         self.figures.last_commit_at.store(time, Ordering::Relaxed);
     }
 
-    fn notice(&mut self, notice: Notice) {
-        self.hold(Held::Notice(notice));
-    }
+    /// Nobody listens yet: the streams will.
+    fn notice(&mut self, _: Notice) {}
 
     fn answer(&mut self, reply: Reply, answer: Answer) {
-        self.hold(Held::Answer { reply, answer });
+        self.hold(Held { reply, answer });
     }
 }
 
@@ -264,9 +289,7 @@ impl Outbox<Reply> for CommitLane {
         self.push(CommitItem::Record { owner, time, payload: payload.to_vec() });
     }
 
-    fn notice(&mut self, notice: Notice) {
-        self.push(CommitItem::Notice(notice));
-    }
+    fn notice(&mut self, _: Notice) {}
 
     fn answer(&mut self, reply: Reply, answer: Answer) {
         self.push(CommitItem::Answer { reply, answer });

@@ -2,7 +2,7 @@
 //! in one call on the thread that read it; what comes from other threads (feed, sync) arrives through the rings and
 //! is worked off by [`Core::turn`].
 
-use crate::commit::{CommitItem, Committer, Reply};
+use crate::commit::{CommitItem, Committer, Reply, Waiting};
 use crate::thread::guard;
 use engine::command::Envelope;
 use engine::ring::Ring;
@@ -45,8 +45,13 @@ impl Core {
         })
     }
 
-    /// Gives the committer back for the clean stop.
-    pub fn into_committer(self) -> Committer {
-        self.committer
+    /// Whether anything waits for a sync, to be asked from the sync thread.
+    pub fn waiting(&self) -> Waiting {
+        self.committer.waiting()
+    }
+
+    /// Writes the clean-stop record: the last thing.
+    pub fn stop(&mut self, now: Timestamp) {
+        self.committer.stop(now);
     }
 }

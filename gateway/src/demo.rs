@@ -2,7 +2,6 @@
 
 use crate::app::Edge;
 use crate::http::auth::RawKey;
-use crate::wire::instant;
 use engine::command::{Answer, Command, CreateUser, IssueKey};
 use engine::directory::Reservation;
 use engine::user::Tier;

@@ -90,24 +90,37 @@ pub fn spawn_shards(
         .collect()
 }
 
-/// The thread that owns the log in the threaded layout. Ends after the shards, and gives the committer back.
-pub fn spawn_committer(mut committer: Committer, lane: &CommitLane, stop: &Stop) -> io::Result<JoinHandle<Committer>> {
-    let (ring, stop) = (lane.ring().clone(), stop.clone());
+/// The thread that owns the log in the threaded layout. Ends with the clean-stop record.
+pub fn spawn_committer(
+    mut committer: Committer,
+    lane: &CommitLane,
+    clock: &Arc<Clock>,
+    stop: &Stop,
+) -> io::Result<JoinHandle<()>> {
+    let (ring, clock, stop) = (lane.ring().clone(), clock.clone(), stop.clone());
     thread::spawn("commit", move || {
         loop {
-            let worked = committer.turn(&ring);
-            if !worked && stop.is_set() {
-                return committer;
+            // Asked first: what was sent before the stop is still taken below.
+            let stopping = stop.is_set();
+            if committer.turn(&ring) {
+                continue;
             }
-            if !worked {
-                ring.wait(PARK_MAX);
+            if stopping {
+                return committer.stop(clock.now());
             }
+            ring.wait(PARK_MAX);
         }
     })
 }
 
 /// The task that gives the inline core its turns for what other threads send, and for syncs that requests wait for.
-pub fn drive(core: Rc<RefCell<Core>>, inbox: Arc<Ring<Envelope<Reply>>>, lane: &CommitLane, synced: &Wake, clock: Arc<Clock>) {
+pub fn drive(
+    core: Rc<RefCell<Core>>,
+    inbox: Arc<Ring<Envelope<Reply>>>,
+    lane: &CommitLane,
+    synced: &Wake,
+    clock: Arc<Clock>,
+) {
     let notify = Arc::new(Notify::new());
     let wake = |notify: Arc<Notify>| Box::new(move || notify.notify_one()) as Box<dyn Fn() + Send + Sync>;
     inbox.set_waker(wake(notify.clone()));
@@ -150,52 +163,62 @@ pub fn spawn_feed(parts: FeedParts, ready: oneshot::Sender<()>, ended: oneshot::
     })
 }
 
+/// What ends one after the other on the way down.
+#[derive(Clone, Default)]
+pub struct Stops {
+    /// Listener, feed, keeper.
+    pub serving: Stop,
+    pub shards: Stop,
+    pub commit: Stop,
+    pub sync: Stop,
+}
+
 /// What runs beside the IO threads.
 pub struct Machinery {
-    pub stop: Stop,
+    pub stops: Stops,
     pub marks: Marks,
     pub feed: JoinHandle<()>,
     /// Hears that the feed has ended.
     pub feed_ended: oneshot::Receiver<()>,
     pub keeper: JoinHandle<()>,
     pub syncer: JoinHandle<()>,
-    /// Threaded layout: the shards' threads and the committer's.
-    pub shards: Vec<JoinHandle<()>>,
-    pub committer: Option<JoinHandle<Committer>>,
-    /// Inline layout.
-    pub core: Option<Rc<RefCell<Core>>>,
+    pub core: CoreThreads,
     pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
     pub lane: CommitLane,
 }
 
+/// Where shards and committer run.
+pub enum CoreThreads {
+    Inline(Rc<RefCell<Core>>),
+    Threaded { shards: Vec<JoinHandle<()>>, committer: JoinHandle<()> },
+}
+
 impl Machinery {
-    /// The way down: feed, shards, committer with the clean-stop mark, last sync. `stop` is set already.
+    /// The way down: feed, shards, committer with the clean-stop record, last sync.
     pub async fn end(self, clock: &Clock) {
-        self.stop.set();
-        self.feed.thread().unpark();
-        // The feed's last record still goes through the core, which runs on this thread while we wait.
-        if tokio::time::timeout(END_MAX, self.feed_ended).await.is_err() {
+        let Machinery { stops, marks, feed, feed_ended, keeper, syncer, core, inboxes, lane } = self;
+        stops.serving.set();
+        feed.thread().unpark();
+        // The feed's last record still goes through the core, which may run on this very thread.
+        if tokio::time::timeout(END_MAX, feed_ended).await.is_err() {
             tracing::warn!("the feed did not end in time");
         }
-        for inbox in &self.inboxes {
-            inbox.wake();
+        stops.shards.set();
+        inboxes.iter().for_each(|inbox| inbox.wake());
+        match core {
+            CoreThreads::Inline(core) => core.borrow_mut().stop(clock.now()),
+            CoreThreads::Threaded { shards, committer } => {
+                // A panic in one of them has aborted the process.
+                shards.into_iter().for_each(|shard| drop(shard.join()));
+                stops.commit.set();
+                lane.ring().wake();
+                drop(committer.join());
+            }
         }
-        for shard in self.shards {
-            // A panic in it has aborted the process.
-            let _ = shard.join();
-        }
-        self.lane.ring().wake();
-        let committer = match (self.committer, self.core) {
-            (Some(thread), _) => thread.join().ok(),
-            (None, Some(core)) => Some(core.borrow_mut().take_committer()),
-            (None, None) => None,
-        };
-        if let Some(committer) = committer {
-            committer.stop(clock.now());
-        }
-        self.marks.wake();
-        let _ = self.syncer.join();
-        self.keeper.thread().unpark();
-        let _ = self.keeper.join();
+        stops.sync.set();
+        marks.wake();
+        drop(syncer.join());
+        keeper.thread().unpark();
+        drop(keeper.join());
     }
 }

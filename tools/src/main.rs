@@ -1,1 +1,55 @@
-fn main() {}
+//! `papertape`: the one binary. Each verb is a file; this one only knows their names.
+
+mod journal;
+mod seed;
+mod serve;
+mod settings;
+mod snapshot;
+mod token;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// A self-hosted paper-trading venue for prediction markets.
+#[derive(Parser)]
+#[command(name = "papertape", version, max_term_width = 100)]
+struct CommandLine {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run the server; SIGTERM and SIGINT end it in order.
+    Serve(serve::Serve),
+    /// Make many users at once, each with a key; the server must be stopped.
+    Seed(seed::Seed),
+    /// Print an identity JWT signed with the configured secret.
+    Token(token::Token),
+    /// Look into the log of a data directory; never writes there.
+    #[command(subcommand)]
+    Log(journal::LogVerb),
+    /// Make, list and verify snapshots of a stopped data directory.
+    #[command(subcommand)]
+    Snapshot(snapshot::SnapshotVerb),
+}
+
+/// Why a verb failed, as it is shown.
+pub type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let done = match CommandLine::parse().verb {
+        Verb::Serve(serve) => serve.run(),
+        Verb::Seed(seed) => seed.run(),
+        Verb::Token(token) => token.run(),
+        Verb::Log(verb) => verb.run(),
+        Verb::Snapshot(verb) => verb.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("papertape: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

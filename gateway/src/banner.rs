@@ -1,0 +1,64 @@
+//! What a start prints: address, data directory, durability, venue, markets, what was recovered, and for a newcomer the
+//! demo key (once) with one line to try.
+
+use crate::app::App;
+use crate::config::Durability;
+use crate::http::auth::RawKey;
+use crate::recover::Report;
+use engine::id::{MarketId, Outcome};
+use std::io::Write;
+use std::net::SocketAddr;
+
+/// Prints the banner to standard output.
+pub fn print(app: &App, address: SocketAddr, venue: &str, report: &Report, demo: Option<&RawKey>) {
+    let text = text(app, address, venue, report, demo);
+    // A closed standard output is no reason not to serve.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    let _ = std::io::stdout().flush();
+}
+
+fn text(app: &App, address: SocketAddr, venue: &str, report: &Report, demo: Option<&RawKey>) -> String {
+    let durability = match app.config.journal.durability {
+        Durability::Process => "process (survives any death of the process)",
+        Durability::Power => "power (survives power loss too)",
+    };
+    let mut lines = vec![
+        format!("papertape {} on http://{address}", env!("CARGO_PKG_VERSION")),
+        format!("  data        {}", app.config.data.dir.display()),
+        format!("  durability  {durability}"),
+        format!("  venue       {venue}"),
+        format!("  markets     {}", app.catalog.len()),
+    ];
+    if report.lsn == wal::Lsn::ZERO {
+        lines.push("  recovered   nothing: a new data directory".into());
+    } else {
+        lines.push(format!(
+            "  recovered   {} records up to LSN {} in {} ms, {} bytes cut from a torn tail, {} users",
+            report.records, report.lsn, report.millis, report.bytes_cut, report.users
+        ));
+    }
+    if let Some(key) = demo {
+        lines.push(format!("  demo key    {}   (shown once)", key.expose()));
+        if let Some(token) = first_tradable_token(app) {
+            lines.push("  try".into());
+            lines.push(format!(
+                "    curl -s http://{address}/v1/orders -H 'X-API-Key: {}' -H 'Content-Type: application/json' \\\n      \
+                 -d '{{\"token_id\":\"{token}\",\"side\":\"BUY\",\"order_type\":\"market\",\"quantity\":\"10\",\"price\":\"0.99\"}}'",
+                key.expose()
+            ));
+        }
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// A token with an offer to buy from, so that the line works.
+fn first_tradable_token(app: &App) -> Option<String> {
+    let offered = |market: &MarketId| {
+        let cell = app.catalog.market(*market)?;
+        let instrument = cell.instrument(Outcome::First);
+        let top = app.books.best(instrument).ok()?;
+        (cell.tradable() && top.ask.is_some()).then(|| cell.token(Outcome::First).to_owned())
+    };
+    app.catalog.ordered().iter().find_map(offered)
+}

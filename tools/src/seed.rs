@@ -1,0 +1,142 @@
+//! `seed`: many users at once, each with one key, straight into the log of a stopped server.
+
+use crate::Failure;
+use crate::settings::Settings;
+use clap::Args;
+use engine::book::registry::Books;
+use engine::command::{Answer, Command, CreateUser, Envelope, IssueKey};
+use engine::directory::Directory;
+use engine::id::UserId;
+use engine::market::catalog::Catalog;
+use engine::mutation::codec;
+use engine::shard::{Outbox, Shard};
+use engine::user::Tier;
+use gateway::clock::Clock;
+use gateway::commit::{CommitFigures, Committer, Reply};
+use gateway::config::{Durability, TIERS};
+use gateway::http::auth::RawKey;
+use gateway::recover::{self, Recovery};
+use gateway::wire::decimal;
+use serde_json::json;
+use std::fs::OpenOptions;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
+use wal::{Options, Prepared, Preparer, Running, Syncer};
+
+#[derive(Args)]
+pub struct Seed {
+    #[command(flatten)]
+    settings: Settings,
+    /// How many users.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    users: u64,
+    /// Their tier, granted without end: free, pro, pro_plus or enterprise.
+    #[arg(long)]
+    tier: String,
+    /// Cash of each API wallet in USD.
+    #[arg(long)]
+    balance: String,
+    /// Where the keys go: one JSON line per user, readable by nobody else.
+    #[arg(long)]
+    out: PathBuf,
+}
+
+impl Seed {
+    pub fn run(self) -> Result<(), Failure> {
+        let begun = Instant::now();
+        let config = self.settings.load(Vec::new())?;
+        let tier = TIERS.iter().find(|(_, name)| *name == self.tier).map(|(tier, _)| *tier);
+        let tier = tier.ok_or("--tier is one of free, pro, pro_plus, enterprise")?;
+        let balance = decimal::parse(&self.balance).ok().and_then(|balance| balance.cash_exact());
+        let balance = balance.filter(|balance| balance.0 >= 0).ok_or("--balance is an amount in USD, at most 6 decimals")?;
+
+        let options = Options {
+            segment_bytes: config.journal.segment_bytes,
+            spares_count: config.journal.spares_count,
+            reserve_bytes: config.journal.reserve_bytes,
+            ..Options::default()
+        };
+        let clock = Clock::system();
+        let Recovery { dir, log, state, .. } = recover::recover(&config.data.dir, options)?;
+        // Only now is it sure that nobody else has the directory.
+        let out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.out);
+        let mut out = BufWriter::new(out.map_err(|error| format!("{}: {error}", self.out.display()))?);
+        let running = dir.start(log, clock.now().0, Box::new(|_| {}))?;
+        let Running { log, syncer, preparer, .. } = running;
+
+        let directory = Arc::new(Directory::new());
+        state.users.iter().for_each(|user| directory.add_user(user));
+        let rules = Arc::new(config.rules.clone());
+        let (books, catalog) = (Arc::new(Books::new()), Arc::new(Catalog::new()));
+        let shard = Shard::new(0, 1, state.users, rules, books, catalog, directory.clone());
+        let size = (config.journal.segment_bytes, config.journal.spares_count);
+        let figures = Arc::new(CommitFigures::default());
+        let committer = Committer::new(log, Durability::Process, codec::VERSION, size, figures);
+        let mut desk = Desk { shard, committer, preparer, syncer, clock };
+        for _ in 0..self.users {
+            let user = directory.reserve_anonymous();
+            let key = RawKey::mint(&config.brand.key_prefix, &config.brand.key_env)?;
+            desk.create(user, tier, balance, &key)?;
+            let line = json!({ "user_id": user.0, "api_key": key.expose(), "tier": self.tier });
+            writeln!(out, "{line}")?;
+        }
+        out.flush()?;
+        desk.end()?;
+        println!("{} users in {:.1} s; their keys are in {}", self.users, begun.elapsed().as_secs_f64(), self.out.display());
+        Ok(())
+    }
+}
+
+/// A shard with its log, all on this thread.
+struct Desk {
+    shard: Shard<Reply>,
+    committer: Committer,
+    preparer: Preparer,
+    syncer: Syncer,
+    clock: Clock,
+}
+
+impl Desk {
+    fn create(&mut self, user: UserId, tier: Tier, balance: engine::amount::Cash, key: &RawKey) -> Result<(), Failure> {
+        self.make_room()?;
+        let create = CreateUser { sub: None, email: None, grant: Some(tier), api_balance: Some(balance) };
+        match self.ask(user, Command::CreateUser(create))? {
+            Answer::Created(_) => {}
+            answer => return Err(format!("user {user} was not made: {answer:?}").into()),
+        }
+        let issue = IssueKey { secret: key.secret(), name: None, tier: None, permissions: None, bootstrap: true };
+        match self.ask(user, Command::IssueKey(issue))? {
+            Answer::Key(_) => Ok(()),
+            answer => Err(format!("the key of user {user} was not made: {answer:?}").into()),
+        }
+    }
+
+    fn ask(&mut self, owner: UserId, command: Command) -> Result<Answer, Failure> {
+        let now = self.clock.now();
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let envelope = Envelope { owner, command, received_at: now, reply: Reply::Thread(sender) };
+        self.shard.take(envelope, now, &mut self.committer);
+        Ok(receiver.try_recv()?)
+    }
+
+    /// Prepares segments as they are used up, and makes durable what they held.
+    fn make_room(&mut self) -> Result<(), Failure> {
+        while self.committer.room() != engine::shard::Room::Ample {
+            // Takes over the segments that were opened, so that there is room for more.
+            self.syncer.turn()?;
+            if let Prepared::DiskFull { free_bytes } = self.preparer.turn()? {
+                return Err(format!("the disk is full: {free_bytes} bytes are free, and the reserve must stay").into());
+            }
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<(), Failure> {
+        self.committer.stop(self.clock.now());
+        self.syncer.finish()?;
+        Ok(())
+    }
+}

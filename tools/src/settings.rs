@@ -1,0 +1,44 @@
+//! Command-line options that are settings: they become the configuration's last layer.
+
+use crate::Failure;
+use gateway::config::Config;
+use std::path::{Path, PathBuf};
+
+/// Options that several verbs share.
+#[derive(clap::Args)]
+pub struct Settings {
+    /// Configuration file (TOML).
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the log lives.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<String>,
+}
+
+impl Settings {
+    /// File, environment, and these options over them; `more` are a verb's own.
+    pub fn load(&self, more: Vec<(&'static str, Option<String>)>) -> Result<Config, Failure> {
+        let mut flags = vec![("data.dir", self.data_dir.clone())];
+        flags.extend(more);
+        let flags = flags.into_iter().filter_map(|(key, value)| value.map(|value| (key.to_owned(), value)));
+        Ok(Config::load(self.config.as_deref(), flags)?)
+    }
+}
+
+/// A data directory as an argument.
+#[derive(clap::Args)]
+pub struct DataDirectory {
+    /// The data directory.
+    dir: PathBuf,
+}
+
+impl DataDirectory {
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+}
+
+/// Lower-case hex digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -12,6 +12,8 @@ pub mod position;
 pub mod quota;
 pub mod rows;
 pub mod safeguard;
+#[cfg(test)]
+pub(crate) mod sample;
 pub mod sorted;
 pub(crate) mod trading;
 pub mod users;
@@ -190,3 +192,6 @@ impl User {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

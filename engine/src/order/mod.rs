@@ -2,6 +2,9 @@
 //!
 //! The status is never stored: it follows from the fills and from the closing reason ([`Order::status`]).
 
+pub mod depletion;
+pub mod fee;
+
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::time::Timestamp;
@@ -123,6 +126,9 @@ pub struct Quality {
     pub slippage_bps: Option<u32>,
     pub impact_bps: Option<u32>,
     pub book_walk_levels: Option<u16>,
+    /// Shares that stood inside the limit of an order that was killed because they were too few: a replay of its
+    /// refusal names them again.
+    pub fillable: Option<Qty>,
     /// The warning threshold of the moment was reached (`high_slippage_bps_<slippage_bps>`).
     pub high_slippage: bool,
     /// Older than the maximum while that is not enforced (`stale_quote:age_ms=<n>`).

@@ -64,6 +64,11 @@ impl Decimal {
         self.0 > 0
     }
 
+    /// The digits before the point; toward zero.
+    pub fn whole(self) -> i128 {
+        self.0 / ONE
+    }
+
     /// On the 10⁻⁴ grid and in 0..=1: exactly that price. `None` otherwise.
     pub fn price_exact(self) -> Option<Price> {
         (self.0 % PER_PRICE == 0).then(|| self.price_down()).flatten()

@@ -1,0 +1,332 @@
+//! Where configuration values come from: flags over environment over file over default; and what is said when one
+//! is wrong. Every reader names its key, its default and its range once; what no reader asked for is an error.
+
+use crate::wire::instant;
+use engine::time::Timestamp;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// Begins the name of every environment variable of ours.
+const ENV_PREFIX: &str = "PAPERTAPE_";
+/// Variables of that prefix that are no settings: where test recordings lie.
+const NOT_SETTINGS: &[&str] = &["PAPERTAPE_VENUE_DATA"];
+
+/// Everything that is wrong with the configuration, one line each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(pub Vec<String>);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// A value that is shown nowhere and wiped when it is dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(zeroize::Zeroizing<String>);
+
+impl Secret {
+    pub fn new(text: String) -> Secret {
+        Secret(zeroize::Zeroizing::new(text))
+    }
+
+    /// The secret itself; for the code that signs and verifies with it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+/// A raw value and where it stands.
+struct Found {
+    value: Raw,
+    origin: String,
+}
+
+enum Raw {
+    /// From environment and flags; lists are separated by commas.
+    Text(String),
+    Toml(toml::Value),
+}
+
+/// The layers, and what was read from them so far.
+pub(super) struct Source {
+    file_name: String,
+    file: BTreeMap<String, toml::Value>,
+    env: BTreeMap<String, String>,
+    flags: BTreeMap<String, String>,
+    known: Vec<String>,
+    errors: Vec<String>,
+    /// `key = value (origin)`, for the start-up log.
+    pub(super) lines: Vec<String>,
+}
+
+impl Source {
+    /// `file`: its name and its text. `flags`: dotted keys and their texts.
+    pub(super) fn new(
+        file: Option<(&str, &str)>,
+        env: impl IntoIterator<Item = (String, String)>,
+        flags: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Source, ConfigError> {
+        let mut flat = BTreeMap::new();
+        if let Some((name, text)) = file {
+            let table: toml::Table =
+                text.parse().map_err(|error: toml::de::Error| ConfigError(vec![format!("{name}: {error}")]))?;
+            flatten("", table, &mut flat);
+        }
+        let env = env.into_iter().filter(|(name, _)| name.starts_with(ENV_PREFIX));
+        Ok(Source {
+            file_name: file.map_or_else(String::new, |(name, _)| name.to_owned()),
+            file: flat,
+            env: env.filter(|(name, _)| !NOT_SETTINGS.contains(&name.as_str())).collect(),
+            flags: flags.into_iter().collect(),
+            known: Vec::new(),
+            errors: Vec::new(),
+            lines: Vec::new(),
+        })
+    }
+
+    fn find(&mut self, key: &str) -> Option<Found> {
+        self.known.push(key.to_owned());
+        let variable = variable(key);
+        let (in_file, in_env) = (self.file.remove(key), self.env.remove(&variable));
+        if let Some(text) = self.flags.remove(key) {
+            return Some(Found { value: Raw::Text(text), origin: "command line".to_owned() });
+        }
+        if let Some(text) = in_env {
+            return Some(Found { value: Raw::Text(text), origin: format!("environment, {variable}") });
+        }
+        in_file.map(|value| Found { value: Raw::Toml(value), origin: self.file_name.clone() })
+    }
+
+    /// Reads one value: `parse` makes it of its text, `allowed` says in words what it may be.
+    fn value<T>(
+        &mut self,
+        key: &str,
+        default: T,
+        allowed: &str,
+        parse: impl FnOnce(&Raw) -> Option<T>,
+        show: impl FnOnce(&T) -> String,
+    ) -> T {
+        let Some(found) = self.find(key) else {
+            self.lines.push(format!("{key} = {} (default)", show(&default)));
+            return default;
+        };
+        match parse(&found.value) {
+            Some(value) => {
+                self.lines.push(format!("{key} = {} ({})", show(&value), found.origin));
+                value
+            }
+            None => {
+                self.errors.push(format!("{key} ({}): allowed is {allowed}", found.origin));
+                default
+            }
+        }
+    }
+
+    pub(super) fn integer(&mut self, key: &str, default: u64, range: RangeInclusive<u64>) -> u64 {
+        let allowed = format!("an integer from {} to {}", range.start(), range.end());
+        let parse = |raw: &Raw| match raw {
+            Raw::Text(text) => text.parse().ok(),
+            Raw::Toml(toml::Value::Integer(value)) => u64::try_from(*value).ok(),
+            Raw::Toml(_) => None,
+        };
+        self.value(key, default, &allowed, |raw| parse(raw).filter(|value| range.contains(value)), u64::to_string)
+    }
+
+    pub(super) fn boolean(&mut self, key: &str, default: bool) -> bool {
+        let parse = |raw: &Raw| match raw {
+            Raw::Text(text) => text.to_ascii_lowercase().parse().ok(),
+            Raw::Toml(value) => value.as_bool(),
+        };
+        self.value(key, default, "true or false", parse, bool::to_string)
+    }
+
+    /// `auto`, `true` or `false`; `auto` is what the umbrella says.
+    pub(super) fn switch(&mut self, key: &str, umbrella: bool) -> bool {
+        let parse = |raw: &Raw| match raw {
+            Raw::Text(text) if text.eq_ignore_ascii_case("auto") => Some(umbrella),
+            Raw::Text(text) => text.to_ascii_lowercase().parse().ok(),
+            Raw::Toml(toml::Value::String(text)) if text == "auto" => Some(umbrella),
+            Raw::Toml(value) => value.as_bool(),
+        };
+        self.value(key, umbrella, "auto, true or false", parse, bool::to_string)
+    }
+
+    /// A text with a meaning: `parse` says which texts are allowed, `allowed` says it in words.
+    pub(super) fn parsed<T>(
+        &mut self,
+        key: &str,
+        default: T,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        show: impl FnOnce(&T) -> String,
+    ) -> T {
+        self.value(key, default, allowed, |raw| text(raw).and_then(|text| parse(&text)), show)
+    }
+
+    pub(super) fn text(&mut self, key: &str, default: &str, allowed: &str, sound: impl Fn(&str) -> bool) -> String {
+        let parse = |text: &str| sound(text).then(|| text.to_owned());
+        self.parsed(key, default.to_owned(), allowed, parse, |text| format!("{text:?}"))
+    }
+
+    pub(super) fn moment(&mut self, key: &str, default: Option<Timestamp>) -> Option<Timestamp> {
+        let allowed = "a date or an RFC 3339 time; \"\" for none";
+        let parse = |raw: &Raw| match raw {
+            Raw::Text(text) => parse_moment(text),
+            Raw::Toml(toml::Value::String(text)) => parse_moment(text),
+            Raw::Toml(toml::Value::Datetime(at)) => parse_moment(&at.to_string()),
+            Raw::Toml(_) => None,
+        };
+        let show = |at: &Option<Timestamp>| at.map_or_else(|| "none".to_owned(), instant::ts_text);
+        self.value(key, default, allowed, parse, show)
+    }
+
+    pub(super) fn list<T>(
+        &mut self,
+        key: &str,
+        default: Vec<T>,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        show: impl Fn(&T) -> String,
+    ) -> Vec<T> {
+        self.value(
+            key,
+            default,
+            allowed,
+            |raw| list(raw)?.iter().map(|text| parse(text)).collect(),
+            |list| format!("[{}]", list.iter().map(show).collect::<Vec<_>>().join(", ")),
+        )
+    }
+
+    /// One secret or a list of them, each at least 32 bytes; shown nowhere.
+    pub(super) fn secrets(&mut self, key: &str) -> Vec<Secret> {
+        let parse = |raw: &Raw| {
+            let texts = match raw {
+                // A secret may contain commas: only the file can hold several.
+                Raw::Text(text) => vec![text.clone()],
+                Raw::Toml(toml::Value::String(text)) => vec![text.clone()],
+                Raw::Toml(_) => list(raw)?,
+            };
+            let long_enough = !texts.is_empty() && texts.iter().all(|text| text.len() >= 32);
+            long_enough.then(|| texts.into_iter().map(Secret::new).collect())
+        };
+        let show = |secrets: &Vec<Secret>| format!("[{} secrets, not shown]", secrets.len());
+        self.value(key, Vec::new(), "a text, or a list of texts, of at least 32 bytes each", parse, show)
+    }
+
+    /// All keys under `prefix.`, whatever their names.
+    pub(super) fn map(
+        &mut self,
+        prefix: &str,
+        allowed: &str,
+        sound: impl Fn(&str, &str) -> bool,
+    ) -> Vec<(String, String)> {
+        let dotted = format!("{prefix}.");
+        let from_env = format!("{}_", variable(prefix));
+        let mut keys: Vec<String> =
+            self.file.keys().chain(self.flags.keys()).filter(|key| key.starts_with(&dotted)).cloned().collect();
+        keys.extend(
+            self.env
+                .keys()
+                .filter_map(|name| name.strip_prefix(&from_env))
+                .map(|name| format!("{dotted}{}", name.to_ascii_lowercase())),
+        );
+        keys.sort_unstable();
+        keys.dedup();
+        let mut entries = Vec::new();
+        for key in keys {
+            let name = key[dotted.len()..].to_owned();
+            let value = self.text(&key, "", allowed, |value| sound(&name, value));
+            entries.push((name, value));
+        }
+        self.known.push(format!("{dotted}*"));
+        entries
+    }
+
+    pub(super) fn wrong(&mut self, message: String) {
+        self.errors.push(message);
+    }
+
+    /// Says what nobody asked for, and everything else that is wrong.
+    pub(super) fn finish(mut self) -> Result<Vec<String>, ConfigError> {
+        let unknown = self.file.keys().map(|key| (key.clone(), self.file_name.clone()));
+        let unknown = unknown.chain(self.flags.keys().map(|key| (key.clone(), "command line".to_owned())));
+        for (key, origin) in unknown.collect::<Vec<_>>() {
+            let section = key.rsplit_once('.').map_or("", |(section, _)| section);
+            let near: Vec<_> = self.known.iter().filter(|known| known.starts_with(section)).cloned().collect();
+            let allowed = if near.is_empty() { self.sections() } else { near };
+            self.errors.push(format!("{key} ({origin}): unknown key; allowed are {}", allowed.join(", ")));
+        }
+        for name in self.env.keys() {
+            let section = name.split('_').nth(1).unwrap_or_default().to_ascii_lowercase();
+            let near: Vec<_> =
+                self.known.iter().filter(|key| key.starts_with(&section)).map(|key| variable(key)).collect();
+            let allowed = if near.is_empty() { "PAPERTAPE_SECTION_KEY".to_owned() } else { near.join(", ") };
+            self.errors.push(format!("{name} (environment): unknown key; allowed are {allowed}"));
+        }
+        if self.errors.is_empty() { Ok(self.lines) } else { Err(ConfigError(self.errors)) }
+    }
+
+    fn sections(&self) -> Vec<String> {
+        let mut sections: Vec<_> =
+            self.known.iter().filter_map(|key| key.split('.').next()).map(|s| format!("[{s}]")).collect();
+        sections.sort_unstable();
+        sections.dedup();
+        sections
+    }
+}
+
+/// Environment variable of a dotted key.
+fn variable(key: &str) -> String {
+    format!("{ENV_PREFIX}{}", key.replace('.', "_").to_ascii_uppercase())
+}
+
+fn parse_moment(text: &str) -> Option<Option<Timestamp>> {
+    if text.is_empty() { Some(None) } else { instant::read(text).map(Some) }
+}
+
+fn text(raw: &Raw) -> Option<String> {
+    match raw {
+        Raw::Text(text) => Some(text.clone()),
+        Raw::Toml(toml::Value::String(text)) => Some(text.clone()),
+        Raw::Toml(toml::Value::Integer(value)) => Some(value.to_string()),
+        Raw::Toml(_) => None,
+    }
+}
+
+fn list(raw: &Raw) -> Option<Vec<String>> {
+    match raw {
+        Raw::Text(text) if text.trim().is_empty() => Some(Vec::new()),
+        Raw::Text(text) => Some(text.split(',').map(|item| item.trim().to_owned()).collect()),
+        Raw::Toml(toml::Value::Array(items)) => items
+            .iter()
+            .map(|item| match item {
+                toml::Value::String(text) => Some(text.clone()),
+                toml::Value::Integer(value) => Some(value.to_string()),
+                _ => None,
+            })
+            .collect(),
+        Raw::Toml(_) => None,
+    }
+}
+
+fn flatten(prefix: &str, table: toml::Table, flat: &mut BTreeMap<String, toml::Value>) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        match value {
+            toml::Value::Table(inner) => flatten(&key, inner, flat),
+            value => {
+                flat.insert(key, value);
+            }
+        }
+    }
+}

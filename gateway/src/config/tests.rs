@@ -1,0 +1,185 @@
+use super::*;
+
+fn read(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    Config::read(Some(("papertape.toml", file)), owned(env), owned(flags))
+}
+
+fn refused(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
+    read(file, env, flags).expect_err("this configuration is wrong").to_string()
+}
+
+#[test]
+fn the_defaults_are_those_of_the_contract() {
+    let config = Config::defaults();
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.data.dir, Path::new("papertape-data"));
+    assert_eq!(config.journal.durability, Durability::Process);
+    assert_eq!(config.venue.kind, VenueKind::Synthetic);
+    assert_eq!(config.brand.key_header_aliases, ["MKT_API_KEY", "Mkt-API-Key", "POLY_API_KEY"]);
+    assert_eq!(config.limits.tier(Tier::ProPlus), &DEFAULT_TIERS[2]);
+    assert_eq!(config.limits.tier(Tier::Free).in_flight, 10);
+    assert_eq!(config.limits.placements_per_server, 512);
+    assert!(config.rules.flags.fok_depth_aware && config.rules.sync_gtc_match);
+    assert_eq!(config.rules.fees.rate(Category::Crypto), Bps(700));
+    assert_eq!(crate::wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
+}
+
+#[test]
+fn later_layers_win() {
+    let file =
+        "[server]\nlisten = \"127.0.0.1:1\"\n[limits]\npublic_ip_per_second = 7\n[limits.tiers.free]\nin_flight = 3\n";
+    let config = read(
+        file,
+        &[("PAPERTAPE_SERVER_LISTEN", "127.0.0.1:2"), ("PAPERTAPE_LIMITS_TIERS_FREE_IN_FLIGHT", "4"), ("HOME", "/")],
+        &[("server.listen", "127.0.0.1:3")],
+    )
+    .unwrap();
+    assert_eq!(config.server.listen.port(), 3);
+    assert_eq!(config.limits.public_ip_per_second, 7);
+    assert_eq!(config.limits.tier(Tier::Free).in_flight, 4);
+    let line = |text: &str| config.lines.iter().any(|line| line == text);
+    assert!(line("server.listen = 127.0.0.1:3 (command line)"), "{:#?}", config.lines);
+    assert!(line("limits.public_ip_per_second = 7 (papertape.toml)"));
+    assert!(line("limits.tiers.free.in_flight = 4 (environment, PAPERTAPE_LIMITS_TIERS_FREE_IN_FLIGHT)"));
+}
+
+#[test]
+fn every_kind_of_value_is_read() {
+    let config = read(
+        r#"
+        [venue]
+        kind = "replay"
+        tape = "/tapes"
+        speed = 60
+        [flags]
+        order_semantics_v2_enabled = false
+        gtd_auto_expiry = true
+        fok_depth_aware = "auto"
+        depletion_scope = "limit_only"
+        [fees]
+        sports = 0
+        [fees.category_map]
+        Esports = "sports"
+        [keys]
+        free_trade_since = 2026-01-02
+        beta_until = "2026-10-01T12:00:00Z"
+        [access]
+        disabled_keys = [268435457]
+        flagged = ["9b1f", "42"]
+        [http]
+        trusted_proxies = ["10.0.0.0/8", "::1"]
+        cors_origins = []
+        [auth]
+        jwt_secret = ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"]
+        "#,
+        &[("PAPERTAPE_FEES_CATEGORY_MAP_NFT", "crypto"), ("PAPERTAPE_VENUE_FOLLOW", "TRUE")],
+        &[("venue.speed", "max")],
+    )
+    .unwrap();
+    assert_eq!((config.venue.speed, config.venue.follow), (Speed::Max, true));
+    let flags = config.rules.flags;
+    assert!(flags.gtd_auto_expiry && !flags.fok_depth_aware && !flags.post_only_enforced);
+    assert!(!config.rules.depletion_covers_market_orders);
+    assert_eq!(config.rules.fees.rate(Category::Sports), Bps(0));
+    assert_eq!(config.category_map, [("esports".to_owned(), Category::Sports), ("nft".to_owned(), Category::Crypto)]);
+    assert_eq!(config.access.disabled_keys, [268_435_457]);
+    assert_eq!(config.access.flagged, ["9b1f", "42"]);
+    assert!(config.keys.beta_until.is_some() && config.http.cors_origins.is_empty());
+    assert_eq!(config.auth.jwt_secrets.len(), 2);
+    let shown = format!("{:?} {:?}", config.lines, config.auth);
+    assert!(!shown.contains("0123456789abcdef"), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_is_allowed() {
+    for (file, env, expected) in [
+        (
+            "[server]\nlissten = \"x\"",
+            vec![],
+            "server.lissten (papertape.toml): unknown key; allowed are server.listen",
+        ),
+        ("[nonsense]\na = 1", vec![], "nonsense.a (papertape.toml): unknown key; allowed are [access], [auth]"),
+        (
+            "",
+            vec![("PAPERTAPE_SERVER_LISSTEN", "x")],
+            "PAPERTAPE_SERVER_LISSTEN (environment): unknown key; allowed are PAPERTAPE_SERVER_LISTEN",
+        ),
+        ("", vec![("PAPERTAPE_LIMITS_PUBLIC_IP_PER_SECOND", "0")], "an integer from 1 to 1000000"),
+        (
+            "[limits]\npublic_ip_per_minute = -1",
+            vec![],
+            "limits.public_ip_per_minute (papertape.toml): allowed is an integer from 1 to 1000000",
+        ),
+        ("[limits]\npublic_ip_per_minute = \"5\"", vec![], "an integer from 1 to 1000000"),
+        (
+            "[flags]\nfak_partial_fills = \"maybe\"",
+            vec![],
+            "flags.fak_partial_fills (papertape.toml): allowed is auto, true or false",
+        ),
+        ("[journal]\ndurability = \"none\"", vec![], "allowed is process or power"),
+        ("[venue]\nkind = \"replay\"", vec![], "venue.tape: venue.kind = replay needs the path of a tape"),
+        ("[venue]\nspeed = 0", vec![], "an integer from 1 to 100000, or max"),
+        (
+            "[auth]\njwt_secret = \"short\"",
+            vec![],
+            "auth.jwt_secret (papertape.toml): allowed is a text, or a list of texts, of at least 32 bytes each",
+        ),
+        (
+            "[fees.category_map]\nx = \"nothing\"",
+            vec![],
+            "fees.category_map.x (papertape.toml): allowed is the name of a fee category",
+        ),
+        ("[http]\ntrusted_proxies = [\"10.0.0.0/33\"]", vec![], "http.trusted_proxies"),
+        ("[server\n", vec![], "papertape.toml: "),
+        ("server = 5", vec![], "server (papertape.toml): unknown key"),
+    ] {
+        let error = refused(file, &env, &[]);
+        assert!(error.contains(expected), "{file:?} {env:?}: {error}");
+        assert!(!error.contains("\"short\""), "a secret is not repeated: {error}");
+    }
+    assert!(refused("", &[], &[("no.such", "1")]).contains("no.such (command line): unknown key"));
+    // All that is wrong is said at once.
+    assert_eq!(refused("[server]\na = 1\nb = 2\nlisten = 3", &[], &[]).lines().count(), 3);
+}
+
+#[test]
+fn networks_contain_addresses() {
+    for (network, address, inside) in [
+        ("10.0.0.0/8", "10.255.0.1", true),
+        ("10.0.0.0/8", "11.0.0.1", false),
+        ("10.0.0.0/8", "::ffff:10.0.0.1", true),
+        ("127.0.0.1", "127.0.0.1", true),
+        ("127.0.0.1", "127.0.0.2", false),
+        ("0.0.0.0/0", "1.2.3.4", true),
+        ("0.0.0.0/0", "::1", false),
+        ("::/0", "2001:db8::1", true),
+        ("2001:db8::/32", "2001:db8:1::1", true),
+        ("2001:db8::/32", "2001:db9::1", false),
+    ] {
+        let network = Network::parse(network).unwrap();
+        assert_eq!(network.contains(address.parse().unwrap()), inside, "{network:?} {address}");
+    }
+    assert_eq!(Network::parse("10.0.0.0/33"), None);
+    assert_eq!(Network::parse("x"), None);
+}
+
+#[test]
+fn a_missing_secret_is_made_once_and_kept() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut config = Config::defaults();
+        config.data.dir = dir.path().to_owned();
+        config.complete_secrets().map(|()| config.auth.jwt_secrets[0].expose().to_owned())
+    };
+    let first = start().unwrap();
+    assert_eq!(first.len(), 64);
+    assert_eq!(start().unwrap(), first);
+    let path = dir.path().join("jwt_secret");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::write(&path, "short").unwrap();
+    assert!(start().is_err());
+}

@@ -1,0 +1,556 @@
+//! Answers and refusals, and the headers that every response carries (wire.md §4, §5, §10).
+//!
+//! A handler returns a [`Reply`] or a [`Refusal`]; [`Dress::finish`] makes the response of it: envelope, code, rate,
+//! cache, CORS and request-id headers, compression, and the empty body of a HEAD.
+
+use super::code::{self, Code, Retry};
+use super::limit::RateState;
+use crate::wire::{instant, write};
+use bytes::Bytes;
+use engine::time::Timestamp;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http_body_util::Full;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Response, StatusCode};
+use std::borrow::Cow;
+use std::io::Write as _;
+
+/// Bodies below this are never compressed (wire.md §10).
+const COMPRESS_BYTES_MIN: usize = 1_024;
+
+/// What a handler answers.
+pub type Outcome = Result<Reply, Refusal>;
+
+/// A success, or a report whose status is not 2xx but which is no refusal (readiness).
+#[derive(Debug)]
+pub struct Reply {
+    pub status: StatusCode,
+    pub content_type: &'static str,
+    pub body: Vec<u8>,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Reply {
+    /// 200 with a JSON body.
+    pub fn json(body: Vec<u8>) -> Reply {
+        Reply { status: StatusCode::OK, content_type: "application/json", body, headers: Vec::new() }
+    }
+
+    /// 201 with a JSON body.
+    pub fn created(body: Vec<u8>) -> Reply {
+        Reply { status: StatusCode::CREATED, ..Reply::json(body) }
+    }
+
+    /// 200 with one JSON object.
+    pub fn object(fields: impl FnOnce(&mut write::Object<'_>)) -> Reply {
+        let mut body = Vec::with_capacity(512);
+        write::object(&mut body, fields);
+        Reply::json(body)
+    }
+
+    pub fn with_status(mut self, status: StatusCode) -> Reply {
+        self.status = status;
+        self
+    }
+
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Reply {
+        self.headers.push((name, value));
+        self
+    }
+}
+
+/// A refusal in the error envelope. Boxed inside, since most requests are not refused.
+#[derive(Debug)]
+pub struct Refusal(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    code: Code,
+    status: StatusCode,
+    message: Cow<'static, str>,
+    retry_after_secs: Option<u32>,
+    /// Body fields beside the two: `"name":value`, each with a comma before it.
+    fields: Vec<u8>,
+    /// JSON of the verbose `details`.
+    details: Option<Vec<u8>>,
+    order_id: Option<u64>,
+    allow: Option<String>,
+    closes_connection: bool,
+}
+
+impl From<Code> for Refusal {
+    fn from(code: Code) -> Refusal {
+        Refusal(Box::new(Parts {
+            code,
+            status: code.status(),
+            message: Cow::Borrowed(code.message()),
+            retry_after_secs: match code.retry() {
+                Retry::After(secs) => Some(secs),
+                _ => None,
+            },
+            fields: Vec::new(),
+            details: None,
+            order_id: None,
+            allow: None,
+            closes_connection: false,
+        }))
+    }
+}
+
+impl Refusal {
+    /// This code with other words than its usual ones.
+    pub fn saying(code: Code, message: impl Into<Cow<'static, str>>) -> Refusal {
+        let mut refusal = Refusal::from(code);
+        refusal.0.message = message.into();
+        refusal
+    }
+
+    /// `422 VALIDATION_FAILED` with what is wrong.
+    pub fn validation(problems: &crate::wire::fields::Problems) -> Refusal {
+        Refusal::saying(Code::ValidationFailed, problems.message()).details(problems.details())
+    }
+
+    /// `429 RATE_LIMIT_EXCEEDED`; `window` is `second`, `minute` or `concurrency`.
+    pub fn rate_limit(window: &'static str, limit: u32, resets_at: Timestamp, retry_after_secs: u32) -> Refusal {
+        let mut details = Vec::new();
+        write::object(&mut details, |o| {
+            o.word("window", window);
+            o.integer("limit", u64::from(limit));
+            o.ts("resets_at", resets_at);
+        });
+        Refusal::from(Code::RateLimitExceeded).retry_after(retry_after_secs).details(details)
+    }
+
+    /// `429 RATE_LIMITED`: the placement limiter.
+    pub fn placements(retry_after_ms: u32) -> Refusal {
+        Refusal::from(Code::RateLimited).field("retry_after_ms", |out| {
+            crate::wire::decimal::integer(out, u64::from(retry_after_ms));
+        })
+    }
+
+    /// `402 UPGRADE_REQUIRED`.
+    pub fn upgrade(feature_key: &'static str, upgrade_url: &str) -> Refusal {
+        Refusal::from(Code::UpgradeRequired)
+            .field("feature_key", |out| write::string(out, feature_key))
+            .field("upgrade_url", |out| write::string(out, upgrade_url))
+    }
+
+    /// `405` with the methods that the path takes.
+    pub fn method_not_allowed(allow: String) -> Refusal {
+        let mut refusal = Refusal::from(Code::Http405);
+        refusal.0.allow = Some(allow);
+        refusal
+    }
+
+    /// A request that breaks HTTP itself: 400, and the connection ends (reliability 37).
+    pub fn broken(message: &'static str) -> Refusal {
+        let mut refusal = Refusal::saying(Code::Http400, message);
+        refusal.0.closes_connection = true;
+        refusal
+    }
+
+    /// The connection ends after this answer: what follows on it cannot be trusted or was not read.
+    pub fn closing(mut self) -> Refusal {
+        self.0.closes_connection = true;
+        self
+    }
+
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    pub fn status(mut self, status: StatusCode) -> Refusal {
+        self.0.status = status;
+        self
+    }
+
+    pub fn retry_after(mut self, secs: u32) -> Refusal {
+        self.0.retry_after_secs = Some(secs);
+        self
+    }
+
+    /// An additional field of the body.
+    pub fn field(mut self, name: &'static str, write: impl FnOnce(&mut Vec<u8>)) -> Refusal {
+        let fields = &mut self.0.fields;
+        fields.extend_from_slice(b",\"");
+        fields.extend_from_slice(name.as_bytes());
+        fields.extend_from_slice(b"\":");
+        write(fields);
+        self
+    }
+
+    /// The verbose `details`, as JSON.
+    pub fn details(mut self, json: Vec<u8>) -> Refusal {
+        self.0.details = Some(json);
+        self
+    }
+
+    /// The order row that exists in spite of the refusal (`X-Svc-Order-Id`).
+    pub fn order_id(mut self, order: u64) -> Refusal {
+        self.0.order_id = Some(order);
+        self
+    }
+
+    fn envelope(&self, verbose: bool, request_id: &HeaderValue) -> Vec<u8> {
+        let Parts { code, message, fields, details, .. } = &*self.0;
+        let mut body = Vec::with_capacity(128);
+        body.extend_from_slice(b"{\"error\":\"");
+        body.extend_from_slice(code.text().as_bytes());
+        body.extend_from_slice(b"\",\"message\":");
+        write::string(&mut body, message);
+        body.extend_from_slice(fields);
+        if verbose {
+            body.extend_from_slice(b",\"details\":");
+            body.extend_from_slice(details.as_deref().unwrap_or(b"null"));
+            body.extend_from_slice(b",\"request_id\":");
+            write::string(&mut body, request_id.to_str().unwrap_or_default());
+        }
+        body.push(b'}');
+        body
+    }
+}
+
+/// Header names that carry the brand (contract, neutral names), made once.
+#[derive(Clone, Debug)]
+pub struct Names {
+    pub request_id: HeaderName,
+    pub code: HeaderName,
+    pub verbose: HeaderName,
+    pub order_id: HeaderName,
+    pub beta_cutoff: HeaderName,
+    /// The six rate headers, each plain and branded.
+    pub rate: [(HeaderName, HeaderName); 6],
+    /// What a browser's script may send and read.
+    pub allowed_request_headers: HeaderValue,
+    pub exposed_headers: HeaderValue,
+}
+
+impl Names {
+    /// Names under a prefix like `X-Svc`; `None` when it cannot begin a header name.
+    pub fn new(prefix: &str, key_header_aliases: &[String]) -> Option<Names> {
+        let name = |text: String| HeaderName::try_from(text).ok();
+        let branded = |suffix: &str| name(format!("{prefix}-{suffix}"));
+        let rate =
+            |suffix: &str| Some((name(format!("X-RateLimit{suffix}"))?, branded(&format!("RateLimit{suffix}"))?));
+        let rate = [
+            rate("-Limit")?,
+            rate("-Remaining")?,
+            rate("-Reset")?,
+            rate("-Limit-Per-Second")?,
+            rate("-Remaining-Per-Second")?,
+            rate("-Tier")?,
+        ];
+        let mut allowed = vec!["X-API-Key".to_owned()];
+        allowed.extend(key_header_aliases.iter().cloned());
+        allowed.extend(["Authorization", "Content-Type", "Idempotency-Key", "X-Request-Id"].map(str::to_owned));
+        allowed.push(format!("{prefix}-Verbose"));
+        allowed.push("X-Confirm-Cancel-All".to_owned());
+        let mut exposed = vec!["X-Request-Id".to_owned(), format!("{prefix}-Code"), format!("{prefix}-Order-Id")];
+        exposed.extend(["Retry-After", "X-API-Beta-Cutoff"].map(str::to_owned));
+        exposed.extend(rate.iter().flat_map(|(plain, branded)| [plain.to_string(), branded.to_string()]));
+        Some(Names {
+            request_id: HeaderName::from_static("x-request-id"),
+            code: branded("Code")?,
+            verbose: branded("Verbose")?,
+            order_id: branded("Order-Id")?,
+            beta_cutoff: HeaderName::from_static("x-api-beta-cutoff"),
+            rate,
+            allowed_request_headers: HeaderValue::try_from(allowed.join(", ")).ok()?,
+            exposed_headers: HeaderValue::try_from(exposed.join(", ")).ok()?,
+        })
+    }
+}
+
+/// How an answer may be kept by others (wire.md §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cache {
+    /// Books, market by slug, time, health, status.
+    NoStore,
+    /// Everything else: `private, no-store` with a credential, five seconds without.
+    ByCredential,
+}
+
+/// What of the request decides the outside of its response.
+#[derive(Debug)]
+pub struct Dress<'a> {
+    pub names: &'a Names,
+    pub request_id: HeaderValue,
+    /// Under `/v1` or `/api`: carries the code header on refusals.
+    pub verbose: bool,
+    pub is_head: bool,
+    pub takes_gzip: bool,
+    /// `Access-Control-Allow-Origin`, when the request has an `Origin` that may read us.
+    pub cors: Option<HeaderValue>,
+    pub cache: Cache,
+    /// The route takes a credential, or the request had a usable one.
+    pub private: bool,
+    pub rate: Option<RateState>,
+    /// Keyed or not, a 429 of a public route shows no rate headers (wire.md §8).
+    pub public_route: bool,
+    /// The cutoff that a beta key has passed.
+    pub beta_cutoff: Option<Timestamp>,
+}
+
+impl Dress<'_> {
+    /// The response of an outcome.
+    pub fn finish(self, outcome: Outcome) -> Response<Full<Bytes>> {
+        let mut headers = HeaderMap::with_capacity(24);
+        let (status, body, refused) = match outcome {
+            Ok(reply) => {
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+                for (name, value) in reply.headers {
+                    headers.insert(name, value);
+                }
+                if reply.status.as_u16() >= 400 {
+                    headers.insert(self.names.code.clone(), HeaderValue::from_static(code::of_status(reply.status)));
+                }
+                (reply.status, reply.body, false)
+            }
+            Err(refusal) => {
+                let body = refusal.envelope(self.verbose, &self.request_id);
+                self.refused(&mut headers, *refusal.0, body)
+            }
+        };
+        self.standard(&mut headers, status, refused);
+        let body = self.compressed(&mut headers, body);
+        let mut response = Response::new(self.body(&mut headers, body));
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        response
+    }
+
+    fn refused(&self, headers: &mut HeaderMap, parts: Parts, body: Vec<u8>) -> (StatusCode, Vec<u8>, bool) {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(self.names.code.clone(), HeaderValue::from_static(parts.code.header()));
+        if let Some(secs) = parts.retry_after_secs {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(secs));
+        }
+        if let Some(order) = parts.order_id {
+            headers.insert(self.names.order_id.clone(), HeaderValue::from(order));
+        }
+        if let Some(allow) = parts.allow.and_then(|allow| HeaderValue::try_from(allow).ok()) {
+            headers.insert(header::ALLOW, allow);
+        }
+        if parts.closes_connection {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        (parts.status, body, true)
+    }
+
+    fn standard(&self, headers: &mut HeaderMap, status: StatusCode, refused: bool) {
+        headers.insert(self.names.request_id.clone(), self.request_id.clone());
+        let cache = match self.cache {
+            Cache::ByCredential if self.private => "private, no-store",
+            Cache::ByCredential if !refused && status == StatusCode::OK => "public, max-age=5",
+            _ => "no-store",
+        };
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
+        let bare = self.public_route && status == StatusCode::TOO_MANY_REQUESTS;
+        if let Some(rate) = self.rate.as_ref().filter(|_| !bare) {
+            for ((plain, branded), value) in self.names.rate.iter().zip(rate.values()) {
+                headers.insert(plain.clone(), value.clone());
+                headers.insert(branded.clone(), value);
+            }
+        }
+        if let Some(cutoff) = self.beta_cutoff
+            && let Ok(cutoff) = HeaderValue::try_from(instant::ts_text(cutoff))
+        {
+            headers.insert(self.names.beta_cutoff.clone(), cutoff);
+        }
+        if let Some(origin) = &self.cors {
+            if origin != "*" {
+                headers.append(header::VARY, HeaderValue::from_static("Origin"));
+            }
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, self.names.exposed_headers.clone());
+        }
+    }
+
+    fn compressed(&self, headers: &mut HeaderMap, body: Vec<u8>) -> Vec<u8> {
+        if body.len() < COMPRESS_BYTES_MIN {
+            return body;
+        }
+        headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        if !self.takes_gzip {
+            return body;
+        }
+        // Fast rather than small: it runs on the thread that serves everybody.
+        let mut gzip = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::fast());
+        match gzip.write_all(&body).and_then(|()| gzip.finish()) {
+            Ok(small) => {
+                headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                small
+            }
+            Err(_) => body,
+        }
+    }
+
+    fn body(&self, headers: &mut HeaderMap, body: Vec<u8>) -> Full<Bytes> {
+        if !self.is_head {
+            return Full::new(Bytes::from(body));
+        }
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+        Full::default()
+    }
+}
+
+/// Whether an `Accept-Encoding` takes gzip.
+pub fn takes_gzip(accept_encoding: Option<&HeaderValue>) -> bool {
+    let Some(text) = accept_encoding.and_then(|value| value.to_str().ok()) else { return false };
+    text.split(',').any(|coding| {
+        let mut parts = coding.split(';');
+        let name = parts.next().unwrap_or_default().trim();
+        let refused = parts.any(|part| {
+            let quality = part.trim().strip_prefix("q=").unwrap_or("1");
+            quality.bytes().all(|b| b == b'0' || b == b'.')
+        });
+        name.eq_ignore_ascii_case("gzip") && !refused
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    fn names() -> Names {
+        Names::new("X-Svc", &["MKT_API_KEY".to_owned()]).expect("a valid prefix")
+    }
+
+    fn dress(names: &Names) -> Dress<'_> {
+        Dress {
+            names,
+            request_id: HeaderValue::from_static("r-1"),
+            verbose: false,
+            is_head: false,
+            takes_gzip: false,
+            cors: None,
+            cache: Cache::ByCredential,
+            private: true,
+            rate: None,
+            public_route: false,
+            beta_cutoff: None,
+        }
+    }
+
+    fn body(response: Response<Full<Bytes>>) -> Bytes {
+        let collected = futures_now(response.into_body().collect());
+        collected.expect("a full body cannot fail").to_bytes()
+    }
+
+    /// The value of a future that is ready at once.
+    fn futures_now<F: Future>(future: F) -> F::Output {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match std::pin::pin!(future).poll(&mut context) {
+            std::task::Poll::Ready(value) => value,
+            std::task::Poll::Pending => panic!("a full body is ready"),
+        }
+    }
+
+    fn header<'a>(response: &'a Response<Full<Bytes>>, name: &str) -> Option<&'a str> {
+        response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
+    }
+
+    #[test]
+    fn the_envelope_has_two_fields_unless_verbose() {
+        let names = names();
+        let response = dress(&names).finish(Err(Code::MarketClosed.into()));
+        assert_eq!(response.status(), 400);
+        assert_eq!(header(&response, "x-svc-code"), Some("MARKET_CLOSED"));
+        assert_eq!(header(&response, "x-request-id"), Some("r-1"));
+        assert_eq!(header(&response, "cache-control"), Some("private, no-store"));
+        assert_eq!(body(response), r#"{"error":"MARKET_CLOSED","message":"This market no longer accepts orders."}"#);
+        let verbose = Dress { verbose: true, ..dress(&names) };
+        let refusal = Refusal::placements(250);
+        let response = verbose.finish(Err(refusal));
+        assert_eq!(header(&response, "retry-after"), Some("1"));
+        assert_eq!(
+            body(response),
+            concat!(
+                r#"{"error":"RATE_LIMITED","message":"Too many orders at once.","retry_after_ms":250,"#,
+                r#""details":null,"request_id":"r-1"}"#
+            )
+        );
+    }
+
+    #[test]
+    fn body_and_header_differ_for_the_two_pairs_only() {
+        let names = names();
+        let response = dress(&names).finish(Err(Refusal::from(Code::InvalidPostOnlyOrder).order_id(7)));
+        assert_eq!(header(&response, "x-svc-code"), Some("POST_ONLY_WOULD_CROSS"));
+        assert_eq!(header(&response, "x-svc-order-id"), Some("7"));
+        assert!(body(response).starts_with(br#"{"error":"INVALID_POST_ONLY_ORDER""#));
+    }
+
+    #[test]
+    fn caching_follows_route_and_credential() {
+        let names = names();
+        let ok = || Ok(Reply::json(b"{}".to_vec()));
+        for (cache, private, outcome, expected) in [
+            (Cache::ByCredential, true, ok(), "private, no-store"),
+            (Cache::ByCredential, false, ok(), "public, max-age=5"),
+            (Cache::ByCredential, false, Err(Code::MarketNotFound.into()), "no-store"),
+            (Cache::NoStore, false, ok(), "no-store"),
+            (Cache::NoStore, true, ok(), "no-store"),
+        ] {
+            let response = Dress { cache, private, ..dress(&names) }.finish(outcome);
+            assert_eq!(header(&response, "cache-control"), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_report_with_an_error_status_names_it_in_the_header() {
+        let names = names();
+        let reply = Reply::json(b"{}".to_vec()).with_status(StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(header(&dress(&names).finish(Ok(reply)), "x-svc-code"), Some("HTTP_503"));
+    }
+
+    #[test]
+    fn large_bodies_are_compressed_when_asked() {
+        let names = names();
+        let large = || Ok(Reply::json(vec![b' '; 2_000]));
+        let plain = dress(&names).finish(large());
+        assert_eq!(header(&plain, "content-encoding"), None);
+        assert_eq!(header(&plain, "vary"), Some("Accept-Encoding"));
+        let packed = Dress { takes_gzip: true, ..dress(&names) }.finish(large());
+        assert_eq!(header(&packed, "content-encoding"), Some("gzip"));
+        let mut unpacked = Vec::new();
+        let packed = body(packed);
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut unpacked).unwrap();
+        assert_eq!(unpacked, vec![b' '; 2_000]);
+        let small = Dress { takes_gzip: true, ..dress(&names) }.finish(Ok(Reply::json(vec![b' '; 1_000])));
+        assert_eq!(header(&small, "content-encoding"), None);
+        for (accept, takes) in [
+            ("gzip", true),
+            ("deflate, GZIP;q=0.5", true),
+            ("gzip;q=0", false),
+            ("gzip; q=0.000", false),
+            ("br", false),
+            ("x-gzip", false),
+            ("", false),
+        ] {
+            assert_eq!(takes_gzip(Some(&HeaderValue::from_static(accept))), takes, "{accept}");
+        }
+    }
+
+    #[test]
+    fn head_tells_the_length_and_sends_nothing() {
+        let names = names();
+        let response = Dress { is_head: true, ..dress(&names) }.finish(Ok(Reply::json(b"{\"a\":1}".to_vec())));
+        assert_eq!(header(&response, "content-length"), Some("7"));
+        assert!(body(response).is_empty());
+    }
+
+    #[test]
+    fn the_brand_is_in_every_name_that_has_one() {
+        let names = Names::new("X-Acme", &[]).unwrap();
+        assert_eq!(names.code, "x-acme-code");
+        assert_eq!(names.rate[5].1, "x-acme-ratelimit-tier");
+        assert!(Names::new("X Acme", &[]).is_none());
+    }
+}

@@ -1,0 +1,215 @@
+//! The vocabulary of the route table: one endpoint is one value, and everything the edge must know of it is in it.
+//!
+//! Tables are constants built by `const fn` steps; the function that runs is a plain function pointer.
+
+use super::call::Call;
+use super::code::Code;
+use super::reply::{Cache, Outcome};
+use crate::config::Flags;
+use std::pin::Pin;
+
+/// What a handler returns: a future that stays on the thread of its connection.
+pub type Running = Pin<Box<dyn Future<Output = Outcome>>>;
+
+/// One endpoint.
+#[derive(Clone, Copy)]
+pub struct Route {
+    pub method: Method,
+    /// Segments between slashes; `{name}` is a variable.
+    pub path: &'static str,
+    /// Names the operation in the machine description, logs and figures.
+    pub name: &'static str,
+    pub auth: Auth,
+    pub permission: Option<Permission>,
+    pub rate: RateClass,
+    pub gate: Option<Gate>,
+    pub body: BodyKind,
+    pub cache: Cache,
+    /// Codes of this route beside those of its checks.
+    pub fails: &'static [Code],
+    pub run: fn(Call) -> Running,
+}
+
+/// Methods of the contract. HEAD is answered wherever GET is, OPTIONS everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    Post,
+    Patch,
+    Delete,
+}
+
+/// Which credential a route takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// None is needed; a usable key is recognised all the same (wire.md §8).
+    Public,
+    Key,
+    /// A session token; a key alone is no credential here.
+    Jwt,
+    /// Either; the key wins when both are sent.
+    KeyOrJwt,
+}
+
+/// What the key must be allowed to do. Routes without one take any credential of the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    Read,
+    Trade,
+}
+
+/// What a request counts against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateClass {
+    /// Nothing: health.
+    Exempt,
+    /// The key when there is a usable one, else the source address.
+    PerAddress,
+    /// The key or the user.
+    Caller,
+    /// As `Caller`, and the placement limiter (wire.md §8).
+    Placement,
+    /// As `Caller`, and the bootstrap windows of the source address.
+    Bootstrap,
+}
+
+/// Server flag that a route exists by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    SimulationApi,
+    ChartArchive,
+}
+
+impl Gate {
+    /// Whether the routes of this gate exist.
+    pub fn open(self, flags: &Flags) -> bool {
+        match self {
+            Gate::SimulationApi => flags.feature_simulation_api_enabled,
+            Gate::ChartArchive => flags.chart_archive_read_enabled,
+        }
+    }
+}
+
+/// What a route does with a request's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyKind {
+    /// Not looked at.
+    Ignored,
+    /// JSON, or none.
+    Optional,
+    /// JSON.
+    Required,
+}
+
+impl Method {
+    pub const ALL: [Method; 4] = [Method::Get, Method::Post, Method::Patch, Method::Delete];
+
+    pub const fn text(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Patch => "PATCH",
+            Method::Delete => "DELETE",
+        }
+    }
+
+    /// The route method that answers a request method.
+    pub fn of(method: &hyper::Method) -> Option<Method> {
+        match *method {
+            hyper::Method::GET | hyper::Method::HEAD => Some(Method::Get),
+            hyper::Method::POST => Some(Method::Post),
+            hyper::Method::PATCH => Some(Method::Patch),
+            hyper::Method::DELETE => Some(Method::Delete),
+            _ => None,
+        }
+    }
+}
+
+/// Says what a route does; see [`Route::get`].
+impl Route {
+    /// A public GET without a body.
+    pub const fn get(path: &'static str, name: &'static str) -> Route {
+        Route::new(Method::Get, path, name, BodyKind::Ignored)
+    }
+
+    /// A public POST with a required JSON body.
+    pub const fn post(path: &'static str, name: &'static str) -> Route {
+        Route::new(Method::Post, path, name, BodyKind::Required)
+    }
+
+    /// A public PATCH with a required JSON body.
+    pub const fn patch(path: &'static str, name: &'static str) -> Route {
+        Route::new(Method::Patch, path, name, BodyKind::Required)
+    }
+
+    /// A public DELETE without a body.
+    pub const fn delete(path: &'static str, name: &'static str) -> Route {
+        Route::new(Method::Delete, path, name, BodyKind::Ignored)
+    }
+
+    const fn new(method: Method, path: &'static str, name: &'static str, body: BodyKind) -> Route {
+        Route {
+            method,
+            path,
+            name,
+            auth: Auth::Public,
+            permission: None,
+            rate: RateClass::PerAddress,
+            gate: None,
+            body,
+            cache: Cache::ByCredential,
+            fails: &[],
+            run: |_| Box::pin(std::future::ready(Err(Code::InternalError.into()))),
+        }
+    }
+
+    /// Takes this credential; counts against the caller unless said otherwise.
+    pub const fn auth(mut self, auth: Auth) -> Route {
+        self.auth = auth;
+        if !matches!(auth, Auth::Public) {
+            self.rate = RateClass::Caller;
+        }
+        self
+    }
+
+    pub const fn needs(mut self, permission: Permission) -> Route {
+        self.permission = Some(permission);
+        self
+    }
+
+    pub const fn rate(mut self, rate: RateClass) -> Route {
+        self.rate = rate;
+        self
+    }
+
+    pub const fn gate(mut self, gate: Gate) -> Route {
+        self.gate = Some(gate);
+        self
+    }
+
+    pub const fn body(mut self, body: BodyKind) -> Route {
+        self.body = body;
+        self
+    }
+
+    pub const fn no_store(mut self) -> Route {
+        self.cache = Cache::NoStore;
+        self
+    }
+
+    pub const fn fails(mut self, codes: &'static [Code]) -> Route {
+        self.fails = codes;
+        self
+    }
+
+    pub const fn run(mut self, run: fn(Call) -> Running) -> Route {
+        self.run = run;
+        self
+    }
+}
+
+impl std::fmt::Debug for Route {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} ({})", self.method.text(), self.path, self.name)
+    }
+}

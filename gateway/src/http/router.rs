@@ -1,0 +1,255 @@
+//! Path and method → route. A literal segment beats a variable; two routes that one request could mean alike are
+//! refused at start.
+
+use super::route::{Method, Route};
+use ahash::AHashMap;
+use std::ops::Range;
+
+/// Variables of one path.
+pub const VARIABLES_MAX: usize = 4;
+
+/// The route table, ready to be asked.
+#[derive(Debug)]
+pub struct Router {
+    /// Paths without variables: most requests end here.
+    literal: AHashMap<&'static str, [Option<&'static Route>; 4]>,
+    root: Node,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    literals: AHashMap<&'static str, Node>,
+    variable: Option<Box<Node>>,
+    /// By [`Method`].
+    routes: [Option<&'static Route>; 4],
+}
+
+/// Values of the path's variables, in their order, as places in the path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Variables {
+    places: [(u32, u32); VARIABLES_MAX],
+    count: usize,
+}
+
+/// What is known of a path.
+#[derive(Debug)]
+pub enum Found {
+    Route(&'static Route, Variables),
+    /// The path exists and takes other methods: the value of `Allow`.
+    Method(String),
+    Nothing,
+}
+
+impl Variables {
+    fn push(&mut self, place: Range<usize>) {
+        self.places[self.count] = (place.start as u32, place.end as u32);
+        self.count += 1;
+    }
+
+    /// The text of variable number `index` in `path`, still percent-encoded.
+    pub fn get<'p>(&self, path: &'p str, index: usize) -> Option<&'p str> {
+        let (start, end) = self.places[..self.count].get(index)?;
+        path.get(*start as usize..*end as usize)
+    }
+}
+
+impl Router {
+    /// A router of these tables.
+    ///
+    /// # Errors
+    /// Two routes of one method and path (whatever their variables are called), or a malformed path.
+    pub fn new(tables: &[&'static [Route]]) -> Result<Router, String> {
+        let mut router = Router { literal: AHashMap::new(), root: Node::default() };
+        for route in tables.iter().copied().flatten() {
+            router.add(route)?;
+        }
+        Ok(router)
+    }
+
+    fn add(&mut self, route: &'static Route) -> Result<(), String> {
+        let Some(path) = route.path.strip_prefix('/') else { return Err(format!("{route:?}: no leading slash")) };
+        let mut node = &mut self.root;
+        let mut variables = 0;
+        for segment in path.split('/') {
+            node = if segment.starts_with('{') && segment.ends_with('}') && segment.len() > 2 {
+                variables += 1;
+                node.variable.get_or_insert_default()
+            } else if segment.contains(['{', '}']) || segment.is_empty() && path.contains("//") {
+                return Err(format!("{route:?}: malformed segment {segment:?}"));
+            } else {
+                node.literals.entry(segment).or_default()
+            };
+        }
+        if variables > VARIABLES_MAX {
+            return Err(format!("{route:?}: more than {VARIABLES_MAX} variables"));
+        }
+        if let Some(earlier) = node.routes[route.method as usize].replace(route) {
+            return Err(format!("{route:?} and {earlier:?} are the same to a request"));
+        }
+        if variables == 0 {
+            self.literal.insert(route.path, node.routes);
+        }
+        Ok(())
+    }
+
+    /// The route of a request; `exists` says which routes there are (open gates).
+    pub fn find(&self, method: &hyper::Method, path: &str, exists: impl Fn(&Route) -> bool) -> Found {
+        let mut variables = Variables::default();
+        let routes = self.literal.get(path).filter(|routes| any(routes, &exists));
+        let routes = routes.or_else(|| {
+            let rest = path.strip_prefix('/')?;
+            self.root.find(rest, path.len() - rest.len(), &exists, &mut variables)
+        });
+        let Some(routes) = routes else { return Found::Nothing };
+        let found = Method::of(method).and_then(|method| routes[method as usize]).filter(|route| exists(route));
+        match found {
+            Some(route) => Found::Route(route, variables),
+            None => Found::Method(allow(routes, exists)),
+        }
+    }
+}
+
+fn any(routes: &[Option<&'static Route>; 4], exists: impl Fn(&Route) -> bool) -> bool {
+    routes.iter().flatten().any(|route| exists(route))
+}
+
+impl Node {
+    /// The routes at `rest`, which begins at byte `at` of the path. Depth is that of the table, not of the request.
+    fn find(
+        &self,
+        rest: &str,
+        at: usize,
+        exists: &impl Fn(&Route) -> bool,
+        variables: &mut Variables,
+    ) -> Option<&[Option<&'static Route>; 4]> {
+        let (segment, behind) = match rest.split_once('/') {
+            Some((segment, behind)) => (segment, Some(behind)),
+            None => (rest, None),
+        };
+        if let Some(node) = self.literals.get(segment) {
+            let before = *variables;
+            if let Some(routes) = node.at_or_below(behind, at + segment.len() + 1, exists, variables) {
+                return Some(routes);
+            }
+            *variables = before;
+        }
+        let node = self.variable.as_deref().filter(|_| !segment.is_empty())?;
+        variables.push(at..at + segment.len());
+        node.at_or_below(behind, at + segment.len() + 1, exists, variables)
+    }
+
+    /// The routes of this node, or of the one that `behind` leads to.
+    fn at_or_below(
+        &self,
+        behind: Option<&str>,
+        at: usize,
+        exists: &impl Fn(&Route) -> bool,
+        variables: &mut Variables,
+    ) -> Option<&[Option<&'static Route>; 4]> {
+        match behind {
+            Some(behind) => self.find(behind, at, exists, variables),
+            None => Some(&self.routes).filter(|routes| any(routes, exists)),
+        }
+    }
+}
+
+/// The value of `Allow` of a path.
+fn allow(routes: &[Option<&'static Route>; 4], exists: impl Fn(&Route) -> bool) -> String {
+    let mut methods = Vec::new();
+    for method in Method::ALL {
+        if routes[method as usize].is_some_and(|route| exists(route)) {
+            methods.push(method.text());
+            if method == Method::Get {
+                methods.push("HEAD");
+            }
+        }
+    }
+    methods.push("OPTIONS");
+    methods.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::route::Gate;
+
+    const TABLE: &[Route] = &[
+        Route::get("/v1/orders", "list"),
+        Route::post("/v1/orders", "place"),
+        Route::post("/v1/orders/batch", "batch"),
+        Route::get("/v1/orders/{order_id}", "detail"),
+        Route::delete("/v1/orders/{order_id}", "cancel"),
+        Route::get("/v1/orders/by-client-id/{client_order_id}", "by_client_id"),
+        Route::get("/v1/markets/{condition_id}", "market"),
+        Route::get("/v1/markets/{condition_id}/book", "book"),
+        Route::get("/v1/markets/by-slug/{slug}", "by_slug"),
+        Route::get("/v1/simulation/fill", "fill").gate(Gate::SimulationApi),
+        Route::get("/v1/", "root"),
+    ];
+
+    fn ask(method: &str, path: &str) -> String {
+        let router = Router::new(&[TABLE]).expect("a sound table");
+        let method = hyper::Method::from_bytes(method.as_bytes()).unwrap();
+        match router.find(&method, path, |route| route.gate.is_none()) {
+            Found::Route(route, variables) => {
+                let values: Vec<_> = (0..VARIABLES_MAX).map_while(|index| variables.get(path, index)).collect();
+                format!("{} {}", route.name, values.join(","))
+            }
+            Found::Method(allow) => format!("405 {allow}"),
+            Found::Nothing => "404".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_literal_beats_a_variable_and_paths_are_exact() {
+        for (method, path, expected) in [
+            ("GET", "/v1/orders", "list "),
+            ("HEAD", "/v1/orders", "list "),
+            ("POST", "/v1/orders", "place "),
+            ("PUT", "/v1/orders", "405 GET, HEAD, POST, OPTIONS"),
+            ("BREW", "/v1/orders", "405 GET, HEAD, POST, OPTIONS"),
+            ("GET", "/v1/orders/90412", "detail 90412"),
+            ("HEAD", "/v1/orders/90412", "detail 90412"),
+            ("DELETE", "/v1/orders/a%2Fb", "cancel a%2Fb"),
+            ("PATCH", "/v1/orders/1", "405 GET, HEAD, DELETE, OPTIONS"),
+            ("GET", "/v1/orders/batch", "405 POST, OPTIONS"),
+            ("GET", "/v1/orders/by-client-id/g-1", "by_client_id g-1"),
+            ("GET", "/v1/orders/by-client-id", "detail by-client-id"),
+            ("GET", "/v1/markets/by-slug/book", "by_slug book"),
+            ("GET", "/v1/markets/by-slug/x", "by_slug x"),
+            ("GET", "/v1/markets/0x1/book", "book 0x1"),
+            ("GET", "/v1/markets/by-slug", "market by-slug"),
+            ("GET", "/v1/orders/", "404"),
+            ("GET", "/v1/orders//", "404"),
+            ("GET", "/v1/orders/1/", "404"),
+            ("GET", "/v1/Orders", "404"),
+            ("GET", "/v1", "404"),
+            ("GET", "/v1/", "root "),
+            ("GET", "/", "404"),
+            ("GET", "", "404"),
+            ("OPTIONS", "*", "404"),
+            ("GET", "v1/orders", "404"),
+            ("GET", "/v1/simulation/fill", "404"),
+            ("POST", "/v1/simulation/fill", "404"),
+        ] {
+            assert_eq!(ask(method, path), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn tables_that_contradict_themselves_are_refused() {
+        const SAME: &[Route] = &[Route::get("/v1/a/{x}", "one"), Route::get("/v1/a/{y}", "two")];
+        const BROKEN: &[Route] = &[Route::get("/v1/a{x}", "one")];
+        const BARE: &[Route] = &[Route::get("v1", "one")];
+        const MANY: &[Route] = &[Route::get("/{a}/{b}/{c}/{d}/{e}", "one")];
+        for (table, expected) in [
+            (SAME, "GET /v1/a/{y} (two) and GET /v1/a/{x} (one) are the same to a request"),
+            (BROKEN, "malformed segment"),
+            (BARE, "no leading slash"),
+            (MANY, "more than 4 variables"),
+        ] {
+            let refused = Router::new(&[table]).expect_err("not a table");
+            assert!(refused.contains(expected), "{refused}");
+        }
+    }
+}

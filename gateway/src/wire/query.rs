@@ -1,0 +1,89 @@
+//! Query strings and path segments: percent-decoding, and the last value of a repeated field.
+
+use std::borrow::Cow;
+
+/// Fields of a query string, decoded. Unknown ones are ignored by whoever asks (wire.md §10).
+#[derive(Debug, Default)]
+pub struct Query<'a> {
+    fields: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+}
+
+impl<'a> Query<'a> {
+    /// Reads what stands behind the `?`. Cannot fail: a stray `%` stands for itself, and bytes that are no UTF-8
+    /// become U+FFFD, which no identifier and no number of ours contains.
+    pub fn read(text: &'a str) -> Query<'a> {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        let fields = pairs.map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(name, true), decoded(value, true))
+        });
+        Query { fields: fields.collect() }
+    }
+
+    /// The value of a field; of a repeated one the last.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().rev().find(|(field, _)| field == name).map(|(_, value)| value.as_ref())
+    }
+
+    /// The value of the first of these names that is present.
+    pub fn first_of(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.get(name))
+    }
+}
+
+/// `text` with its percent escapes decoded; in a query string `+` is a blank.
+pub fn decoded(text: &str, plus_is_blank: bool) -> Cow<'_, str> {
+    if !text.bytes().any(|b| b == b'%' || (b == b'+' && plus_is_blank)) {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escape = bytes.get(at + 1..at + 3).and_then(|digits| {
+            let hex = |digit: u8| (digit as char).to_digit(16);
+            Some((hex(digits[0])? * 16 + hex(digits[1])?) as u8)
+        });
+        match (bytes[at], escape) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                at += 3;
+                continue;
+            }
+            (b'+', _) if plus_is_blank => out.push(b' '),
+            (byte, _) => out.push(byte),
+        }
+        at += 1;
+    }
+    match String::from_utf8(out) {
+        Ok(text) => Cow::Owned(text),
+        Err(error) => Cow::Owned(String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_decoded_and_the_last_one_counts() {
+        let query = Query::read("a=1&b=x%20y+z&a=2&c&%64=%e2%82%ac&&e=%&f=%4&g=%zz&h=%ff&=i");
+        for (name, expected) in [
+            ("a", Some("2")),
+            ("b", Some("x y z")),
+            ("c", Some("")),
+            ("d", Some("€")),
+            ("e", Some("%")),
+            ("f", Some("%4")),
+            ("g", Some("%zz")),
+            ("h", Some("\u{fffd}")),
+            ("", Some("i")),
+            ("A", None),
+        ] {
+            assert_eq!(query.get(name), expected, "{name}");
+        }
+        assert_eq!(query.first_of(&["x", "b", "a"]), Some("x y z"));
+        assert_eq!(Query::read("").get("a"), None);
+        assert_eq!(decoded("a+b%2Fc", false), "a+b/c");
+    }
+}

@@ -1,0 +1,520 @@
+//! A strict JSON reader for request bodies (wire.md §10, reliability 39).
+//!
+//! One pass, borrowing from the body. Numbers keep their own text, so that a decimal never goes through a float.
+//! Refused: anything but one value of UTF-8 JSON (RFC 8259), nesting deeper than [`DEPTH_MAX`], more than
+//! [`VALUES_MAX`] values, and a field that occurs twice in one object. What the values mean is the asker's business.
+
+use std::borrow::Cow;
+
+/// Deepest nesting of arrays and objects.
+pub const DEPTH_MAX: usize = 32;
+/// Most values in one body: bounds the memory a body of the permitted size can cause.
+pub const VALUES_MAX: usize = 100_000;
+
+/// One JSON value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    Null,
+    Bool(bool),
+    /// The number's own text.
+    Number(&'a str),
+    Text(Cow<'a, str>),
+    Array(Vec<Value<'a>>),
+    /// In the order sent; names are unique.
+    Object(Vec<(Cow<'a, str>, Value<'a>)>),
+}
+
+/// Why a body is not a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotJson {
+    Empty,
+    NotUtf8,
+    /// At this byte.
+    Syntax(usize),
+    TooDeep,
+    TooManyValues,
+    DuplicateField(String),
+}
+
+impl std::fmt::Display for NotJson {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotJson::Empty => f.write_str("The body is empty."),
+            NotJson::NotUtf8 => f.write_str("The body is not UTF-8."),
+            NotJson::Syntax(at) => write!(f, "The body is not valid JSON (at byte {at})."),
+            NotJson::TooDeep => write!(f, "The body is nested deeper than {DEPTH_MAX} levels."),
+            NotJson::TooManyValues => write!(f, "The body has more than {VALUES_MAX} values."),
+            NotJson::DuplicateField(name) => write!(f, "The body has the field {name:?} twice."),
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// The value of that field; `None` when this is no object or has no such field.
+    pub fn get(&self, name: &str) -> Option<&Value<'a>> {
+        match self {
+            Value::Object(fields) => fields.iter().find(|(field, _)| field == name).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// What kind of value this is, in words.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::Text(_) => "a string",
+            Value::Array(_) => "an array",
+            Value::Object(_) => "an object",
+        }
+    }
+
+    /// This value as compact JSON with the fields of every object in order of their names: equal for requests that
+    /// say the same. Numbers keep their text. The top-level field `left_out` is left out.
+    pub fn canonical(&self, left_out: Option<&str>, out: &mut Vec<u8>) {
+        match self {
+            Value::Object(fields) => {
+                let kept = fields.iter().filter(|(name, _)| Some(name.as_ref()) != left_out);
+                write_object(kept.collect(), out);
+            }
+            other => write_value(other, out),
+        }
+    }
+}
+
+fn write_object(mut fields: Vec<&(Cow<'_, str>, Value<'_>)>, out: &mut Vec<u8>) {
+    fields.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    out.push(b'{');
+    for (name, value) in fields {
+        super::write::separate(out);
+        super::write::string(out, name);
+        out.push(b':');
+        write_value(value, out);
+    }
+    out.push(b'}');
+}
+
+fn write_value(value: &Value<'_>, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(yes) => super::write::boolean(out, *yes),
+        Value::Number(text) => out.extend_from_slice(text.as_bytes()),
+        Value::Text(text) => super::write::string(out, text),
+        Value::Array(items) => {
+            out.push(b'[');
+            for item in items {
+                super::write::separate(out);
+                write_value(item, out);
+            }
+            out.push(b']');
+        }
+        Value::Object(fields) => write_object(fields.iter().collect(), out),
+    }
+}
+
+/// Reads a whole body.
+pub fn json(body: &[u8]) -> Result<Value<'_>, NotJson> {
+    let text = std::str::from_utf8(body).map_err(|_| NotJson::NotUtf8)?;
+    let mut reader = Reader { text, at: 0, depth: 0, values: 0 };
+    reader.blanks();
+    if reader.at == text.len() {
+        return Err(NotJson::Empty);
+    }
+    let value = reader.value()?;
+    reader.blanks();
+    if reader.at < text.len() { Err(NotJson::Syntax(reader.at)) } else { Ok(value) }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    values: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    fn wrong<T>(&self) -> Result<T, NotJson> {
+        Err(NotJson::Syntax(self.at))
+    }
+
+    fn value(&mut self) -> Result<Value<'a>, NotJson> {
+        self.values += 1;
+        if self.values > VALUES_MAX {
+            return Err(NotJson::TooManyValues);
+        }
+        match self.peek() {
+            Some(b'"') => Ok(Value::Text(self.string()?)),
+            Some(b'{') => self.nested(Self::object),
+            Some(b'[') => self.nested(Self::array),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word("true", Value::Bool(true)),
+            Some(b'f') => self.word("false", Value::Bool(false)),
+            Some(b'n') => self.word("null", Value::Null),
+            _ => self.wrong(),
+        }
+    }
+
+    fn word(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, NotJson> {
+        if !self.text[self.at..].starts_with(word) {
+            return self.wrong();
+        }
+        self.at += word.len();
+        Ok(value)
+    }
+
+    fn nested(&mut self, read: fn(&mut Self) -> Result<Value<'a>, NotJson>) -> Result<Value<'a>, NotJson> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(NotJson::TooDeep);
+        }
+        self.at += 1;
+        let value = read(self)?;
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn array(&mut self) -> Result<Value<'a>, NotJson> {
+        let mut items = Vec::new();
+        self.blanks();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(Value::Array(items));
+        }
+        loop {
+            self.blanks();
+            items.push(self.value()?);
+            self.blanks();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => break,
+                _ => return self.wrong(),
+            }
+        }
+        self.at += 1;
+        Ok(Value::Array(items))
+    }
+
+    fn object(&mut self) -> Result<Value<'a>, NotJson> {
+        // Most bodies are one order: room for its fields at once.
+        let mut fields = Vec::with_capacity(if self.depth == 1 { 12 } else { 4 });
+        self.blanks();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(Value::Object(fields));
+        }
+        loop {
+            self.blanks();
+            if self.peek() != Some(b'"') {
+                return self.wrong();
+            }
+            let name = self.string()?;
+            self.blanks();
+            if self.peek() != Some(b':') {
+                return self.wrong();
+            }
+            self.at += 1;
+            self.blanks();
+            let value = self.value()?;
+            fields.push((name, value));
+            self.blanks();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => break,
+                _ => return self.wrong(),
+            }
+        }
+        self.at += 1;
+        match duplicate(&fields) {
+            Some(name) => Err(NotJson::DuplicateField(name)),
+            None => Ok(Value::Object(fields)),
+        }
+    }
+
+    fn number(&mut self) -> Result<Value<'a>, NotJson> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits()?,
+            _ => return self.wrong(),
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(Value::Number(&self.text[start..self.at]))
+    }
+
+    fn digits(&mut self) -> Result<(), NotJson> {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        if self.at == start { self.wrong() } else { Ok(()) }
+    }
+
+    fn string(&mut self) -> Result<Cow<'a, str>, NotJson> {
+        self.at += 1;
+        let start = self.at;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    let text = &self.text[start..self.at];
+                    self.at += 1;
+                    return Ok(Cow::Borrowed(text));
+                }
+                Some(b'\\') => return self.escaped(start).map(Cow::Owned),
+                Some(0..=0x1f) | None => return self.wrong(),
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    /// The string from `start` on, in which the first escape has just been met.
+    fn escaped(&mut self, start: usize) -> Result<String, NotJson> {
+        let mut text = self.text[start..self.at].to_owned();
+        let mut plain = self.at;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    text.push_str(&self.text[plain..self.at]);
+                    self.at += 1;
+                    return Ok(text);
+                }
+                Some(b'\\') => {
+                    text.push_str(&self.text[plain..self.at]);
+                    self.at += 1;
+                    text.push(self.escape()?);
+                    plain = self.at;
+                }
+                Some(0..=0x1f) | None => return self.wrong(),
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, NotJson> {
+        let Some(letter) = self.peek() else { return self.wrong() };
+        let plain = match letter {
+            b'"' | b'\\' | b'/' => letter as char,
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                self.at += 1;
+                return self.code_point();
+            }
+            _ => return self.wrong(),
+        };
+        self.at += 1;
+        Ok(plain)
+    }
+
+    fn code_point(&mut self) -> Result<char, NotJson> {
+        let high = self.hex4()?;
+        let code = match high {
+            0xd800..=0xdbff => {
+                if !self.text[self.at..].starts_with("\\u") {
+                    return self.wrong();
+                }
+                self.at += 2;
+                let low = self.hex4()?;
+                if !(0xdc00..=0xdfff).contains(&low) {
+                    return self.wrong();
+                }
+                0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)
+            }
+            code => code,
+        };
+        // A lone low surrogate is no character.
+        char::from_u32(code).map_or_else(|| self.wrong(), Ok)
+    }
+
+    fn hex4(&mut self) -> Result<u32, NotJson> {
+        let digits = self.text.as_bytes().get(self.at..self.at + 4);
+        let Some(digits) = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit)) else {
+            return self.wrong();
+        };
+        let value = digits
+            .iter()
+            .fold(0, |value, digit| value * 16 + (*digit as char).to_digit(16).expect("checked to be a hex digit"));
+        self.at += 4;
+        Ok(value)
+    }
+}
+
+/// The first name that occurs twice.
+fn duplicate(fields: &[(Cow<'_, str>, Value<'_>)]) -> Option<String> {
+    if fields.len() <= 24 {
+        return fields
+            .iter()
+            .enumerate()
+            .find(|(i, (name, _))| fields[..*i].iter().any(|(earlier, _)| earlier == name))
+            .map(|(_, (name, _))| name.to_string());
+    }
+    let mut seen = ahash::AHashSet::with_capacity(fields.len());
+    fields.iter().find(|(name, _)| !seen.insert(name.as_ref())).map(|(name, _)| name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object<'a>(fields: &[(&'a str, Value<'a>)]) -> Value<'a> {
+        Value::Object(fields.iter().map(|(name, value)| (Cow::Borrowed(*name), value.clone())).collect())
+    }
+
+    #[test]
+    fn values_are_read_as_they_stand() {
+        for (body, expected) in [
+            ("null", Value::Null),
+            (" true\n", Value::Bool(true)),
+            ("-0.50", Value::Number("-0.50")),
+            ("1e400", Value::Number("1e400")),
+            (r#""a\u00e9\n\ud83d\ude00b""#, Value::Text("aé\n😀b".into())),
+            ("[]", Value::Array(vec![])),
+            ("[1, [2]]", Value::Array(vec![Value::Number("1"), Value::Array(vec![Value::Number("2")])])),
+            ("{}", object(&[])),
+            (
+                r#"{"price":"0.37","quantity":20,"x":null}"#,
+                object(&[("price", Value::Text("0.37".into())), ("quantity", Value::Number("20")), ("x", Value::Null)]),
+            ),
+        ] {
+            assert_eq!(json(body.as_bytes()), Ok(expected), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_strict_json_is_refused() {
+        let deep = |levels: usize| [vec!['['; levels], vec![']'; levels]].concat().iter().collect::<String>();
+        assert!(json(deep(32).as_bytes()).is_ok());
+        assert_eq!(json(deep(33).as_bytes()), Err(NotJson::TooDeep));
+        assert_eq!(json(deep(400_000).as_bytes()), Err(NotJson::TooDeep));
+        let many = format!("[{}0]", "0,".repeat(VALUES_MAX));
+        assert_eq!(json(many.as_bytes()), Err(NotJson::TooManyValues));
+        assert_eq!(json(b"\xff"), Err(NotJson::NotUtf8));
+        assert_eq!(json(b""), Err(NotJson::Empty));
+        assert_eq!(json(b" \r\n"), Err(NotJson::Empty));
+        assert_eq!(json(br#"{"a":1,"b":2,"\u0061":3}"#), Err(NotJson::DuplicateField("a".to_owned())));
+        let wide = format!("{{{}\"f7\":0}}", (0..100).map(|i| format!("\"f{i}\":0,")).collect::<String>());
+        assert_eq!(json(wide.as_bytes()), Err(NotJson::DuplicateField("f7".to_owned())));
+        for body in [
+            "{",
+            "}",
+            "[1,]",
+            "[,1]",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{a:1}",
+            "{'a':1}",
+            "nul",
+            "True",
+            "01",
+            "1.",
+            ".5",
+            "+1",
+            "-",
+            "1e",
+            "1e+",
+            "0x10",
+            "NaN",
+            "Infinity",
+            "\"",
+            "\"\\x\"",
+            "\"\\u12g4\"",
+            "\"\\ud800\"",
+            "\"\\ud800\\u0041\"",
+            "\"\\udc00\"",
+            "\"a\nb\"",
+            "\"a\u{0}\"",
+            "1 2",
+            "{} x",
+            "\u{feff}{}",
+            "/*c*/1",
+            "[1 2]",
+            "\u{a0}1",
+        ] {
+            assert!(matches!(json(body.as_bytes()), Err(NotJson::Syntax(_))), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn requests_that_say_the_same_have_one_canonical_form() {
+        let canonical = |body: &str| {
+            let mut out = Vec::new();
+            json(body.as_bytes()).unwrap().canonical(Some("client_order_id"), &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        for (body, expected) in [
+            (r#"{ "b" : 1.0, "a" : "x\u0041" }"#, r#"{"a":"xA","b":1.0}"#),
+            (r#"{"client_order_id":"g-1","a":{"client_order_id":2,"A":[]}}"#, r#"{"a":{"A":[],"client_order_id":2}}"#),
+            (r#"[{"b":null,"a":true}]"#, r#"[{"a":true,"b":null}]"#),
+        ] {
+            assert_eq!(canonical(body), expected);
+        }
+    }
+
+    /// Acceptance and meaning agree with serde_json on mutated bodies (duplicates and depth aside).
+    #[test]
+    fn agrees_with_another_reader() {
+        let seeds: [&[u8]; 4] = [
+            br#"{"market_id":"0x51c0","side":"BUY","price":0.37,"quantity":"20","post_only":false,"x":null}"#,
+            br#"[{"token_id":"12\u0041\\","depth":[1,2.5e-3,-0]},"\ud83d\ude00",true]"#,
+            br#"{"a":{"b":{"c":[[],{}]}},"d":"caf\u00e9 \n"}"#,
+            b"  [ -12.50 , 1E+2,\"\\/\" ]\t",
+        ];
+        let alphabet = b"{}[]\",:\\u0123eE+-. tfn\x00\xc3\xa9/";
+        let mut random = crate::wire::tests::Random(3);
+        let (mut accepted, mut refused) = (0, 0);
+        for _ in 0..60_000 {
+            let mut body = seeds[(random.next() % 4) as usize].to_vec();
+            for _ in 0..random.next() % 3 {
+                let at = (random.next() % body.len() as u64) as usize;
+                match random.next() % 3 {
+                    0 => body[at] = alphabet[(random.next() % alphabet.len() as u64) as usize],
+                    1 => body.insert(at, alphabet[(random.next() % alphabet.len() as u64) as usize]),
+                    _ => drop(body.remove(at)),
+                }
+            }
+            // Its numbers are floats, so an exponent that overflows one is an error there and none here.
+            let theirs = serde_json::from_slice::<serde_json::Value>(&body);
+            match (json(&body), theirs) {
+                (Ok(ours), Ok(theirs)) => {
+                    accepted += 1;
+                    let mut out = Vec::new();
+                    ours.canonical(None, &mut out);
+                    let again: serde_json::Value = serde_json::from_slice(&out).expect("canonical text is JSON");
+                    assert_eq!(again, theirs, "{:?}", String::from_utf8_lossy(&body));
+                }
+                (Err(_), Err(_)) => refused += 1,
+                (Err(NotJson::DuplicateField(_)), Ok(_)) => refused += 1,
+                (Ok(_), Err(error)) if error.to_string().contains("out of range") => accepted += 1,
+                (ours, theirs) => panic!("{:?}: {ours:?} against {theirs:?}", String::from_utf8_lossy(&body)),
+            }
+        }
+        assert!(accepted > 5_000 && refused > 5_000, "{accepted} accepted, {refused} refused");
+    }
+}

@@ -1,0 +1,215 @@
+//! JSON answers by hand: fields pushed into a byte buffer in the order they are shown.
+//!
+//! [`Object`] and [`Array`] only place commas and brackets; every value is written by the function of its format.
+
+use super::{decimal, instant};
+use engine::amount::{Cash, Price, Qty};
+use engine::time::Timestamp;
+
+/// A comma, unless the innermost object or array was only just opened (or nothing was written yet).
+pub fn separate(out: &mut Vec<u8>) {
+    if !matches!(out.last(), None | Some(b'{' | b'[')) {
+        out.push(b',');
+    }
+}
+
+/// `true` or `false`.
+pub fn boolean(out: &mut Vec<u8>, yes: bool) {
+    out.extend_from_slice(if yes { b"true" } else { b"false" });
+}
+
+/// A string with quotes and escapes.
+pub fn string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut plain = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        let escape: &[u8] = match byte {
+            b'"' => b"\\\"",
+            b'\\' => b"\\\\",
+            b'\n' => b"\\n",
+            b'\r' => b"\\r",
+            b'\t' => b"\\t",
+            8 => b"\\b",
+            12 => b"\\f",
+            0..=0x1f => b"",
+            _ => continue,
+        };
+        out.extend_from_slice(&bytes[plain..at]);
+        if escape.is_empty() {
+            let hex = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
+            out.extend_from_slice(&[b'\\', b'u', b'0', b'0', hex(byte >> 4), hex(byte & 15)]);
+        } else {
+            out.extend_from_slice(escape);
+        }
+        plain = at + 1;
+    }
+    out.extend_from_slice(&bytes[plain..]);
+    out.push(b'"');
+}
+
+/// Writes one object: `{` … `}`.
+pub fn object(out: &mut Vec<u8>, fields: impl FnOnce(&mut Object<'_>)) {
+    out.push(b'{');
+    fields(&mut Object { out });
+    out.push(b'}');
+}
+
+/// Writes one array: `[` … `]`, each item by `write`.
+pub fn array<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, mut write: impl FnMut(&mut Vec<u8>, T)) {
+    out.push(b'[');
+    for item in items {
+        separate(out);
+        write(out, item);
+    }
+    out.push(b']');
+}
+
+/// An object being written. Names are ours: they need no escapes.
+pub struct Object<'a> {
+    out: &'a mut Vec<u8>,
+}
+
+impl Object<'_> {
+    /// The name of the next field; the value is pushed by the caller.
+    pub fn name(&mut self, name: &str) -> &mut Vec<u8> {
+        separate(self.out);
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    fn quoted(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+        let out = self.name(name);
+        out.push(b'"');
+        write(out);
+        out.push(b'"');
+    }
+
+    pub fn null(&mut self, name: &str) {
+        self.name(name).extend_from_slice(b"null");
+    }
+
+    /// The field by `write`, or null.
+    pub fn or_null<T>(&mut self, name: &str, value: Option<T>, write: impl FnOnce(&mut Self, &str, T)) {
+        match value {
+            Some(value) => write(self, name, value),
+            None => self.null(name),
+        }
+    }
+
+    pub fn text(&mut self, name: &str, text: &str) {
+        string(self.name(name), text);
+    }
+
+    pub fn text_or_null(&mut self, name: &str, text: Option<&str>) {
+        self.or_null(name, text, Self::text);
+    }
+
+    /// A text that needs no escapes: words of ours.
+    pub fn word(&mut self, name: &str, word: &'static str) {
+        self.quoted(name, |out| out.extend_from_slice(word.as_bytes()));
+    }
+
+    pub fn word_or_null(&mut self, name: &str, word: Option<&'static str>) {
+        self.or_null(name, word, Self::word);
+    }
+
+    pub fn boolean(&mut self, name: &str, yes: bool) {
+        boolean(self.name(name), yes);
+    }
+
+    pub fn integer(&mut self, name: &str, value: u64) {
+        decimal::integer(self.name(name), value);
+    }
+
+    pub fn integer_or_null(&mut self, name: &str, value: Option<u64>) {
+        self.or_null(name, value, Self::integer);
+    }
+
+    pub fn price(&mut self, name: &str, price: Price) {
+        self.quoted(name, |out| decimal::price(out, price));
+    }
+
+    /// A price finer than 10⁻⁴ (average, midpoint), in 10⁻⁶ USD a share.
+    pub fn average(&mut self, name: &str, average: Cash) {
+        self.money(name, average);
+    }
+
+    pub fn money(&mut self, name: &str, cash: Cash) {
+        self.quoted(name, |out| decimal::money(out, cash));
+    }
+
+    pub fn money_or_null(&mut self, name: &str, cash: Option<Cash>) {
+        self.or_null(name, cash, Self::money);
+    }
+
+    pub fn qty(&mut self, name: &str, qty: Qty) {
+        self.quoted(name, |out| decimal::qty(out, qty));
+    }
+
+    /// A figure in 10⁻⁶ as upstream sent it.
+    pub fn vol_or_null(&mut self, name: &str, micros: Option<u64>) {
+        self.or_null(name, micros, |object, name, micros| object.quoted(name, |out| decimal::vol(out, micros)));
+    }
+
+    /// A moment in the native form (wire.md §2).
+    pub fn ts(&mut self, name: &str, at: Timestamp) {
+        self.quoted(name, |out| instant::ts(out, at));
+    }
+
+    pub fn ts_or_null(&mut self, name: &str, at: Option<Timestamp>) {
+        self.or_null(name, at, Self::ts);
+    }
+
+    /// A field that is an object itself.
+    pub fn object(&mut self, name: &str, fields: impl FnOnce(&mut Object<'_>)) {
+        object(self.name(name), fields);
+    }
+
+    /// A field that is an array.
+    pub fn array<T>(&mut self, name: &str, items: impl IntoIterator<Item = T>, write: impl FnMut(&mut Vec<u8>, T)) {
+        array(self.name(name), items, write);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_escaped_as_another_writer_does() {
+        for text in
+            ["", "plain", "a\"b\\c", "tab\tline\nreturn\r", "\u{0}\u{8}\u{c}\u{1f}\u{7f}", "é😀\u{2028}", "</script>"]
+        {
+            let mut out = Vec::new();
+            string(&mut out, text);
+            assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(text).unwrap());
+        }
+    }
+
+    #[test]
+    fn commas_stand_between_and_nowhere_else() {
+        let mut out = Vec::new();
+        object(&mut out, |o| {
+            o.integer("a", 1);
+            o.null("b");
+            o.object("c", |_| {});
+            o.object("d", |d| d.text("x", "{["));
+            o.array("e", [1u64, 2], decimal::integer);
+            o.array("f", [(); 0], |_, ()| {});
+            o.array("g", [(); 2], |out, ()| object(out, |g| g.word("w", "[")));
+            o.price("h", Price(4_200));
+            o.money_or_null("i", Some(Cash(-1)));
+            o.boolean("j", false);
+        });
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            concat!(
+                r#"{"a":1,"b":null,"c":{},"d":{"x":"{["},"e":[1,2],"f":[],"g":[{"w":"["},{"w":"["}],"#,
+                r#""h":"0.42","i":"-0.000001","j":false}"#
+            )
+        );
+    }
+}

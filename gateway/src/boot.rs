@@ -82,7 +82,7 @@ fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> BootError {
 /// [`BootError`].
 pub fn serve(mut config: Config) -> Result<(), BootError> {
     let clock = Arc::new(Clock::system());
-    let recovery = recover::recover(&config.data.dir, options(&config))?;
+    let recovery = recover::recover(&config.data.dir, options(&config), config.engine.shards)?;
     config.complete_secrets().map_err(io("the identity secret"))?;
     clock.not_before(Timestamp(recovery.log.last_time));
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -127,7 +127,7 @@ async fn run(config: Config, clock: Arc<Clock>, recovery: Recovery) -> Result<()
     let books = Arc::new(Books::with_stale_after(config.book.stale_after.as_micros() as u64));
     let catalog = Arc::new(Catalog::new());
     let directory = Arc::new(Directory::new());
-    state.users.iter().for_each(|user| directory.add_user(user));
+    state.users.iter().flat_map(|users| users.iter()).for_each(|user| directory.add_user(user));
     let rules = Arc::new(config.rules.clone());
     let commit_figures = Arc::new(CommitFigures::default());
     let feed_figures = Arc::new(FeedFigures::default());
@@ -152,7 +152,8 @@ async fn run(config: Config, clock: Arc<Clock>, recovery: Recovery) -> Result<()
     let count = config.engine.shards;
     let inboxes: Vec<Arc<Ring<Envelope<Reply>>>> = (0..count).map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
     let now = clock.now();
-    let mut shards: Vec<Shard<Reply>> = recover::deal(state.users, count)
+    let mut shards: Vec<Shard<Reply>> = state
+        .users
         .into_iter()
         .enumerate()
         .map(|(index, mut users)| {

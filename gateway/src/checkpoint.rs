@@ -101,9 +101,9 @@ impl Keeper {
             Some(copy) => copy,
             None => match self.snapshots.newest()? {
                 Some(newest) => {
-                    (read_snapshot(&self.snapshots, newest.lsn, newest.digest)?, newest.lsn, newest.record_crc)
+                    (read_snapshot(&self.snapshots, &newest, 1)?, newest.lsn, newest.record_crc)
                 }
-                None => (State::default(), Lsn::ZERO, 0),
+                None => (State::new(1), Lsn::ZERO, 0),
             },
         };
         let mut state = state;
@@ -134,8 +134,9 @@ pub fn write_snapshot(
 ) -> Result<wal::Snapshot, RecoverError> {
     let failed = |error: std::io::Error| RecoverError::Content { lsn, why: format!("the snapshot cannot be written: {error}") };
     let mut writer = BufWriter::new(snapshots.create(lsn, record_crc)?);
-    let digest = snapshot::write(&state.markets, &[&state.users], &mut writer).map_err(failed)?;
+    let shards: Vec<_> = state.users.iter().collect();
+    snapshot::write(&state.markets, &shards, &mut writer).map_err(failed)?;
     writer.flush().map_err(failed)?;
     let writer = writer.into_inner().map_err(|error| failed(error.into_error()))?;
-    Ok(snapshots.commit(writer, digest)?)
+    Ok(snapshots.commit(writer, snapshot::digest(&state.markets, &shards))?)
 }

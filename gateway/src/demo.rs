@@ -25,7 +25,8 @@ pub async fn create(edge: &Edge) -> Option<RawKey> {
         edge.app.directory.give_back(user);
         return None;
     }
-    let key = RawKey::mint(&edge.app.config.brand);
+    let brand = &edge.app.config.brand;
+    let key = RawKey::mint(&brand.key_prefix, &brand.key_env).ok()?;
     let issue = Command::IssueKey(IssueKey {
         secret: key.secret(),
         name: Some("demo".into()),

@@ -1,10 +1,8 @@
 //! Snapshot and log to state: what every start goes through, and the tools that only look.
 
-use engine::market::Markets;
+use engine::id::UserId;
 use engine::shard::replay::State;
-use engine::shard::shard_of;
-use engine::shard::snapshot;
-use engine::user::Users;
+use engine::shard::{replay, snapshot};
 use std::fmt;
 use std::path::Path;
 use std::time::Instant;
@@ -61,17 +59,18 @@ pub struct Recovery {
     pub report: Report,
 }
 
-/// Locks the directory, reads its newest snapshot and every record behind it, and cuts a torn tail.
+/// Locks the directory, reads its newest snapshot and every record behind it into a state of `shards_count` shards, and
+/// cuts a torn tail.
 ///
 /// # Errors
 /// [`RecoverError`]: the directory is held by another process, promised records are missing, or a format is newer.
-pub fn recover(directory: &Path, options: Options) -> Result<Recovery, RecoverError> {
+pub fn recover(directory: &Path, options: Options, shards_count: usize) -> Result<Recovery, RecoverError> {
     let begun = Instant::now();
     let dir = Dir::open(Files::open(directory)?, options)?;
     let newest = dir.newest_snapshot()?;
     let mut state = match &newest {
-        Some(newest) => read_snapshot(&dir.snapshots(), newest.lsn, newest.digest)?,
-        None => State::default(),
+        Some(newest) => read_snapshot(&dir.snapshots(), newest, shards_count)?,
+        None => State::new(shards_count),
     };
     let mut recovery = dir.recover(newest.as_ref(), false)?;
     while let Some(entry) = recovery.next()? {
@@ -85,7 +84,7 @@ pub fn recover(directory: &Path, options: Options) -> Result<Recovery, RecoverEr
         millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         bytes_cut: log.bytes_cut,
         clean_stop: log.clean_stop,
-        users: state.users.len(),
+        users: users_count(&state),
         markets: state.markets.len(),
     };
     Ok(Recovery { dir, log, state, report })
@@ -97,14 +96,14 @@ pub fn recover(directory: &Path, options: Options) -> Result<Recovery, RecoverEr
 /// [`RecoverError`] for damage, or bytes that are no state.
 pub fn read_snapshot<S: Storage>(
     snapshots: &Snapshots<S>,
-    lsn: Lsn,
-    digest: [u8; 32],
+    of: &wal::Snapshot,
+    shards_count: usize,
 ) -> Result<State, RecoverError> {
-    let content = |why: String| RecoverError::Content { lsn, why };
-    let mut reader = snapshots.open(lsn)?;
-    let state = snapshot::read(&mut reader).map_err(|error| content(format!("the snapshot is no state: {error}")))?;
-    let found = snapshot::digest(&state.markets, &[&state.users]);
-    if found != digest {
+    let content = |why: String| RecoverError::Content { lsn: of.lsn, why };
+    let mut reader = snapshots.open(of.lsn)?;
+    let state = snapshot::read(&mut reader, shards_count);
+    let state = state.map_err(|error| content(format!("the snapshot is no state: {error}")))?;
+    if digest(&state) != of.digest {
         return Err(content("the snapshot's state is not the one its digest names".into()));
     }
     Ok(state)
@@ -118,7 +117,7 @@ pub fn fold(state: &mut State, entry: &wal::Entry<'_>) -> Result<(), RecoverErro
     if entry.kind != Kind::Mutations {
         return Ok(());
     }
-    engine::shard::replay::fold(state, engine::id::UserId(entry.owner), entry.version, entry.payload)
+    replay::fold(state, UserId(entry.owner), entry.version, entry.payload)
         .map(drop)
         .map_err(|error| RecoverError::Content { lsn: entry.lsn, why: error.to_string() })
 }
@@ -135,10 +134,10 @@ pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), Rec
     let newest = if from_nothing { None } else { snapshots.newest()? };
     let (mut state, mut scan) = match &newest {
         Some(newest) => {
-            let state = read_snapshot(&snapshots, newest.lsn, newest.digest)?;
+            let state = read_snapshot(&snapshots, newest, 1)?;
             (state, Scan::open(&storage, newest.lsn)?.behind_crc(newest.record_crc))
         }
-        None => (State::default(), Scan::open(&storage, Lsn::ZERO)?),
+        None => (State::new(1), Scan::open(&storage, Lsn::ZERO)?),
     };
     let mut report = Report { snapshot: newest.map_or(Lsn::ZERO, |newest| newest.lsn), ..Report::default() };
     while let Some(entry) = scan.next()? {
@@ -151,26 +150,17 @@ pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), Rec
         _ => 0,
     };
     report.millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    report.users = state.users.len();
+    report.users = users_count(&state);
     report.markets = state.markets.len();
     Ok((state, report))
 }
 
-/// Deals the users out over `count` shards. The count is stored nowhere: a user's shard follows from its id.
-pub fn deal(mut users: Users, count: usize) -> Vec<Users> {
-    if count == 1 {
-        return vec![users];
-    }
-    let mut shards: Vec<Users> = (0..count).map(|_| Users::default()).collect();
-    let ids: Vec<_> = users.iter().map(|user| user.id).collect();
-    for id in ids {
-        let user = users.take(id).expect("the id was listed a moment ago");
-        shards[shard_of(id, count)].insert(user);
-    }
-    shards
+/// The state digest; the same for any count of shards.
+pub fn digest(state: &State) -> [u8; 32] {
+    snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>())
 }
 
-/// The state digest of markets and dealt-out users; the same for any count of shards.
-pub fn digest(markets: &Markets, shards: &[&Users]) -> [u8; 32] {
-    snapshot::digest(markets, shards)
+/// Users in all shards.
+pub fn users_count(state: &State) -> usize {
+    state.users.iter().map(|users| users.len()).sum()
 }

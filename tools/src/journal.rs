@@ -126,7 +126,7 @@ fn verify(dir: &DataDirectory) -> Result<(), Failure> {
     let snapshots = wal::Snapshots::of(&storage)?;
     for lsn in snapshots.list()? {
         let snapshot = snapshots.verify(lsn)?;
-        recover::read_snapshot(&snapshots, lsn, snapshot.digest)?;
+        recover::read_snapshot(&snapshots, &snapshot, 1)?;
         println!("snapshot {lsn}: whole, digest {}", hex(&snapshot.digest));
     }
     println!("{records} records with {count} facts, every one whole and in order");
@@ -135,6 +135,6 @@ fn verify(dir: &DataDirectory) -> Result<(), Failure> {
 
 fn digest(dir: &DataDirectory, from_nothing: bool) -> Result<(), Failure> {
     let (state, report) = recover::look(dir.path(), from_nothing)?;
-    println!("{}  LSN {}", hex(&recover::digest(&state.markets, &[&state.users])), report.lsn);
+    println!("{}  LSN {}", hex(&recover::digest(&state)), report.lsn);
     Ok(())
 }

@@ -60,7 +60,7 @@ impl Seed {
             ..Options::default()
         };
         let clock = Clock::system();
-        let Recovery { dir, log, state, .. } = recover::recover(&config.data.dir, options)?;
+        let Recovery { dir, log, mut state, .. } = recover::recover(&config.data.dir, options, 1)?;
         // Only now is it sure that nobody else has the directory.
         let out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.out);
         let mut out = BufWriter::new(out.map_err(|error| format!("{}: {error}", self.out.display()))?);
@@ -68,10 +68,11 @@ impl Seed {
         let Running { log, syncer, preparer, .. } = running;
 
         let directory = Arc::new(Directory::new());
-        state.users.iter().for_each(|user| directory.add_user(user));
+        let users = state.users.pop().expect("a state of one shard");
+        users.iter().for_each(|user| directory.add_user(user));
         let rules = Arc::new(config.rules.clone());
         let (books, catalog) = (Arc::new(Books::new()), Arc::new(Catalog::new()));
-        let shard = Shard::new(0, 1, state.users, rules, books, catalog, directory.clone());
+        let shard = Shard::new(0, 1, users, rules, books, catalog, directory.clone());
         let size = (config.journal.segment_bytes, config.journal.spares_count);
         let figures = Arc::new(CommitFigures::default());
         let committer = Committer::new(log, Durability::Process, codec::VERSION, size, figures);

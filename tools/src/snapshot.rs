@@ -33,11 +33,11 @@ impl SnapshotVerb {
                 let snapshots = open(&dir)?;
                 for lsn in snapshots.list()? {
                     let snapshot = snapshots.verify(lsn)?;
-                    let state = recover::read_snapshot(&snapshots, lsn, snapshot.digest)?;
+                    let state = recover::read_snapshot(&snapshots, &snapshot, 1)?;
                     println!(
                         "{lsn}: whole, {} bytes, {} users, {} markets, digest {}",
                         snapshot.bytes,
-                        state.users.len(),
+                        recover::users_count(&state),
                         state.markets.len(),
                         hex(&snapshot.digest)
                     );
@@ -55,7 +55,7 @@ fn open(dir: &DataDirectory) -> Result<Snapshots<Files>, Failure> {
 fn create(dir: &DataDirectory) -> Result<(), Failure> {
     // A typing error in the path must not make a new directory.
     Files::open_existing(dir.path())?;
-    let Recovery { dir, log, state, .. } = recover::recover(dir.path(), Options::default())?;
+    let Recovery { dir, log, state, .. } = recover::recover(dir.path(), Options::default(), 1)?;
     let (lsn, crc) = (log.last_lsn, log.last_crc);
     let running = dir.start(log, Clock::system().now().0, Box::new(|_| {}))?;
     let Running { mut log, mut syncer, mut snapshots, .. } = running;

@@ -13,7 +13,10 @@ use crate::user::User;
 pub enum Scope {
     Everything,
     /// Both must fit where both are given; neither given matches nothing.
-    Of { market: Option<MarketId>, instrument: Option<InstrumentId> },
+    Of {
+        market: Option<MarketId>,
+        instrument: Option<InstrumentId>,
+    },
 }
 
 /// One order of the user: it must be open.

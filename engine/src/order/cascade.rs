@@ -93,7 +93,9 @@ mod tests {
 
     #[test]
     fn the_fee_is_the_same_on_the_grid_and_exact_between() {
-        for (qty, price, rate) in [(13_000_000, 5_000, 700), (1_000_000, 101, 300), (50_000_000, 4_200, 500), (100, 1, 1)] {
+        for (qty, price, rate) in
+            [(13_000_000, 5_000, 700), (1_000_000, 101, 300), (50_000_000, 4_200, 500), (100, 1, 1)]
+        {
             let fine = fee_half_up(Qty(qty), per_share(Price(price)), Bps(rate));
             assert_eq!(fine, taker_fee(Qty(qty), Price(price), Bps(rate)));
         }

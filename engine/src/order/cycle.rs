@@ -26,7 +26,13 @@ pub enum Met {
 }
 
 /// Decides what an open order takes from the book that the desk looked at last.
-pub fn meet(ground: &Ground<'_>, user: &User, order: &Order, desk: &mut Desk, facts: &mut Vec<Mutation>) -> Result<Met, Reject> {
+pub fn meet(
+    ground: &Ground<'_>,
+    user: &User,
+    order: &Order,
+    desk: &mut Desk,
+    facts: &mut Vec<Mutation>,
+) -> Result<Met, Reject> {
     let (terms, rest) = (&order.terms, order.unfilled());
     let taker = order.awaiting_book && !terms.post_only;
     let taking = Taking {
@@ -123,4 +129,3 @@ fn rested(ground: &Ground<'_>, order: &Order, set_aside: Reservation) -> Mutatio
         at: ground.now,
     }
 }
-

@@ -1,7 +1,7 @@
 //! An order meets the book: it fills, rests, or is killed (trading.md §5 steps 16–20, §6).
 
-use crate::book::walk::{deviation_bps, spread_bps};
 use crate::amount::{Bps, Cash, Price, Qty, share_half_up};
+use crate::book::walk::{deviation_bps, spread_bps};
 use crate::command::RequestIdentity;
 use crate::id::OrderId;
 use crate::mutation::Mutation;
@@ -124,7 +124,7 @@ impl Entry<'_> {
             Cascade::Unbelievable => {
                 let age_us = self.ground.quote(self.terms.instrument).age_us.unwrap_or(0);
                 return Err(self.ground.stale(age_us));
-            },
+            }
             Cascade::Found(execution) => execution,
         };
         let average = quality::average(execution.notional, execution.qty);
@@ -145,7 +145,8 @@ impl Entry<'_> {
             _ => CloseReason::FakNoFill,
         };
         self.terms.quality.fillable = Some(fillable);
-        let (order, reject) = (self.order, refusal(self.order, reason, fillable, self.terms.quantity, self.terms.limit));
+        let (order, reject) =
+            (self.order, refusal(self.order, reason, fillable, self.terms.quantity, self.terms.limit));
         self.placed(false, facts);
         facts.push(closed(order, reason, self.ground.now));
         self.remember(facts);

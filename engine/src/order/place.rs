@@ -89,7 +89,12 @@ pub fn place(
             route: placement.route,
             fee_rate: rules.fees.rate(market.listing.category),
             marketable: false,
-            quality: Quality { displayed, quote_age_ms: quote.age_ms(), stale_quote: quote.warned, ..Quality::default() },
+            quality: Quality {
+                displayed,
+                quote_age_ms: quote.age_ms(),
+                stale_quote: quote.warned,
+                ..Quality::default()
+            },
             rounded_from,
         },
         request: placement.request,
@@ -232,7 +237,11 @@ fn on_grid(market: &MarketCell, asked: &PlacementTerms) -> Result<Price, Reject>
     let tick = market.tick();
     match asked.price {
         AskedPrice::At(price) if asked.order_type == OrderType::Market => {
-            if price.0 >= 1 && price <= Price::ONE { Ok(price) } else { Err(Reject::Unsound) }
+            if price.0 >= 1 && price <= Price::ONE {
+                Ok(price)
+            } else {
+                Err(Reject::Unsound)
+            }
         }
         AskedPrice::At(price) if tick.contains(price) => Ok(price),
         _ => Err(Reject::OffTick { tick }),
@@ -260,10 +269,7 @@ fn expected(
 
 /// 12: the market's minimum; without it anything above one step.
 fn minimum(market: &MarketCell, quantity: Qty, rules: &Rules) -> Result<(), Reject> {
-    let minimum = if rules.flags.min_order_size_enforced {
-        market.tick().min_order_size()
-    } else {
-        Qty(2 * Qty::ORDER_STEP.0)
-    };
+    let minimum =
+        if rules.flags.min_order_size_enforced { market.tick().min_order_size() } else { Qty(2 * Qty::ORDER_STEP.0) };
     if quantity < minimum { Err(Reject::BelowMinimum { minimum }) } else { Ok(()) }
 }

@@ -147,7 +147,8 @@ impl<R> Shard<R> {
         let closed_count = self.facts.len();
         if closed_count == user.open_orders_count() {
             let lapsed = user.safeguards().iter().filter(|safeguard| safeguard.lapses_at <= now);
-            let ended = lapsed.map(|safeguard| Mutation::SafeguardEnded { label: safeguard.label.to_string(), at: now });
+            let ended =
+                lapsed.map(|safeguard| Mutation::SafeguardEnded { label: safeguard.label.to_string(), at: now });
             self.facts.extend(ended);
         }
         cycle.closed += closed_count as u64;

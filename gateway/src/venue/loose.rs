@@ -198,7 +198,8 @@ fn decimal(text: &str, places: u32) -> Result<(u64, bool), Fault> {
             return Err(Fault::Malformed);
         }
         if left > 0 {
-            units = units.checked_mul(10).and_then(|u| u.checked_add(u64::from(digit - b'0'))).ok_or(Fault::OutOfRange)?;
+            units =
+                units.checked_mul(10).and_then(|u| u.checked_add(u64::from(digit - b'0'))).ok_or(Fault::OutOfRange)?;
         } else {
             exact &= digit == b'0';
         }

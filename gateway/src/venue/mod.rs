@@ -3,19 +3,19 @@
 //! A venue knows nothing of users and orders. Its message shapes stay in its `dto.rs`; `translate.rs` is pure and is
 //! used alike by the live adapters and by replay.
 
-mod category;
+pub mod category;
 mod ids;
-#[cfg(test)]
-mod suite;
-#[cfg(test)]
-mod tests;
 pub mod kalshi;
 pub mod loose;
 pub mod polymarket;
 pub mod replay;
 pub mod skips;
+#[cfg(test)]
+mod suite;
 pub mod synthetic;
 pub mod tape;
+#[cfg(test)]
+mod tests;
 pub mod updown;
 
 use engine::amount::{Price, Qty, TickSize};
@@ -144,6 +144,12 @@ pub trait Venue: Send {
     fn resume(&mut self, first_line: [u8; 32], reached: Timestamp) -> bool {
         let _ = (first_line, reached);
         false
+    }
+
+    /// Tells of a market that the journal knows and has not seen resolved, before the first poll: a venue that knows
+    /// what became of it says so then, even when it no longer lists it.
+    fn recall(&mut self, listing: &Listing) {
+        let _ = listing;
     }
 
     /// SHA-256 of the first line of the recording: its identity, for the journal. `None` where there is none (yet).

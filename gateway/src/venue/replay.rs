@@ -52,7 +52,9 @@ impl std::fmt::Display for Speed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Speed::Max => f.write_str("max speed"),
-            Speed::Thousandths(thousandths) if thousandths.is_multiple_of(1_000) => write!(f, "{}x", thousandths / 1_000),
+            Speed::Thousandths(thousandths) if thousandths.is_multiple_of(1_000) => {
+                write!(f, "{}x", thousandths / 1_000)
+            }
             Speed::Thousandths(thousandths) => write!(f, "{}x", f64::from(*thousandths) / 1_000.0),
         }
     }
@@ -97,11 +99,11 @@ impl Replay {
                 Err(error) => skips.count(Skip::UnreadableFile, || format!("{}: {error}", path.display())),
             }
         }
-        let changes = listed.iter().flat_map(|dated| {
-            dated.changes.iter().map(|(at, change)| (*at, dated.ticker.clone(), *change))
-        });
+        let changes = listed
+            .iter()
+            .flat_map(|dated| dated.changes.iter().map(|(at, change)| (*at, dated.ticker.clone(), *change)));
         let mut agenda: Vec<_> = changes.collect();
-        agenda.sort_by(|a, b| a.0.cmp(&b.0));
+        agenda.sort_by_key(|(at, _, _)| *at);
         Ok(Replay {
             at_end: tape.next_at().is_none(),
             tape,

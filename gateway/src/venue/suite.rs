@@ -43,7 +43,10 @@ impl Witness {
         loop {
             let polled = venue.poll(now, until, &mut |frame| self.see(&frame));
             assert!(polled.venue_now >= self.last, "venue time covers what was handed out: {polled:?} {:?}", self.last);
-            assert!(polled.venue_now <= until || self.frames <= 1, "a poll stays within its bound: {polled:?} {until:?}");
+            assert!(
+                polled.venue_now <= until || self.frames <= 1,
+                "a poll stays within its bound: {polled:?} {until:?}"
+            );
             if polled.venue_now >= until {
                 return polled;
             }
@@ -134,7 +137,11 @@ impl Witness {
                         BookSide::Bid => &mut book.bids,
                         BookSide::Ask => &mut book.asks,
                     };
-                    if size.is_zero() { side.remove(price) } else { side.insert(*price, *size) };
+                    if size.is_zero() {
+                        side.remove(price)
+                    } else {
+                        side.insert(*price, *size)
+                    };
                 }
                 touched.push(token.clone());
                 "delta"
@@ -165,7 +172,9 @@ impl Witness {
     pub fn assert_mirrored(&self) {
         let mut checked = 0;
         for tokens in self.conditions.values() {
-            let (Some(first), Some(second)) = (self.books.get(&tokens[0]), self.books.get(&tokens[1])) else { continue };
+            let (Some(first), Some(second)) = (self.books.get(&tokens[0]), self.books.get(&tokens[1])) else {
+                continue;
+            };
             let mirror = |side: &BTreeMap<Price, Qty>| -> BTreeMap<Price, Qty> {
                 side.iter().map(|(price, size)| (price.complement(), *size)).collect()
             };
@@ -179,6 +188,12 @@ impl Witness {
     pub fn touch(&self, token: &str) -> (Option<Price>, Option<Price>) {
         let book = &self.books[token];
         (book.bids.keys().next_back().copied(), book.asks.keys().next().copied())
+    }
+
+    /// All levels of a token.
+    pub fn levels(&self, token: &str) -> (&BTreeMap<Price, Qty>, &BTreeMap<Price, Qty>) {
+        let book = &self.books[token];
+        (&book.bids, &book.asks)
     }
 
     /// A hash over everything seen.

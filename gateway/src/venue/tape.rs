@@ -28,9 +28,14 @@ const RECEIVED_MS_MAX: u64 = 253_402_300_799_999;
 /// Why a tape cannot be played.
 #[derive(Debug)]
 pub enum TapeError {
-    Io { path: PathBuf, error: io::Error },
+    Io {
+        path: PathBuf,
+        error: io::Error,
+    },
     /// No file, or no line that carries a time.
-    Empty { path: PathBuf },
+    Empty {
+        path: PathBuf,
+    },
 }
 
 impl std::fmt::Display for TapeError {

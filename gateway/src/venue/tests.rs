@@ -4,7 +4,10 @@ use super::*;
 #[test]
 fn paths_are_read_without_what_stands_around_them() {
     for (url, expected) in [
-        ("https://host/trade-api/v2/markets/KX-1/orderbook?depth=10", vec!["trade-api", "v2", "markets", "KX-1", "orderbook"]),
+        (
+            "https://host/trade-api/v2/markets/KX-1/orderbook?depth=10",
+            vec!["trade-api", "v2", "markets", "KX-1", "orderbook"],
+        ),
         ("/events?limit=5", vec!["events"]),
         ("events/", vec!["events"]),
         ("https://host", vec![]),

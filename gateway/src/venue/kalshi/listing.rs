@@ -2,9 +2,9 @@
 
 use super::book::{Grid, Range};
 use super::dto;
+use crate::venue::ids;
 use crate::venue::loose::{Loose, scaled};
 use crate::venue::skips::Skip;
-use crate::venue::ids;
 use engine::amount::TickSize;
 use engine::id::Outcome;
 use engine::market::terms::{Category, EventTerms, Listing, MarketState, Resolution, Venue};

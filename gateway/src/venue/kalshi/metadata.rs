@@ -55,7 +55,8 @@ impl Translate {
             changes.extend(market.open_time.instant().map(|at| (at, Change::Opens)));
             changes.extend(market.close_time.instant().map(|at| (at, Change::Closes)));
             let result = resolution(market.result, market.settlement_value_dollars);
-            changes.extend(market.settlement_ts.instant().zip(result).map(|(at, result)| (at, Change::Settles(result))));
+            changes
+                .extend(market.settlement_ts.instant().zip(result).map(|(at, result)| (at, Change::Settles(result))));
             dated.push(Dated { ticker: listing.venue_market_id.clone(), listing, changes });
         }
         dated

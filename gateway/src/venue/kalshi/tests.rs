@@ -151,7 +151,12 @@ fn numbers_come_as_texts_or_numbers_in_dollars_or_cents() {
     for (text, size) in [
         (delta(1, "yes", "0.41", "10"), 260),
         (delta(1, "yes", "\"0.410000\"", "\"-5.000000\""), 255),
-        (format!(r#"{{"type":"orderbook_delta","msg":{{"market_ticker":"{RAIN}","price":41,"delta":-55,"side":"yes"}}}}"#), 200),
+        (
+            format!(
+                r#"{{"type":"orderbook_delta","msg":{{"market_ticker":"{RAIN}","price":41,"delta":-55,"side":"yes"}}}}"#
+            ),
+            200,
+        ),
     ] {
         let updates = world.frame(&text);
         assert!(
@@ -195,9 +200,12 @@ fn the_tick_of_a_tapered_market_follows_its_midpoint() {
     assert_eq!((figures.volume_24h, figures.liquidity), (Some(10_250_000), Some(77_123_400)));
     assert_eq!(world.skips.get(Skip::NotBinary), 1);
 
-    let book = |yes: &str, no: &str| format!(r#"{{"orderbook_fp":{{"yes_dollars":[["{yes}","5"]],"no_dollars":[["{no}","5"]]}}}}"#);
+    let book = |yes: &str, no: &str| {
+        format!(r#"{{"orderbook_fp":{{"yes_dollars":[["{yes}","5"]],"no_dollars":[["{no}","5"]]}}}}"#)
+    };
     let url = "/trade-api/v2/markets/KXFED-26SEP-CUT/orderbook";
-    for (yes, no, tick) in [("0.5000", "0.4900", Some(100)), ("0.4000", "0.4900", None), ("0.0500", "0.9400", Some(10))] {
+    for (yes, no, tick) in [("0.5000", "0.4900", Some(100)), ("0.4000", "0.4900", None), ("0.0500", "0.9400", Some(10))]
+    {
         let updates = world.rest(url, &book(yes, no));
         let changed = updates.iter().find_map(|update| match update {
             FeedUpdate::TickChanged { tick, .. } => Some(tick.0),
@@ -247,7 +255,9 @@ fn a_rest_row_changes_state_end_and_result_once() {
 fn lifecycle_frames_list_and_change_markets() {
     let mut world = World::new(Sequence::Ignored);
     let event = |kind: &str, more: &str| {
-        format!(r#"{{"type":"market_lifecycle_v2","sid":3,"msg":{{"market_ticker":"KXNEW-1","event_type":"{kind}"{more}}}}}"#)
+        format!(
+            r#"{{"type":"market_lifecycle_v2","sid":3,"msg":{{"market_ticker":"KXNEW-1","event_type":"{kind}"{more}}}}}"#
+        )
     };
     let created = event(
         "created",
@@ -256,7 +266,9 @@ fn lifecycle_frames_list_and_change_markets() {
     assert_eq!(world.frame(&event("activated", "")), []);
     assert_eq!(world.skips.get(Skip::Unlisted), 1);
     let updates = world.frame(&created);
-    let [FeedUpdate::Listed { listing, state: MarketState::Upcoming }] = updates.as_slice() else { panic!("{updates:?}") };
+    let [FeedUpdate::Listed { listing, state: MarketState::Upcoming }] = updates.as_slice() else {
+        panic!("{updates:?}")
+    };
     assert_eq!((&*listing.question, listing.end), ("New?", Some(Timestamp::from_secs(1_788_086_400))));
     assert_eq!(world.frame(&created), []);
     let condition = listing.condition.clone();
@@ -297,7 +309,8 @@ fn nothing_a_venue_writes_stops_the_translator() {
             world.frame(&case);
             cases += 1;
         }
-        for (url, case) in answers.iter().flat_map(|(url, body)| broken(body).into_iter().map(move |case| (url, case))) {
+        for (url, case) in answers.iter().flat_map(|(url, body)| broken(body).into_iter().map(move |case| (url, case)))
+        {
             world.rest(url, &case);
             cases += 1;
         }

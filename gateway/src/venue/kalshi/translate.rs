@@ -431,13 +431,7 @@ impl Translate {
     }
 
     /// A final status: resolved when its result can be paid, else closed for good.
-    fn finalized(
-        &mut self,
-        ticker: &str,
-        result: Option<Resolution>,
-        at: Timestamp,
-        updates: &mut Vec<FeedUpdate>,
-    ) {
+    fn finalized(&mut self, ticker: &str, result: Option<Resolution>, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
         match result {
             Some(resolution) => self.settle(ticker, resolution, at, updates),
             None => {
@@ -482,11 +476,7 @@ impl Market {
 
 /// The listed market that a message names. A function of the table alone, so that the rest of the translator stays
 /// free to use.
-fn market<'m>(
-    markets: &'m mut AHashMap<String, Market>,
-    ticker: Loose<'_>,
-    skips: &Skips,
-) -> Option<&'m mut Market> {
+fn market<'m>(markets: &'m mut AHashMap<String, Market>, ticker: Loose<'_>, skips: &Skips) -> Option<&'m mut Market> {
     let Some(ticker) = ticker.filled() else {
         skips.count(Skip::MissingField, || "message without a market".into());
         return None;

@@ -19,7 +19,11 @@ fn event(at_ms: u64, kind: &str, msg: &str) -> String {
 }
 
 fn delta(at_ms: u64, change: &str) -> String {
-    event(at_ms, "orderbook_delta", &format!(r#""price_dollars":"0.4000","delta_fp":"{change}","side":"yes","ts_ms":{at_ms}"#))
+    event(
+        at_ms,
+        "orderbook_delta",
+        &format!(r#""price_dollars":"0.4000","delta_fp":"{change}","side":"yes","ts_ms":{at_ms}"#),
+    )
 }
 
 /// A small recording in the Kalshi layout: a snapshot and `count` changes, one a second, in two files.
@@ -312,7 +316,8 @@ fn rate_of_decoding() {
         let whole: Whole<'_> = serde_json::from_str(line).unwrap();
         let msg = whole.event.msg;
         parsed += whole.recv_ms + whole.event.seq + msg.ts_ms.unwrap_or(0) + msg.market_ticker.len() as u64;
-        parsed += [msg.price_dollars, msg.delta_fp, msg.side].iter().flatten().map(|text| text.len() as u64).sum::<u64>();
+        parsed +=
+            [msg.price_dollars, msg.delta_fp, msg.side].iter().flatten().map(|text| text.len() as u64).sum::<u64>();
     }
     let floor = begin.elapsed();
 

@@ -101,7 +101,10 @@ fn lines_are_told_apart_by_their_fields() {
     };
     for (line, expected) in [
         (r#"{"recv_ms":1,"event":{"type":"t","msg":{"a":1}}}"#, frame(Kalshi, "", r#"{"type":"t","msg":{"a":1}}"#)),
-        (r#"{"recv_ms":1,"event":{"type":"t","msg":{"a":1}},"x":{"y":{}}}"#, frame(Kalshi, "", r#"{"type":"t","msg":{"a":1}}"#)),
+        (
+            r#"{"recv_ms":1,"event":{"type":"t","msg":{"a":1}},"x":{"y":{}}}"#,
+            frame(Kalshi, "", r#"{"type":"t","msg":{"a":1}}"#),
+        ),
         (r#"{"recv_ms":1,"event":{"msg":{"a":{"b":1}}}}"#, frame(Kalshi, "", r#"{"msg":{"a":{"b":1}}}"#)),
         (r#"{"r":1,"v":"polymarket","m":[{"a":1}]}"#, frame(Polymarket, "", r#"[{"a":1}]"#)),
         (r#"{"m":{"a":1},"c":"x","v":"kalshi","r":1}"#, frame(Kalshi, "x", r#"{"a":1}"#)),

@@ -1,1 +1,309 @@
+//! Markets: what is lasting about every market ever listed, as the facts say. The state behind owner 0.
+//!
+//! One writer, the feed: it asks the `decide` half what is new in what the venue says (often nothing), hands the facts
+//! to the log and applies them; the read sides ([`catalog::Catalog`], the books) are told only after release
+//! ([`publish`]). A resolved market never changes again; of several resolutions the first stands (execution.md §12).
+//! Not here: figures such as volumes (they are never journaled), ladders, and any position.
+
+pub mod catalog;
+pub mod mutation;
 pub mod terms;
+
+use crate::amount::TickSize;
+use crate::book::BookWriter;
+use crate::id::MarketId;
+use crate::time::Timestamp;
+use ahash::AHashMap;
+use bincode::{Decode, Encode};
+use catalog::Catalog;
+use mutation::MarketMutation;
+use std::collections::{BTreeMap, BTreeSet};
+use terms::{Listing, MarketState, Resolution};
+
+/// A market as it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Market {
+    /// As first listed; tick and end may have changed since.
+    pub listing: Listing,
+    pub listed_at: Timestamp,
+    pub tick: TickSize,
+    pub end: Option<Timestamp>,
+    pub state: MarketState,
+    /// Venue time has passed the end date.
+    pub ended: bool,
+    pub resolution: Option<(Resolution, Timestamp)>,
+    pub settled_at: Option<Timestamp>,
+}
+
+/// All markets, and how far each tape was read.
+#[derive(Clone, Debug, Default)]
+pub struct Markets {
+    markets: Vec<Market>,
+    tapes: BTreeMap<[u8; 32], Timestamp>,
+    // Derived:
+    conditions: AHashMap<String, MarketId>,
+    /// Unresolved markets whose end date lies ahead.
+    ends: BTreeSet<(Timestamp, MarketId)>,
+    unsettled: BTreeSet<MarketId>,
+}
+
+/// Bytes that are no markets.
+#[derive(Debug)]
+pub struct Malformed(pub String);
+
+impl Markets {
+    pub fn new() -> Markets {
+        Markets::default()
+    }
+
+    /// The market with that id.
+    pub fn market(&self, market: MarketId) -> Option<&Market> {
+        self.markets.get(market.0 as usize)
+    }
+
+    /// The market with that condition id.
+    pub fn by_condition(&self, condition: &str) -> Option<MarketId> {
+        self.conditions.get(condition).copied()
+    }
+
+    /// Markets ever listed.
+    pub fn len(&self) -> usize {
+        self.markets.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.markets.is_empty()
+    }
+
+    /// Resolved markets that are not marked settled: what boot has to settle again.
+    pub fn unsettled(&self) -> impl Iterator<Item = MarketId> + '_ {
+        self.unsettled.iter().copied()
+    }
+
+    /// How far this tape was folded (upstream.md §7, restart).
+    pub fn tape_reached(&self, tape: &[u8; 32]) -> Option<Timestamp> {
+        self.tapes.get(tape).copied()
+    }
+}
+
+/// `decide`: what is new in what the venue says. Nothing here changes state.
+impl Markets {
+    /// A market is named. Unknown: it is listed. Known: state, tick and end may have changed, nothing else (its other
+    /// terms stand as first listed). `at` is server time, `venue_now` decides whether the end has passed.
+    pub fn list(
+        &self,
+        listing: &Listing,
+        state: MarketState,
+        venue_now: Timestamp,
+        at: Timestamp,
+    ) -> Vec<MarketMutation> {
+        if let Some(market) = self.by_condition(&listing.condition) {
+            let mut facts = self.tick(market, listing.tick, at);
+            facts.extend(self.end(market, listing.end, venue_now, at));
+            // A moved end may have changed `ended` already: one fact says both.
+            facts.retain(|fact| !matches!(fact, MarketMutation::MarketStateChanged { .. }));
+            let ended = has_ended(listing.end, venue_now);
+            facts.extend(self.state_and_end(market, state, ended, at));
+            return facts;
+        }
+        let market = MarketId(u32::try_from(self.markets.len()).expect("markets are far fewer than u32 counts"));
+        let mut facts = vec![MarketMutation::MarketListed { market, listing: Box::new(listing.clone()), state, at }];
+        if has_ended(listing.end, venue_now) {
+            facts.push(MarketMutation::MarketStateChanged { market, state, ended: true, at });
+        }
+        facts
+    }
+
+    /// The venue says in what state a market is. [`MarketState::Resolved`] is no news here: that is [`Markets::resolve`].
+    pub fn state(&self, market: MarketId, state: MarketState, at: Timestamp) -> Option<MarketMutation> {
+        self.state_and_end(market, state, self.market(market)?.ended, at)
+    }
+
+    /// The venue names a price grid.
+    pub fn tick(&self, market: MarketId, tick: TickSize, at: Timestamp) -> Vec<MarketMutation> {
+        let changed = self.open(market).is_some_and(|known| known.tick != tick);
+        changed.then_some(MarketMutation::TickChanged { market, tick, at }).into_iter().collect()
+    }
+
+    /// The venue names an end date: it may lie on the other side of `venue_now` than the old one.
+    pub fn end(
+        &self,
+        market: MarketId,
+        end: Option<Timestamp>,
+        venue_now: Timestamp,
+        at: Timestamp,
+    ) -> Vec<MarketMutation> {
+        let Some(known) = self.open(market).filter(|known| known.end != end) else { return Vec::new() };
+        let mut facts = vec![MarketMutation::EndChanged { market, end, at }];
+        facts.extend(self.state_and_end(market, known.state, has_ended(end, venue_now), at));
+        facts
+    }
+
+    /// Markets whose end date has passed by `venue_now` and that do not say so yet.
+    pub fn end_passed(&self, venue_now: Timestamp, at: Timestamp) -> Vec<MarketMutation> {
+        let passed = self.ends.range(..=(venue_now, MarketId(u32::MAX)));
+        let fact = |(_, market): &(Timestamp, MarketId)| {
+            self.state_and_end(*market, self.markets[market.0 as usize].state, true, at)
+        };
+        passed.filter_map(fact).collect()
+    }
+
+    /// When the next end date passes: nothing to ask [`Markets::end_passed`] for before.
+    pub fn next_end(&self) -> Option<Timestamp> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+
+    /// The venue says how a market ended. The first resolution stands.
+    pub fn resolve(&self, market: MarketId, resolution: Resolution, at: Timestamp) -> Option<MarketMutation> {
+        self.open(market).map(|_| MarketMutation::MarketResolved { market, resolution, at })
+    }
+
+    /// Every shard has paid out.
+    pub fn settle(&self, market: MarketId, at: Timestamp) -> Option<MarketMutation> {
+        self.unsettled.contains(&market).then_some(MarketMutation::MarketSettled { market, at })
+    }
+
+    /// A tape was folded up to `reached`; never back.
+    pub fn tape(&self, tape: [u8; 32], reached: Timestamp) -> Option<MarketMutation> {
+        let further = self.tape_reached(&tape).is_none_or(|before| before < reached);
+        further.then_some(MarketMutation::TapeReached { tape, reached })
+    }
+
+    /// The market, while it may change: known and not resolved.
+    fn open(&self, market: MarketId) -> Option<&Market> {
+        self.market(market).filter(|market| market.resolution.is_none())
+    }
+
+    fn state_and_end(
+        &self,
+        market: MarketId,
+        state: MarketState,
+        ended: bool,
+        at: Timestamp,
+    ) -> Option<MarketMutation> {
+        let known = self.open(market)?;
+        // Without a resolution nobody could be paid out: a market that only claims to be resolved is closed.
+        let state = if state == MarketState::Resolved { MarketState::Closed } else { state };
+        let changed = (known.state, known.ended) != (state, ended);
+        changed.then_some(MarketMutation::MarketStateChanged { market, state, ended, at })
+    }
+}
+
+fn has_ended(end: Option<Timestamp>, venue_now: Timestamp) -> bool {
+    end.is_some_and(|end| end <= venue_now)
+}
+
+/// `apply`: the only change of state. Cannot fail.
+impl Markets {
+    /// Makes one fact true.
+    ///
+    /// # Panics
+    /// When the fact does not fit the state: a log in another order than it was written.
+    pub fn apply(&mut self, fact: &MarketMutation) {
+        match fact {
+            MarketMutation::MarketListed { market, listing, state, at } => self.add(*market, listing, *state, *at),
+            MarketMutation::MarketStateChanged { market, state, ended, .. } => {
+                self.change(*market, |market| (market.state, market.ended) = (*state, *ended));
+            }
+            MarketMutation::TickChanged { market, tick, .. } => self.change(*market, |market| market.tick = *tick),
+            MarketMutation::EndChanged { market, end, .. } => self.change(*market, |market| market.end = *end),
+            MarketMutation::MarketResolved { market, resolution, at } => self.change(*market, |market| {
+                market.resolution = Some((*resolution, *at));
+                market.state = MarketState::Resolved;
+            }),
+            MarketMutation::MarketSettled { market, at } => {
+                self.change(*market, |market| market.settled_at = Some(*at));
+            }
+            MarketMutation::TapeReached { tape, reached } => {
+                self.tapes.insert(*tape, *reached);
+            }
+        }
+    }
+
+    fn add(&mut self, id: MarketId, listing: &Listing, state: MarketState, at: Timestamp) {
+        assert!(id.0 as usize == self.markets.len(), "market ids are dense: {} of {}", id.0, self.markets.len());
+        let market = Market {
+            listing: listing.clone(),
+            listed_at: at,
+            tick: listing.tick,
+            end: listing.end,
+            state,
+            ended: false,
+            resolution: None,
+            settled_at: None,
+        };
+        self.markets.push(market);
+        self.index(id);
+    }
+
+    fn change(&mut self, id: MarketId, change: impl FnOnce(&mut Market)) {
+        let market = self.markets.get_mut(id.0 as usize).expect("a fact about a market follows its listing");
+        if let Some(end) = market.end {
+            self.ends.remove(&(end, id));
+        }
+        change(market);
+        self.index(id);
+    }
+
+    /// Brings what is derived from one market up to date.
+    fn index(&mut self, id: MarketId) {
+        let market = &self.markets[id.0 as usize];
+        if !self.conditions.contains_key(&market.listing.condition) {
+            self.conditions.insert(market.listing.condition.clone(), id);
+        }
+        if let Some(end) = market.end.filter(|_| !market.ended && market.resolution.is_none()) {
+            self.ends.insert((end, id));
+        }
+        if market.resolution.is_some() && market.settled_at.is_none() {
+            self.unsettled.insert(id);
+        } else {
+            self.unsettled.remove(&id);
+        }
+    }
+}
+
+/// Snapshot bytes: the same state gives the same bytes, whatever way it came about.
+impl Markets {
+    /// Appends all markets and tapes to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let encoded = bincode::encode_into_std_write((&self.markets, &self.tapes), out, layout());
+        encoded.expect("memory takes every byte");
+    }
+
+    /// The markets that [`Markets::encode`] wrote.
+    pub fn decode(bytes: &[u8]) -> Result<Markets, Malformed> {
+        type State = (Vec<Market>, BTreeMap<[u8; 32], Timestamp>);
+        let decoded = bincode::decode_from_slice::<State, _>(bytes, layout());
+        let ((list, tapes), read) = decoded.map_err(|error| Malformed(error.to_string()))?;
+        if read != bytes.len() {
+            return Err(Malformed(format!("{} bytes after the last tape", bytes.len() - read)));
+        }
+        let mut markets = Markets { markets: list, tapes, ..Markets::default() };
+        (0..markets.markets.len() as u32).for_each(|market| markets.index(MarketId(market)));
+        Ok(markets)
+    }
+}
+
+/// The project's record layout: fixed width, little-endian.
+fn layout() -> impl bincode::config::Config {
+    bincode::config::legacy()
+}
+
+/// Tells the read sides a released fact. One caller, in log order.
+pub fn publish(fact: &MarketMutation, catalog: &Catalog, books: &mut BookWriter) {
+    catalog.publish(fact);
+    match fact {
+        MarketMutation::MarketListed { market, listing, .. } => books.tick(*market, listing.tick),
+        MarketMutation::TickChanged { market, tick, .. } => books.tick(*market, *tick),
+        _ => {}
+    }
+}
+
+/// Tells empty read sides everything, at boot.
+pub fn publish_all(markets: &Markets, catalog: &Catalog, books: &mut BookWriter) {
+    for (index, market) in markets.markets.iter().enumerate() {
+        let id = MarketId(index as u32);
+        catalog.add(id, market);
+        books.tick(id, market.tick);
+    }
+}

@@ -1,0 +1,196 @@
+//! A reader's copies of one book as the venue shows it: all levels wanted ([`Depth`]) or the best two ([`Top`]).
+//!
+//! Copies are filled in place, so that a reader that keeps its `Depth` allocates nothing.
+
+use crate::amount::{Cash, Price, Qty};
+use crate::book::ladder::{Ladder, SIZE_MAX, Slot};
+use crate::book::{BookSide, Stamp};
+use crate::time::Timestamp;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// One price of one side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    pub price: Price,
+    pub size: Qty,
+    pub stamp: Stamp,
+}
+
+/// A consistent copy of a book: what one frame of the venue left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Best first: descending prices.
+    pub bids: Vec<Level>,
+    /// Best first: ascending prices.
+    pub asks: Vec<Level>,
+    /// Best of both sides, whatever was left out of the copy.
+    pub top: Top,
+    /// The venue's time of the last change.
+    pub changed_at: Timestamp,
+    /// The venue's own hash, while the book is exactly the snapshot that it came with (venue.md §1.1).
+    pub hash: Option<SnapshotHash>,
+}
+
+/// Price and size without more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quote {
+    pub price: Price,
+    pub size: Qty,
+}
+
+/// The best level of both sides; an empty side is `None`, never 0 or 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Top {
+    pub bid: Option<Quote>,
+    pub ask: Option<Quote>,
+}
+
+/// The text of a venue's book hash.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotHash {
+    len: u8,
+    bytes: [u8; HASH_BYTES_MAX],
+}
+
+/// Longest hash text that is kept; the venue's are 40 hex digits.
+const HASH_BYTES_MAX: usize = 64;
+
+impl Depth {
+    /// The levels of one side, best first.
+    pub fn side(&self, side: BookSide) -> &[Level] {
+        match side {
+            BookSide::Bid => &self.bids,
+            BookSide::Ask => &self.asks,
+        }
+    }
+
+    /// Copies at most `levels_max` levels of one side. Runs inside a read of the book's sequence.
+    #[inline]
+    pub(super) fn fill(&mut self, side: BookSide, ladder: &Ladder, levels_max: usize) {
+        let levels = match side {
+            BookSide::Bid => &mut self.bids,
+            BookSide::Ask => &mut self.asks,
+        };
+        levels.clear();
+        let level = |slot: Slot| Level { price: side.price(slot.rank), size: slot.size, stamp: slot.stamp };
+        levels.extend(ladder.levels().take(levels_max).map(level));
+    }
+}
+
+impl Top {
+    /// Best price of one side.
+    pub fn price(&self, side: BookSide) -> Option<Price> {
+        match side {
+            BookSide::Bid => self.bid.map(|quote| quote.price),
+            BookSide::Ask => self.ask.map(|quote| quote.price),
+        }
+    }
+
+    /// Half way between the best prices, 10⁻⁶ USD; `None` when a side is empty.
+    pub fn midpoint(&self) -> Option<Cash> {
+        midpoint(self.price(BookSide::Bid), self.price(BookSide::Ask))
+    }
+}
+
+/// Half way between two prices in 10⁻⁶ USD, exact.
+pub(super) fn midpoint(bid: Option<Price>, ask: Option<Price>) -> Option<Cash> {
+    Some(Cash((i64::from(bid?.0) + i64::from(ask?.0)) * 50))
+}
+
+impl SnapshotHash {
+    /// `None` for an empty text and for one longer than 64 bytes: then the hash is computed where it is shown.
+    pub fn new(text: &str) -> Option<SnapshotHash> {
+        let mut bytes = [0; HASH_BYTES_MAX];
+        bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        (!text.is_empty()).then_some(SnapshotHash { len: text.len() as u8, bytes })
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("made of a text and copied whole")
+    }
+}
+
+impl std::fmt::Debug for SnapshotHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
+/// A [`SnapshotHash`] or none as atomics, part of a book's sequence.
+#[derive(Default)]
+pub(super) struct HashCell {
+    len: AtomicU64,
+    words: [AtomicU64; HASH_BYTES_MAX / 8],
+}
+
+impl HashCell {
+    pub fn store(&self, hash: Option<&SnapshotHash>) {
+        let Some(hash) = hash else { return self.len.store(0, Relaxed) };
+        self.len.store(u64::from(hash.len), Relaxed);
+        for (word, bytes) in self.words.iter().zip(hash.bytes.chunks_exact(8)) {
+            word.store(u64::from_le_bytes(bytes.try_into().expect("eight bytes")), Relaxed);
+        }
+    }
+
+    /// The bytes as they are; only a read that was not torn may be shown as text.
+    #[inline]
+    pub fn load(&self) -> Option<SnapshotHash> {
+        let len = self.len.load(Relaxed) as u8;
+        if len == 0 {
+            return None;
+        }
+        let mut hash = SnapshotHash { len, bytes: [0; HASH_BYTES_MAX] };
+        for (word, bytes) in self.words.iter().zip(hash.bytes.chunks_exact_mut(8)) {
+            bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+        }
+        Some(hash)
+    }
+}
+
+/// The best level of a side as one atomic, part of a book's sequence: `price << 48 | size`, 0 = empty.
+#[derive(Default)]
+pub(super) struct TopCell(AtomicU64);
+
+impl TopCell {
+    pub fn store(&self, side: BookSide, best: Option<Slot>) {
+        let packed = best.map_or(0, |slot| u64::from(side.price(slot.rank).0) << 48 | slot.size.0);
+        self.0.store(packed, Relaxed);
+    }
+
+    #[inline]
+    pub fn load(&self) -> Option<Quote> {
+        let packed = self.0.load(Relaxed);
+        (packed != 0).then_some(Quote { price: Price((packed >> 48) as u16), size: Qty(packed & SIZE_MAX) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_kept_whole_or_not_at_all() {
+        let cell = HashCell::default();
+        for (text, kept) in
+            [("", false), ("a", true), (&"5".repeat(40), true), (&"é".repeat(32), true), (&"6".repeat(65), false)]
+        {
+            let hash = SnapshotHash::new(text);
+            assert_eq!(hash.as_ref().map(SnapshotHash::as_str), kept.then_some(text));
+            cell.store(hash.as_ref());
+            assert_eq!(cell.load(), hash);
+        }
+    }
+
+    #[test]
+    fn the_midpoint_has_half_ticks() {
+        let quote = |price| Some(Quote { price: Price(price), size: Qty(1) });
+        for (bid, ask, midpoint) in [
+            (quote(4_100), quote(4_200), Some(Cash(415_000))),
+            (quote(1), quote(2), Some(Cash(150))),
+            (None, quote(2), None),
+            (quote(2), None, None),
+        ] {
+            assert_eq!(Top { bid, ask }.midpoint(), midpoint);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! One side of one book: a size for every step of price, best first.
+//!
+//! A level is found by its *rank*, the distance from the side's best possible price ([`BookSide::rank`]), so asks and
+//! bids are the same code. A slot packs the size of a level with a stamp that changes at every change of that level:
+//!
+//! ```text
+//! 63      48 47                                   0        shelf = 64 neighbouring slots + a bitmap of those in use
+//! │ stamp  │ size in 10⁻⁶ shares                  │        summary = a bitmap of the shelves in use
+//! ```
+//!
+//! So the next level is found by two or three bit scans, however far away it is, and a 0.0001 grid costs memory only
+//! where levels have been. There are three grids (steps 0.01, 0.001, 0.0001), allocated on demand; any tick is served
+//! by the coarsest step that contains it. A finer grid is swapped in when the tick or a level needs it, a coarser one
+//! only by a snapshot that fits (house.md §7). The grids not in use are empty.
+//!
+//! All reads and writes are `Relaxed`: a ladder is read and written only inside its book's [`Sequence`], whose
+//! file has the orderings. A torn state can be any mix of old and new, and the readers here end on every mix.
+//!
+//! [`BookSide::rank`]: crate::book::BookSide::rank
+//! [`Sequence`]: crate::book::sequence::Sequence
+
+use crate::amount::{Qty, TickSize};
+use crate::book::Stamp;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Steps of the three grids in 10⁻⁴ USD, coarsest first.
+const STEPS: [u16; 3] = [100, 10, 1];
+/// Slots of a shelf: the bits of its bitmap.
+const SHELF_SLOTS: usize = 64;
+/// Words of the summary: enough for the 157 shelves of the finest grid.
+const SUMMARY_WORDS: usize = 3;
+/// Bits of a slot that hold the size.
+const SIZE_BITS: u32 = 48;
+/// Largest size of a level in 10⁻⁶ shares: 281 million shares. A larger one is cut to it.
+pub const SIZE_MAX: u64 = (1 << SIZE_BITS) - 1;
+/// Ranks of levels lie in 1..=this.
+pub const RANK_MAX: u16 = 9_999;
+
+/// Sixty-four neighbouring slots.
+struct Shelf {
+    /// Bit n: slot n has a size.
+    occupied: AtomicU64,
+    slots: OnceLock<Box<[AtomicU64; SHELF_SLOTS]>>,
+}
+
+/// One side of one book. One writer, which writes only inside the book's sequence.
+#[derive(Default)]
+pub struct Ladder {
+    /// Index into [`STEPS`] and `grids`.
+    grid: AtomicU8,
+    /// Number of snapshots, in the upper half of every stamp.
+    generation: AtomicU32,
+    /// Bit n of all words together: shelf n of the grid in use has an occupied slot.
+    summary: [AtomicU64; SUMMARY_WORDS],
+    grids: [OnceLock<Box<[Shelf]>>; STEPS.len()],
+}
+
+/// A level as the ladder holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    pub rank: u16,
+    pub size: Qty,
+    pub stamp: Stamp,
+}
+
+/// The levels of a ladder, best first, for use inside one read of the book's sequence.
+pub struct Levels<'a> {
+    shelves: &'a [Shelf],
+    summary: &'a [AtomicU64; SUMMARY_WORDS],
+    step: u16,
+    generation: u32,
+    /// Summary word under the scan and its bits that are left.
+    word: usize,
+    shelf_bits: u64,
+    /// Rank of the slot before the current shelf's first, its slots, and its bits that are left.
+    base: u16,
+    slots: Option<&'a [AtomicU64; SHELF_SLOTS]>,
+    slot_bits: u64,
+}
+
+/// Index of the coarsest grid whose levels can have all ranks that are multiples of `unit`.
+fn grid_for(unit: u16) -> usize {
+    STEPS.iter().position(|step| unit.is_multiple_of(*step)).expect("every unit is a multiple of 1")
+}
+
+/// Index of the coarsest grid that contains every price of this tick.
+fn grid_of_tick(tick: TickSize) -> usize {
+    // Ranks of bids count from 1.00, so the grid must contain the tick's prices and their complements.
+    if 10_000_u16.checked_rem(tick.0) == Some(0) { grid_for(tick.0) } else { STEPS.len() - 1 }
+}
+
+fn shelves_of(grid: usize) -> Box<[Shelf]> {
+    let slots = usize::from(10_000 / STEPS[grid]) - 1;
+    (0..slots.div_ceil(SHELF_SLOTS)).map(|_| Shelf { occupied: AtomicU64::new(0), slots: OnceLock::new() }).collect()
+}
+
+impl Shelf {
+    fn slots(&self) -> &[AtomicU64; SHELF_SLOTS] {
+        self.slots.get_or_init(|| Box::new(std::array::from_fn(|_| AtomicU64::new(0))))
+    }
+}
+
+// The writer's half.
+impl Ladder {
+    pub fn new() -> Ladder {
+        Ladder::default()
+    }
+
+    /// Makes sure that every price of `tick` has a slot; never makes the grid coarser.
+    pub fn fit_tick(&self, tick: TickSize) {
+        self.refine(grid_of_tick(tick));
+    }
+
+    /// Sets one level to an absolute size, 0 = gone. Answers whether the size had to be cut to [`SIZE_MAX`].
+    ///
+    /// # Panics
+    /// When `rank` is not in 1..=9 999.
+    pub fn set(&self, rank: u16, size: Qty) -> bool {
+        assert!((1..=RANK_MAX).contains(&rank), "ranks lie in 1..=9999, got {rank}");
+        if size.is_zero() && !rank.is_multiple_of(STEPS[usize::from(self.grid.load(Relaxed))]) {
+            return false;
+        }
+        self.refine(grid_for(rank));
+        let grid = usize::from(self.grid.load(Relaxed));
+        let shelves = self.shelves(grid);
+        let index = usize::from(rank / STEPS[grid]) - 1;
+        let (number, bit) = (index / SHELF_SLOTS, index % SHELF_SLOTS);
+        let shelf = &shelves[number];
+        if size.is_zero() && shelf.slots.get().is_none() {
+            return false;
+        }
+        let slot = &shelf.slots()[bit];
+        let stamp = ((slot.load(Relaxed) >> SIZE_BITS) as u16).wrapping_add(1);
+        if stamp == 0 {
+            // The level's stamps begin anew: a new generation keeps them different from all before.
+            self.generation.store(self.generation.load(Relaxed).wrapping_add(1), Relaxed);
+        }
+        let kept = size.0.min(SIZE_MAX);
+        slot.store(u64::from(stamp) << SIZE_BITS | kept, Relaxed);
+        self.mark(shelf, number, bit, kept != 0);
+        kept != size.0
+    }
+
+    /// Replaces all levels (rank, size) by a snapshot; every stamp of the side changes. Of two levels of the same rank
+    /// the later one stands. The grid becomes the coarsest that contains the tick and all levels. Answers how many
+    /// sizes had to be cut to [`SIZE_MAX`].
+    pub fn replace(&self, tick: TickSize, levels: impl Iterator<Item = (u16, Qty)> + Clone) -> u32 {
+        self.clear();
+        self.generation.store(self.generation.load(Relaxed).wrapping_add(1), Relaxed);
+        let grid = levels.clone().map(|(rank, _)| grid_for(rank)).fold(grid_of_tick(tick), usize::max);
+        self.grid.store(grid as u8, Relaxed);
+        levels.map(|(rank, size)| u32::from(self.set(rank, size))).sum()
+    }
+
+    /// Takes all levels away. Stamps stay, so that a level that comes back has a new one.
+    fn clear(&self) {
+        let Some(shelves) = self.grids[usize::from(self.grid.load(Relaxed))].get() else { return };
+        for shelf in shelves.iter() {
+            let mut bits = shelf.occupied.load(Relaxed);
+            while bits != 0 {
+                let slot = &shelf.slots()[bits.trailing_zeros() as usize];
+                slot.store(slot.load(Relaxed) & !SIZE_MAX, Relaxed);
+                bits &= bits - 1;
+            }
+            shelf.occupied.store(0, Relaxed);
+        }
+        self.summary.iter().for_each(|word| word.store(0, Relaxed));
+    }
+
+    /// Moves to a finer grid, if that one is finer. All stamps move along, those of empty slots too: a level that comes
+    /// back later must not get a stamp that it had before on either grid.
+    fn refine(&self, to: usize) {
+        let from = usize::from(self.grid.load(Relaxed));
+        if to <= from {
+            return;
+        }
+        let moved: Vec<(usize, u64)> = self.grids[from].get().map_or(Vec::new(), |shelves| {
+            let ratio = usize::from(STEPS[from] / STEPS[to]);
+            let slots = shelves.iter().enumerate().filter_map(|(number, shelf)| Some((number, shelf.slots.get()?)));
+            slots
+                .flat_map(|(number, slots)| {
+                    slots.iter().enumerate().map(move |(bit, slot)| {
+                        let index = number * SHELF_SLOTS + bit;
+                        ((index + 1) * ratio - 1, slot.load(Relaxed))
+                    })
+                })
+                .filter(|(_, slot)| *slot != 0)
+                .collect()
+        });
+        self.clear();
+        self.grid.store(to as u8, Relaxed);
+        let shelves = self.shelves(to);
+        for (index, slot) in moved {
+            let (number, bit) = (index / SHELF_SLOTS, index % SHELF_SLOTS);
+            shelves[number].slots()[bit].store(slot, Relaxed);
+            self.mark(&shelves[number], number, bit, slot & SIZE_MAX != 0);
+        }
+    }
+
+    fn shelves(&self, grid: usize) -> &[Shelf] {
+        self.grids[grid].get_or_init(|| shelves_of(grid))
+    }
+
+    /// Notes in both bitmaps whether a slot has a size.
+    fn mark(&self, shelf: &Shelf, number: usize, bit: usize, occupied: bool) {
+        let bits = with_bit(shelf.occupied.load(Relaxed), bit, occupied);
+        shelf.occupied.store(bits, Relaxed);
+        let word = &self.summary[number / 64];
+        word.store(with_bit(word.load(Relaxed), number % 64, bits != 0), Relaxed);
+    }
+}
+
+fn with_bit(bits: u64, bit: usize, on: bool) -> u64 {
+    if on { bits | 1 << bit } else { bits & !(1 << bit) }
+}
+
+// The reader's half.
+impl Ladder {
+    /// The levels, best first.
+    #[inline]
+    pub fn levels(&self) -> Levels<'_> {
+        // A torn read can find the number of a grid before the grid; it is empty then, and the version tells.
+        let grid = usize::from(self.grid.load(Relaxed)).min(STEPS.len() - 1);
+        Levels {
+            shelves: self.grids[grid].get().map_or(&[], |shelves| shelves),
+            summary: &self.summary,
+            step: STEPS[grid],
+            generation: self.generation.load(Relaxed),
+            word: 0,
+            shelf_bits: self.summary[0].load(Relaxed),
+            base: 0,
+            slots: None,
+            slot_bits: 0,
+        }
+    }
+
+    /// The best level.
+    #[inline]
+    pub fn best(&self) -> Option<Slot> {
+        self.levels().next()
+    }
+}
+
+impl Levels<'_> {
+    /// Goes to the next shelf in use; `false` at the end. Ends, since each call moves on in the bitmap.
+    #[inline]
+    fn next_shelf(&mut self) -> bool {
+        loop {
+            while self.shelf_bits == 0 {
+                self.word += 1;
+                match self.summary.get(self.word) {
+                    Some(word) => self.shelf_bits = word.load(Relaxed),
+                    None => {
+                        self.word = SUMMARY_WORDS;
+                        return false;
+                    }
+                }
+            }
+            let number = self.word * 64 + self.shelf_bits.trailing_zeros() as usize;
+            self.shelf_bits &= self.shelf_bits - 1;
+            if let Some(shelf) = self.shelves.get(number)
+                && let Some(slots) = shelf.slots.get()
+            {
+                self.slots = Some(slots);
+                self.slot_bits = shelf.occupied.load(Relaxed);
+                self.base = (number * SHELF_SLOTS) as u16;
+                return true;
+            }
+        }
+    }
+}
+
+impl Iterator for Levels<'_> {
+    type Item = Slot;
+
+    #[inline]
+    fn next(&mut self) -> Option<Slot> {
+        while self.slot_bits == 0 {
+            if !self.next_shelf() {
+                return None;
+            }
+        }
+        let bit = self.slot_bits.trailing_zeros();
+        self.slot_bits &= self.slot_bits - 1;
+        let slot = self.slots?[bit as usize].load(Relaxed);
+        Some(Slot {
+            rank: (self.base + bit as u16 + 1).wrapping_mul(self.step),
+            size: Qty(slot & SIZE_MAX),
+            stamp: Stamp(self.generation << 16 | (slot >> SIZE_BITS) as u32),
+        })
+    }
+}

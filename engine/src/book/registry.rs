@@ -1,0 +1,401 @@
+//! Books: from an instrument to its book, and what the venue's connections say about its age.
+//!
+//! The two tokens of a market are one *pair* under one version, since one frame of the venue changes both and since an
+//! order meets both (execution.md §3): readers see all changes of a frame to a pair, or none.
+//! A pair is made when its first message arrives, so that markets without a book cost eight bytes.
+
+use crate::amount::{Cash, Price, Qty};
+use crate::book::depth::{Depth, HashCell, Quote, SnapshotHash, Top, TopCell};
+use crate::book::effective::{Effective, EffectiveTop, Reach, Sides};
+use crate::book::ladder::Ladder;
+use crate::book::sequence::{Sequence, Torn};
+use crate::book::writer::BookWriter;
+use crate::book::{BookSide, Unavailable};
+use crate::id::{InstrumentId, Outcome};
+use crate::index::Table;
+use crate::time::{SECOND, Timestamp};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
+
+/// `[book] stale_after_s` where nothing else is configured (execution.md §10).
+pub const STALE_AFTER_US: u64 = 30 * SECOND;
+/// Widest spread, in 10⁻⁴ USD, whose midpoint is a mark (account.md §3).
+pub const MARK_SPREAD_MAX: u16 = 1_000;
+/// Connections that can carry subscriptions.
+const CONNECTIONS: usize = 256;
+
+/// All books, shared by everybody; written through the one [`BookWriter`].
+pub struct Books {
+    pub(super) pairs: Table<Box<Pair>>,
+    /// Venue time of the last proof of life, by connection; 0 = none.
+    pub(super) alive: [AtomicU64; CONNECTIONS],
+    /// Venue time where a recording drives it; 0 = it is server time.
+    pub(super) clock: AtomicU64,
+    pub(super) outage: AtomicBool,
+    /// Frames applied.
+    pub(super) frames: AtomicU64,
+    stale_after_us: u64,
+    writer_given: AtomicBool,
+}
+
+/// The books of both tokens of a market under one version.
+pub(super) struct Pair {
+    pub sequence: Sequence,
+    pub halves: [Half; 2],
+}
+
+/// One token's book. The first group belongs to the pair's sequence; the others stand for themselves.
+#[derive(Default)]
+pub(super) struct Half {
+    pub bids: Ladder,
+    pub asks: Ladder,
+    pub top_bid: TopCell,
+    pub top_ask: TopCell,
+    /// A snapshot or a change has arrived.
+    pub known: AtomicBool,
+    pub changed_at: AtomicU64,
+    pub hash: HashCell,
+
+    pub trade: TradeCell,
+
+    /// Venue time of the last message; 0 = none.
+    pub heard_at: AtomicU64,
+    pub connection: AtomicU16,
+    /// The view is broken until the next snapshot.
+    pub gap: AtomicBool,
+    /// Price from market data in 10⁻⁴ USD; 0 = none.
+    pub display: AtomicU32,
+}
+
+/// A last trade or none: four atomics under a version of their own.
+#[derive(Default)]
+pub(super) struct TradeCell {
+    pub sequence: Sequence,
+    /// `known << 17 | taker buys << 16 | price`.
+    pub what: AtomicU64,
+    pub size: AtomicU64,
+    pub at: AtomicU64,
+}
+
+/// The last trade that the venue reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastTrade {
+    pub price: Price,
+    pub size: Qty,
+    pub taker_buys: bool,
+    /// The venue's time.
+    pub at: Timestamp,
+}
+
+/// What a share is worth while its market is open (account.md §3, rules 2 to 4; rule 1, the payout, is the market's).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// 10⁻⁶ USD a share.
+    pub price: Cash,
+    pub source: MarkSource,
+}
+
+/// Which rule gave a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkSource {
+    /// Midpoint of the effective book, spread at most 0.10.
+    Midpoint,
+    LastTrade,
+    /// Price from the venue's market data.
+    Display,
+}
+
+/// The book of one instrument.
+#[derive(Clone, Copy)]
+pub struct Book<'a> {
+    pair: &'a Pair,
+    outcome: Outcome,
+}
+
+impl Books {
+    /// No books; a book is shown as stale after [`STALE_AFTER_US`].
+    pub fn new() -> Books {
+        Books::with_stale_after(STALE_AFTER_US)
+    }
+
+    /// No books; a book is shown as stale when its quote is older than `stale_after_us`.
+    pub fn with_stale_after(stale_after_us: u64) -> Books {
+        Books {
+            pairs: Table::new(),
+            alive: [const { AtomicU64::new(0) }; CONNECTIONS],
+            clock: AtomicU64::new(0),
+            outage: AtomicBool::new(false),
+            frames: AtomicU64::new(0),
+            stale_after_us,
+            writer_given: AtomicBool::new(false),
+        }
+    }
+
+    /// The writing half. There is one: later calls give `None`.
+    pub fn writer(self: &Arc<Self>) -> Option<BookWriter> {
+        (!self.writer_given.swap(true, Ordering::Relaxed)).then(|| BookWriter::new(self.clone()))
+    }
+
+    /// The book of `instrument`; `None` until a message about its market has arrived.
+    #[inline]
+    pub fn book(&self, instrument: InstrumentId) -> Option<Book<'_>> {
+        let pair = self.pairs.get(instrument.market().0 as usize)?;
+        Some(Book { pair, outcome: instrument.outcome() })
+    }
+
+    /// [`Book::copy`] of the instrument's book.
+    pub fn copy(&self, instrument: InstrumentId, levels_max: usize, depth: &mut Depth) -> Result<(), Unavailable> {
+        self.book(instrument).ok_or(Unavailable::Unknown)?.copy(levels_max, depth)
+    }
+
+    /// [`Book::best`] of the instrument's book.
+    #[inline]
+    pub fn best(&self, instrument: InstrumentId) -> Result<Top, Unavailable> {
+        self.book(instrument).ok_or(Unavailable::Unknown)?.best()
+    }
+
+    /// The whole effective book of the instrument ([`Book::effective`]).
+    pub fn effective(&self, instrument: InstrumentId, effective: &mut Effective) -> Result<(), Unavailable> {
+        self.effective_within(instrument, Reach::ALL, effective)
+    }
+
+    /// [`Book::effective`] of the instrument's book.
+    #[inline]
+    pub fn effective_within(
+        &self,
+        instrument: InstrumentId,
+        reach: Reach,
+        effective: &mut Effective,
+    ) -> Result<(), Unavailable> {
+        self.book(instrument).ok_or(Unavailable::Unknown)?.effective(reach, effective)
+    }
+
+    /// [`Book::effective_top`] of the instrument's book.
+    #[inline]
+    pub fn effective_top(&self, instrument: InstrumentId) -> Result<EffectiveTop, Unavailable> {
+        self.book(instrument).ok_or(Unavailable::Unknown)?.effective_top()
+    }
+
+    /// Changes with every change of the instrument's effective book; 0 before the first. Whoever reads the version
+    /// first and the book after that misses nothing when he looks again at another version.
+    #[inline]
+    pub fn version(&self, instrument: InstrumentId) -> u64 {
+        self.book(instrument).map_or(0, |book| book.version())
+    }
+
+    /// Frames applied so far.
+    pub fn frames(&self) -> u64 {
+        self.frames.load(Relaxed)
+    }
+
+    pub fn last_trade(&self, instrument: InstrumentId) -> Option<LastTrade> {
+        self.book(instrument)?.last_trade()
+    }
+
+    /// [`Book::mark`] of the instrument.
+    pub fn mark(&self, instrument: InstrumentId) -> Option<Mark> {
+        self.book(instrument)?.mark()
+    }
+
+    /// The displayed price: the mark in 10⁻⁶ USD a share (execution.md §2).
+    pub fn displayed(&self, instrument: InstrumentId) -> Option<Cash> {
+        Some(self.mark(instrument)?.price)
+    }
+
+    /// The venue's hash of the snapshot that the book still is.
+    pub fn snapshot_hash(&self, instrument: InstrumentId) -> Option<SnapshotHash> {
+        self.book(instrument)?.snapshot_hash()
+    }
+
+    /// The clock of the market data: server time, unless a recording drives it.
+    #[inline]
+    pub fn venue_now(&self, server_now: Timestamp) -> Timestamp {
+        match self.clock.load(Relaxed) {
+            0 => server_now,
+            driven => Timestamp(driven),
+        }
+    }
+
+    /// Whether the venue is out (execution.md §10); the feed decides it.
+    pub fn outage(&self) -> bool {
+        self.outage.load(Relaxed)
+    }
+
+    /// `quote_age_ms` in µs: venue time since the later of the last message about the token and the last proof of life
+    /// of its connection. After a gap the connection's life proves nothing until the next snapshot. `None`: no message
+    /// yet (execution.md §10).
+    pub fn quote_age(&self, instrument: InstrumentId, server_now: Timestamp) -> Option<u64> {
+        let book = self.book(instrument)?;
+        let half = book.half();
+        let heard_at = half.heard_at.load(Relaxed);
+        if heard_at == 0 {
+            return None;
+        }
+        let alive = &self.alive[usize::from(half.connection.load(Relaxed)) % CONNECTIONS];
+        let proof = if book.gap() { 0 } else { alive.load(Relaxed) };
+        Some(self.venue_now(server_now).since(Timestamp(heard_at.max(proof))))
+    }
+
+    /// Whether the book is shown as stale: a gap, an outage, a quote older than the limit, or nothing known.
+    pub fn stale(&self, instrument: InstrumentId, server_now: Timestamp) -> bool {
+        self.outage()
+            || self.gap(instrument)
+            || self.quote_age(instrument, server_now).is_none_or(|age| age > self.stale_after_us)
+    }
+
+    /// [`Book::gap`] of the instrument.
+    pub fn gap(&self, instrument: InstrumentId) -> bool {
+        self.book(instrument).is_some_and(|book| book.gap())
+    }
+}
+
+impl Default for Books {
+    fn default() -> Self {
+        Books::new()
+    }
+}
+
+impl<'a> Book<'a> {
+    fn half(&self) -> &'a Half {
+        &self.pair.halves[self.outcome as usize]
+    }
+
+    fn complement(&self) -> &'a Half {
+        &self.pair.halves[1 - self.outcome as usize]
+    }
+
+    /// Copies the book as the venue shows it, at most `levels_max` levels a side, best first. When it fails, the copy
+    /// holds nothing meaningful.
+    #[inline]
+    pub fn copy(&self, levels_max: usize, depth: &mut Depth) -> Result<(), Unavailable> {
+        let half = self.half();
+        let known = self.pair.sequence.read(|| {
+            depth.fill(BookSide::Bid, &half.bids, levels_max);
+            depth.fill(BookSide::Ask, &half.asks, levels_max);
+            depth.top = half.top();
+            depth.changed_at = Timestamp(half.changed_at.load(Relaxed));
+            depth.hash = half.hash.load();
+            half.known.load(Relaxed)
+        })?;
+        if known { Ok(()) } else { Err(Unavailable::Unknown) }
+    }
+
+    /// The best level of both sides as the venue shows them.
+    #[inline]
+    pub fn best(&self) -> Result<Top, Unavailable> {
+        let half = self.half();
+        let (top, known) = self.pair.sequence.read(|| (half.top(), half.known.load(Relaxed)))?;
+        if known { Ok(top) } else { Err(Unavailable::Unknown) }
+    }
+
+    /// Copies the effective book: own levels merged with the complement's, before anybody's depletion (execution.md
+    /// §3). Unknown only when neither token's book is known.
+    #[inline]
+    pub fn effective(&self, reach: Reach, effective: &mut Effective) -> Result<(), Unavailable> {
+        let (own, complement) = (self.half(), self.complement());
+        let known = self.pair.sequence.read(|| {
+            effective.version = self.pair.sequence.version();
+            effective.fill(own.sides(), complement.sides(), reach);
+            own.known.load(Relaxed) || complement.known.load(Relaxed)
+        })?;
+        if known { Ok(()) } else { Err(Unavailable::Unknown) }
+    }
+
+    /// The best prices of the effective book: the triggers of resting orders, the spread of a mark.
+    #[inline]
+    pub fn effective_top(&self) -> Result<EffectiveTop, Unavailable> {
+        let (own, complement) = (self.half(), self.complement());
+        let (tops, known) = self.pair.sequence.read(|| {
+            ((own.prices(), complement.prices()), own.known.load(Relaxed) || complement.known.load(Relaxed))
+        })?;
+        if known { Ok(EffectiveTop::merged(tops.0, tops.1)) } else { Err(Unavailable::Unknown) }
+    }
+
+    /// See [`Books::version`].
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.pair.sequence.version()
+    }
+
+    /// The last trade that the venue reported for this token.
+    pub fn last_trade(&self) -> Option<LastTrade> {
+        let cell = &self.half().trade;
+        let read = || (cell.what.load(Relaxed), cell.size.load(Relaxed), cell.at.load(Relaxed));
+        // A trade is three stores, so a second round of tries that fails means a writer without a core. The reader
+        // says "no trade" then, as before the first one.
+        let (what, size, at) = cell.sequence.read(read).ok()?;
+        (what >> 17 & 1 == 1).then_some(LastTrade {
+            price: Price(what as u16),
+            size: Qty(size),
+            taker_buys: what >> 16 & 1 == 1,
+            at: Timestamp(at),
+        })
+    }
+
+    /// Midpoint of the effective book when both sides exist and are at most 0.10 apart, else the last trade, else the
+    /// price from market data (account.md §3, rules 2 to 4). Never refused: where the feed is writing at every try, the
+    /// best prices are taken as they stand, each whole by itself.
+    pub fn mark(&self) -> Option<Mark> {
+        let top = match self.effective_top() {
+            Err(Unavailable::Contended) => EffectiveTop::merged(self.half().prices(), self.complement().prices()),
+            top => top.unwrap_or_default(),
+        };
+        if top.spread().is_some_and(|spread| spread <= MARK_SPREAD_MAX)
+            && let Some(price) = top.midpoint()
+        {
+            return Some(Mark { price, source: MarkSource::Midpoint });
+        }
+        if let Some(trade) = self.last_trade() {
+            return Some(Mark { price: Cash(i64::from(trade.price.0) * 100), source: MarkSource::LastTrade });
+        }
+        match self.half().display.load(Relaxed) {
+            0 => None,
+            price => Some(Mark { price: Cash(i64::from(price) * 100), source: MarkSource::Display }),
+        }
+    }
+
+    /// The venue's hash of the snapshot that the book still is.
+    pub fn snapshot_hash(&self) -> Option<SnapshotHash> {
+        let half = self.half();
+        self.pair.sequence.read(|| half.hash.load()).ok().flatten()
+    }
+
+    /// The view of this token is broken since some message was lost or made no sense; the next snapshot mends it.
+    pub fn gap(&self) -> bool {
+        self.half().gap.load(Relaxed)
+    }
+
+    /// A snapshot or a change of this token's own book has arrived. Where only the complement's has, its mirror stands
+    /// in (streams.md: derived).
+    pub fn known(&self) -> bool {
+        self.half().known.load(Relaxed)
+    }
+}
+
+impl Half {
+    #[inline]
+    fn top(&self) -> Top {
+        Top { bid: self.top_bid.load(), ask: self.top_ask.load() }
+    }
+
+    fn prices(&self) -> EffectiveTop {
+        let price = |quote: Quote| quote.price;
+        EffectiveTop { bid: self.top_bid.load().map(price), ask: self.top_ask.load().map(price) }
+    }
+
+    fn sides(&self) -> Sides<'_> {
+        Sides { bids: &self.bids, asks: &self.asks }
+    }
+}
+
+impl Pair {
+    pub fn new() -> Pair {
+        Pair { sequence: Sequence::new(), halves: [Half::default(), Half::default()] }
+    }
+}
+
+impl From<Torn> for Unavailable {
+    fn from(_: Torn) -> Unavailable {
+        Unavailable::Contended
+    }
+}

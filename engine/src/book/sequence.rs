@@ -1,0 +1,135 @@
+//! A version that makes many atomics one: odd while the writer writes, even otherwise.
+//!
+//! The protected values are atomics themselves, so a torn read is wrong but never undefined; the version says whether a
+//! read was torn. There is one writer. Readers never make it wait.
+//!
+//! ```text
+//! writer: version := odd (Relaxed) ; fence(Release) ; values (Relaxed) … ; version := even (Release)
+//! reader: version (Acquire) even?  ; values (Relaxed) … ; fence(Acquire) ; version (Relaxed) the same?
+//! ```
+//!
+//! * The reader's first load pairs with the writer's last store: whoever sees an even version sees all values written
+//!   before it.
+//! * The writer's release fence pairs with the reader's acquire fence through any value between them: a reader that saw
+//!   a value of the next write sees that write's odd version (or a later one) in its second load, so it fails.
+//!
+//! On x86-64 all of these are plain moves. Tries are bounded; a writer that lost its core in mid-write costs a reader
+//! [`TRIES`], a yield, and [`TRIES`] again.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Tries of a reader before it yields its core, and again after that.
+pub const TRIES: usize = 64;
+
+/// The version of a group of atomics.
+#[derive(Default)]
+pub struct Sequence(AtomicU64);
+
+/// Every try met a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Torn;
+
+impl Sequence {
+    pub const fn new() -> Sequence {
+        Sequence(AtomicU64::new(0))
+    }
+
+    /// Runs `write` as one change for all readers. One writer at a time; `write` must not write the same group again.
+    pub fn write<T>(&self, write: impl FnOnce() -> T) -> T {
+        let before = self.0.load(Ordering::Relaxed);
+        debug_assert!(before.is_multiple_of(2), "one writer, one write at a time");
+        self.0.store(before + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        let done = write();
+        self.0.store(before + 2, Ordering::Release);
+        done
+    }
+
+    /// What `read` gives when no write came between. It may run several times and may see a torn state, in which any
+    /// combination of old and new values is possible: it must end and must not panic on any of them.
+    #[inline]
+    pub fn read<T>(&self, mut read: impl FnMut() -> T) -> Result<T, Torn> {
+        match self.attempt(&mut read) {
+            Some(value) => Ok(value),
+            None => self.insist(read),
+        }
+    }
+
+    #[inline]
+    fn attempt<T>(&self, read: &mut impl FnMut() -> T) -> Option<T> {
+        let before = self.0.load(Ordering::Acquire);
+        if !before.is_multiple_of(2) {
+            return None;
+        }
+        let value = read();
+        fence(Ordering::Acquire);
+        (self.0.load(Ordering::Relaxed) == before).then_some(value)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insist<T>(&self, mut read: impl FnMut() -> T) -> Result<T, Torn> {
+        for round in 0..2 {
+            for _ in 0..TRIES {
+                if let Some(value) = self.attempt(&mut read) {
+                    return Ok(value);
+                }
+                std::hint::spin_loop();
+            }
+            if round == 0 {
+                std::thread::yield_now();
+            }
+        }
+        Err(Torn)
+    }
+
+    /// Number of the last whole write, always even: changes whenever anything of the group changed.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.0.load(Ordering::Acquire) & !1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_reader_gives_up_on_a_write_that_does_not_end() {
+        let sequence = Sequence::new();
+        assert_eq!(sequence.read(|| 7), Ok(7));
+        let mut reads = 0;
+        sequence.write(|| assert_eq!(sequence.read(|| reads += 1), Err(Torn)));
+        assert_eq!((reads, sequence.version(), sequence.read(|| 8)), (0, 2, Ok(8)));
+    }
+
+    /// The writer keeps all values equal; a reader must never see two that differ.
+    #[test]
+    fn values_are_never_seen_torn() {
+        let (sequence, done) = (Sequence::new(), AtomicBool::new(false));
+        let values: [AtomicU64; 32] = std::array::from_fn(|_| AtomicU64::new(0));
+        let (whole, given_up) = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let (mut whole, mut given_up) = (0_u64, 0_u64);
+                while !done.load(Ordering::Relaxed) || whole == 0 {
+                    match sequence.read(|| values.each_ref().map(|value| value.load(Ordering::Relaxed))) {
+                        Ok(copy) => {
+                            assert!(copy.iter().all(|value| *value == copy[0]), "torn: {copy:?}");
+                            whole += 1;
+                        }
+                        Err(Torn) => given_up += 1,
+                    }
+                }
+                (whole, given_up)
+            });
+            for round in 1..200_000 {
+                sequence.write(|| values.iter().for_each(|value| value.store(round, Ordering::Relaxed)));
+            }
+            done.store(true, Ordering::Relaxed);
+            reader.join().expect("nothing was torn")
+        });
+        println!("{whole} whole copies, {given_up} given up");
+        assert!(whole > 0);
+    }
+}

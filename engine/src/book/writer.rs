@@ -1,0 +1,293 @@
+//! The feed's half of the books: takes whole frames of the venue, publishes them pair by pair.
+//!
+//! A frame is first written down and then applied, so that what a decoder does in between (looking up tokens, parsing
+//! prices) never happens while readers wait, and so that updates of a pair that lie apart in a frame are published
+//! together. A pair's version is odd only while its own slots are stored.
+
+use crate::amount::{Price, Qty, TickSize};
+use crate::book::BookSide;
+use crate::book::depth::SnapshotHash;
+use crate::book::ladder::RANK_MAX;
+use crate::book::registry::{Books, Half, LastTrade, Pair};
+use crate::id::{InstrumentId, MarketId, Outcome};
+use crate::time::Timestamp;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The one writer of all books.
+pub struct BookWriter {
+    books: Arc<Books>,
+    /// By market; what a pair's ladders must contain.
+    ticks: Vec<TickSize>,
+    updates: Vec<Update>,
+    levels: Vec<Written>,
+    report: FrameReport,
+    /// Tokens of the last frame whose own book is crossed or locked.
+    crossed: Vec<InstrumentId>,
+}
+
+/// One frame of the venue while it is written down.
+pub struct Frame<'a> {
+    writer: &'a mut BookWriter,
+}
+
+/// What a frame held that could not be shown as it came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameReport {
+    /// Sizes cut to [`SIZE_MAX`](crate::book::ladder::SIZE_MAX).
+    pub clamped: u32,
+    /// Levels dropped: price not in 1..=9 999.
+    pub refused: u32,
+}
+
+/// A level as written down: rank on its side, absolute size.
+type Written = (BookSide, u16, Qty);
+
+/// The tick of a market before one was named: the venues' usual.
+const TICK_DEFAULT: TickSize = TickSize(100);
+
+struct Update {
+    instrument: InstrumentId,
+    what: What,
+}
+
+enum What {
+    Snapshot { bids: Range<usize>, asks: Range<usize>, at: Timestamp, hash: Option<SnapshotHash> },
+    Delta { levels: Range<usize>, at: Timestamp },
+    Trade(LastTrade),
+}
+
+impl BookWriter {
+    pub(super) fn new(books: Arc<Books>) -> BookWriter {
+        BookWriter {
+            books,
+            ticks: Vec::new(),
+            updates: Vec::new(),
+            levels: Vec::new(),
+            report: FrameReport::default(),
+            crossed: Vec::new(),
+        }
+    }
+
+    /// The books it writes.
+    pub fn books(&self) -> &Arc<Books> {
+        &self.books
+    }
+
+    /// Takes one frame: `fill` writes its updates down, then each pair is changed at once. `received` is venue time; it
+    /// is the last message of every token named, and a proof of life of `connection`.
+    pub fn frame(&mut self, connection: u8, received: Timestamp, fill: impl FnOnce(&mut Frame<'_>)) -> FrameReport {
+        self.updates.clear();
+        self.levels.clear();
+        self.crossed.clear();
+        self.report = FrameReport::default();
+        fill(&mut Frame { writer: self });
+        self.alive(connection, received);
+        // Stable: updates of one pair stay in their order.
+        let market = |update: &Update| update.instrument.market();
+        if !self.updates.is_sorted_by_key(market) {
+            self.updates.sort_by_key(market);
+        }
+        let updates = std::mem::take(&mut self.updates);
+        for updates in updates.chunk_by(|one, next| market(one) == market(next)) {
+            self.apply(connection, received, updates);
+        }
+        self.updates = updates;
+        self.books.frames.fetch_add(1, Relaxed);
+        self.report
+    }
+
+    /// Tokens of the last frame whose own book is crossed or locked after it (upstream.md §5).
+    pub fn crossed(&self) -> &[InstrumentId] {
+        &self.crossed
+    }
+
+    /// The tick of a market: its ladders will contain every price of it. Resting levels stay as they are.
+    pub fn tick(&mut self, market: MarketId, tick: TickSize) {
+        let index = market.0 as usize;
+        if self.ticks.len() <= index {
+            self.ticks.resize(index + 1, TICK_DEFAULT);
+        }
+        self.ticks[index] = tick;
+        if let Some(pair) = self.books.pairs.get(index) {
+            pair.sequence.write(|| {
+                for half in &pair.halves {
+                    half.bids.fit_tick(tick);
+                    half.asks.fit_tick(tick);
+                }
+            });
+        }
+    }
+
+    /// The view of a token is broken: stale until its next snapshot.
+    pub fn gap(&mut self, instrument: InstrumentId) {
+        if let Some(pair) = self.books.pairs.get(instrument.market().0 as usize) {
+            pair.halves[instrument.outcome() as usize].gap.store(true, Relaxed);
+        }
+    }
+
+    /// The view of every token whose last message came on `connection` is broken.
+    pub fn gap_connection(&mut self, connection: u8) {
+        for pair in (0..self.ticks.len()).filter_map(|market| self.books.pairs.get(market)) {
+            for half in &pair.halves {
+                if half.heard_at.load(Relaxed) != 0 && half.connection.load(Relaxed) == u16::from(connection) {
+                    half.gap.store(true, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// A price from market data, shown where there is neither midpoint nor trade. `None` takes it back.
+    pub fn display(&mut self, instrument: InstrumentId, price: Option<Price>) {
+        let pair = self.pair(instrument.market());
+        let price = price.map_or(0, |price| u32::from(price.0));
+        pair.halves[instrument.outcome() as usize].display.store(price, Relaxed);
+    }
+
+    /// A message or a pong came on `connection` at this venue time.
+    pub fn alive(&mut self, connection: u8, at: Timestamp) {
+        self.books.alive[usize::from(connection)].fetch_max(at.0, Relaxed);
+    }
+
+    /// Venue time stands at `venue_now` from now on, whatever the server's clock says. Never goes back.
+    pub fn clock(&mut self, venue_now: Timestamp) {
+        self.books.clock.fetch_max(venue_now.0, Relaxed);
+    }
+
+    /// The venue went out, or is back.
+    pub fn outage(&mut self, outage: bool) {
+        self.books.outage.store(outage, Relaxed);
+    }
+
+    fn tick_of(&self, market: MarketId) -> TickSize {
+        self.ticks.get(market.0 as usize).copied().unwrap_or(TICK_DEFAULT)
+    }
+
+    fn pair(&self, market: MarketId) -> &Pair {
+        self.books.pairs.get_or_set(market.0 as usize, || Box::new(Pair::new()))
+    }
+
+    /// Applies all updates of one pair as one change.
+    fn apply(&mut self, connection: u8, received: Timestamp, updates: &[Update]) {
+        let market = updates[0].instrument.market();
+        if self.ticks.len() <= market.0 as usize {
+            self.tick(market, TICK_DEFAULT);
+        }
+        let (tick, levels, mut clamped) = (self.tick_of(market), &self.levels, 0);
+        let pair = self.pair(market);
+        let mut changed = [false; 2];
+        for Update { instrument, what } in updates {
+            let half = &pair.halves[instrument.outcome() as usize];
+            half.connection.store(u16::from(connection), Relaxed);
+            half.heard_at.fetch_max(received.0, Relaxed);
+            match what {
+                What::Trade(trade) => half.trade.store(trade),
+                What::Snapshot { .. } | What::Delta { .. } => changed[instrument.outcome() as usize] = true,
+            }
+        }
+        if changed == [false, false] {
+            return;
+        }
+        pair.sequence.write(|| {
+            for Update { instrument, what } in updates {
+                clamped += pair.halves[instrument.outcome() as usize].change(what, tick, levels);
+            }
+            for half in &pair.halves {
+                half.top_bid.store(BookSide::Bid, half.bids.best());
+                half.top_ask.store(BookSide::Ask, half.asks.best());
+            }
+        });
+        self.report.clamped += clamped;
+        for outcome in [Outcome::First, Outcome::Second] {
+            let half = &self.pair(market).halves[outcome as usize];
+            if changed[outcome as usize] && half.crossed() {
+                self.crossed.push(market.instrument(outcome));
+            }
+        }
+    }
+}
+
+impl Half {
+    /// Applies one update to the ladders, inside the pair's sequence; answers how many sizes had to be cut.
+    fn change(&self, what: &What, tick: TickSize, levels: &[Written]) -> u32 {
+        let of = |range: &Range<usize>| levels[range.clone()].iter().map(|(_, rank, size)| (*rank, *size));
+        let (clamped, at) = match what {
+            What::Snapshot { bids, asks, at, hash } => {
+                let clamped = self.bids.replace(tick, of(bids)) + self.asks.replace(tick, of(asks));
+                self.hash.store(hash.as_ref());
+                self.gap.store(false, Relaxed);
+                (clamped, at)
+            }
+            What::Delta { levels: range, at } => {
+                let set = |(side, rank, size): &Written| match side {
+                    BookSide::Bid => self.bids.set(*rank, *size),
+                    BookSide::Ask => self.asks.set(*rank, *size),
+                };
+                let clamped = levels[range.clone()].iter().map(|level| u32::from(set(level))).sum();
+                self.hash.store(None);
+                (clamped, at)
+            }
+            What::Trade(_) => return 0,
+        };
+        self.known.store(true, Relaxed);
+        self.changed_at.store(at.0, Relaxed);
+        clamped
+    }
+
+    fn crossed(&self) -> bool {
+        let price = |quote: crate::book::Quote| quote.price;
+        crate::book::crossed(self.top_bid.load().map(price), self.top_ask.load().map(price))
+    }
+}
+
+impl Frame<'_> {
+    /// The whole book of a token: replaces all levels of both sides, in any order. `at` is the venue's time; `hash` its
+    /// name for exactly this book.
+    pub fn snapshot(
+        &mut self,
+        instrument: InstrumentId,
+        bids: &[(Price, Qty)],
+        asks: &[(Price, Qty)],
+        at: Timestamp,
+        hash: Option<&str>,
+    ) {
+        let bids = self.write(bids.iter().map(|(price, size)| (BookSide::Bid, *price, *size)));
+        let asks = self.write(asks.iter().map(|(price, size)| (BookSide::Ask, *price, *size)));
+        let hash = hash.and_then(SnapshotHash::new);
+        self.writer.updates.push(Update { instrument, what: What::Snapshot { bids, asks, at, hash } });
+    }
+
+    /// Some levels of a token, sizes absolute, 0 = gone.
+    pub fn delta(&mut self, instrument: InstrumentId, levels: &[(BookSide, Price, Qty)], at: Timestamp) {
+        let levels = self.write(levels.iter().copied());
+        self.writer.updates.push(Update { instrument, what: What::Delta { levels, at } });
+    }
+
+    /// A trade at the venue.
+    pub fn trade(&mut self, instrument: InstrumentId, trade: LastTrade) {
+        self.writer.updates.push(Update { instrument, what: What::Trade(trade) });
+    }
+
+    fn write(&mut self, levels: impl Iterator<Item = (BookSide, Price, Qty)>) -> Range<usize> {
+        let start = self.writer.levels.len();
+        for (side, price, size) in levels {
+            if (1..=RANK_MAX).contains(&price.0) {
+                self.writer.levels.push((side, side.rank(price), size));
+            } else {
+                self.writer.report.refused += 1;
+            }
+        }
+        start..self.writer.levels.len()
+    }
+}
+
+impl crate::book::registry::TradeCell {
+    fn store(&self, trade: &LastTrade) {
+        self.sequence.write(|| {
+            self.what.store(1 << 17 | u64::from(trade.taker_buys) << 16 | u64::from(trade.price.0), Relaxed);
+            self.size.store(trade.size.0, Relaxed);
+            self.at.store(trade.at.0, Relaxed);
+        });
+    }
+}

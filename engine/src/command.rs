@@ -1,0 +1,309 @@
+//! All that may be asked of a shard, and what comes back.
+
+use crate::amount::{Cash, Price, Qty};
+use crate::id::{InstrumentId, KeyId, MarketId, OrderId, UserId, WalletId};
+use crate::order::{CloseReason, EntryRoute, OrderType, Side, Status, TimeInForce};
+use crate::reject::Reject;
+use crate::time::Timestamp;
+use crate::user::{Permissions, Tier};
+use crate::view::{AccountView, CancelledOrders, FillPage, KeyView, OrderPage, OrderView, PositionView, UserView};
+
+/// One request on its way to the shard of its user.
+#[derive(Debug)]
+pub struct Envelope<R> {
+    pub owner: UserId,
+    pub command: Command,
+    /// Server time at which the request was read: the start of its 2 s and 10 s (trading.md §9).
+    pub received_at: Timestamp,
+    /// Where the answer goes; opaque to the engine.
+    pub reply: R,
+}
+
+/// What is asked of one user's shard. Queries change nothing and take the same road, so that an answer never shows
+/// what a crash could take back.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// First sight of a user: row, MAIN wallet and API wallet in one record.
+    CreateUser(CreateUser),
+    SetGrant {
+        tier: Tier,
+        expires_at: Option<Timestamp>,
+    },
+    IssueKey(IssueKey),
+    RenameKey {
+        key: KeyId,
+        name: Option<String>,
+    },
+    RotateKey {
+        key: KeyId,
+        replacement: Secret,
+    },
+    RevokeKey {
+        key: KeyId,
+    },
+    NoteKeyUsed {
+        key: KeyId,
+    },
+
+    Place(Box<Placement>),
+    /// In order, one lock hold, one record per entry; a failed entry does not stop the next (trading.md §7).
+    PlaceBatch(Vec<Placement>),
+    Cancel {
+        order: OrderId,
+    },
+    CancelAll {
+        wallets: Wallets,
+    },
+    /// Either or both; an unknown market is an empty answer. `market: None, instrument: None` matches nothing.
+    CancelMarket {
+        market: Option<MarketId>,
+        instrument: Option<InstrumentId>,
+        wallets: Wallets,
+    },
+    /// Arms a heartbeat, or beats it (trading.md §8).
+    Beat {
+        label: String,
+        interval_ms: u32,
+    },
+    EndBeats,
+
+    /// Pays out one resolved market for every user of this shard; owner is [`crate::id::MARKETS`].
+    Settle {
+        market: MarketId,
+    },
+    /// The matching cycle that is due at this venue time; owner is [`crate::id::MARKETS`].
+    Cycle {
+        venue_now: Timestamp,
+    },
+
+    Query(Query),
+}
+
+/// What may be asked about one user.
+#[derive(Clone, Debug)]
+pub enum Query {
+    User,
+    Keys,
+    Order(OrderId),
+    OrderByClientId(String),
+    Orders(OrderFilter),
+    /// Wallets and open positions: balance, portfolio.
+    Account {
+        wallets: Wallets,
+    },
+    Positions {
+        wallets: Wallets,
+        market: Option<MarketId>,
+        open: Option<bool>,
+    },
+    Fills(FillFilter),
+}
+
+/// Which wallets a request is about (account.md §1.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wallets {
+    /// The API wallet, the default.
+    Api,
+    /// Every active wallet.
+    All,
+    One(WalletId),
+    /// Every wallet, archived ones too (lookups by id).
+    Any,
+}
+
+/// Filter and page of an order list; newest first, keyset (created_at, id) descending.
+#[derive(Clone, Debug)]
+pub struct OrderFilter {
+    pub wallets: Wallets,
+    pub status: Option<Status>,
+    pub market: Option<MarketFilter>,
+    pub side: Option<Side>,
+    /// Rows strictly after this key.
+    pub after: Option<(Timestamp, OrderId)>,
+    pub offset: usize,
+    pub limit: usize,
+}
+
+/// Filter and page of the trade history; newest first.
+#[derive(Clone, Debug)]
+pub struct FillFilter {
+    pub wallets: Wallets,
+    pub market: Option<MarketFilter>,
+    pub side: Option<Side>,
+    pub offset: usize,
+    pub limit: usize,
+}
+
+/// A market filter; an unknown market matches nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarketFilter {
+    Only(MarketId),
+    Unknown,
+}
+
+/// A new user.
+#[derive(Clone, Debug)]
+pub struct CreateUser {
+    pub sub: Option<String>,
+    pub email: Option<String>,
+    /// Given with the user, without end (bulk users, the demo user).
+    pub grant: Option<Tier>,
+    /// Instead of the tier's baseline of the API wallet.
+    pub api_balance: Option<Cash>,
+}
+
+/// What is kept of a new secret.
+#[derive(Clone, Debug)]
+pub struct Secret {
+    pub hash: [u8; 32],
+    pub alias_hash: [u8; 32],
+    /// First 16 characters.
+    pub prefix: String,
+}
+
+/// A key to be issued (keys.md §3). Gates that need lists or flags of the server (1–4, 6) are the asker's.
+#[derive(Clone, Debug)]
+pub struct IssueKey {
+    pub secret: Secret,
+    pub name: Option<String>,
+    /// `None`: minted at the entitlement.
+    pub tier: Option<Tier>,
+    /// `None`: the default of the entitlement.
+    pub permissions: Option<Permissions>,
+    /// Refuse when any active key exists.
+    pub bootstrap: bool,
+}
+
+/// One order request, native or venue-shaped.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    pub key: KeyId,
+    /// The key's effective tier: decides the daily cap.
+    pub tier: Tier,
+    pub route: EntryRoute,
+    pub request: Option<RequestIdentity>,
+    /// `Err`: the request is unsound in itself; that is said only after replay and daily cap had their say.
+    pub terms: Result<PlacementTerms, Unsound>,
+}
+
+/// The asker found the request unsound and knows why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsound;
+
+/// Idempotency of a request (wire.md §11).
+#[derive(Clone, Debug)]
+pub struct RequestIdentity {
+    pub client_order_id: String,
+    /// SHA-256 over method, path and canonical body without the id.
+    pub digest: [u8; 32],
+    pub source: IdSource,
+}
+
+/// Where the id of a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdSource {
+    /// The field `client_order_id` only.
+    Body,
+    /// The header `Idempotency-Key`, with or without the field.
+    Header,
+    /// Made from a signed order (venue.md §5.4): it is not shown as the order's client id, counts for ten minutes, and
+    /// never refuses anything. No client can send its text.
+    Implicit,
+}
+
+/// What is asked, in integers, already sound in itself (trading.md §5 steps 1–4).
+#[derive(Clone, Debug)]
+pub struct PlacementTerms {
+    pub wallet: Option<WalletId>,
+    /// `None`: unknown market, outcome or token.
+    pub instrument: Option<InstrumentId>,
+    pub side: Side,
+    pub order_type: OrderType,
+    pub time_in_force: TimeInForce,
+    pub size: Size,
+    pub price: AskedPrice,
+    /// Unix seconds as sent; `None` = absent or unparsable (both are `INVALID_ORDER_EXPIRATION` for GTD).
+    pub expiration: Option<Timestamp>,
+    pub post_only: bool,
+}
+
+/// How much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Already rounded down to 4 decimals; `rounded_from` is the text that was sent when that cut something off.
+    Shares { qty: Qty, rounded_from: Option<String> },
+    /// USD to spend, market BUY only.
+    Amount(Cash),
+}
+
+/// A price as asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskedPrice {
+    /// On the 10⁻⁴ grid, 1..=10 000.
+    At(Price),
+    /// A limit finer than 10⁻⁴: off every tick grid.
+    OffGrid,
+}
+
+/// What comes back.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Done,
+    Created(UserId),
+    User(Box<UserView>),
+    Key(Box<KeyView>),
+    /// The replacement, and when the old key ends.
+    Rotated {
+        replacement: Box<KeyView>,
+        old_expires_at: Timestamp,
+    },
+    Keys(Vec<KeyView>),
+    Order(Box<OrderView>),
+    Orders(OrderPage),
+    Batch(Vec<BatchEntry>),
+    Cancelled(CancelledOrders),
+    /// Lapses at this server time unless beaten.
+    Beating {
+        lapses_at: Timestamp,
+    },
+    Account(Box<AccountView>),
+    Positions(Vec<PositionView>),
+    Fills(FillPage),
+    /// A refusal that left a killed order row (`X-Svc-Order-Id`), or that replays one.
+    Killed {
+        reject: Reject,
+        order: Box<OrderView>,
+    },
+    Refused(Reject),
+    /// A cycle: resting orders looked at, filled, closed.
+    Cycled {
+        looked_at: u64,
+        fills: u64,
+        closed: u64,
+    },
+    /// A settlement: positions paid out and orders expired.
+    Settled {
+        positions: u64,
+        orders: u64,
+    },
+}
+
+/// What became of one entry of a batch.
+#[derive(Clone, Debug)]
+pub enum BatchEntry {
+    Placed(Box<OrderView>),
+    Killed { reject: Reject, order: Box<OrderView> },
+    Refused(Reject),
+}
+
+impl Command {
+    /// The closing reason a sweep writes.
+    pub fn sweep_reason(&self) -> Option<CloseReason> {
+        match self {
+            Command::Cancel { .. } => Some(CloseReason::UserCancelled),
+            Command::CancelAll { .. } => Some(CloseReason::CancelAll),
+            Command::CancelMarket { .. } => Some(CloseReason::CancelMarket),
+            _ => None,
+        }
+    }
+}

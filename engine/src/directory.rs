@@ -1,0 +1,329 @@
+//! Directory: from a key's hash to who may do what, and from an identity provider's `sub` to a user. The read side of
+//! authentication: lookups take no lock.
+//!
+//! Written from facts after they were applied ([`Directory::observe`]) and at boot ([`Directory::add_user`]). A key is
+//! usable the moment it is applied; a revocation works at once. Nothing is removed: a revoked key keeps its slot, so a
+//! slot number is a good index for rate windows. A key needs about 180 bytes all in, both its secrets included.
+//!
+//! Facts only: what tier and permissions are *effective* now, and what a refusal is called, is decided where requests
+//! are (keys.md §3).
+
+use crate::id::{KeyId, UserId};
+use crate::index::{AppendVec, HashIndex};
+use crate::mutation::Mutation;
+use crate::time::Timestamp;
+use crate::user::{Grant, Permissions, Tier, User};
+use ahash::RandomState;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
+
+/// Keys and users, for everybody who has to know who is asking.
+#[derive(Default)]
+pub struct Directory {
+    keys: AppendVec<KeySlot>,
+    /// Number = key slot × 2, + 1 for the alias.
+    hashes: HashIndex,
+    /// By user id − 1, since ids come from one counter. The length is that counter.
+    users: AppendVec<UserSlot>,
+    subs: HashIndex,
+    hasher: RandomState,
+}
+
+/// The bearer of a key, as of one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Principal {
+    pub user: UserId,
+    pub key: KeyId,
+    /// Dense number of the key, the same for both of its secrets: index of its rate windows. Not kept over a restart.
+    pub slot: u32,
+    /// Stored tier and permissions; see `grant` and the dates for what is effective.
+    pub tier: Tier,
+    pub permissions: Permissions,
+    pub created_at: Timestamp,
+    /// End of the overlap after a rotation.
+    pub expires_at: Option<Timestamp>,
+    /// Cutoff of a beta-issued key.
+    pub beta_until: Option<Timestamp>,
+    pub revoked: bool,
+    /// The user's grant.
+    pub grant: Option<Grant>,
+    /// It was the UUID alias that was shown.
+    pub by_alias: bool,
+}
+
+/// What became of a `sub`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reservation {
+    /// The user exists.
+    Known(UserId),
+    /// First sight: the caller creates this user, or gives the id back ([`Directory::give_back`]).
+    Reserved(UserId),
+    /// Another request is creating the user (`AUTH_STATE_INCOMPLETE`).
+    Pending,
+}
+
+struct KeySlot {
+    hash: [u8; 32],
+    alias_hash: [u8; 32],
+    key: KeyId,
+    created_at: Timestamp,
+    /// 0 = none.
+    beta_until: Timestamp,
+    /// 0 = none.
+    expires_at: AtomicU64,
+    /// The user's key before this one: slot + 1, 0 = none.
+    previous: u32,
+    tier: Tier,
+    permissions: Permissions,
+    revoked: AtomicBool,
+}
+
+struct UserSlot {
+    state: AtomicU8,
+    /// The user's newest key: slot + 1, 0 = none. Written by the user's shard alone.
+    newest_key: AtomicU32,
+    /// `expiry << 3 | tier + 1` with expiry in µs, [`NO_EXPIRY`] = without end; 0 = no grant.
+    grant: AtomicU64,
+    sub: OnceLock<Box<str>>,
+}
+
+/// States of a user slot.
+const VACANT: u8 = 0;
+const PENDING: u8 = 1;
+const KNOWN: u8 = 2;
+const NO_EXPIRY: u64 = u64::MAX >> 3;
+const TIERS: [Tier; 4] = [Tier::Free, Tier::Pro, Tier::ProPlus, Tier::Enterprise];
+
+impl Directory {
+    pub fn new() -> Directory {
+        Directory::default()
+    }
+
+    /// The bearer of the key, or of the UUID alias, with this SHA-256; revoked and expired keys too.
+    #[inline]
+    pub fn principal(&self, hash: &[u8; 32]) -> Option<Principal> {
+        let is_it = |number: u32| self.secret(number).is_some_and(|secret| same(secret, hash));
+        let number = self.hashes.find(index_hash(hash), is_it)?;
+        let slot = number / 2;
+        let key = self.keys.get(slot as usize)?;
+        let user = UserId::of_object(key.key.0);
+        Some(Principal {
+            user,
+            key: key.key,
+            slot,
+            tier: key.tier,
+            permissions: key.permissions,
+            created_at: key.created_at,
+            expires_at: date(key.expires_at.load(Relaxed)),
+            beta_until: date(key.beta_until.0),
+            revoked: key.revoked.load(Relaxed),
+            grant: self.grant(user),
+            by_alias: number % 2 == 1,
+        })
+    }
+
+    /// The tier that an administrator gave to the user.
+    pub fn grant(&self, user: UserId) -> Option<Grant> {
+        let packed = self.user(user)?.grant.load(Relaxed);
+        let tier = TIERS[usize::try_from((packed & 7).checked_sub(1)?).ok()?];
+        let expiry = packed >> 3;
+        Some(Grant { tier, expires_at: (expiry != NO_EXPIRY).then_some(Timestamp(expiry)) })
+    }
+
+    /// Whether the user exists.
+    pub fn exists(&self, user: UserId) -> bool {
+        self.user(user).is_some_and(|slot| slot.state.load(Ordering::Acquire) == KNOWN)
+    }
+
+    /// The user of this `sub`, if he exists.
+    pub fn by_sub(&self, sub: &str) -> Option<UserId> {
+        self.find_sub(sub).filter(|user| self.exists(*user))
+    }
+
+    /// The user of this `sub`, or an id for him: to exactly one of several that ask at once.
+    pub fn reserve(&self, sub: &str) -> Reservation {
+        let user = self.find_sub(sub).unwrap_or_else(|| {
+            let make = || self.add_slot(VACANT, Some(sub)).0 as u32;
+            let (user, _) = self.subs.find_or_insert(self.hasher.hash_one(sub), |user| self.has_sub(user, sub), make);
+            UserId(u64::from(user))
+        });
+        // Whoever made the slot: this exchange decides between all that ask.
+        match self.state(user).compare_exchange(VACANT, PENDING, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Reservation::Reserved(user),
+            Err(KNOWN) => Reservation::Known(user),
+            Err(_) => Reservation::Pending,
+        }
+    }
+
+    /// An id for a user without `sub` (made in bulk, the demo user).
+    pub fn reserve_anonymous(&self) -> UserId {
+        self.add_slot(PENDING, None)
+    }
+
+    /// The reserved user was not created: the next one who asks for the same `sub` may create him.
+    pub fn give_back(&self, user: UserId) {
+        let _ = self.state(user).compare_exchange(PENDING, VACANT, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Users that exist or are being created; ids so far.
+    pub fn users_count(&self) -> usize {
+        self.users.len()
+    }
+
+    /// Keys ever issued; slots lie below it.
+    pub fn keys_count(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn user(&self, user: UserId) -> Option<&UserSlot> {
+        self.users.get(usize::try_from(user.0.checked_sub(1)?).ok()?)
+    }
+
+    fn state(&self, user: UserId) -> &AtomicU8 {
+        &self.user(user).expect("ids come from this counter").state
+    }
+
+    fn secret(&self, number: u32) -> Option<&[u8; 32]> {
+        let key = self.keys.get(number as usize / 2)?;
+        Some(if number.is_multiple_of(2) { &key.hash } else { &key.alias_hash })
+    }
+
+    fn find_sub(&self, sub: &str) -> Option<UserId> {
+        let found = self.subs.find(self.hasher.hash_one(sub), |user| self.has_sub(user, sub))?;
+        Some(UserId(u64::from(found)))
+    }
+
+    fn has_sub(&self, user: u32, sub: &str) -> bool {
+        let slot = self.user(UserId(u64::from(user)));
+        slot.is_some_and(|slot| slot.sub.get().is_some_and(|known| **known == *sub))
+    }
+
+    fn add_slot(&self, state: u8, sub: Option<&str>) -> UserId {
+        UserId(1 + self.users.push(UserSlot::new(state, sub)) as u64)
+    }
+}
+
+/// Written by the shards, each about its own users.
+impl Directory {
+    /// Takes note of a fact about `owner` that was applied.
+    ///
+    /// # Panics
+    /// When a key's fact comes before its issue: facts of a user come in their order.
+    pub fn observe(&self, owner: UserId, fact: &Mutation) {
+        match fact {
+            Mutation::UserCreated { sub, .. } => self.note_user(owner, sub.as_deref()),
+            Mutation::GrantSet { tier, expires_at, .. } => {
+                self.note_grant(owner, Some(Grant { tier: *tier, expires_at: *expires_at }));
+            }
+            Mutation::KeyIssued { key, hash, alias_hash, tier, permissions, beta_until, at, .. } => {
+                self.note_key(KeySlot {
+                    hash: *hash,
+                    alias_hash: *alias_hash,
+                    key: *key,
+                    created_at: *at,
+                    beta_until: beta_until.unwrap_or_default(),
+                    expires_at: AtomicU64::new(0),
+                    previous: 0,
+                    tier: *tier,
+                    permissions: *permissions,
+                    revoked: AtomicBool::new(false),
+                });
+            }
+            Mutation::KeyExpiring { key, expires_at, .. } => self.key(*key).expires_at.store(expires_at.0, Relaxed),
+            Mutation::KeyRevoked { key, .. } => self.key(*key).revoked.store(true, Relaxed),
+            _ => {}
+        }
+    }
+
+    /// Takes note of a user as it stands, at boot, in any order of ids.
+    pub fn add_user(&self, user: &User) {
+        self.note_user(user.id, user.sub());
+        self.note_grant(user.id, user.grant);
+        for key in &user.keys {
+            self.note_key(KeySlot {
+                hash: key.hash,
+                alias_hash: key.alias_hash,
+                key: key.id,
+                created_at: key.created_at,
+                beta_until: key.beta_until.unwrap_or_default(),
+                expires_at: AtomicU64::new(key.expires_at.map_or(0, |at| at.0)),
+                previous: 0,
+                tier: key.tier,
+                permissions: key.permissions,
+                revoked: AtomicBool::new(key.revoked_at.is_some()),
+            });
+        }
+    }
+
+    fn note_user(&self, user: UserId, sub: Option<&str>) {
+        // At boot ids come in any order, and some were given out and never used: all below exist as vacant slots.
+        while (self.users.len() as u64) < user.0 {
+            self.add_slot(VACANT, None);
+        }
+        let slot = self.user(user).expect("just made");
+        if let Some(sub) = sub {
+            slot.sub.get_or_init(|| sub.into());
+            let number = u32::try_from(user.0).expect("fewer users than u32 counts");
+            self.subs.find_or_insert(self.hasher.hash_one(sub), |user| self.has_sub(user, sub), || number);
+        }
+        slot.state.store(KNOWN, Ordering::Release);
+    }
+
+    fn note_grant(&self, user: UserId, grant: Option<Grant>) {
+        let packed = grant.map_or(0, |grant| {
+            let expiry = grant.expires_at.map_or(NO_EXPIRY, |at| at.0.min(NO_EXPIRY - 1));
+            expiry << 3 | (grant.tier as u64 + 1)
+        });
+        self.user(user).expect("a grant follows its user").grant.store(packed, Relaxed);
+    }
+
+    fn note_key(&self, mut key: KeySlot) {
+        let owner = self.user(UserId::of_object(key.key.0)).expect("a key follows its user");
+        key.previous = owner.newest_key.load(Relaxed);
+        let slot = self.keys.push(key) as u32;
+        owner.newest_key.store(slot + 1, Relaxed);
+        for number in [slot * 2, slot * 2 + 1] {
+            let secret = self.secret(number).expect("just pushed");
+            let is_it = |other: u32| self.secret(other) == Some(secret);
+            self.hashes.find_or_insert(index_hash(secret), is_it, || number);
+        }
+    }
+
+    fn key(&self, key: KeyId) -> &KeySlot {
+        let owner = self.user(UserId::of_object(key.0)).expect("a key's fact follows its user");
+        let mut next = owner.newest_key.load(Relaxed);
+        loop {
+            let slot = next.checked_sub(1).expect("a key's fact follows its issue");
+            let candidate = self.keys.get(slot as usize).expect("slots are dense");
+            if candidate.key == key {
+                return candidate;
+            }
+            next = candidate.previous;
+        }
+    }
+}
+
+impl UserSlot {
+    fn new(state: u8, sub: Option<&str>) -> UserSlot {
+        UserSlot {
+            state: AtomicU8::new(state),
+            newest_key: AtomicU32::new(0),
+            grant: AtomicU64::new(0),
+            sub: sub.map_or(OnceLock::new(), |sub| OnceLock::from(Box::from(sub))),
+        }
+    }
+}
+
+fn date(micros: u64) -> Option<Timestamp> {
+    (micros != 0).then_some(Timestamp(micros))
+}
+
+/// A SHA-256 is as good a hash as any: eight bytes of it.
+fn index_hash(hash: &[u8; 32]) -> u64 {
+    u64::from_le_bytes(*hash.first_chunk().expect("32 bytes"))
+}
+
+/// Compares in the same time whatever differs (keys.md §1).
+fn same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+    std::hint::black_box(one.iter().zip(other).fold(0, |differ, (a, b)| differ | (a ^ b))) == 0
+}

@@ -1,0 +1,332 @@
+//! Tables that grow while others read: dense by number ([`Table`], [`AppendVec`]) and by hash ([`HashIndex`]).
+//!
+//! Reading takes no lock and never waits. Writing is a cold path: writers of one table queue at a mutex. Nothing is ever
+//! removed, so a reference lives as long as its table. Not offered: removal, shrinking, iteration in hash order.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Entries of a table's first bucket; every further bucket is twice as large as the one before.
+const FIRST_BUCKET: usize = 64;
+/// Buckets of a table: together more entries than a u32 counts.
+const BUCKETS: usize = 27;
+/// Slots of a hash index's first generation.
+const FIRST_SLOTS: usize = 64;
+/// Generations of a hash index; each has twice the slots of the one before.
+const GENERATIONS: usize = 26;
+
+/// A sparse array by number. An entry is set once and stays where it is.
+pub struct Table<T> {
+    buckets: [OnceLock<Box<[OnceLock<T>]>>; BUCKETS],
+}
+
+/// A dense array that only grows.
+pub struct AppendVec<T> {
+    table: Table<T>,
+    /// Entries below it are set; written with `Release` after the entry, read with `Acquire` before it.
+    len: AtomicU32,
+    appending: Mutex<()>,
+}
+
+/// Hash → number, open addressing. The caller keeps the keys, brings the hash and compares.
+///
+/// A slot holds 32 bits of hash and the number + 1, 0 is free: one atomic, so an entry is whole or absent. Growth fills a
+/// new generation and then publishes it; a reader still on the old one sees all that was inserted before it began.
+/// The old generations stay (together as large as the newest): that is the price of readers without a lock.
+pub struct HashIndex {
+    generations: [OnceLock<Box<[AtomicU64]>>; GENERATIONS],
+    newest: AtomicU32,
+    /// Entries so far.
+    inserting: Mutex<usize>,
+}
+
+/// Bucket and place of entry `index`: bucket k holds `FIRST_BUCKET << k` entries.
+fn place(index: usize) -> (usize, usize) {
+    let shifted = index + FIRST_BUCKET;
+    let log = shifted.ilog2();
+    ((log - FIRST_BUCKET.ilog2()) as usize, shifted - (1 << log))
+}
+
+impl<T> Table<T> {
+    pub const fn new() -> Table<T> {
+        Table { buckets: [const { OnceLock::new() }; BUCKETS] }
+    }
+
+    /// The entry, if it was set.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        let (bucket, offset) = place(index);
+        self.buckets.get(bucket)?.get()?[offset].get()
+    }
+
+    /// The entry; `make` sets it when it is not there yet (once, whoever else asks at the same time).
+    ///
+    /// # Panics
+    /// When `index` is beyond any u32.
+    pub fn get_or_set(&self, index: usize, make: impl FnOnce() -> T) -> &T {
+        let (bucket, offset) = place(index);
+        let bucket = self.buckets.get(bucket).expect("tables count in u32");
+        let make_bucket = || (0..FIRST_BUCKET << place(index).0).map(|_| OnceLock::new()).collect();
+        bucket.get_or_init(make_bucket)[offset].get_or_init(make)
+    }
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table::new()
+    }
+}
+
+impl<T> AppendVec<T> {
+    pub const fn new() -> AppendVec<T> {
+        AppendVec { table: Table::new(), len: AtomicU32::new(0), appending: Mutex::new(()) }
+    }
+
+    /// The entry with that number.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        if index < self.len() { self.table.get(index) } else { None }
+    }
+
+    /// Entries so far: all numbers below it can be read.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire) as usize
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds an entry and says its number.
+    ///
+    /// # Panics
+    /// After 2³² − 65 entries.
+    pub fn push(&self, entry: T) -> usize {
+        self.push_with(|_| entry)
+    }
+
+    /// Adds the entry that `make` makes of its number.
+    pub fn push_with(&self, make: impl FnOnce(usize) -> T) -> usize {
+        let _one_writer = lock(&self.appending);
+        let index = self.len();
+        self.table.get_or_set(index, || make(index));
+        self.len.store(u32::try_from(index + 1).expect("tables count in u32"), Ordering::Release);
+        index
+    }
+
+    /// All entries so far, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        (0..self.len()).map(|index| self.table.get(index).expect("entries below len are set"))
+    }
+}
+
+impl<T> Default for AppendVec<T> {
+    fn default() -> Self {
+        AppendVec::new()
+    }
+}
+
+impl HashIndex {
+    pub const fn new() -> HashIndex {
+        HashIndex {
+            generations: [const { OnceLock::new() }; GENERATIONS],
+            newest: AtomicU32::new(0),
+            inserting: Mutex::new(0),
+        }
+    }
+
+    /// The number that was inserted under this hash and for which `is_it` holds.
+    #[inline]
+    pub fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        // Pairs with the `Release` in `grow`: whoever sees the generation's number sees its slots filled.
+        let newest = self.newest.load(Ordering::Acquire) as usize;
+        probe(self.generations[newest].get()?, fold(hash), is_it).ok()
+    }
+
+    /// The number under this hash for which `is_it` holds, else the one that `make` gives, inserted. The flag says
+    /// whether it is new. Inserts queue; `make` runs inside, so it must not insert into the same index.
+    ///
+    /// # Panics
+    /// When `make` gives `u32::MAX`, or after 2³⁰ entries.
+    pub fn find_or_insert(&self, hash: u64, is_it: impl FnMut(u32) -> bool, make: impl FnOnce() -> u32) -> (u32, bool) {
+        let mut count = lock(&self.inserting);
+        let tag = fold(hash);
+        let mut slots = self.newest();
+        let mut free = match probe(slots, tag, is_it) {
+            Ok(found) => return (found, false),
+            Err(free) => free,
+        };
+        // At most 3 of 4 slots are taken, so that a search that fails ends soon.
+        if (*count + 1) * 4 > slots.len() * 3 {
+            slots = self.grow();
+            free = probe(slots, tag, |_| false).expect_err("nothing is found where nothing is it");
+        }
+        let number = make();
+        let entry = number.checked_add(1).expect("u32::MAX cannot be told from a free slot");
+        // Pairs with the `Acquire` in `probe`: what was written before the insert is seen by whoever finds the entry.
+        slots[free].store(u64::from(tag) << 32 | u64::from(entry), Ordering::Release);
+        *count += 1;
+        (number, true)
+    }
+
+    /// Entries so far.
+    pub fn len(&self) -> usize {
+        *lock(&self.inserting)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn newest(&self) -> &[AtomicU64] {
+        let newest = self.newest.load(Ordering::Acquire) as usize;
+        self.generations[newest].get_or_init(|| empty_slots(newest))
+    }
+
+    /// Fills the next generation and publishes it. Only under the lock of `inserting`.
+    fn grow(&self) -> &[AtomicU64] {
+        let next = self.newest.load(Ordering::Relaxed) as usize + 1;
+        let slots = empty_slots(next);
+        for slot in self.newest() {
+            let entry = slot.load(Ordering::Relaxed);
+            if entry != 0 {
+                let free = probe(&slots, (entry >> 32) as u32, |_| false).expect_err("nothing is it");
+                slots[free].store(entry, Ordering::Relaxed);
+            }
+        }
+        let slots = self.generations[next].get_or_init(|| slots);
+        self.newest.store(next as u32, Ordering::Release);
+        slots
+    }
+}
+
+impl Default for HashIndex {
+    fn default() -> Self {
+        HashIndex::new()
+    }
+}
+
+/// The entry with that tag for which `is_it` holds, else the free slot where the search ended.
+#[inline]
+fn probe(slots: &[AtomicU64], tag: u32, mut is_it: impl FnMut(u32) -> bool) -> Result<u32, usize> {
+    let mask = slots.len() - 1;
+    let mut at = tag as usize & mask;
+    loop {
+        let entry = slots[at].load(Ordering::Acquire);
+        if entry == 0 {
+            return Err(at);
+        }
+        if (entry >> 32) as u32 == tag && is_it(entry as u32 - 1) {
+            return Ok(entry as u32 - 1);
+        }
+        // Ends: a quarter of the slots is free.
+        at = (at + 1) & mask;
+    }
+}
+
+fn empty_slots(generation: usize) -> Box<[AtomicU64]> {
+    (0..FIRST_SLOTS << generation).map(|_| AtomicU64::new(0)).collect()
+}
+
+/// The hash in 32 bits: growth needs no more than what the slot holds.
+fn fold(hash: u64) -> u32 {
+    (hash ^ (hash >> 32)) as u32
+}
+
+/// A writer that panicked left its table as it was or with one entry more: both are sound.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn buckets_follow_each_other_without_gap() {
+        let mut last = (0, usize::MAX);
+        for index in 0..100_000 {
+            let (bucket, offset) = place(index);
+            let next = if bucket == last.0 { last.1.wrapping_add(1) } else { 0 };
+            assert!(bucket == last.0 || (bucket == last.0 + 1 && last.1 + 1 == FIRST_BUCKET << last.0), "{index}");
+            assert_eq!(offset, next, "{index}");
+            last = (bucket, offset);
+        }
+        assert!(place(u32::MAX as usize).0 < BUCKETS);
+    }
+
+    #[test]
+    fn entries_stay_and_gaps_are_gaps() {
+        let table = Table::new();
+        for index in [0, 63, 64, 5_000] {
+            assert_eq!(table.get(index), None);
+            assert_eq!(*table.get_or_set(index, || index * 2), index * 2);
+            assert_eq!(*table.get_or_set(index, || 0), index * 2, "set once");
+        }
+        assert_eq!(table.get(1), None);
+        assert_eq!(table.get(1 << 40), None);
+
+        let list = AppendVec::new();
+        for index in 0..1_000 {
+            assert_eq!(list.push(index), index);
+        }
+        assert_eq!((list.len(), list.get(999), list.get(1_000)), (1_000, Some(&999), None));
+        assert!(list.iter().copied().eq(0..1_000));
+    }
+
+    /// Keys with few different hashes, so that clusters, equal tags and growth all occur.
+    #[test]
+    fn what_was_inserted_is_found_and_nothing_else() {
+        for spread in [1_u64, 7, 1_000, u64::MAX] {
+            let hash = |key: u32| u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15) % spread;
+            let (keys, index) = (AppendVec::new(), HashIndex::new());
+            let count = if spread < 100 { 500 } else { 20_000 };
+            for key in 0..count {
+                let insert = || {
+                    index.find_or_insert(hash(key), |n| keys.get(n as usize) == Some(&key), || keys.push(key) as u32)
+                };
+                assert_eq!(insert(), (key, true));
+                assert_eq!(insert(), (key, false));
+            }
+            for key in 0..count {
+                assert_eq!(index.find(hash(key), |n| keys.get(n as usize) == Some(&key)), Some(key));
+            }
+            assert_eq!(index.find(hash(count), |n| keys.get(n as usize) == Some(&count)), None);
+            assert_eq!(index.len(), count as usize);
+        }
+    }
+
+    #[test]
+    fn readers_find_everything_published_before_while_the_index_grows() {
+        const COUNT: u32 = 200_000;
+        let (keys, index, done) = (AppendVec::<u64>::new(), HashIndex::new(), AtomicBool::new(false));
+        let published = AtomicU32::new(0);
+        let hash = |key: u64| key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let looked_up = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut looked_up = 0_u64;
+                while !done.load(Ordering::Acquire) {
+                    let known = published.load(Ordering::Acquire);
+                    if known == 0 {
+                        continue;
+                    }
+                    let key = u64::from((looked_up * 7_919) as u32 % known);
+                    let found = index.find(hash(key), |n| keys.get(n as usize) == Some(&key));
+                    assert_eq!(found, Some(key as u32), "published before: {known}");
+                    looked_up += 1;
+                }
+                looked_up
+            });
+            for key in 0..COUNT {
+                index.find_or_insert(hash(u64::from(key)), |_| false, || keys.push(u64::from(key)) as u32);
+                published.store(key + 1, Ordering::Release);
+            }
+            done.store(true, Ordering::Release);
+            reader.join().expect("the reader found everything")
+        });
+        println!("{looked_up} look-ups during {COUNT} inserts");
+        assert!(looked_up > 0);
+    }
+}

@@ -1,0 +1,54 @@
+//! Every fact about markets that can be journaled: the only input of [`Markets::apply`](super::Markets::apply). Records
+//! with these facts belong to owner 0.
+
+use crate::amount::TickSize;
+use crate::id::MarketId;
+use crate::market::terms::{Listing, MarketState, Resolution};
+use crate::time::Timestamp;
+use bincode::{Decode, Encode};
+use wincode::{SchemaRead, SchemaWrite};
+
+/// One fact about a market, or about the tape that the markets come from.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead)]
+pub enum MarketMutation {
+    /// A market exists from here on; ids are given out densely in the order of these facts.
+    MarketListed {
+        market: MarketId,
+        listing: Box<Listing>,
+        state: MarketState,
+        at: Timestamp,
+    },
+    /// `ended`: venue time has passed the end date.
+    MarketStateChanged {
+        market: MarketId,
+        state: MarketState,
+        ended: bool,
+        at: Timestamp,
+    },
+    TickChanged {
+        market: MarketId,
+        tick: TickSize,
+        at: Timestamp,
+    },
+    EndChanged {
+        market: MarketId,
+        end: Option<Timestamp>,
+        at: Timestamp,
+    },
+    /// Final: the first one stands.
+    MarketResolved {
+        market: MarketId,
+        resolution: Resolution,
+        at: Timestamp,
+    },
+    /// Every shard has paid its positions out.
+    MarketSettled {
+        market: MarketId,
+        at: Timestamp,
+    },
+    /// A tape (named by a digest of its first line) was folded up to this moment of the recording.
+    TapeReached {
+        tape: [u8; 32],
+        reached: Timestamp,
+    },
+}

@@ -1,0 +1,85 @@
+//! The taker fee: one formula, one rounding (execution.md §5). Makers pay none.
+
+use crate::amount::{Bps, Cash, Price, Qty};
+
+/// Exact units (10⁻¹⁸ USD: size 10⁻⁶ × rate 10⁻⁴ × p 10⁻⁴ × (1 − p) 10⁻⁴) in one step of the rounding, 10⁻⁵ USD.
+const EXACT_PER_STEP: u64 = 10_000_000_000_000;
+/// 10⁻⁶ USD in one step of the rounding.
+const CASH_PER_STEP: u64 = 10;
+
+/// `shares × rate × p × (1 − p)` for one level, half up to 5 decimals; smaller is 0. A fill's fee is the sum over the
+/// levels it took, since the venue charges each match by itself.
+///
+/// # Panics
+/// When `price` is above 1, or the fee above 9·10¹² USD: sizes and rates are bounded where they come in.
+#[inline]
+pub fn taker_fee(qty: Qty, price: Price, rate: Bps) -> Cash {
+    let steps = match factor(price, rate).and_then(|factor| qty.0.checked_mul(factor)) {
+        Some(exact) if exact <= u64::MAX - EXACT_PER_STEP / 2 => (exact + EXACT_PER_STEP / 2) / EXACT_PER_STEP,
+        // Only above some 7 000 shares at the middle of the book: 128-bit division is slow, but exact.
+        _ => large(qty, price, rate),
+    };
+    Cash((steps * CASH_PER_STEP) as i64)
+}
+
+/// `rate × p × (1 − p)`; `None` when it does not fit.
+#[inline]
+fn factor(price: Price, rate: Bps) -> Option<u64> {
+    (u64::from(price.0) * u64::from(price.complement().0)).checked_mul(u64::from(rate.0))
+}
+
+#[cold]
+#[inline(never)]
+fn large(qty: Qty, price: Price, rate: Bps) -> u64 {
+    let square = u128::from(price.0) * u128::from(price.complement().0) * u128::from(rate.0);
+    let exact = square.checked_mul(u128::from(qty.0)).expect("27 + 32 + 64 bits");
+    let steps = (exact + u128::from(EXACT_PER_STEP / 2)) / u128::from(EXACT_PER_STEP);
+    let bounded = steps < (i64::MAX as u128) / u128::from(CASH_PER_STEP);
+    assert!(bounded, "a fee is bounded by its order: {} at {} of {}", qty.0, price.0, rate.0);
+    steps as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::market::terms::Category;
+
+    #[test]
+    fn the_contracts_checks() {
+        use Category::{Crypto, Geopolitics, Politics, Sports, Unknown};
+        for (qty, price, category, fee) in [
+            (10_000_000, 6_500, Politics, 91_000),
+            (13_000_000, 5_000, Crypto, 227_500),
+            (5_000_000, 200, Sports, 2_940),
+            (1_000_000, 101, Sports, 300),
+            // Below half a step, exactly half a step, and above.
+            (100, 100, Sports, 0),
+            (20_000, 5_000, Geopolitics, 0),
+            (799, 5_000, Unknown, 10),
+            (399, 5_000, Unknown, 0),
+            (400, 5_000, Unknown, 10),
+            (0, 5_000, Unknown, 0),
+            (1_000_000, 0, Crypto, 0),
+            (1_000_000, 10_000, Crypto, 0),
+            // A million shares takes the exact road.
+            (1_000_000_000_000, 5_000, Crypto, 17_500_000_000),
+        ] {
+            let got = taker_fee(Qty(qty), Price(price), category.default_taker_rate());
+            assert_eq!(got, Cash(fee), "{qty} at {price} {category:?}");
+        }
+    }
+
+    #[test]
+    fn both_roads_agree_where_they_meet() {
+        for rate in [1, 300, 400, 500, 700, 10_000] {
+            for price in [1, 50, 101, 4_999, 5_000, 9_999] {
+                let factor = factor(Price(price), Bps(rate)).expect("small");
+                let meet = u64::MAX / factor;
+                for qty in (meet - 3..meet.saturating_add(3)).chain([meet / 2, meet / 3, 12_345_678]) {
+                    let (qty, price, rate) = (Qty(qty.min(1 << 49)), Price(price), Bps(rate));
+                    assert_eq!(taker_fee(qty, price, rate), Cash((large(qty, price, rate) * 10) as i64));
+                }
+            }
+        }
+    }
+}

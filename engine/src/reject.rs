@@ -1,0 +1,86 @@
+//! Why a command was refused, in trading words. Knows no HTTP: `gateway/http/code.rs` gives each its code.
+
+use crate::amount::{Cash, Price, Qty, TickSize};
+use crate::id::OrderId;
+use crate::time::Timestamp;
+
+/// A refusal: nothing happened, except where a variant names an order that was placed and killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reject {
+    /// No journal room: nothing was decided (`SERVER_BUSY`).
+    NoRoom,
+    /// The ladder could not be read in its bounded tries, or a hard bound of the engine was reached (`SERVER_BUSY`).
+    Busy,
+    /// Waited longer than 2 s for its turn (`TRADE_IN_PROGRESS`).
+    WaitedTooLong,
+    UserNotFound,
+    /// The request was unsound; the asker keeps the reason. Comes after idempotency and daily cap (wire.md §7, 15).
+    Unsound,
+
+    // Idempotency (wire.md §11).
+    IdempotencyKeyReuse,
+    DuplicateClientOrderId,
+
+    // Placement, in the order of trading.md §5.
+    DailyLimit {
+        limit: u32,
+        used: u32,
+        resets_at: Timestamp,
+    },
+    InvalidQuantity,
+    PostOnlyType,
+    InvalidExpiration,
+    /// `GTD` while `GTD_AUTO_EXPIRY` is off (native routes).
+    GtdUnsupported,
+    WalletNotFound,
+    MarketNotFound,
+    MarketClosed,
+    OffTick {
+        tick: TickSize,
+    },
+    BelowMinimum {
+        minimum: Qty,
+    },
+    InsufficientPosition {
+        available: Qty,
+        requested: Qty,
+    },
+    VenueUnavailable,
+    StaleQuote {
+        age_ms: u64,
+        max_age_ms: u64,
+    },
+    /// No usable book on the needed side, or nothing inside the limit. `order`: the killed FAK row, if one was left.
+    NoExecutableDepth {
+        order: Option<OrderId>,
+    },
+    PostOnlyWouldCross,
+    FokNotFilled {
+        order: OrderId,
+        fillable: Qty,
+        requested: Qty,
+        limit: Price,
+    },
+    /// Legacy atomic IOC.
+    InsufficientLiquidity {
+        order: Option<OrderId>,
+    },
+    InsufficientBalance {
+        available: Cash,
+        required: Cash,
+    },
+    /// A fill computation failed; nothing was booked.
+    ExecutionError,
+
+    // Orders.
+    OrderNotFound,
+    OrderNotCancellable,
+
+    // Keys (keys.md §2–4).
+    BootstrapNotAllowed,
+    TierRequiresUpgrade,
+    KeyLimit,
+    KeyNotFound,
+    /// Rotating a key that already expires.
+    KeyExpiring,
+}

@@ -1,0 +1,103 @@
+//! What answers are made of: copies of state as of one moment. Marks and market texts are the gateway's to add.
+
+use crate::amount::{Cash, Qty};
+use crate::id::{KeyId, OrderId, UserId, WalletId};
+use crate::order::{Fill, Order};
+use crate::time::Timestamp;
+use crate::user::{Grant, Permissions, Position, Tier, Wallet};
+
+/// An order with what its answer shows beside it (trading.md §2, §3).
+#[derive(Clone, Debug)]
+pub struct OrderView {
+    pub order: Order,
+    /// In time order.
+    pub fills: Vec<Fill>,
+    /// Available cash of the wallet.
+    pub available: Cash,
+    /// The open episode of the order's instrument in its wallet.
+    pub position: Option<Position>,
+    /// An idempotent replay: figures are those of the first answer.
+    pub is_replay: bool,
+}
+
+/// One page of orders, newest first.
+#[derive(Clone, Debug)]
+pub struct OrderPage {
+    pub orders: Vec<OrderView>,
+    pub has_more: bool,
+    /// Exact count of matches when at most 10 000.
+    pub total_hint: Option<usize>,
+}
+
+/// A fill with its order.
+#[derive(Clone, Debug)]
+pub struct FillView {
+    pub fill: Fill,
+    pub order: Order,
+}
+
+/// One page of the trade history, newest first.
+#[derive(Clone, Debug)]
+pub struct FillPage {
+    pub fills: Vec<FillView>,
+    pub has_more: bool,
+}
+
+/// Wallets and their open positions.
+#[derive(Clone, Debug)]
+pub struct AccountView {
+    pub wallets: Vec<Wallet>,
+    pub positions: Vec<PositionView>,
+    /// Fills in these wallets.
+    pub fills_count: u64,
+    /// Closed positions with a known exit, and those of them that won (exit above average entry).
+    pub closed_count: u64,
+    pub won_count: u64,
+}
+
+/// A position; the average of a closed one is that of its last open state.
+#[derive(Clone, Debug)]
+pub struct PositionView {
+    pub position: Position,
+    /// 10⁻⁶ USD a share.
+    pub average: Option<Cash>,
+}
+
+/// An API key as the wire may show it: no hash.
+#[derive(Clone, Debug)]
+pub struct KeyView {
+    pub id: KeyId,
+    pub prefix: Box<str>,
+    pub name: Option<Box<str>>,
+    /// Stored tier and permissions; what is effective depends on the entitlement of the moment.
+    pub tier: Tier,
+    pub permissions: Permissions,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub beta_until: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// The user row.
+#[derive(Clone, Debug)]
+pub struct UserView {
+    pub id: UserId,
+    pub sub: Option<Box<str>>,
+    pub email: Option<Box<str>>,
+    pub created_at: Timestamp,
+    pub grant: Option<Grant>,
+    /// Active keys: not revoked, not expired, not the old half of a rotation.
+    pub active_keys: usize,
+    pub wallets: Vec<Wallet>,
+}
+
+/// Outcome of a sweep.
+#[derive(Clone, Debug, Default)]
+pub struct CancelledOrders {
+    pub cancelled: Vec<OrderId>,
+    pub not_cancellable: Vec<OrderId>,
+    /// Wallet-independent shares and cash that became free, for the log line.
+    pub released: (Qty, Cash),
+    /// `wallet_id` named a wallet that is not the user's.
+    pub wallet: Option<WalletId>,
+}

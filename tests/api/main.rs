@@ -1,0 +1,1 @@
+//! The contract, endpoint by endpoint, over a real socket.

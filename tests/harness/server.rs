@@ -1,0 +1,425 @@
+//! The real process: where it lives, how it starts, what it says, how it ends.
+
+use crate::binary::{command, run, run_well};
+use crate::http::Client;
+use crate::token::SECRET;
+use crate::{PATIENCE, eventually};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A place of its own for one server: data directory, configuration, and what else a test puts there. Gone at the end.
+pub struct Place {
+    root: TempDir,
+    settings: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// A running server; killed when dropped.
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    said: Arc<Said>,
+}
+
+/// A user made by `papertape seed`.
+#[derive(Clone, Debug)]
+pub struct User {
+    pub id: i64,
+    pub key: String,
+}
+
+/// Everything a process printed so far, both streams in the order of arrival.
+#[derive(Default)]
+struct Said {
+    state: Mutex<SaidState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct SaidState {
+    lines: Vec<String>,
+    streams_ended: usize,
+}
+
+impl Place {
+    /// An empty place with settings that keep limits out of the way and the network on loopback.
+    pub fn new() -> Place {
+        let root = TempDir::with_prefix("papertape-test-").expect("a temporary directory can be made");
+        let mut place = Place { root, settings: BTreeMap::new() };
+        place.set("server", "listen", "\"127.0.0.1:0\"");
+        place.set("auth", "jwt_secret", &format!("{SECRET:?}"));
+        for tier in ["free", "pro", "pro_plus", "enterprise"] {
+            place.set(&format!("limits.tiers.{tier}"), "requests_per_second", "100000");
+            place.set(&format!("limits.tiers.{tier}"), "requests_per_minute", "1000000");
+        }
+        place
+    }
+
+    /// One setting as TOML writes its value; a later one replaces an earlier one.
+    pub fn set(&mut self, section: &str, key: &str, value: &str) -> &mut Place {
+        self.settings.entry(section.to_string()).or_default().insert(key.to_string(), value.to_string());
+        self
+    }
+
+    pub fn unset(&mut self, section: &str, key: &str) -> &mut Place {
+        self.settings.entry(section.to_string()).or_default().remove(key);
+        self
+    }
+
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.root.path().join("data")
+    }
+
+    /// The configuration file, written anew from the settings.
+    pub fn config(&self) -> PathBuf {
+        let mut text = String::new();
+        for (section, settings) in &self.settings {
+            text.push_str(&format!("[{section}]\n"));
+            for (key, value) in settings {
+                text.push_str(&format!("{key} = {value}\n"));
+            }
+        }
+        let path = self.root.path().join("papertape.toml");
+        fs::write(&path, text).expect("the configuration can be written");
+        path
+    }
+
+    /// `papertape seed` into the data directory of the stopped server.
+    pub fn seed(&self, users: usize, tier: &str, balance: &str) -> Vec<User> {
+        let out = self.root.path().join(format!("users-{tier}-{}.jsonl", fs::read_dir(self.root()).unwrap().count()));
+        run_well([
+            OsString::from("seed"),
+            "--config".into(),
+            self.config().into(),
+            "--data-dir".into(),
+            self.data().into(),
+            "--users".into(),
+            users.to_string().into(),
+            "--tier".into(),
+            tier.into(),
+            "--balance".into(),
+            balance.into(),
+            "--out".into(),
+            out.clone().into(),
+        ]);
+        let text = fs::read_to_string(&out).expect("seed writes its file");
+        let made: Vec<User> = text
+            .lines()
+            .map(|line| {
+                let row: Value = serde_json::from_str(line).expect("seed writes JSON lines");
+                User {
+                    id: row["user_id"].as_i64().expect("a user id"),
+                    key: row["api_key"].as_str().expect("a key").to_string(),
+                }
+            })
+            .collect();
+        assert_eq!(made.len(), users, "seed makes as many users as asked for");
+        made
+    }
+
+    /// `papertape log VERB` on the data directory.
+    pub fn log(&self, verb: &str) -> Output {
+        log_of(&self.data(), verb)
+    }
+
+    /// The state digest that `papertape log digest` prints for a directory.
+    pub fn digest(&self) -> String {
+        digest_of(&self.data())
+    }
+
+    /// The command that serves this place.
+    pub fn serve_command(&self) -> Command {
+        let mut serve = command();
+        serve.arg("serve").arg("--config").arg(self.config()).arg("--data-dir").arg(self.data());
+        serve.current_dir(self.root());
+        serve
+    }
+
+    /// Starts the server and waits until it answers.
+    #[track_caller]
+    pub fn start(&self) -> Server {
+        self.start_with(&[], &[])
+    }
+
+    /// Starts with more arguments and environment.
+    #[track_caller]
+    pub fn start_with(&self, args: &[&str], env: &[(&str, &str)]) -> Server {
+        Server::started(self.spawn_with(args, env))
+    }
+
+    /// Starts the process and waits for nothing.
+    pub fn spawn_with(&self, args: &[&str], env: &[(&str, &str)]) -> Starting {
+        let mut serve = self.serve_command();
+        serve.args(args).envs(env.iter().copied());
+        Starting::spawn(serve)
+    }
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Place::new()
+    }
+}
+
+/// `papertape log VERB DIR`.
+pub fn log_of(dir: &Path, verb: &str) -> Output {
+    run([OsString::from("log"), verb.into(), dir.into()])
+}
+
+/// The 64 hex digits that `papertape log digest DIR` prints.
+pub fn digest_of(dir: &Path) -> String {
+    let text = run_well([OsString::from("log"), "digest".into(), dir.into()]);
+    text.split(|c: char| !c.is_ascii_hexdigit())
+        .find(|word| word.len() == 64)
+        .unwrap_or_else(|| panic!("no digest in {text:?}"))
+        .to_string()
+}
+
+/// A process that was started and may not be ready, or never become so.
+pub struct Starting {
+    child: Child,
+    said: Arc<Said>,
+}
+
+impl Starting {
+    pub fn spawn(mut serve: Command) -> Starting {
+        let mut child = serve
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("papertape can be started");
+        let said = Arc::new(Said::default());
+        listen(&said, child.stdout.take().expect("a pipe was asked for"));
+        listen(&said, child.stderr.take().expect("a pipe was asked for"));
+        Starting { child, said }
+    }
+
+    /// Waits for the process to end by itself; gives its status and all it said.
+    #[track_caller]
+    pub fn ended(mut self) -> (ExitStatus, String) {
+        let status =
+            eventually("papertape to end by itself", || self.child.try_wait().expect("a child can be waited for"));
+        self.said.wait_for_end();
+        (status, self.said.all())
+    }
+
+    /// SIGKILL, wherever it is.
+    pub fn kill(mut self) -> String {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.said.wait_for_end();
+        self.said.all()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the banner's address; `Err` with all it said when the process ends instead.
+    pub fn ready(mut self) -> Result<Server, String> {
+        let start = Instant::now();
+        loop {
+            if let Some(address) = self.said.find(address_in) {
+                let server = Server { child: self.child, address, said: self.said };
+                server.wait_ready();
+                return Ok(server);
+            }
+            if self.child.try_wait().expect("a child can be waited for").is_some() {
+                self.said.wait_for_end();
+                if self.said.find(address_in).is_none() {
+                    return Err(self.said.all());
+                }
+            }
+            if start.elapsed() > PATIENCE {
+                let _ = self.child.kill();
+                return Err(format!("no banner in time; it said:\n{}", self.said.all()));
+            }
+            self.said.wait_for_more();
+        }
+    }
+}
+
+impl Server {
+    #[track_caller]
+    fn started(starting: Starting) -> Server {
+        starting.ready().unwrap_or_else(|said| panic!("papertape did not start; it said:\n{said}"))
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A client without credentials.
+    pub fn client(&self) -> Client {
+        Client::new(self.address)
+    }
+
+    pub fn with_key(&self, key: &str) -> Client {
+        Client::with_key(self.address, key)
+    }
+
+    pub fn with_token(&self, token: &str) -> Client {
+        Client::with_token(self.address, token)
+    }
+
+    /// The demo key of a first start.
+    pub fn demo_key(&self) -> Option<String> {
+        self.said.find(key_in)
+    }
+
+    /// The line that says what was recovered.
+    pub fn recovered(&self) -> Option<String> {
+        self.said.find(|line| line.to_lowercase().contains("recovered").then(|| line.to_string()))
+    }
+
+    /// All it printed so far.
+    pub fn said(&self) -> String {
+        self.said.all()
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// SIGTERM, without waiting. (Through the shell: a signal of one's own needs `unsafe` or a package.)
+    pub fn terminate(&self) {
+        signal(self.pid(), "TERM");
+    }
+
+    /// Waits for the end of a process that was told to end; gives its status and all it said.
+    #[track_caller]
+    pub fn ended(mut self) -> (ExitStatus, String) {
+        let status = eventually("papertape to end", || self.child.try_wait().expect("a child can be waited for"));
+        self.said.wait_for_end();
+        (status, self.said.all())
+    }
+
+    /// Whether the process has ended.
+    pub fn is_over(&mut self) -> bool {
+        self.child.try_wait().expect("a child can be waited for").is_some()
+    }
+
+    /// SIGTERM and wait: a drained end with exit code 0.
+    #[track_caller]
+    pub fn stop(self) -> String {
+        self.terminate();
+        let (status, said) = self.ended();
+        assert!(status.success(), "SIGTERM must end with 0, not {status}; it said:\n{said}");
+        said
+    }
+
+    fn wait_ready(&self) {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            let answer = self.client().call(&crate::http::Request::get("/v1/health/ready"));
+            if answer.is_ok_and(|answer| answer.status == 200) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // Not ready is for the test to find: a server without any market may never be.
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Sends a signal to a process that we started.
+pub fn signal(pid: u32, name: &str) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
+    assert!(sent.expect("sh can be run").success(), "signal {name} to {pid}");
+}
+
+impl Said {
+    fn find<T>(&self, wanted: impl Fn(&str) -> Option<T>) -> Option<T> {
+        self.state.lock().unwrap().lines.iter().find_map(|line| wanted(line))
+    }
+
+    fn all(&self) -> String {
+        self.state.lock().unwrap().lines.join("\n")
+    }
+
+    fn wait_for_more(&self) {
+        let state = self.state.lock().unwrap();
+        drop(self.changed.wait_timeout(state, Duration::from_millis(20)).unwrap());
+    }
+
+    fn wait_for_end(&self) {
+        let mut state = self.state.lock().unwrap();
+        while state.streams_ended < 2 {
+            state = self.changed.wait(state).unwrap();
+        }
+    }
+}
+
+fn listen(said: &Arc<Said>, stream: impl Read + Send + 'static) {
+    let said = Arc::clone(said);
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).split(b'\n') {
+            let Ok(line) = line else { break };
+            said.state.lock().unwrap().lines.push(String::from_utf8_lossy(&line).into_owned());
+            said.changed.notify_all();
+        }
+        said.state.lock().unwrap().streams_ended += 1;
+        said.changed.notify_all();
+    });
+}
+
+/// The loopback address with a port that a line names.
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let start = line.find("127.0.0.1:")?;
+    let rest = &line[start..];
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':')).unwrap_or(rest.len());
+    rest[..end].trim_end_matches(['.', ':']).parse().ok().filter(|address: &SocketAddr| address.port() != 0)
+}
+
+/// The raw key that a line names.
+fn key_in(line: &str) -> Option<String> {
+    let start = line.find("svc_live_")?;
+    let key: String = line[start..].chars().take(73).collect();
+    (key.len() == 73 && key[9..].bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{address_in, key_in};
+
+    #[test]
+    fn the_banner_is_read() {
+        let key = format!("svc_live_{}", "0a".repeat(32));
+        assert_eq!(key_in(&format!("demo key   {key}  (once)")), Some(key.clone()));
+        assert_eq!(key_in("svc_live_short"), None);
+        let rows = [
+            ("papertape listens on http://127.0.0.1:8080", Some(8080)),
+            ("address 127.0.0.1:45011, data …", Some(45011)),
+            ("listen = 127.0.0.1:0", None),
+            ("nothing", None),
+        ];
+        for (line, port) in rows {
+            assert_eq!(address_in(line).map(|address| address.port()), port, "{line}");
+        }
+        println!("banner: {} cases", rows.len() + 2);
+    }
+}

@@ -1,0 +1,7 @@
+//! The order of the house, checked: who knows whom, where `unsafe` may stand, how things are called.
+//!
+//! Reads manifests and sources as texts. It is no compiler: what it cannot see it does not judge.
+
+mod knows;
+mod names;
+mod sources;

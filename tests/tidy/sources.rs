@@ -1,0 +1,105 @@
+//! The sources as texts, and what counts as code in them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use tests::binary::workspace;
+
+/// One source file.
+pub struct Source {
+    /// From the root of the workspace, with `/`.
+    pub name: String,
+    pub text: String,
+}
+
+/// Every Rust file of the packages.
+pub fn all() -> Vec<Source> {
+    let mut found = Vec::new();
+    for package in ["engine", "wal", "gateway", "bench", "tools", "tests"] {
+        collect(&workspace().join(package), &mut found);
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(found.len() > 10, "the sources were not found");
+    found
+}
+
+/// Names at the top of the workspace, without what git ignores.
+pub fn top_level() -> Vec<String> {
+    let ignored = fs::read_to_string(workspace().join(".gitignore")).unwrap_or_default();
+    let ignored: Vec<&str> = ignored.lines().map(|line| line.trim_matches('/')).collect();
+    let mut names: Vec<String> = fs::read_dir(workspace())
+        .expect("the workspace can be read")
+        .map(|entry| entry.expect("the workspace can be read").file_name().to_string_lossy().into_owned())
+        .filter(|name| !ignored.contains(&name.as_str()))
+        .collect();
+    names.sort();
+    names
+}
+
+impl Source {
+    /// The lines that are code in the program itself: no comments, nothing from the tests at the foot on.
+    pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let in_tests =
+            self.name.ends_with("/tests.rs") || self.name.contains("/tests/") || self.name.starts_with("tests/");
+        self.all_code().take_while(move |(_, line)| !in_tests && line.trim() != "#[cfg(test)]")
+    }
+
+    /// The lines that are code, tests included.
+    pub fn all_code(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text
+            .lines()
+            .enumerate()
+            .map(|(number, line)| (number + 1, before_comment(line)))
+            .filter(|(_, line)| !line.trim().is_empty())
+    }
+}
+
+/// The part of a line before `//`, unless that stands in a text.
+fn before_comment(line: &str) -> &str {
+    let bytes = line.as_bytes();
+    let mut in_text = false;
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if in_text => at += 1,
+            b'"' => in_text = !in_text,
+            b'/' if !in_text && bytes.get(at + 1) == Some(&b'/') => return &line[..at],
+            _ => {}
+        }
+        at += 1;
+    }
+    line
+}
+
+/// Whether `word` stands in `line` by itself.
+pub fn has_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + word.len()..].chars().next();
+        let part_of_name = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        !part_of_name(before) && !part_of_name(after)
+    })
+}
+
+fn collect(dir: &Path, found: &mut Vec<Source>) {
+    for entry in fs::read_dir(dir).expect("a package can be read") {
+        let path: PathBuf = entry.expect("a package can be read").path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let name =
+                path.strip_prefix(workspace()).expect("it lies in the workspace").to_string_lossy().replace('\\', "/");
+            let text = fs::read_to_string(&path).expect("a source can be read");
+            found.push(Source { name, text });
+        }
+    }
+}
+
+#[test]
+fn comments_and_words_are_told_apart() {
+    assert_eq!(before_comment("let a = 1; // unsafe"), "let a = 1; ");
+    assert_eq!(before_comment(r#"let a = "http://x"; // y"#), r#"let a = "http://x"; "#);
+    assert!(has_word("unsafe {", "unsafe"));
+    assert!(!has_word("unsafe_code", "unsafe"));
+    assert!(has_word("a.price()", "price"));
+    println!("reading sources: 5 cases");
+}

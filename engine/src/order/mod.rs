@@ -16,6 +16,8 @@ pub mod resting;
 pub mod settle;
 pub mod state;
 pub mod take;
+#[cfg(test)]
+mod tests;
 
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, WalletId};

@@ -69,6 +69,14 @@ impl Clock {
         }
     }
 
+    /// Server time does not begin before the newest moment of the journal.
+    pub fn not_before(&self, moment: Timestamp) {
+        match &*self.0 {
+            Source::Wall(wall) => wall.discipline.last.fetch_max(moment.0, Relaxed),
+            Source::Fake(now) => now.fetch_max(moment.0, Relaxed),
+        };
+    }
+
     /// Moves a fake clock ahead; going backwards and the wall clock are ignored.
     pub fn set(&self, now: Timestamp) {
         if let Source::Fake(current) = &*self.0 {

@@ -11,6 +11,7 @@ use engine::amount::{Bps, Qty};
 use engine::market::terms::Category;
 use engine::rules::{FeeTable, RolloutFlags, Rules};
 use engine::time::{MILLISECOND, Timestamp};
+use crate::venue::{Speed, VenueConfig, VenueKind};
 use engine::user::Tier;
 use source::Source;
 use std::io::{Read as _, Write as _};
@@ -26,7 +27,7 @@ pub struct Config {
     pub http: Http,
     pub data: Data,
     pub journal: Journal,
-    pub venue: Venue,
+    pub venue: VenueConfig,
     pub brand: Brand,
     pub auth: Auth,
     pub engine: Engine,
@@ -79,7 +80,14 @@ pub struct Data {
 #[derive(Clone, Debug)]
 pub struct Journal {
     pub durability: Durability,
-    pub segment_mib: usize,
+    /// Length of a segment; a multiple of 4 096.
+    pub segment_bytes: u64,
+    /// Prepared segments kept ready.
+    pub spares_count: u32,
+    /// Bytes of the disk that new segments leave alone.
+    pub reserve_bytes: u64,
+    /// Sealed segments between two checkpoints.
+    pub checkpoint_segments: u32,
 }
 
 /// What an acknowledgement promises (house rules, the log).
@@ -89,30 +97,6 @@ pub enum Durability {
     Process,
     /// Survives power loss too.
     Power,
-}
-
-#[derive(Clone, Debug)]
-pub struct Venue {
-    pub kind: VenueKind,
-    pub seed: u64,
-    pub tape: Option<PathBuf>,
-    pub speed: Speed,
-    pub follow: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VenueKind {
-    Synthetic,
-    Replay,
-}
-
-/// How fast a recording runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speed {
-    /// This many times the recording's own pace.
-    Times(u32),
-    /// From line to line.
-    Max,
 }
 
 #[derive(Clone, Debug)]
@@ -393,11 +377,20 @@ fn read_journal(source: &mut Source) -> Journal {
     let show = |durability: &Durability| format!("{durability:?}").to_lowercase();
     Journal {
         durability: source.parsed("journal.durability", Durability::Process, "process or power", parse, show),
-        segment_mib: source.integer("journal.segment_mib", 64, 2..=1_024) as usize,
+        segment_bytes: source.parsed(
+            "journal.segment_bytes",
+            64 << 20,
+            "a multiple of 4096 from 1048576 to 1073741824",
+            |text| text.parse().ok().filter(|bytes: &u64| (1 << 20..=1 << 30).contains(bytes) && bytes % 4_096 == 0),
+            u64::to_string,
+        ),
+        spares_count: source.integer("journal.spares_count", 2, 1..=8) as u32,
+        reserve_bytes: source.integer("journal.reserve_bytes", 256 << 20, 0..=1 << 50),
+        checkpoint_segments: source.integer("journal.checkpoint_segments", 4, 1..=1_000) as u32,
     }
 }
 
-fn read_venue(source: &mut Source) -> Venue {
+fn read_venue(source: &mut Source) -> VenueConfig {
     let kind = source.parsed(
         "venue.kind",
         VenueKind::Synthetic,
@@ -409,29 +402,23 @@ fn read_venue(source: &mut Source) -> Venue {
         },
         |kind| format!("{kind:?}").to_lowercase(),
     );
-    let venue = Venue {
-        kind,
-        seed: source.integer("venue.seed", 1, 0..=u64::MAX),
-        tape: read_path(source, "venue.tape"),
-        speed: source.parsed(
-            "venue.speed",
-            Speed::Times(1),
-            "an integer from 1 to 100000, or max",
-            |text| match text {
-                "max" => Some(Speed::Max),
-                _ => text.parse().ok().filter(|times| (1..=100_000).contains(times)).map(Speed::Times),
-            },
-            |speed| match speed {
-                Speed::Times(times) => times.to_string(),
-                Speed::Max => "max".to_owned(),
-            },
-        ),
-        follow: source.boolean("venue.follow", false),
-    };
-    if venue.kind == VenueKind::Replay && venue.tape.is_none() {
+    let tape = read_path(source, "venue.tape");
+    if kind == VenueKind::Replay && tape.is_none() {
         source.wrong("venue.tape: venue.kind = replay needs the path of a tape".to_owned());
     }
-    venue
+    VenueConfig {
+        kind,
+        seed: source.integer("venue.seed", 1, 0..=u64::MAX),
+        tape: tape.unwrap_or_default(),
+        speed: source.parsed(
+            "venue.speed",
+            Speed::RECORDED,
+            "a number from 0.001 to 1000000 with at most three decimals, or max",
+            |text| text.parse().ok(),
+            Speed::to_string,
+        ),
+        follow: source.boolean("venue.follow", false),
+    }
 }
 
 fn read_brand(source: &mut Source) -> Brand {

@@ -275,11 +275,12 @@ pub enum Answer {
         order: Box<OrderView>,
     },
     Refused(Reject),
-    /// A cycle: resting orders looked at, filled, closed.
+    /// A cycle: resting orders looked at, filled, closed, and how many rest in the shard now.
     Cycled {
         looked_at: u64,
         fills: u64,
         closed: u64,
+        resting: u64,
     },
     /// A settlement: positions paid out and orders expired.
     Settled {

@@ -4,10 +4,10 @@ use crate::clock::Clock;
 use crate::commit::CommitFigures;
 use crate::config::Config;
 use crate::engine_client::EngineClient;
-use crate::http::jwt::Verifier;
-use crate::http::limit::Limits;
+use crate::http::front::Front;
+use crate::http::server::Connections;
 use crate::venue::feed::FeedFigures;
-use engine::book::registry::Books;
+use engine::book::Books;
 use engine::directory::Directory;
 use engine::market::catalog::Catalog;
 use engine::rules::Rules;
@@ -21,9 +21,9 @@ pub struct App {
     pub catalog: Arc<Catalog>,
     pub books: Arc<Books>,
     pub directory: Arc<Directory>,
-    pub clock: Arc<Clock>,
-    pub limits: Limits,
-    pub identity: Verifier,
+    pub clock: Clock,
+    pub front: Front,
+    pub connections: Arc<Connections>,
     pub started_at: Timestamp,
     pub commit: Arc<CommitFigures>,
     pub feed: Arc<FeedFigures>,

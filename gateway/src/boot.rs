@@ -7,16 +7,15 @@ use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
 use crate::config::Config;
 use crate::core::Core;
 use crate::engine_client::EngineClient;
-use crate::http::jwt::Verifier;
-use crate::http::limit::Limits;
-use crate::http::server;
+use crate::http::front::Front;
+use crate::http::server::{self, Connections};
 use crate::layout::{self, CoreThreads, Machinery, Stops, Wake};
 use crate::recover::{self, RecoverError, Recovery};
 use crate::thread;
 use crate::venue::feed::{FeedFigures, FeedLane, FeedParts};
 use crate::venue::{self, VenueError};
-use crate::{banner, demo};
-use engine::book::registry::Books;
+use crate::{api, banner, demo};
+use engine::book::Books;
 use engine::command::Envelope;
 use engine::directory::Directory;
 use engine::market::catalog::Catalog;
@@ -30,7 +29,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
 use wal::{Files, Options, Point, Points, Running};
 
 /// Slots of a shard's inbox; a full one is `SERVER_BUSY`.
@@ -44,11 +45,16 @@ pub enum BootError {
     Recover(RecoverError),
     Venue(VenueError),
     /// A file, thread or socket could not be had; `what` names it.
-    Io { what: String, error: std::io::Error },
+    Io {
+        what: String,
+        error: std::io::Error,
+    },
     /// The log failed while serving: what was promised stands, the rest is unknown. The next start recovers.
     Journal(String),
     /// The feed ended before the listener opened.
     Feed,
+    /// The route table or the brand's names contradict themselves.
+    Edge(String),
 }
 
 impl fmt::Display for BootError {
@@ -58,6 +64,7 @@ impl fmt::Display for BootError {
             BootError::Venue(error) => error.fmt(f),
             BootError::Io { what, error } => write!(f, "{what}: {error}"),
             BootError::Journal(why) => write!(f, "the journal failed and serving stopped: {why}"),
+            BootError::Edge(why) => f.write_str(why),
             BootError::Feed => f.write_str("the feed stopped before it was ready"),
         }
     }
@@ -81,7 +88,7 @@ fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> BootError {
 /// # Errors
 /// [`BootError`].
 pub fn serve(mut config: Config) -> Result<(), BootError> {
-    let clock = Arc::new(Clock::system());
+    let clock = Clock::wall();
     let recovery = recover::recover(&config.data.dir, options(&config), config.engine.shards)?;
     config.complete_secrets().map_err(io("the identity secret"))?;
     clock.not_before(Timestamp(recovery.log.last_time));
@@ -117,8 +124,9 @@ fn crash_points() -> Points {
     })
 }
 
-async fn run(config: Config, clock: Arc<Clock>, recovery: Recovery) -> Result<(), BootError> {
-    let listener = server::bind(&config).await.map_err(io(format!("listening on {}", config.server.listen)))?;
+async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), BootError> {
+    let listen = config.server.listen;
+    let listener = TcpListener::bind(listen).await.map_err(io(format!("listening on {listen}")))?;
     let address = listener.local_addr().map_err(io("the listener's address"))?;
     let venue = venue::open(&config.venue, clock.now()).map_err(BootError::Venue)?;
     let venue_line = venue.describe();
@@ -172,7 +180,8 @@ async fn run(config: Config, clock: Arc<Clock>, recovery: Recovery) -> Result<()
     } else {
         let ring = lane.ring().clone();
         synced.set(Box::new(move || ring.wake()));
-        let shards = layout::spawn_shards(shards, &inboxes, &lane, &clock, &stops.shards).map_err(io("a shard's thread"))?;
+        let shards =
+            layout::spawn_shards(shards, &inboxes, &lane, &clock, &stops.shards).map_err(io("a shard's thread"))?;
         let committer =
             layout::spawn_committer(committer, &lane, &clock, &stops.commit).map_err(io("the committer's thread"))?;
         (EngineClient::threaded(inboxes.clone().into(), clock.clone()), CoreThreads::Threaded { shards, committer })
@@ -199,8 +208,8 @@ async fn run(config: Config, clock: Arc<Clock>, recovery: Recovery) -> Result<()
     }
 
     let app = App {
-        limits: Limits::new(&config),
-        identity: Verifier::new(&config),
+        front: Front::new(&config, api::GROUPS).map_err(BootError::Edge)?,
+        connections: Arc::new(Connections::new(&config)),
         rules,
         catalog,
         books,
@@ -217,15 +226,27 @@ async fn run(config: Config, clock: Arc<Clock>, recovery: Recovery) -> Result<()
     let demo = if newcomer { demo::create(&edge).await } else { None };
     banner::print(&edge.app, address, &venue_line, &report, demo.as_ref());
 
-    let serving = server::serve(listener, edge, machinery.stops.serving.clone());
+    let (end, ending) = watch::channel(false);
+    let connections = edge.app.connections.clone();
+    let serving = tokio::task::spawn_local(server::serve(listener, edge, connections, ending));
+    let mut terminate = signal(SignalKind::terminate()).map_err(io("the handler of SIGTERM"))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(io("the handler of SIGINT"))?;
     let failure = tokio::select! {
-        () = serving => None,
+        _ = terminate.recv() => None,
+        _ = interrupt.recv() => None,
         why = failed.recv() => why,
     };
     if let Some(why) = failure {
         // Whoever waits hears that the outcome is unknown; then nothing more can be said.
         tokio::time::sleep(LAST_WORDS).await;
         return Err(BootError::Journal(why));
+    }
+    tracing::info!("stopping: requests in flight are answered, new ones are not taken");
+    // The receiver is gone only when serving has ended by itself.
+    let _ = end.send(true);
+    let cut_off = serving.await.unwrap_or(0);
+    if cut_off > 0 {
+        tracing::warn!(cut_off, "connections did not end in time");
     }
     machinery.end(&clock).await;
     Ok(())

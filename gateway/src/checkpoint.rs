@@ -66,7 +66,10 @@ impl Keeper {
             }
             Prepared::DiskFull { free_bytes } => {
                 if !std::mem::replace(&mut self.disk_full, true) {
-                    tracing::error!(free_bytes, "the disk is full: orders are refused when the prepared log is used up");
+                    tracing::error!(
+                        free_bytes,
+                        "the disk is full: orders are refused when the prepared log is used up"
+                    );
                 }
             }
             Prepared::Enough => self.disk_full = false,
@@ -100,9 +103,7 @@ impl Keeper {
         let (state, lsn, crc) = match self.state.take() {
             Some(copy) => copy,
             None => match self.snapshots.newest()? {
-                Some(newest) => {
-                    (read_snapshot(&self.snapshots, &newest, 1)?, newest.lsn, newest.record_crc)
-                }
+                Some(newest) => (read_snapshot(&self.snapshots, &newest, 1)?, newest.lsn, newest.record_crc),
                 None => (State::new(1), Lsn::ZERO, 0),
             },
         };
@@ -132,7 +133,8 @@ pub fn write_snapshot(
     lsn: Lsn,
     record_crc: u32,
 ) -> Result<wal::Snapshot, RecoverError> {
-    let failed = |error: std::io::Error| RecoverError::Content { lsn, why: format!("the snapshot cannot be written: {error}") };
+    let failed =
+        |error: std::io::Error| RecoverError::Content { lsn, why: format!("the snapshot cannot be written: {error}") };
     let mut writer = BufWriter::new(snapshots.create(lsn, record_crc)?);
     let shards: Vec<_> = state.users.iter().collect();
     snapshot::write(&state.markets, &shards, &mut writer).map_err(failed)?;

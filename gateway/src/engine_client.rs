@@ -33,7 +33,7 @@ pub enum Late {
 #[derive(Clone)]
 pub struct EngineClient {
     lane: Lane,
-    clock: Arc<Clock>,
+    clock: Clock,
 }
 
 #[derive(Clone)]
@@ -42,17 +42,30 @@ enum Lane {
     Inline(Rc<RefCell<Core>>),
     /// One inbox per shard thread.
     Threaded(Arc<[Arc<Ring<Envelope<Reply>>>]>),
+    /// Answers made by a test.
+    #[cfg(test)]
+    Canned(Canned),
 }
+
+/// What a test answers in a shard's place.
+#[cfg(test)]
+pub type Canned = Rc<dyn Fn(UserId, Command) -> Result<Answer, Late>>;
 
 impl EngineClient {
     /// The core on this thread.
-    pub fn inline(core: Rc<RefCell<Core>>, clock: Arc<Clock>) -> EngineClient {
+    pub fn inline(core: Rc<RefCell<Core>>, clock: Clock) -> EngineClient {
         EngineClient { lane: Lane::Inline(core), clock }
     }
 
     /// Shard threads behind their inboxes.
-    pub fn threaded(inboxes: Arc<[Arc<Ring<Envelope<Reply>>>]>, clock: Arc<Clock>) -> EngineClient {
+    pub fn threaded(inboxes: Arc<[Arc<Ring<Envelope<Reply>>>]>, clock: Clock) -> EngineClient {
         EngineClient { lane: Lane::Threaded(inboxes), clock }
+    }
+
+    /// Answers made by a test.
+    #[cfg(test)]
+    pub fn canned(answer: Canned) -> EngineClient {
+        EngineClient { lane: Lane::Canned(answer), clock: Clock::wall() }
     }
 
     /// Asks the shard of `owner`; `received_at` is when the request was read.
@@ -71,6 +84,8 @@ impl EngineClient {
                     return Err(Late::Busy);
                 }
             }
+            #[cfg(test)]
+            Lane::Canned(answer) => return answer(owner, envelope.command),
         }
         let answer = self.wait(receiver, received_at).await?;
         let overshot = self.clock.now().since(received_at) > ANSWER_DEADLINE_US;

@@ -72,7 +72,7 @@ pub fn spawn_shards(
     shards: Vec<Shard<Reply>>,
     inboxes: &[Arc<Ring<Envelope<Reply>>>],
     lane: &CommitLane,
-    clock: &Arc<Clock>,
+    clock: &Clock,
     stop: &Stop,
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let shards = shards.into_iter().zip(inboxes).enumerate();
@@ -94,7 +94,7 @@ pub fn spawn_shards(
 pub fn spawn_committer(
     mut committer: Committer,
     lane: &CommitLane,
-    clock: &Arc<Clock>,
+    clock: &Clock,
     stop: &Stop,
 ) -> io::Result<JoinHandle<()>> {
     let (ring, clock, stop) = (lane.ring().clone(), clock.clone(), stop.clone());
@@ -119,7 +119,7 @@ pub fn drive(
     inbox: Arc<Ring<Envelope<Reply>>>,
     lane: &CommitLane,
     synced: &Wake,
-    clock: Arc<Clock>,
+    clock: Clock,
 ) {
     let notify = Arc::new(Notify::new());
     let wake = |notify: Arc<Notify>| Box::new(move || notify.notify_one()) as Box<dyn Fn() + Send + Sync>;
@@ -151,7 +151,11 @@ pub fn drive(
 }
 
 /// The feed: tells `ready` when its first frames are taken and the listener may open, `ended` when it is gone.
-pub fn spawn_feed(parts: FeedParts, ready: oneshot::Sender<()>, ended: oneshot::Sender<()>) -> io::Result<JoinHandle<()>> {
+pub fn spawn_feed(
+    parts: FeedParts,
+    ready: oneshot::Sender<()>,
+    ended: oneshot::Sender<()>,
+) -> io::Result<JoinHandle<()>> {
     thread::spawn("feed", move || {
         let mut feed = Feed::new(parts);
         if feed.begin().is_ok() {

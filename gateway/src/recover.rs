@@ -31,7 +31,10 @@ pub struct Report {
 pub enum RecoverError {
     Log(wal::Error),
     /// A record or snapshot that is whole, and that this program cannot read.
-    Content { lsn: Lsn, why: String },
+    Content {
+        lsn: Lsn,
+        why: String,
+    },
 }
 
 impl fmt::Display for RecoverError {

@@ -58,7 +58,10 @@ fn facts(entry: &Entry<'_>) -> Result<Vec<String>, Failure> {
     Ok(facts)
 }
 
-fn each(dir: &DataDirectory, mut show: impl FnMut(&Entry<'_>, &mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
+fn each(
+    dir: &DataDirectory,
+    mut show: impl FnMut(&Entry<'_>, &mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let storage = Files::open_existing(dir.path())?;
     let mut scan = Scan::open_all(&storage)?;
     let mut out = BufWriter::new(std::io::stdout().lock());

@@ -16,7 +16,7 @@ use gateway::commit::{CommitFigures, Committer, Reply};
 use gateway::config::{Durability, TIERS};
 use gateway::http::auth::RawKey;
 use gateway::recover::{self, Recovery};
-use gateway::wire::decimal;
+use gateway::wire::decimal::Decimal;
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
@@ -50,8 +50,8 @@ impl Seed {
         let config = self.settings.load(Vec::new())?;
         let tier = TIERS.iter().find(|(_, name)| *name == self.tier).map(|(tier, _)| *tier);
         let tier = tier.ok_or("--tier is one of free, pro, pro_plus, enterprise")?;
-        let balance = decimal::parse(&self.balance).ok().and_then(|balance| balance.cash_exact());
-        let balance = balance.filter(|balance| balance.0 >= 0).ok_or("--balance is an amount in USD, at most 6 decimals")?;
+        let balance = Decimal::parse(&self.balance).ok().filter(|balance| balance.whole() >= 0);
+        let balance = balance.and_then(Decimal::cash_down).ok_or("--balance is an amount in USD, such as 25000.00")?;
 
         let options = Options {
             segment_bytes: config.journal.segment_bytes,
@@ -59,7 +59,7 @@ impl Seed {
             reserve_bytes: config.journal.reserve_bytes,
             ..Options::default()
         };
-        let clock = Clock::system();
+        let clock = Clock::wall();
         let Recovery { dir, log, mut state, .. } = recover::recover(&config.data.dir, options, 1)?;
         // Only now is it sure that nobody else has the directory.
         let out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.out);
@@ -86,7 +86,12 @@ impl Seed {
         }
         out.flush()?;
         desk.end()?;
-        println!("{} users in {:.1} s; their keys are in {}", self.users, begun.elapsed().as_secs_f64(), self.out.display());
+        println!(
+            "{} users in {:.1} s; their keys are in {}",
+            self.users,
+            begun.elapsed().as_secs_f64(),
+            self.out.display()
+        );
         Ok(())
     }
 }

@@ -57,12 +57,12 @@ fn create(dir: &DataDirectory) -> Result<(), Failure> {
     Files::open_existing(dir.path())?;
     let Recovery { dir, log, state, .. } = recover::recover(dir.path(), Options::default(), 1)?;
     let (lsn, crc) = (log.last_lsn, log.last_crc);
-    let running = dir.start(log, Clock::system().now().0, Box::new(|_| {}))?;
+    let running = dir.start(log, Clock::wall().now().0, Box::new(|_| {}))?;
     let Running { mut log, mut syncer, mut snapshots, .. } = running;
     syncer.turn()?;
     let snapshot = checkpoint::write_snapshot(&mut snapshots, &state, lsn, crc)?;
     // Without room there is no mark of a clean stop: the next start then reads a log that just ends, which is sound.
-    let _ = log.append_clean_stop(Clock::system().now().0);
+    let _ = log.append_clean_stop(Clock::wall().now().0);
     syncer.finish()?;
     println!("{lsn}: {} bytes, digest {}", snapshot.bytes, hex(&snapshot.digest));
     Ok(())

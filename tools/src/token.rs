@@ -33,7 +33,7 @@ impl Token {
             config.complete_secrets()?;
         }
         let secret = config.auth.jwt_secrets.first().expect("the secrets are complete");
-        println!("{}", jwt::sign(secret, &self.sub, self.email.as_deref(), Clock::system().now(), self.ttl));
+        println!("{}", jwt::sign(secret, &self.sub, self.email.as_deref(), Clock::wall().now(), self.ttl));
         Ok(())
     }
 }

@@ -128,7 +128,8 @@ impl<R> Shard<R> {
         }
         if cycle.stage == Stage::Finished {
             let Running { looked_at, fills, closed, .. } = cycle;
-            outbox.answer(cycle.reply, Answer::Cycled { looked_at, fills, closed });
+            let resting = self.users.resting().len() as u64;
+            outbox.answer(cycle.reply, Answer::Cycled { looked_at, fills, closed, resting });
         } else {
             self.cycles.running = Some(cycle);
         }

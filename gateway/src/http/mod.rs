@@ -9,6 +9,7 @@ pub mod pipeline;
 pub mod reply;
 pub mod route;
 pub mod router;
+pub mod server;
 
 #[cfg(test)]
 pub(crate) mod testing;

@@ -12,10 +12,11 @@ use crate::app::Edge;
 use crate::config::{Config, Network};
 use ahash::AHashMap;
 use deadline::HeadDeadline;
+use hyper::header;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use parking_lot::Mutex;
-use socket::Socket;
+use socket::{Cut, Socket};
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
@@ -185,7 +186,8 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
     let _ = stream.set_nodelay(true);
     let bounds = &edge.app.config.http;
     let head = HeadDeadline::new(bounds.header_timeout, bounds.idle_timeout);
-    let socket = Socket::new(stream, head.clone(), bounds.write_timeout);
+    let cut = Cut::default();
+    let socket = Socket::new(stream, head.clone(), Arc::clone(&cut), bounds.write_timeout);
     let mut builder = http1::Builder::new();
     builder
         .pipeline_flush(true)
@@ -196,8 +198,14 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
         .timer(head);
     let edge = Rc::clone(&edge);
     let service = service_fn(move |request| {
-        let edge = Rc::clone(&edge);
-        async move { Ok::<_, Infallible>(respond(edge, peer, request).await) }
+        let (edge, cut) = (Rc::clone(&edge), Arc::clone(&cut));
+        async move {
+            let response = respond(edge, peer, request).await;
+            if response.headers().contains_key(header::CONNECTION) {
+                cut.store(true, Relaxed);
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let mut serving = pin!(builder.serve_connection(socket, service));
     tokio::select! {

@@ -4,7 +4,7 @@
 //! market's dates with its own clock (house.md §6). Facts about markets are journaled before anybody sees them: the
 //! read sides are told only after release, so every record finds its instrument defined before it.
 
-use super::{BookSide, FeedUpdate, Frame, NO_CONNECTION, Venue};
+use super::{FeedUpdate, Frame, NO_CONNECTION, Venue};
 use crate::clock::Clock;
 use crate::commit::{CommitLane, Reply};
 use crate::thread::Stop;
@@ -75,7 +75,7 @@ struct Desk {
     catalog: Arc<Catalog>,
     writer: BookWriter,
     lane: FeedLane,
-    clock: Arc<Clock>,
+    clock: Clock,
     stop: Stop,
     figures: Arc<FeedFigures>,
     /// Decided and applied to `markets`; not yet journaled, not yet published.
@@ -92,7 +92,7 @@ pub struct FeedParts {
     pub catalog: Arc<Catalog>,
     pub writer: BookWriter,
     pub lane: FeedLane,
-    pub clock: Arc<Clock>,
+    pub clock: Clock,
     pub stop: Stop,
     pub figures: Arc<FeedFigures>,
     pub match_interval_us: u64,
@@ -345,13 +345,15 @@ impl Desk {
     }
 
     fn ask_all(&self, command: impl Fn() -> Command) -> Result<Vec<Answer>, Stopped> {
-        let waits: Vec<_> = self.lane.inboxes.iter().map(|inbox| self.ask(inbox, command())).collect::<Result<_, _>>()?;
+        let waits: Vec<_> =
+            self.lane.inboxes.iter().map(|inbox| self.ask(inbox, command())).collect::<Result<_, _>>()?;
         waits.iter().map(|receiver| self.wait(receiver)).collect()
     }
 
     fn ask(&self, inbox: &Ring<Envelope<Reply>>, command: Command) -> Result<mpsc::Receiver<Answer>, Stopped> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        let envelope = Envelope { owner: MARKETS, command, received_at: self.clock.now(), reply: Reply::Thread(sender) };
+        let envelope =
+            Envelope { owner: MARKETS, command, received_at: self.clock.now(), reply: Reply::Thread(sender) };
         let mut envelope = envelope;
         // Users fill the same inbox; the feed waits for a slot where they are refused.
         while let Err(back) = inbox.push(envelope) {
@@ -381,7 +383,10 @@ fn names_new_market(frame: &Frame<'_>) -> bool {
     frame.updates.iter().any(|update| {
         matches!(
             update,
-            FeedUpdate::BookSnapshot { .. } | FeedUpdate::BookDelta { .. } | FeedUpdate::LastTrade { .. } | FeedUpdate::Gap { .. }
+            FeedUpdate::BookSnapshot { .. }
+                | FeedUpdate::BookDelta { .. }
+                | FeedUpdate::LastTrade { .. }
+                | FeedUpdate::Gap { .. }
         )
     })
 }
@@ -403,7 +408,7 @@ fn write(books: &mut book::Frame<'_>, catalog: &Catalog, figures: &FeedFigures, 
         }
         FeedUpdate::BookDelta { token, levels, venue_ts } => {
             if let Some(instrument) = listed(token) {
-                books.delta(instrument, levels.iter().map(|(side, price, size)| (ladder_side(*side), *price, *size)), *venue_ts);
+                books.delta(instrument, levels, *venue_ts);
             }
         }
         FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } => {
@@ -413,12 +418,5 @@ fn write(books: &mut book::Frame<'_>, catalog: &Catalog, figures: &FeedFigures, 
             }
         }
         _ => {}
-    }
-}
-
-fn ladder_side(side: BookSide) -> book::BookSide {
-    match side {
-        BookSide::Bid => book::BookSide::Bid,
-        BookSide::Ask => book::BookSide::Ask,
     }
 }

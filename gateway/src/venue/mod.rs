@@ -4,6 +4,7 @@
 //! used alike by the live adapters and by replay.
 
 pub mod category;
+pub mod feed;
 mod ids;
 pub mod kalshi;
 pub mod loose;
@@ -19,9 +20,11 @@ mod tests;
 pub mod updown;
 
 use engine::amount::{Price, Qty, TickSize};
+pub use engine::book::BookSide;
 use engine::market::terms::{Listing, MarketState, Resolution};
 use engine::time::Timestamp;
-use replay::{Replay, Speed};
+use replay::Replay;
+pub use replay::Speed;
 use skips::Skips;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,13 +33,6 @@ use tape::TapeError;
 
 /// A level as a venue reports it: absolute size.
 pub type Level = (Price, Qty);
-
-/// Side of a book.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BookSide {
-    Bid,
-    Ask,
-}
 
 /// One thing a venue said, in our words (upstream.md §1). Tokens and conditions are the wire's texts.
 #[derive(Clone, Debug, PartialEq)]

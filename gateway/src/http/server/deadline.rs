@@ -24,21 +24,28 @@ pub(super) struct HeadDeadline(Arc<State>);
 struct State {
     header_timeout: Duration,
     idle_timeout: Duration,
-    /// Bytes have arrived since the present head was awaited; at first: the connection was opened.
-    begun: AtomicBool,
+    /// No head was awaited yet.
+    opened: AtomicBool,
+    /// Bytes have arrived since the present head was first awaited.
+    heard: AtomicBool,
     /// A runtime timer kept from one head to the next: usually it is only looked at, seldom set anew.
     spare: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
 }
 
 impl HeadDeadline {
     pub(super) fn new(header_timeout: Duration, idle_timeout: Duration) -> HeadDeadline {
-        let begun = AtomicBool::new(true);
-        HeadDeadline(Arc::new(State { header_timeout, idle_timeout, begun, spare: Mutex::default() }))
+        HeadDeadline(Arc::new(State {
+            header_timeout,
+            idle_timeout,
+            opened: AtomicBool::new(true),
+            heard: AtomicBool::new(false),
+            spare: Mutex::default(),
+        }))
     }
 
     /// The socket had bytes.
     pub(super) fn heard(&self) {
-        self.0.begun.store(true, Relaxed);
+        self.0.heard.store(true, Relaxed);
     }
 }
 
@@ -53,17 +60,20 @@ impl Timer for HeadDeadline {
 }
 
 impl HeadDeadline {
-    /// Begins to wait for a head; hyper's own deadline is the header timeout, which is ours to apply.
+    /// Begins to wait for a head. Hyper's own deadline is the header timeout, which is ours to apply.
     fn awaiting(&self) -> Pin<Box<dyn Sleep>> {
-        Box::pin(Awaiting { state: Arc::clone(&self.0), since: Instant::now(), begun_at: None, first: true, timer: None })
+        let opened = self.0.opened.swap(false, Relaxed);
+        self.0.heard.store(opened, Relaxed);
+        Box::pin(Awaiting { state: Arc::clone(&self.0), due: None, begun: false, timer: None })
     }
 }
 
+/// One head being awaited. Made for every request, polled only when its head has not arrived whole.
 struct Awaiting {
     state: Arc<State>,
-    since: Instant,
-    begun_at: Option<Instant>,
-    first: bool,
+    due: Option<Instant>,
+    /// `due` is that of a head which has begun.
+    begun: bool,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
@@ -71,15 +81,12 @@ impl Sleep for Awaiting {}
 
 impl Awaiting {
     fn due(&mut self) -> Instant {
-        // Asked for the first time when hyper has found no whole head in what it holds: from here on bytes count.
-        // Only the very first head of a connection is begun before it.
-        if self.state.begun.swap(false, Relaxed) && self.begun_at.is_none() {
-            self.begun_at = Some(Instant::now());
+        if !self.begun && self.state.heard.load(Relaxed) {
+            self.begun = true;
+            self.due = None;
         }
-        match self.begun_at {
-            Some(begun_at) => begun_at + self.state.header_timeout,
-            None => self.since + self.state.idle_timeout,
-        }
+        let length = if self.begun { self.state.header_timeout } else { self.state.idle_timeout };
+        *self.due.get_or_insert_with(|| Instant::now() + length)
     }
 }
 
@@ -108,6 +115,8 @@ impl Future for Awaiting {
 
 impl Drop for Awaiting {
     fn drop(&mut self) {
-        *self.state.spare.lock() = self.timer.take();
+        if let Some(timer) = self.timer.take() {
+            *self.state.spare.lock() = Some(timer);
+        }
     }
 }

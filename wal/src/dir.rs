@@ -16,7 +16,7 @@ use crate::segment::{DEFAULT_SEGMENT_BYTES, MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, fill_with_zeros};
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::storage::{DirectoryLock, Files, SegmentMap, Storage, StoredFile};
-use crate::sync::{Marks, OPENED_MAX, Opened, Syncer, Waker};
+use crate::sync::{Marks, OPENED_MAX, OpenFile, Opened, Syncer, Waker};
 use crate::{Lsn, Point, Points};
 
 /// How a log is run. All of it may change between two starts.
@@ -154,19 +154,27 @@ impl<S: Storage> Dir<S> {
         let describe = format!("pid {}\nepoch {epoch}\n", std::process::id());
         lock.describe(&describe).map_err(Error::io("write", crate::storage::LOCK_NAME))?;
 
-        let marks = Marks::new(recovered.last_lsn);
+        let marks = Marks::new(recovered.last_lsn, open.at as u64);
         let (opened_sender, opened) = mpsc::sync_channel::<Opened<S>>(OPENED_MAX as usize);
         let (spare_sender, spares) = mpsc::sync_channel(OPENED_MAX as usize);
         let mut preparer = Preparer::new(storage.clone(), lock.clone(), &options, marks.clone(), spare_sender);
         preparer.take_leftovers(recovered.spares)?;
         let OpenSegment { file, map, at, header } = open;
-        let name = segment_name(header.first_lsn);
+        let open = OpenFile {
+            file,
+            name: segment_name(header.first_lsn),
+            is_named: true,
+            first_lsn: header.first_lsn,
+            base: 0,
+            bytes: header.bytes,
+            synced_to: at as u64,
+        };
         let syncer = Syncer::new(
             storage.clone(),
             lock.clone(),
             marks.clone(),
             opened,
-            (file, name, header.first_lsn),
+            open,
             identity,
             waker,
             options.points.clone(),
@@ -336,10 +344,6 @@ fn read_segment_header<S: Storage>(
     id: Option<&[u8; 16]>,
 ) -> Result<Result<SegmentHeader, Fault>, Error> {
     let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
-    if let Name::Spare(_) = parse_name(name) {
-        // Its first sync may have failed: believe the device, not what the kernel remembers.
-        file.drop_cached();
-    }
     let mut head = [0; SEGMENT_HEADER_BYTES];
     let read = file.read_at(&mut head, 0).map_err(Error::io("read", name))?;
     if read < head.len() {

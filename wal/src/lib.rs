@@ -1,7 +1,7 @@
 //! A write-ahead log of opaque records in memory-mapped segments.
 //!
 //! ```text
-//!   append ──► mapping of the open segment ──(kernel)──► file ──(Syncer: fdatasync)──► device
+//!   append ──► mapping of the open segment ──(kernel)──► file ──(Syncer: msync)──► device
 //!        │                                                            │
 //!        └─ mark `appended`: survives the death of the process        └─ mark `synced`: survives loss of power
 //! ```

@@ -12,7 +12,8 @@
 //!
 //! Everything is read with plain reads, never through a mapping: a failing device is then an error and not a signal.
 
-use crate::dir::{Contents, Dir, Identity, SegmentFile, lost_name, read_contents, read_identity, segment_name};
+use crate::dir::{Contents, Dir, Identity, Name, SegmentFile};
+use crate::dir::{lost_name, parse_name, read_contents, read_identity, segment_name};
 use crate::error::{Error, Fault, Loss};
 use crate::log::OpenSegment;
 use crate::record::{self, ALIGN_BYTES, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
@@ -363,12 +364,6 @@ impl<S: Storage> Scan<S> {
     fn open_segment(&mut self, index: usize) -> Result<(), Error> {
         let segment = &self.segments[index];
         let file = self.storage.open_to_read(&segment.name).map_err(Error::io("open", &segment.name))?;
-        let is_last_named = !self.segments[index + 1..].iter().any(|later| later.is_named);
-        if is_last_named {
-            // After a failed sync the kernel may still show pages that never reached the device. Ask the device. Segments
-            // before this one were synced without a failure, or this one would not have its name.
-            file.drop_cached();
-        }
         self.file_bytes = segment.bytes;
         self.index = index;
         self.file = Some(file);
@@ -691,7 +686,7 @@ impl TailSegment {
     pub(crate) fn open<S: Storage>(self, storage: &S) -> Result<OpenSegment<S>, Error> {
         let file = storage.open(&self.name).map_err(Error::io("open", &self.name))?;
         // Reading it brought large pages into the cache, each of which a sync would write whole for one record in it.
-        file.drop_cached();
+        file.forget();
         let mut map = storage.map(&file, self.header.bytes).map_err(Error::io("map", &self.name))?;
         map.touch(self.at as usize);
         Ok(OpenSegment { file, map, at: self.at as usize, header: self.header })
@@ -701,6 +696,7 @@ impl TailSegment {
 impl<S: Storage> Recovery<S> {
     pub(crate) fn begin(dir: &Dir<S>, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
         let storage = dir.storage.clone();
+        forget_what_may_be_unsynced(&storage)?;
         let mut contents = read_contents(&storage, dir.identity.as_ref().map(|identity| &identity.id))?;
         let contents_making = std::mem::take(&mut contents.making);
         let snapshots = contents.snapshots.clone();
@@ -890,6 +886,21 @@ impl<S: Storage> Recovered<S> {
             _storage: std::marker::PhantomData,
         }
     }
+}
+
+/// After a failed sync the kernel may still show pages that never reached the device. Where a sync may have failed, the
+/// device is asked: in the last segment that has its name, and in all that have none yet. Segments before were synced
+/// without a failure, or the one behind them would not have got its name.
+fn forget_what_may_be_unsynced<S: Storage>(storage: &S) -> Result<(), Error> {
+    let names = storage.list().map_err(Error::io("list", &storage.place()))?;
+    let last = names.iter().filter(|(name, _)| matches!(parse_name(name), Name::Segment(_))).max();
+    let spares = names.iter().filter(|(name, _)| matches!(parse_name(name), Name::Spare(_)));
+    for (name, _) in spares.chain(last) {
+        let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
+        file.forget();
+        file.prefetch();
+    }
+    Ok(())
 }
 
 fn scan_is_all_zero<S: Storage>(storage: &S, name: &str) -> Result<bool, Error> {

@@ -4,6 +4,7 @@
 //! an LSN that the log has certainly reached and synced. It is raised at every start, after every roll and at a clean stop,
 //! so that a segment which vanishes from the end of the log is missed and not taken for a log that ended there.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
 
@@ -11,7 +12,7 @@ use crate::error::{Error, Fault};
 use crate::log::{Log, LogStart, OpenSegment};
 use crate::prepare::Preparer;
 use crate::record::Kind;
-use crate::scan::{Recovered, Recovery};
+use crate::recover::{Recovered, Recovery};
 use crate::segment::{DEFAULT_SEGMENT_BYTES, MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, fill_with_zeros};
 use crate::snapshot::{Snapshot, Snapshots};
@@ -304,7 +305,22 @@ pub fn sealed_lsn<S: Storage>(storage: &S) -> Result<Lsn, Error> {
     Ok(open.map_or(Lsn::ZERO, |segment| segment.first_lsn.before()))
 }
 
+/// Looks at all files of the directory. Beside a running log a file may get another name between the list and the look;
+/// then the list is made anew.
 pub(crate) fn read_contents<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Contents, Error> {
+    let mut tries_left = LIST_TRIES;
+    loop {
+        tries_left -= 1;
+        match read_listed(storage, id) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
+            done => return done,
+        }
+    }
+}
+
+const LIST_TRIES: u32 = 8;
+
+fn read_listed<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Contents, Error> {
     let mut contents = Contents::default();
     for (name, bytes) in storage.list().map_err(Error::io("list", &storage.place()))? {
         match parse_name(&name) {
@@ -380,7 +396,7 @@ fn create_segment<S: Storage>(storage: &S, header: &SegmentHeader, points: &Poin
 pub(crate) fn create_anew<S: Storage>(storage: &S, name: &str) -> Result<S::File, Error> {
     match storage.remove(name) {
         Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(Error::io("remove", name)(error)),
     }
     storage.create(name).map_err(Error::io("create", name))
@@ -442,7 +458,7 @@ impl Identity {
 pub(crate) fn read_identity<S: Storage>(storage: &S) -> Result<Option<Identity>, Error> {
     let file = match storage.open_to_read(EPOCH_NAME) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("open", EPOCH_NAME)(error)),
     };
     let mut bytes = [0; EPOCH_BYTES + 1];

@@ -12,18 +12,17 @@
 //!
 //! Everything is read with plain reads, never through a mapping: a failing device is then an error and not a signal.
 
-use crate::dir::{Contents, Dir, Identity, Name, SegmentFile};
-use crate::dir::{lost_name, parse_name, read_contents, read_identity, segment_name};
+use std::io;
+
+use crate::Lsn;
+use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, read_contents, read_identity, segment_name};
 use crate::error::{Error, Fault, Loss};
-use crate::log::OpenSegment;
 use crate::record::{self, ALIGN_BYTES, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
 use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, ZEROS};
-use crate::snapshot::Snapshot;
-use crate::storage::{Files, SegmentMap, Storage, StoredFile};
-use crate::{Lsn, Point, Points};
+use crate::storage::{Files, Storage, StoredFile};
 
 /// Read at a time, bytes: fits into a core's cache beside what the reader does with it.
-const BLOCK_BYTES: usize = 256 << 10;
+pub(crate) const BLOCK_BYTES: usize = 256 << 10;
 
 /// A record and where it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +64,7 @@ pub enum Tail {
 }
 
 /// Reads the records of a log in order and verifies each. Never writes, needs no lock: for tools, for a checkpoint beside a
-/// running log, and as the reading half of [`Recovery`].
+/// running log, and as the reading half of [`crate::Recovery`].
 pub struct Scan<S: Storage = Files> {
     storage: S,
     identity: Identity,
@@ -97,22 +96,30 @@ pub struct Scan<S: Storage = Files> {
 
 /// The last record that verified.
 #[derive(Debug, Clone, Copy, Default)]
-struct Last {
-    lsn: Lsn,
-    crc: u32,
-    epoch: u32,
-    time: u64,
-    kind: Option<Kind>,
+pub(crate) struct Last {
+    pub lsn: Lsn,
+    pub crc: u32,
+    pub epoch: u32,
+    pub time: u64,
+    pub kind: Option<Kind>,
 }
 
 /// Where and why reading ended.
 #[derive(Debug, Clone)]
-struct End {
+pub(crate) struct End {
     /// The segment in which the next record would be, and where.
-    index: usize,
-    offset: u64,
-    tail: Tail,
-    loss: Option<Loss>,
+    pub index: usize,
+    pub offset: u64,
+    pub tail: Tail,
+    pub loss: Option<Loss>,
+}
+
+/// What a scan that has ended leaves to recovery.
+pub(crate) struct ScanParts {
+    pub segments: Vec<SegmentFile>,
+    pub spares: Vec<String>,
+    pub last: Last,
+    pub end: End,
 }
 
 /// A verified record in the block.
@@ -131,8 +138,7 @@ impl<S: Storage> Scan<S> {
     /// # Errors
     /// [`Error::Format`] when the directory has no log, or does not hold all records after `after`.
     pub fn open(storage: &S, after: Lsn) -> Result<Scan<S>, Error> {
-        let identity = read_identity(storage)?.ok_or_else(|| Error::format(crate::dir::EPOCH_NAME, Fault::Missing))?;
-        let contents = read_contents(storage, Some(&identity.id))?;
+        let (identity, contents) = read_log(storage)?;
         Scan::over(storage.clone(), identity, contents, after, None, false)
     }
 
@@ -141,8 +147,7 @@ impl<S: Storage> Scan<S> {
     /// # Errors
     /// [`Error::Format`] when the directory has no log.
     pub fn open_all(storage: &S) -> Result<Scan<S>, Error> {
-        let identity = read_identity(storage)?.ok_or_else(|| Error::format(crate::dir::EPOCH_NAME, Fault::Missing))?;
-        let contents = read_contents(storage, Some(&identity.id))?;
+        let (identity, contents) = read_log(storage)?;
         let first = contents.segments.first().map_or(Lsn::ZERO, |segment| segment.first_lsn.before());
         Scan::over(storage.clone(), identity, contents, first, None, false)
     }
@@ -161,7 +166,7 @@ impl<S: Storage> Scan<S> {
         self
     }
 
-    fn over(
+    pub(crate) fn over(
         storage: S,
         identity: Identity,
         contents: Contents,
@@ -235,6 +240,12 @@ impl<S: Storage> Scan<S> {
     /// Its checksum.
     pub fn last_crc(&self) -> u32 {
         self.last.crc
+    }
+
+    /// What recovery goes on with, once the end is reached.
+    pub(crate) fn into_parts(self) -> ScanParts {
+        let Scan { segments, spares, last, end, .. } = self;
+        ScanParts { segments, spares, last, end: end.expect("the scan has ended") }
     }
 
     /// How the log ends, once [`Scan::next`] has returned `None`.
@@ -362,8 +373,14 @@ impl<S: Storage> Scan<S> {
     }
 
     fn open_segment(&mut self, index: usize) -> Result<(), Error> {
-        let segment = &self.segments[index];
-        let file = self.storage.open_to_read(&segment.name).map_err(Error::io("open", &segment.name))?;
+        let segment = &mut self.segments[index];
+        let mut file = self.storage.open_to_read(&segment.name);
+        if !segment.is_named && file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            // Beside a running log: it got its name in the meantime.
+            (segment.name, segment.is_named) = (segment_name(segment.first_lsn), true);
+            file = self.storage.open_to_read(&segment.name);
+        }
+        let file = file.map_err(Error::io("open", &segment.name))?;
         self.file_bytes = segment.bytes;
         self.index = index;
         self.file = Some(file);
@@ -575,6 +592,12 @@ impl<S: Storage> Scan<S> {
     }
 }
 
+fn read_log<S: Storage>(storage: &S) -> Result<(Identity, Contents), Error> {
+    let identity = read_identity(storage)?.ok_or_else(|| Error::format(EPOCH_NAME, Fault::Missing))?;
+    let contents = read_contents(storage, Some(&identity.id))?;
+    Ok((identity, contents))
+}
+
 /// Mistakes that a test makes on purpose, to see that the tests would notice them.
 #[cfg(test)]
 pub(crate) mod planted {
@@ -585,23 +608,23 @@ pub(crate) mod planted {
         pub(crate) static SKIP_ZEROING: Cell<bool> = const { Cell::new(false) };
     }
 
-    pub(super) fn skips_chain() -> bool {
+    pub(crate) fn skips_chain() -> bool {
         SKIP_CHAIN.get()
     }
 
-    pub(super) fn skips_zeroing() -> bool {
+    pub(crate) fn skips_zeroing() -> bool {
         SKIP_ZEROING.get()
     }
 }
 
 #[cfg(not(test))]
-mod planted {
+pub(crate) mod planted {
     #[inline(always)]
-    pub(super) const fn skips_chain() -> bool {
+    pub(crate) const fn skips_chain() -> bool {
         false
     }
 
-    pub(super) const fn skips_zeroing() -> bool {
+    pub(crate) const fn skips_zeroing() -> bool {
         false
     }
 }
@@ -631,298 +654,6 @@ struct Behind {
     synced: Lsn,
 }
 
-fn is_zero(bytes: &[u8]) -> bool {
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(PAGE_BYTES).all(|chunk| *chunk == ZEROS[..chunk.len()])
-}
-
-/// Reads a log to be replayed and then makes it fit for appending. Obtained from [`Dir::recover`].
-pub struct Recovery<S: Storage = Files> {
-    scan: Option<Scan<S>>,
-    storage: S,
-    contents_making: Vec<String>,
-    records: u64,
-    points: Points,
-    /// The snapshot that the replay started from.
-    after: Lsn,
-    after_crc: u32,
-    snapshots: Vec<Lsn>,
-}
-
-/// What recovery found. [`Dir::start`] takes it.
-pub struct Recovered<S: Storage = Files> {
-    /// The last record of the log, or the snapshot's where nothing follows it.
-    pub last_lsn: Lsn,
-    /// Its checksum.
-    pub last_crc: u32,
-    /// Its time, µs since 1970; 0 in a new log.
-    pub last_time: u64,
-    /// Its epoch; 0 in a new log.
-    pub last_epoch: u32,
-    /// Records that were handed out to be replayed.
-    pub records: u64,
-    /// Bytes of a torn tail that were cut off; 0 for a clean end.
-    pub bytes_cut: u64,
-    /// Segments of the log, the open one included.
-    pub segments: u32,
-    /// Whether the last process stopped in order.
-    pub clean_stop: bool,
-    /// What was given up at an operator's word.
-    pub loss: Option<Loss>,
-    pub(crate) tail: Option<TailSegment>,
-    pub(crate) next_number: u64,
-    /// Zeroed spares that may be used again.
-    pub(crate) spares: Vec<String>,
-    pub(crate) _storage: std::marker::PhantomData<S>,
-}
-
-/// The segment that will take the next record.
-pub(crate) struct TailSegment {
-    name: String,
-    at: u64,
-    header: SegmentHeader,
-}
-
-impl TailSegment {
-    pub(crate) fn open<S: Storage>(self, storage: &S) -> Result<OpenSegment<S>, Error> {
-        let file = storage.open(&self.name).map_err(Error::io("open", &self.name))?;
-        // Reading it brought large pages into the cache, each of which a sync would write whole for one record in it.
-        file.forget();
-        let mut map = storage.map(&file, self.header.bytes).map_err(Error::io("map", &self.name))?;
-        map.touch(self.at as usize);
-        Ok(OpenSegment { file, map, at: self.at as usize, header: self.header })
-    }
-}
-
-impl<S: Storage> Recovery<S> {
-    pub(crate) fn begin(dir: &Dir<S>, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
-        let storage = dir.storage.clone();
-        forget_what_may_be_unsynced(&storage)?;
-        let mut contents = read_contents(&storage, dir.identity.as_ref().map(|identity| &identity.id))?;
-        let contents_making = std::mem::take(&mut contents.making);
-        let snapshots = contents.snapshots.clone();
-        let after = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
-        let after_crc = snapshot.map_or(0, |snapshot| snapshot.record_crc);
-        let scan = match dir.identity {
-            Some(identity) => {
-                Some(Scan::over(storage.clone(), identity, contents, after, Some(after_crc), accept_loss)?)
-            }
-            None => {
-                // The first start was interrupted before it could write a record; anything more is a robbed directory.
-                let only_first = contents.segments.iter().all(|segment| segment.first_lsn == Lsn(1));
-                let missing = || Error::format(crate::dir::EPOCH_NAME, Fault::Missing);
-                if !contents.snapshots.is_empty() || !only_first {
-                    return Err(missing());
-                }
-                for name in contents.segments.iter().map(|segment| &segment.name).chain(&contents.spares) {
-                    if !is_unused(&storage, name)? {
-                        return Err(missing());
-                    }
-                    storage.remove(name).map_err(Error::io("remove", name))?;
-                }
-                storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
-                None
-            }
-        };
-        let points = dir.options.points.clone();
-        Ok(Recovery { scan, storage, contents_making, records: 0, points, after, after_crc, snapshots })
-    }
-
-    /// The next record to be replayed, or `None` when that was the last.
-    ///
-    /// # Errors
-    /// As [`Scan::next`]. Nothing has been changed in the directory then.
-    #[allow(clippy::should_implement_trait)] // As in Scan.
-    #[inline]
-    pub fn next(&mut self) -> Result<Option<Entry<'_>>, Error> {
-        let Some(scan) = &mut self.scan else {
-            return Ok(None);
-        };
-        let entry = scan.next()?;
-        self.records += u64::from(entry.is_some());
-        Ok(entry)
-    }
-
-    /// Reads what is left, then cuts a torn tail, drops what lies behind it, names what had not been named, and makes all
-    /// of it durable. May be interrupted at any point and done again with the same result.
-    ///
-    /// # Errors
-    /// As [`Scan::next`], and [`Error::Io`].
-    pub fn finish(mut self) -> Result<Recovered<S>, Error> {
-        while self.next()?.is_some() {}
-        for name in &self.contents_making {
-            self.storage.remove(name).map_err(Error::io("remove", name))?;
-        }
-        let Some(scan) = self.scan.take() else {
-            return Ok(Recovered::new_log());
-        };
-        self.finish_scan(scan)
-    }
-
-    fn finish_scan(&self, scan: Scan<S>) -> Result<Recovered<S>, Error> {
-        let Scan { storage, segments, spares, last, end, .. } = scan;
-        let End { index, offset, tail, loss } = end.expect("the scan has ended");
-        self.points.pass(Point::Recovery);
-        let is_past_snapshot = last.lsn >= self.after;
-        let hole = segments.get(index).filter(|segment| is_past_snapshot && segment.header.is_ok() && offset > 0);
-        // What the log goes on with: the segments up to the hole, or, where a snapshot stands for more than they hold, none.
-        let kept = if hole.is_some() { index + 1 } else { 0 };
-        self.drop_files(&segments[kept..], loss.is_some())?;
-        let mut names = Vec::new();
-        for segment in &segments[..kept] {
-            names.push(self.settle(segment)?);
-        }
-        let tail_segment = match (hole, names.last()) {
-            (Some(segment), Some(name)) => {
-                if (matches!(tail, Tail::Torn { .. }) && !planted::skips_zeroing()) || loss.is_some() {
-                    self.zero(name, offset, segment.header.as_ref().expect("checked above").bytes)?;
-                }
-                let header = segment.header.clone().expect("checked above");
-                Some(TailSegment { name: name.clone(), at: offset, header })
-            }
-            _ => None,
-        };
-        if loss.is_some() {
-            self.put_aside_snapshots(last.lsn.max(self.after))?;
-        }
-        let mut clean_spares = Vec::new();
-        for name in spares {
-            if scan_is_all_zero(&storage, &name)? {
-                clean_spares.push(name);
-            } else {
-                storage.remove(&name).map_err(Error::io("remove", &name))?;
-            }
-        }
-        storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
-        self.points.pass(Point::Recovery);
-        let numbers = segments.iter().filter_map(|segment| segment.header.as_ref().ok()).map(|header| header.number);
-        let behind_snapshot = !is_past_snapshot || kept == 0;
-        Ok(Recovered {
-            last_lsn: last.lsn.max(self.after),
-            last_crc: if behind_snapshot { self.after_crc } else { last.crc },
-            last_time: last.time,
-            last_epoch: last.epoch,
-            records: self.records,
-            bytes_cut: if let Tail::Torn { bytes } = tail { bytes } else { 0 },
-            segments: kept as u32,
-            clean_stop: last.kind == Some(Kind::CleanStop) && tail == Tail::Clean,
-            loss,
-            tail: tail_segment,
-            next_number: numbers.max().unwrap_or(0) + 1,
-            spares: clean_spares,
-            _storage: std::marker::PhantomData,
-        })
-    }
-
-    /// Syncs a segment of which every record verified, and gives it its name if it has none.
-    fn settle(&self, segment: &SegmentFile) -> Result<String, Error> {
-        let file = self.storage.open(&segment.name).map_err(Error::io("open", &segment.name))?;
-        file.sync().map_err(Error::io("sync", &segment.name))?;
-        if segment.is_named {
-            return Ok(segment.name.clone());
-        }
-        let name = segment_name(segment.first_lsn);
-        self.points.pass(Point::Rename);
-        self.storage.rename(&segment.name, &name).map_err(Error::io("rename", &segment.name))?;
-        self.storage.sync_directory().map_err(Error::io("sync directory of", &name))?;
-        Ok(name)
-    }
-
-    /// Removes segments behind the hole; at a loss they are put aside instead, for somebody to look at.
-    fn drop_files(&self, segments: &[SegmentFile], is_loss: bool) -> Result<(), Error> {
-        for segment in segments {
-            self.points.pass(Point::Remove);
-            let name = &segment.name;
-            if is_loss {
-                self.storage.rename(name, &lost_name(name)).map_err(Error::io("rename", name))?;
-            } else {
-                self.storage.remove(name).map_err(Error::io("remove", name))?;
-            }
-        }
-        self.storage.sync_directory().map_err(Error::io("sync", &self.storage.place()))
-    }
-
-    /// After an accepted loss, snapshots that claim more than the log now reaches would be proof against it at every start.
-    fn put_aside_snapshots(&self, last_lsn: Lsn) -> Result<(), Error> {
-        for lsn in self.snapshots.iter().filter(|lsn| **lsn > last_lsn) {
-            let name = crate::dir::snapshot_name(*lsn);
-            self.storage.rename(&name, &lost_name(&name)).map_err(Error::io("rename", &name))?;
-        }
-        Ok(())
-    }
-
-    /// Overwrites with zeros from an offset to the end, page by page and only where something else is, and syncs.
-    fn zero(&self, name: &str, offset: u64, end: u64) -> Result<(), Error> {
-        self.points.pass(Point::Recovery);
-        let file = self.storage.open(name).map_err(Error::io("open", name))?;
-        let mut page = [0; PAGE_BYTES];
-        let mut at = offset;
-        while at < end {
-            let step = (PAGE_BYTES as u64 - at % PAGE_BYTES as u64).min(end - at) as usize;
-            let read = file.read_at(&mut page[..step], at).map_err(Error::io("read", name))?;
-            if read < step || !is_zero(&page[..step]) {
-                file.write_at(&ZEROS[..step], at).map_err(Error::io("zero", name))?;
-            }
-            at += step as u64;
-        }
-        file.sync().map_err(Error::io("sync", name))
-    }
-}
-
-impl<S: Storage> Recovered<S> {
-    fn new_log() -> Recovered<S> {
-        Recovered {
-            last_lsn: Lsn::ZERO,
-            last_crc: 0,
-            last_time: 0,
-            last_epoch: 0,
-            records: 0,
-            bytes_cut: 0,
-            segments: 0,
-            clean_stop: false,
-            loss: None,
-            tail: None,
-            next_number: 1,
-            spares: Vec::new(),
-            _storage: std::marker::PhantomData,
-        }
-    }
-}
-
-/// After a failed sync the kernel may still show pages that never reached the device. Where a sync may have failed, the
-/// device is asked: in the last segment that has its name, and in all that have none yet. Segments before were synced
-/// without a failure, or the one behind them would not have got its name.
-fn forget_what_may_be_unsynced<S: Storage>(storage: &S) -> Result<(), Error> {
-    let names = storage.list().map_err(Error::io("list", &storage.place()))?;
-    let last = names.iter().filter(|(name, _)| matches!(parse_name(name), Name::Segment(_))).max();
-    let spares = names.iter().filter(|(name, _)| matches!(parse_name(name), Name::Spare(_)));
-    for (name, _) in spares.chain(last) {
-        let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
-        file.forget();
-        file.prefetch();
-    }
-    Ok(())
-}
-
-fn scan_is_all_zero<S: Storage>(storage: &S, name: &str) -> Result<bool, Error> {
-    is_zero_from(storage, name, 0)
-}
-
-fn is_unused<S: Storage>(storage: &S, name: &str) -> Result<bool, Error> {
-    is_zero_from(storage, name, SEGMENT_HEADER_BYTES as u64)
-}
-
-fn is_zero_from<S: Storage>(storage: &S, name: &str, offset: u64) -> Result<bool, Error> {
-    let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
-    let mut block = vec![0; BLOCK_BYTES];
-    let mut at = offset;
-    loop {
-        let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;
-        if bytes == 0 {
-            return Ok(true);
-        }
-        if !is_zero(&block[..bytes]) {
-            return Ok(false);
-        }
-        at += bytes as u64;
-    }
 }

@@ -140,18 +140,22 @@ impl<S: Storage> Recovery<S> {
     }
 
     fn finish_scan(&self, scan: Scan<S>) -> Result<Recovered<S>, Error> {
-        let ScanParts { segments, spares, last, end } = scan.into_parts();
+        let ScanParts { segments, first_in_order, trailing, spares, last, end } = scan.into_parts();
         let End { index, offset, tail, loss } = end;
         let storage = &self.storage;
         self.points.pass(Point::Recovery);
         let is_past_snapshot = last.lsn >= self.after;
         let hole = segments.get(index).filter(|segment| is_past_snapshot && segment.header.is_ok() && offset > 0);
         // What the log goes on with: the segments up to the hole, or, where a snapshot stands for more than they hold, none.
-        let kept = if hole.is_some() { index + 1 } else { 0 };
-        self.drop_files(&segments[kept..], loss.is_some())?;
+        let kept = if hole.is_some() { first_in_order..index + 1 } else { 0..0 };
+        self.drop_files(&segments[kept.end..], loss.is_some())?;
+        self.drop_files(&segments[..kept.start], loss.is_some())?;
         let mut names = Vec::new();
-        for segment in &segments[..kept] {
+        for segment in &segments[kept.clone()] {
             names.push(self.settle(segment)?);
+        }
+        for (index, offset) in trailing {
+            self.zero(&segments[index].name, offset, segments[index].bytes)?;
         }
         let tail_segment = match (hole, names.last()) {
             (Some(segment), Some(name)) => {
@@ -177,7 +181,7 @@ impl<S: Storage> Recovery<S> {
         storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
         self.points.pass(Point::Recovery);
         let numbers = segments.iter().filter_map(|segment| segment.header.as_ref().ok()).map(|header| header.number);
-        let behind_snapshot = !is_past_snapshot || kept == 0;
+        let behind_snapshot = !is_past_snapshot || kept.is_empty();
         Ok(Recovered {
             last_lsn: last.lsn.max(self.after),
             last_crc: if behind_snapshot { self.after_crc } else { last.crc },
@@ -185,7 +189,7 @@ impl<S: Storage> Recovery<S> {
             last_epoch: last.epoch,
             records: self.records,
             bytes_cut: if let Tail::Torn { bytes } = tail { bytes } else { 0 },
-            segments: kept as u32,
+            segments: kept.len() as u32,
             clean_stop: last.kind == Some(Kind::CleanStop) && tail == Tail::Clean,
             loss,
             tail: tail_segment,
@@ -288,7 +292,8 @@ fn forget_what_may_be_unsynced<S: Storage>(storage: &S) -> Result<(), Error> {
 /// Whether nothing but zeros is in a file from an offset on.
 fn is_zero_from<S: Storage>(storage: &S, name: &str, offset: u64) -> Result<bool, Error> {
     let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
-    let mut block = vec![0; BLOCK_BYTES];
+    let left = file.bytes().map_err(Error::io("look at", name))?.saturating_sub(offset);
+    let mut block = vec![0; (left as usize).clamp(1, BLOCK_BYTES)];
     let mut at = offset;
     loop {
         let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;

@@ -18,7 +18,7 @@ use crate::Lsn;
 use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, read_contents, read_identity, segment_name};
 use crate::error::{Error, Fault, Loss};
 use crate::record::{self, ALIGN_BYTES, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
-use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, ZEROS};
+use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, ZEROS};
 use crate::storage::{Files, Storage, StoredFile};
 
 /// Read at a time, bytes: fits into a core's cache beside what the reader does with it.
@@ -91,6 +91,10 @@ pub struct Scan<S: Storage = Files> {
     /// Proof from outside of the segments that records up to here were synced: floor and snapshots.
     proven: Lsn,
     accepts_loss: bool,
+    /// Segments before this one are not read, and do not fit to it: only with the operator's word is that no refusal.
+    first_in_order: usize,
+    /// Sealed segments with something behind their last record, and where that begins: likewise.
+    trailing: Vec<(usize, u64)>,
     end: Option<End>,
 }
 
@@ -117,6 +121,8 @@ pub(crate) struct End {
 /// What a scan that has ended leaves to recovery.
 pub(crate) struct ScanParts {
     pub segments: Vec<SegmentFile>,
+    pub first_in_order: usize,
+    pub trailing: Vec<(usize, u64)>,
     pub spares: Vec<String>,
     pub last: Last,
     pub end: End,
@@ -178,8 +184,11 @@ impl<S: Storage> Scan<S> {
         // The last segment that starts at or before the first record wanted.
         let index = segments.partition_point(|segment| segment.first_lsn <= after.next()).saturating_sub(1);
         let snapshot = snapshots.last().copied().unwrap_or_default();
-        if !accepts_loss {
-            check_order(&segments[..(index + 1).min(segments.len())])?;
+        let first_in_order = first_in_order(&segments, index);
+        if let (Some(before), false) = (segments[..first_in_order].last(), accepts_loss) {
+            let expected = segments[first_in_order].first_lsn;
+            let disorder = Fault::Order { expected, found: before.first_lsn };
+            return Err(Error::format(&before.name, before.header.clone().err().unwrap_or(disorder)));
         }
         Ok(Scan {
             storage,
@@ -200,6 +209,8 @@ impl<S: Storage> Scan<S> {
             proven: identity.floor.max(snapshot).max(after),
             identity,
             accepts_loss,
+            first_in_order,
+            trailing: Vec::new(),
             end: None,
         })
     }
@@ -244,8 +255,8 @@ impl<S: Storage> Scan<S> {
 
     /// What recovery goes on with, once the end is reached.
     pub(crate) fn into_parts(self) -> ScanParts {
-        let Scan { segments, spares, last, end, .. } = self;
-        ScanParts { segments, spares, last, end: end.expect("the scan has ended") }
+        let Scan { segments, spares, last, end, first_in_order, trailing, .. } = self;
+        ScanParts { segments, first_in_order, trailing, spares, last, end: end.expect("the scan has ended") }
     }
 
     /// How the log ends, once [`Scan::next`] has returned `None`.
@@ -266,8 +277,8 @@ impl<S: Storage> Scan<S> {
                 Ok(record) => {
                     let header = record.header;
                     let follows = header.lsn == self.last.lsn.next()
-                        && (header.previous_crc == self.last.crc || planted::skips_chain())
-                        && header.epoch >= self.last.epoch;
+                        && ((header.previous_crc == self.last.crc && header.epoch >= self.last.epoch)
+                            || planted::skips_chain());
                     if follows && self.until.is_none_or(|until| header.lsn <= until) {
                         if header.epoch > self.identity.epoch {
                             return Err(self.fault(Fault::Epoch { found: header.epoch, offset: self.offset() }));
@@ -452,10 +463,11 @@ impl<S: Storage> Scan<S> {
         }
         // Nothing is ever stored behind the last record of a sealed segment, not even by a crash.
         let behind = self.look_behind(self.index, self.offset())?;
-        if let Some(offset) = behind.first_byte
-            && !self.accepts_loss
-        {
-            return Err(self.fault(Fault::Trailing { offset }));
+        if let Some(offset) = behind.first_byte {
+            if !self.accepts_loss {
+                return Err(self.fault(Fault::Trailing { offset }));
+            }
+            self.trailing.push((self.index, self.offset()));
         }
         self.open_segment(self.index + 1)?;
         Ok(true)
@@ -474,9 +486,16 @@ impl<S: Storage> Scan<S> {
             let later = self.look_behind(index, SEGMENT_HEADER_BYTES as u64)?;
             proven = proven.max(later.synced);
             written += later.last_byte.map_or(0, |last| last + 1);
-            if self.segments[index].is_named {
+            match &self.segments[index] {
                 // Its name was given after a sync of everything before it.
-                proven = proven.max(self.segments[index].first_lsn.before());
+                segment if segment.is_named && segment.header.is_ok() => {
+                    proven = proven.max(segment.first_lsn.before());
+                }
+                SegmentFile { name, header: Err(fault), .. } => {
+                    let (name, fault) = (name.clone(), fault.clone());
+                    return self.refuse_or_lose(&name, fault);
+                }
+                _ => {}
             }
         }
         for name in self.spares.clone() {
@@ -523,6 +542,14 @@ impl<S: Storage> Scan<S> {
     }
 
     fn end(&mut self, tail: Tail, loss: Option<Loss>) {
+        // What was passed over on the way here at the operator's word is a loss too, if only of certainty.
+        let loss_in = |index: usize, offset| {
+            let segment: &SegmentFile = &self.segments[index];
+            self.loss_at(segment.first_lsn, segment.name.clone(), offset, Damage::Empty, self.proven)
+        };
+        let disordered = self.first_in_order.checked_sub(1).map(|index| loss_in(index, 0));
+        let trailing = self.trailing.first().map(|(index, offset)| loss_in(*index, *offset));
+        let loss = loss.or(disordered).or(trailing);
         self.end = Some(End { index: self.index, offset: self.offset(), tail, loss });
     }
 
@@ -546,7 +573,7 @@ impl<S: Storage> Scan<S> {
         let file = self.storage.open_to_read(name).map_err(Error::io("open", name))?;
         let mut behind = Behind::default();
         let end = file.bytes().map_err(Error::io("look at", name))?;
-        let mut block = vec![0; BLOCK_BYTES];
+        let mut block = vec![0; (end.saturating_sub(offset) as usize).min(BLOCK_BYTES)];
         let mut at = offset;
         while at < end {
             let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;
@@ -608,6 +635,7 @@ pub(crate) mod planted {
         pub(crate) static SKIP_ZEROING: Cell<bool> = const { Cell::new(false) };
     }
 
+    /// Neither previous checksum nor epoch is looked at.
     pub(crate) fn skips_chain() -> bool {
         SKIP_CHAIN.get()
     }
@@ -629,20 +657,18 @@ pub(crate) mod planted {
     }
 }
 
-/// Segments that are not read must at least be there, each once: numbers are dense and names rise.
-fn check_order(segments: &[SegmentFile]) -> Result<(), Error> {
-    let mut before: Option<&SegmentHeader> = None;
-    for segment in segments {
-        let header = segment.header.as_ref().map_err(|fault| Error::format(&segment.name, fault.clone()))?;
-        if let Some(before) = before
-            && (header.number != before.number + 1 || header.first_lsn <= before.first_lsn)
-        {
-            let fault = Fault::Order { expected: before.first_lsn.next(), found: header.first_lsn };
-            return Err(Error::format(&segment.name, fault));
-        }
-        before = Some(header);
+/// Segments that are not read must at least be there, each once: numbers are dense and names rise. The first segment from
+/// which on that holds up to `index`.
+fn first_in_order(segments: &[SegmentFile], index: usize) -> usize {
+    let follows = |before: &SegmentFile, after: &SegmentFile| match (&before.header, &after.header) {
+        (Ok(before), Ok(after)) => before.number + 1 == after.number && before.first_lsn < after.first_lsn,
+        _ => false,
+    };
+    let mut first = index.min(segments.len().saturating_sub(1));
+    while first > 0 && follows(&segments[first - 1], &segments[first]) {
+        first -= 1;
     }
-    Ok(())
+    first
 }
 
 /// What lies behind a place in a file.

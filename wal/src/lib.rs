@@ -37,7 +37,7 @@
 //! # Map
 //!
 //! `record` bytes of one record · `segment` one file · `dir` names, lock, epoch · `log` append · `sync` making durable ·
-//! `prepare` segments in reserve · `scan` reading · `recover` after a crash · `snapshot` blobs · `storage` the seam to the file
+//! `prepare` segments in reserve · `scan` reading · `behind` its end · `recover` after a crash · `snapshot` blobs · `storage` the seam to the file
 //! system · `fault` a file system in memory that crashes and fails · `sys` system calls.
 //!
 //! # Not here
@@ -46,10 +46,12 @@
 //! A payload in which strangers can place arbitrary bytes could hold a forged record; recovery looks for records behind a
 //! torn one, and could then be made to refuse. Keep such bytes out of payloads, or encoded.
 
+mod behind;
 mod dir;
 mod error;
 pub mod fault;
 mod log;
+mod planted;
 mod prepare;
 pub mod record;
 mod recover;

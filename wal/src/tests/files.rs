@@ -398,3 +398,28 @@ fn a_synced_record_writes_one_page() {
         assert!(best <= BYTES_MAX, "{life}: {best} bytes for a record");
     }
 }
+
+/// What the rule of 4 KiB writes is for: the same stores into a file that was filled a megabyte at a time.
+#[test]
+fn a_segment_filled_in_large_writes_would_write_more() {
+    use crate::storage::{SegmentMap, Storage, StoredFile};
+    let (_parent, path) = place();
+    let storage = Files::open(&path).expect("directory");
+    let file = storage.create("control").expect("file");
+    for at in 0..4 {
+        file.write_at(&vec![0; 1 << 20], at << 20).expect("fill");
+    }
+    file.sync().expect("sync");
+    let mut map = storage.map(&file, 4 << 20).expect("map");
+    let before = dirtied_bytes();
+    for at in 0..20 {
+        map.write(at * 128, 128, |bytes| bytes.fill(3));
+        file.sync_range(0, 4096).expect("sync");
+    }
+    match (before, dirtied_bytes()) {
+        (Some(before), Some(after)) if (after - before) / 20 > 4_608 => {
+            println!("filled in large writes: {} bytes of pages for each record", (after - before) / 20);
+        }
+        _ => println!("SKIPPED: this kernel keeps small pages anyway, or does not say"),
+    }
+}

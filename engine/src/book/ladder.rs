@@ -64,6 +64,13 @@ pub struct Slot {
     pub stamp: Stamp,
 }
 
+impl Slot {
+    #[inline]
+    fn unpack(rank: u16, slot: u64, generation: u32) -> Slot {
+        Slot { rank, size: Qty(slot & SIZE_MAX), stamp: Stamp(generation << 16 | (slot >> SIZE_BITS) as u32) }
+    }
+}
+
 /// The levels of a ladder, best first, for use inside one read of the book's sequence.
 pub struct Levels<'a> {
     shelves: &'a [Shelf],
@@ -235,6 +242,39 @@ impl Ladder {
         }
     }
 
+    /// Appends what `make` makes of the best `levels_max` levels, best first: [`Ladder::levels`] as fast as it goes.
+    #[inline]
+    pub fn copy<T>(&self, levels_max: usize, out: &mut Vec<T>, make: impl Fn(Slot) -> T) {
+        let (mut levels, mut left) = (self.levels(), levels_max);
+        let (step, generation) = (levels.step, levels.generation);
+        while left > 0 && levels.next_shelf() {
+            let Some(slots) = levels.slots else { continue };
+            let (mut bits, base) = (levels.slot_bits, levels.base);
+            let first = bits.trailing_zeros() as usize;
+            let run = (!(bits >> first)).trailing_zeros() as usize;
+            let count;
+            // Iterators whose length is known append without looking at the capacity for each level.
+            if run >= left || bits >> first >> (run - 1) == 1 {
+                // Neighbours, as near the best price of most books: no bits to look for.
+                count = run.min(left);
+                let mut rank = (base + first as u16).wrapping_mul(step);
+                out.extend(slots[first..first + count].iter().map(|slot| {
+                    rank = rank.wrapping_add(step);
+                    make(Slot::unpack(rank, slot.load(Relaxed), generation))
+                }));
+            } else {
+                count = left.min(bits.count_ones() as usize);
+                out.extend((0..count).map(|_| {
+                    let bit = bits.trailing_zeros() as usize % SHELF_SLOTS;
+                    bits &= bits.wrapping_sub(1);
+                    let rank = (base + bit as u16 + 1).wrapping_mul(step);
+                    make(Slot::unpack(rank, slots[bit].load(Relaxed), generation))
+                }));
+            }
+            left -= count;
+        }
+    }
+
     /// The best level.
     #[inline]
     pub fn best(&self) -> Option<Slot> {
@@ -243,7 +283,8 @@ impl Ladder {
 }
 
 impl Levels<'_> {
-    /// Goes to the next shelf in use; `false` at the end. Ends, since each call moves on in the bitmap.
+    /// Goes to the next shelf in use, which leaves at least one bit in `slot_bits`; `false` at the end. Ends, since each
+    /// call moves on in the bitmap.
     #[inline]
     fn next_shelf(&mut self) -> bool {
         loop {
@@ -265,7 +306,10 @@ impl Levels<'_> {
                 self.slots = Some(slots);
                 self.slot_bits = shelf.occupied.load(Relaxed);
                 self.base = (number * SHELF_SLOTS) as u16;
-                return true;
+                // Empty in a torn read only.
+                if self.slot_bits != 0 {
+                    return true;
+                }
             }
         }
     }
@@ -276,18 +320,12 @@ impl Iterator for Levels<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Slot> {
-        while self.slot_bits == 0 {
-            if !self.next_shelf() {
-                return None;
-            }
+        if self.slot_bits == 0 && !self.next_shelf() {
+            return None;
         }
-        let bit = self.slot_bits.trailing_zeros();
+        let bit = self.slot_bits.trailing_zeros() as usize;
         self.slot_bits &= self.slot_bits - 1;
-        let slot = self.slots?[bit as usize].load(Relaxed);
-        Some(Slot {
-            rank: (self.base + bit as u16 + 1).wrapping_mul(self.step),
-            size: Qty(slot & SIZE_MAX),
-            stamp: Stamp(self.generation << 16 | (slot >> SIZE_BITS) as u32),
-        })
+        let rank = (self.base + bit as u16 + 1).wrapping_mul(self.step);
+        Some(Slot::unpack(rank, self.slots?[bit].load(Relaxed), self.generation))
     }
 }

@@ -5,8 +5,8 @@
 //! A pair is made when its first message arrives, so that markets without a book cost eight bytes.
 
 use crate::amount::{Cash, Price, Qty};
-use crate::book::depth::{Depth, HashCell, Quote, SnapshotHash, Top, TopCell};
-use crate::book::effective::{Effective, EffectiveTop, Reach, Sides};
+use crate::book::depth::{Depth, HashCell, PackedQuote, SnapshotHash, Top, TopCell};
+use crate::book::effective::{Effective, EffectiveTop, Mirrors, Reach, Rule, Sides};
 use crate::book::ladder::Ladder;
 use crate::book::sequence::{Sequence, Torn};
 use crate::book::writer::BookWriter;
@@ -15,7 +15,7 @@ use crate::id::{InstrumentId, Outcome};
 use crate::index::Table;
 use crate::time::{SECOND, Timestamp};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
 
 /// `[book] stale_after_s` where nothing else is configured (execution.md §10).
 pub const STALE_AFTER_US: u64 = 30 * SECOND;
@@ -41,6 +41,8 @@ pub struct Books {
 /// The books of both tokens of a market under one version.
 pub(super) struct Pair {
     pub sequence: Sequence,
+    /// Part of the sequence: [`Mirrors`] as `first_asks << 1 | first_bids`.
+    pub mirrors: AtomicU8,
     pub halves: [Half; 2],
 }
 
@@ -256,10 +258,12 @@ impl Default for Books {
 }
 
 impl<'a> Book<'a> {
+    #[inline]
     fn half(&self) -> &'a Half {
         &self.pair.halves[self.outcome as usize]
     }
 
+    #[inline]
     fn complement(&self) -> &'a Half {
         &self.pair.halves[1 - self.outcome as usize]
     }
@@ -272,7 +276,8 @@ impl<'a> Book<'a> {
         let known = self.pair.sequence.read(|| {
             depth.fill(BookSide::Bid, &half.bids, levels_max);
             depth.fill(BookSide::Ask, &half.asks, levels_max);
-            depth.top = half.top();
+            let (bid, ask) = half.packed();
+            depth.top = Top { bid: bid.quote(), ask: ask.quote() };
             depth.changed_at = Timestamp(half.changed_at.load(Relaxed));
             depth.hash = half.hash.load();
             half.known.load(Relaxed)
@@ -284,8 +289,9 @@ impl<'a> Book<'a> {
     #[inline]
     pub fn best(&self) -> Result<Top, Unavailable> {
         let half = self.half();
-        let (top, known) = self.pair.sequence.read(|| (half.top(), half.known.load(Relaxed)))?;
-        if known { Ok(top) } else { Err(Unavailable::Unknown) }
+        let (bid, ask, known) =
+            self.pair.sequence.read(|| (half.top_bid.load(), half.top_ask.load(), half.known.load(Relaxed)))?;
+        if known { Ok(Top { bid: bid.quote(), ask: ask.quote() }) } else { Err(Unavailable::Unknown) }
     }
 
     /// Copies the effective book: own levels merged with the complement's, before anybody's depletion (execution.md
@@ -295,7 +301,8 @@ impl<'a> Book<'a> {
         let (own, complement) = (self.half(), self.complement());
         let known = self.pair.sequence.read(|| {
             effective.version = self.pair.sequence.version();
-            effective.fill(own.sides(), complement.sides(), reach);
+            let rule = Rule::of(self.pair.mirrors(), self.outcome, own.prices(), complement.prices());
+            effective.fill(own.sides(), complement.sides(), rule, reach);
             own.known.load(Relaxed) || complement.known.load(Relaxed)
         })?;
         if known { Ok(()) } else { Err(Unavailable::Unknown) }
@@ -305,10 +312,12 @@ impl<'a> Book<'a> {
     #[inline]
     pub fn effective_top(&self) -> Result<EffectiveTop, Unavailable> {
         let (own, complement) = (self.half(), self.complement());
-        let (tops, known) = self.pair.sequence.read(|| {
-            ((own.prices(), complement.prices()), own.known.load(Relaxed) || complement.known.load(Relaxed))
+        let (packed, known) = self.pair.sequence.read(|| {
+            let known = own.known.load(Relaxed) | complement.known.load(Relaxed);
+            ((own.packed(), complement.packed()), known)
         })?;
-        if known { Ok(EffectiveTop::merged(tops.0, tops.1)) } else { Err(Unavailable::Unknown) }
+        let (own, complement) = (prices(packed.0), prices(packed.1));
+        if known { Ok(EffectiveTop::merged(own, complement).unwrap_or(own)) } else { Err(Unavailable::Unknown) }
     }
 
     /// See [`Books::version`].
@@ -337,7 +346,10 @@ impl<'a> Book<'a> {
     /// best prices are taken as they stand, each whole by itself.
     pub fn mark(&self) -> Option<Mark> {
         let top = match self.effective_top() {
-            Err(Unavailable::Contended) => EffectiveTop::merged(self.half().prices(), self.complement().prices()),
+            Err(Unavailable::Contended) => {
+                let own = self.half().prices();
+                EffectiveTop::merged(own, self.complement().prices()).unwrap_or(own)
+            }
             top => top.unwrap_or_default(),
         };
         if top.spread().is_some_and(|spread| spread <= MARK_SPREAD_MAX)
@@ -374,13 +386,13 @@ impl<'a> Book<'a> {
 
 impl Half {
     #[inline]
-    fn top(&self) -> Top {
-        Top { bid: self.top_bid.load(), ask: self.top_ask.load() }
+    fn packed(&self) -> (PackedQuote, PackedQuote) {
+        (self.top_bid.load(), self.top_ask.load())
     }
 
-    fn prices(&self) -> EffectiveTop {
-        let price = |quote: Quote| quote.price;
-        EffectiveTop { bid: self.top_bid.load().map(price), ask: self.top_ask.load().map(price) }
+    #[inline]
+    pub fn prices(&self) -> EffectiveTop {
+        prices(self.packed())
     }
 
     fn sides(&self) -> Sides<'_> {
@@ -388,9 +400,31 @@ impl Half {
     }
 }
 
+#[inline]
+fn prices((bid, ask): (PackedQuote, PackedQuote)) -> EffectiveTop {
+    EffectiveTop { bid: bid.price(), ask: ask.price() }
+}
+
 impl Pair {
     pub fn new() -> Pair {
-        Pair { sequence: Sequence::new(), halves: [Half::default(), Half::default()] }
+        Pair { sequence: Sequence::new(), mirrors: AtomicU8::new(0), halves: [Half::default(), Half::default()] }
+    }
+
+    #[inline]
+    fn mirrors(&self) -> Mirrors {
+        let bits = self.mirrors.load(Relaxed);
+        Mirrors { first_bids: bits & 1 != 0, first_asks: bits & 2 != 0 }
+    }
+
+    /// Brings what follows from the ladders up to date, inside a write of the sequence.
+    pub fn settle(&self) {
+        let [first, second] = &self.halves;
+        for half in &self.halves {
+            half.top_bid.store(BookSide::Bid, half.bids.best());
+            half.top_ask.store(BookSide::Ask, half.asks.best());
+        }
+        let mirrors = Mirrors::of(first.sides(), second.sides());
+        self.mirrors.store(u8::from(mirrors.first_asks) << 1 | u8::from(mirrors.first_bids), Relaxed);
     }
 }
 

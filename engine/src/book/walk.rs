@@ -84,38 +84,43 @@ pub fn walk<O: Into<Offer>>(
 
 #[inline]
 fn walk_shares(offers: impl Iterator<Item = Offer>, want: Qty, rate: Bps, taken: &mut Vec<Taken>) -> Walk {
-    let (mut walk, mut left) = (Walk::default(), want);
+    let (mut left, mut sums) = (want, Sums::default());
     for offer in offers {
-        if left.is_zero() {
-            break;
-        }
         let qty = offer.size().min(left);
         if !qty.is_zero() {
-            walk.add(&offer, qty, rate, taken);
+            sums.add(&offer, qty, rate, taken);
             left = Qty(left.0 - qty.0);
+        } else if left.is_zero() {
+            break;
         }
     }
-    walk.finished(left.is_zero())
+    sums.walk(Qty(want.0 - left.0), left.is_zero(), taken)
 }
 
 fn walk_budget(offers: impl Iterator<Item = Offer>, budget: Cash, rate: Bps, taken: &mut Vec<Taken>) -> Walk {
-    let budget = u128::try_from(budget.0).expect("a budget is not negative") * 10_000;
-    let step = |price: Price| exact_notional(price, Qty::ORDER_STEP);
-    let mut walk = Walk::default();
+    let mut left = u128::try_from(budget.0).expect("a budget is not negative") * 10_000;
+    let (mut filled, mut sums) = (Qty::ZERO, Sums::default());
+    // The budget is spent when it does not buy one step of shares at the last price looked at.
+    let mut spent = false;
     for offer in offers {
-        let (left, size) = (budget - walk.exact, offer.size());
-        if left < step(offer.price) {
-            return walk.finished(true);
+        let step = exact_notional(offer.price, Qty::ORDER_STEP);
+        if left < step {
+            spent = true;
+            break;
         }
-        if size.is_zero() {
-            continue;
+        let mut qty = offer.size();
+        if exact_notional(offer.price, qty) > left {
+            // Less than `qty`, so it fits.
+            qty = Qty((left / u128::from(offer.price.0)) as u64).floored_to_order_step();
         }
-        let affordable = u64::try_from(left / u128::from(offer.price.0)).unwrap_or(u64::MAX);
-        walk.add(&offer, size.min(Qty(affordable).floored_to_order_step()), rate, taken);
+        if !qty.is_zero() {
+            sums.add(&offer, qty, rate, taken);
+            left -= exact_notional(offer.price, qty);
+            filled += qty;
+            spent = left < step;
+        }
     }
-    let left = budget - walk.exact;
-    let spent = walk.worst.is_some_and(|worst| left < step(worst));
-    walk.finished(spent)
+    sums.walk(filled, spent, taken)
 }
 
 impl Offer {
@@ -126,35 +131,50 @@ impl Offer {
     }
 }
 
-impl Walk {
+/// What adds up over the levels.
+#[derive(Default)]
+struct Sums {
+    exact: u128,
+    fee: Cash,
+    levels: u16,
+}
+
+impl Sums {
     #[inline]
     fn add(&mut self, offer: &Offer, qty: Qty, rate: Bps, taken: &mut Vec<Taken>) {
         let price = offer.price;
         let fee = taker_fee(qty, price, rate);
-        let own = qty.min(offer.own);
-        if own == qty {
+        if qty <= offer.own {
             taken.push(Taken { price, qty, fee, mirrored: false });
         } else {
-            push_parts(price, own, qty, fee, rate, taken);
+            push_parts(offer, qty, fee, rate, taken);
         }
-        self.filled += qty;
         self.exact += exact_notional(price, qty);
         self.fee += fee;
         self.levels += 1;
-        self.best = self.best.or(Some(price));
-        self.worst = Some(price);
     }
 
     #[inline]
-    fn finished(mut self, complete: bool) -> Walk {
-        self.notional = match u64::try_from(self.exact) {
+    fn walk(self, filled: Qty, complete: bool, taken: &[Taken]) -> Walk {
+        let notional = match u64::try_from(self.exact) {
+            // 64-bit division by a constant is a multiplication, 128-bit division is a loop.
             Ok(exact) if exact <= u64::MAX - 5_000 => Cash(((exact + 5_000) / 10_000) as i64),
             _ => notional_half_up(self.exact),
         };
-        self.complete = complete && !self.filled.is_zero();
-        self
+        Walk {
+            filled,
+            exact: self.exact,
+            notional,
+            fee: self.fee,
+            levels: self.levels,
+            best: taken.first().map(|row| row.price),
+            worst: taken.last().map(|row| row.price),
+            complete: complete && !filled.is_zero(),
+        }
     }
+}
 
+impl Walk {
     /// Volume-weighted price: notional ÷ filled, half up to 10⁻⁶ USD a share; `None` when nothing was filled.
     pub fn vwap(&self) -> Option<Cash> {
         average_half_up(self.notional, self.filled)
@@ -168,8 +188,9 @@ impl Walk {
 
 /// The rows of a level that is not filled from the own book alone.
 #[inline(never)]
-fn push_parts(price: Price, own: Qty, qty: Qty, fee: Cash, rate: Bps, taken: &mut Vec<Taken>) {
-    let own_fee = if own.is_zero() { Cash::ZERO } else { taker_fee(own, price, rate) };
+fn push_parts(offer: &Offer, qty: Qty, fee: Cash, rate: Bps, taken: &mut Vec<Taken>) {
+    let (price, own) = (offer.price, offer.own);
+    let own_fee = taker_fee(own, price, rate);
     if !own.is_zero() {
         taken.push(Taken { price, qty: own, fee: own_fee, mirrored: false });
     }

@@ -329,3 +329,145 @@ impl Iterator for Levels<'_> {
         Some(Slot::unpack(rank, self.slots?[bit].load(Relaxed), self.generation))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::book::chance::Chance;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn a_tick_is_served_by_the_coarsest_step_that_contains_it() {
+        for (tick, step) in [
+            (1_000, 100),
+            (500, 100),
+            (100, 100),
+            (50, 10),
+            (20, 10),
+            (10, 10),
+            (25, 1),
+            (5, 1),
+            (1, 1),
+            // Nothing a venue should say: the finest grid holds every price.
+            (0, 1),
+            (3, 1),
+            (300, 1),
+        ] {
+            assert_eq!(STEPS[grid_of_tick(TickSize(tick))], step, "tick {tick}");
+        }
+        for (rank, step) in [(100, 100), (9_900, 100), (110, 10), (4_155, 1), (9_999, 1)] {
+            assert_eq!(STEPS[grid_for(rank)], step, "rank {rank}");
+        }
+    }
+
+    fn step_of(ladder: &Ladder) -> u16 {
+        STEPS[usize::from(ladder.grid.load(Relaxed))]
+    }
+
+    #[test]
+    fn finer_when_a_level_or_the_tick_needs_it_coarser_only_by_a_snapshot_that_fits() {
+        let (ladder, share) = (Ladder::new(), Qty::SHARE);
+        ladder.replace(TickSize(100), [(4_100, share)].into_iter());
+        assert_eq!(step_of(&ladder), 100);
+        ladder.set(4_150, Qty::ZERO);
+        assert_eq!(step_of(&ladder), 100, "what is not there needs no slot to go");
+        ladder.set(4_150, share);
+        assert_eq!(step_of(&ladder), 10);
+        ladder.fit_tick(TickSize(1));
+        assert_eq!(step_of(&ladder), 1);
+        ladder.set(4_150, Qty::ZERO);
+        ladder.fit_tick(TickSize(100));
+        assert_eq!(step_of(&ladder), 1, "a coarser tick alone moves nothing");
+        ladder.replace(TickSize(100), [(4_100, share), (4_155, share)].into_iter());
+        assert_eq!(step_of(&ladder), 1, "a level does not fit");
+        ladder.replace(TickSize(10), [(4_100, share)].into_iter());
+        assert_eq!(step_of(&ladder), 10, "the tick is finer than the levels");
+        ladder.replace(TickSize(100), [(4_100, share)].into_iter());
+        assert_eq!(step_of(&ladder), 100);
+        assert_eq!(ladder.levels().map(|slot| (slot.rank, slot.size)).collect::<Vec<_>>(), [(4_100, share)]);
+    }
+
+    #[test]
+    fn sizes_beyond_48_bits_are_cut_and_told() {
+        let ladder = Ladder::new();
+        assert!(!ladder.set(1, Qty(SIZE_MAX)));
+        assert!(ladder.set(2, Qty(SIZE_MAX + 1)));
+        assert_eq!(ladder.replace(TickSize(1), [(3, Qty(u64::MAX)), (4, Qty(1)), (5, Qty(1 << 48))].into_iter()), 2);
+        assert!(ladder.levels().map(|slot| slot.size.0).eq([SIZE_MAX, 1, SIZE_MAX]));
+    }
+
+    #[test]
+    fn stamps_do_not_repeat_when_a_slot_has_counted_through() {
+        let (ladder, mut seen) = (Ladder::new(), BTreeSet::new());
+        for change in 0..200_000_u64 {
+            ladder.set(100, Qty(change % 3));
+            if let Some(slot) = ladder.best() {
+                assert!(seen.insert(slot.stamp.0), "change {change}: {:?}", slot.stamp);
+            }
+        }
+    }
+
+    /// Random writes against a map. Every level's (rank, stamp) must be new whenever the venue set it, and the same as
+    /// long as it did not.
+    #[test]
+    fn a_ladder_is_a_sorted_map() {
+        let (seed, mut steps, mut levels_seen) = (7, 0_u64, 0_u64);
+        println!("seed {seed}");
+        let mut chance = Chance::new(seed);
+        for _ in 0..60 {
+            let ladder = Ladder::new();
+            let mut model: BTreeMap<u16, (u64, Stamp)> = BTreeMap::new();
+            let mut ever: BTreeSet<(u16, Stamp)> = BTreeSet::new();
+            let unit = [100, 100, 10, 1][chance.below(4) as usize];
+            let rank = |chance: &mut Chance| {
+                let unit = if chance.one_in(50) { 1 } else { unit };
+                ((1 + chance.below(9_999 / unit)) * unit) as u16
+            };
+            for _ in 0..300 {
+                steps += 1;
+                let mut set = Vec::new();
+                match chance.below(20) {
+                    0 => {
+                        let tick = TickSize([1_000, 100, 50, 10, 1][chance.below(5) as usize]);
+                        let count = chance.below(60);
+                        let levels: Vec<(u16, Qty)> =
+                            (0..count).map(|_| (rank(&mut chance), Qty(chance.below(1_000)))).collect();
+                        ladder.replace(tick, levels.iter().copied());
+                        model.clear();
+                        set = levels;
+                    }
+                    1 => ladder.fit_tick(TickSize([100, 10, 1][chance.below(3) as usize])),
+                    _ => {
+                        let known = model.keys().nth(chance.below(model.len().max(1) as u64) as usize).copied();
+                        let rank = known.filter(|_| chance.one_in(2)).unwrap_or_else(|| rank(&mut chance));
+                        let size = Qty(if chance.one_in(3) { 0 } else { chance.below(1_000) });
+                        ladder.set(rank, size);
+                        set.push((rank, size));
+                    }
+                }
+                for (rank, size) in &set {
+                    model.insert(*rank, (size.0, Stamp(u32::MAX)));
+                }
+                model.retain(|_, (size, _)| *size != 0);
+                let levels: Vec<Slot> = ladder.levels().collect();
+                assert!(levels.iter().map(|slot| (slot.rank, slot.size.0)).eq(model.iter().map(|(r, l)| (*r, l.0))));
+                for slot in &levels {
+                    let known = model.get_mut(&slot.rank).expect("just compared");
+                    if set.iter().any(|(rank, _)| *rank == slot.rank) {
+                        assert!(ever.insert((slot.rank, slot.stamp)), "a stamp came back: {slot:?}");
+                        known.1 = slot.stamp;
+                    }
+                    assert_eq!(known.1, slot.stamp, "a stamp changed by itself: {slot:?}");
+                }
+                levels_seen += levels.len() as u64;
+                assert_eq!(ladder.best(), levels.first().copied());
+                for most in [0, 1, 7, 64, usize::MAX] {
+                    let mut copy = Vec::new();
+                    ladder.copy(most, &mut copy, |slot| slot);
+                    assert_eq!(copy, levels[..levels.len().min(most)]);
+                }
+            }
+        }
+        println!("{steps} changes, {levels_seen} levels compared");
+    }
+}

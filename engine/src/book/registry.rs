@@ -224,18 +224,15 @@ impl Books {
     }
 
     /// `quote_age_ms` in µs: venue time since the later of the last message about the token and the last proof of life
-    /// of its connection. After a gap the connection's life proves nothing until the next snapshot. `None`: no message
-    /// yet (execution.md §10).
+    /// of its connection. After a gap the connection's life proves nothing until the next snapshot. A token that was
+    /// never heard of is as old as its complement, whose mirror it shows. `None`: no message about either yet
+    /// (execution.md §10).
     pub fn quote_age(&self, instrument: InstrumentId, server_now: Timestamp) -> Option<u64> {
-        let book = self.book(instrument)?;
-        let half = book.half();
-        let heard_at = half.heard_at.load(Relaxed);
-        if heard_at == 0 {
-            return None;
-        }
+        let half = self.book(instrument)?.heard()?;
         let alive = &self.alive[usize::from(half.connection.load(Relaxed)) % CONNECTIONS];
-        let proof = if book.gap() { 0 } else { alive.load(Relaxed) };
-        Some(self.venue_now(server_now).since(Timestamp(heard_at.max(proof))))
+        let proof = if half.gap.load(Relaxed) { 0 } else { alive.load(Relaxed) };
+        let last = half.heard_at.load(Relaxed).max(proof);
+        Some(self.venue_now(server_now).since(Timestamp(last)))
     }
 
     /// Whether the book is shown as stale: a gap, an outage, a quote older than the limit, or nothing known.
@@ -374,7 +371,12 @@ impl<'a> Book<'a> {
 
     /// The view of this token is broken since some message was lost or made no sense; the next snapshot mends it.
     pub fn gap(&self) -> bool {
-        self.half().gap.load(Relaxed)
+        self.heard().is_some_and(|half| half.gap.load(Relaxed))
+    }
+
+    /// The book whose messages say how old this token's quote is: its own, else the complement's.
+    fn heard(&self) -> Option<&'a Half> {
+        [self.half(), self.complement()].into_iter().find(|half| half.heard_at.load(Relaxed) != 0)
     }
 
     /// A snapshot or a change of this token's own book has arrived. Where only the complement's has, its mirror stands

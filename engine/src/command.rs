@@ -196,8 +196,19 @@ pub struct RequestIdentity {
     pub client_order_id: String,
     /// SHA-256 over method, path and canonical body without the id.
     pub digest: [u8; 32],
-    /// The id came by the header `Idempotency-Key` (with or without the body's).
-    pub by_header: bool,
+    pub source: IdSource,
+}
+
+/// Where the id of a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdSource {
+    /// The field `client_order_id` only.
+    Body,
+    /// The header `Idempotency-Key`, with or without the field.
+    Header,
+    /// Made from a signed order (venue.md §5.4): it is not shown as the order's client id, counts for ten minutes, and
+    /// never refuses anything. No client can send its text.
+    Implicit,
 }
 
 /// What is asked, in integers, already sound in itself (trading.md §5 steps 1–4).

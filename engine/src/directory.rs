@@ -237,7 +237,7 @@ impl Directory {
 
     /// Takes note of a user as it stands, at boot, in any order of ids.
     pub fn add_user(&self, user: &User) {
-        self.note_user(user.id, user.sub.as_deref());
+        self.note_user(user.id, user.sub());
         self.note_grant(user.id, user.grant);
         for key in &user.keys {
             self.note_key(KeySlot {

@@ -12,6 +12,7 @@ pub mod order;
 pub mod reject;
 pub mod ring;
 pub mod rules;
+pub mod shard;
 pub mod time;
 pub mod user;
 pub mod view;

@@ -4,6 +4,9 @@
 //! A fact holds the outcome as it was decided: amounts, rates, ids, times. `apply` derives the postings from it by a
 //! rule that never changes for that version; it reads no flag, no fee table, no clock and no book.
 
+pub(crate) mod bytes;
+pub mod codec;
+
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{KeyId, OrderId, PositionId, TradeId, WalletId};
 use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Taken};
@@ -135,6 +138,12 @@ pub enum Mutation {
     },
     SafeguardEnded {
         label: String,
+        at: Timestamp,
+    },
+    /// A better plan lifts the baseline of a wallet; its cash stays (account.md §1.1).
+    BaselineRaised {
+        wallet: WalletId,
+        baseline: Cash,
         at: Timestamp,
     },
 }

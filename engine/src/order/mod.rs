@@ -2,14 +2,30 @@
 //!
 //! The status is never stored: it follows from the fills and from the closing reason ([`Order::status`]).
 
+pub mod cancel;
+pub mod cascade;
+pub mod cycle;
 pub mod depletion;
+pub mod enter;
 pub mod fee;
+pub mod fill;
+pub mod place;
+pub mod quality;
+pub mod rest;
+pub mod resting;
+pub mod settle;
+pub mod state;
+pub mod take;
+#[cfg(test)]
+mod tests;
 
 use crate::amount::{Bps, Cash, Price, Qty};
-use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
+use crate::id::{InstrumentId, KeyId, WalletId};
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use wincode::{SchemaRead, SchemaWrite};
+
+pub use state::{Fill, Order, Terms};
 
 /// Which way the shares go.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead, Copy, PartialOrd, Ord, Hash)]
@@ -159,72 +175,10 @@ impl TimeInForce {
 }
 
 /// Native status (specification, States). REJECTED and ERROR occur only in batch answers, where no order exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, SchemaWrite, SchemaRead)]
 pub enum Status {
     Pending,
     Filled,
     Cancelled,
     Expired,
-}
-
-/// An order as it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
-    pub id: OrderId,
-    pub terms: Box<OrderTerms>,
-    pub created_at: Timestamp,
-    pub filled: Qty,
-    /// Σ of fill notionals and of fees.
-    pub notional: Cash,
-    pub fee: Cash,
-    pub filled_at: Option<Timestamp>,
-    pub closed: Option<(CloseReason, Timestamp)>,
-    /// Set aside in the wallet for the unfilled rest: cash of a BUY, shares of a SELL.
-    pub reserved_cash: Cash,
-    pub reserved_qty: Qty,
-    /// Resting without having met a live book (outage or too old a quote at placement): its first cycle on one
-    /// decides taker or maker (execution.md §6, §10).
-    pub awaiting_book: bool,
-    /// `hold_reason` is `venue_outage`.
-    pub held: bool,
-}
-
-impl Order {
-    /// Shares not filled yet.
-    pub fn unfilled(&self) -> Qty {
-        Qty(self.terms.quantity.0.saturating_sub(self.filled.0))
-    }
-
-    /// Resting in the book: neither filled whole nor closed.
-    pub fn is_open(&self) -> bool {
-        self.status() == Status::Pending
-    }
-
-    /// The status that follows from fills and closing reason (trading.md §6).
-    pub fn status(&self) -> Status {
-        match self.closed {
-            Some((CloseReason::FakRest, _)) => Status::Filled,
-            Some((CloseReason::MarketResolved | CloseReason::MarketClosed, _)) => Status::Expired,
-            Some(_) => Status::Cancelled,
-            // An immediate order that was not closed was filled as far as it asked (a budget, a tolerated shortfall).
-            None if self.filled >= self.terms.quantity || self.terms.time_in_force.immediate() => Status::Filled,
-            None => Status::Pending,
-        }
-    }
-}
-
-/// One execution of an order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fill {
-    pub id: TradeId,
-    pub order: OrderId,
-    pub qty: Qty,
-    pub notional: Cash,
-    pub fee: Cash,
-    /// 0 for a maker fill.
-    pub fee_rate: Bps,
-    pub liquidity: Liquidity,
-    pub source: PriceSource,
-    pub quote_age_ms: Option<u32>,
-    pub at: Timestamp,
 }

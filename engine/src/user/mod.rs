@@ -1,184 +1,193 @@
 //! A user: keys, wallets, positions, orders, quota, remembered requests. The state of one shard is its [`Users`].
+//!
+//! State changes by [`Users::apply`] only, one fact at a time. It refuses nothing: a fact that breaks a promise about
+//! money, shares or ids ends the process with the name of that promise.
 
-use crate::amount::{Cash, Price, Qty};
-use crate::id::{InstrumentId, KeyId, OrderId, PositionId, UserId, WalletId};
-use crate::order::{CloseReason, Fill, Order, Status};
-use crate::time::{Timestamp, UtcDay};
-use ahash::AHashMap;
-use bincode::{Decode, Encode};
-use wincode::{SchemaRead, SchemaWrite};
+mod apply;
+pub mod idempotency;
+pub(crate) mod indexes;
+pub mod issue;
+pub mod key;
+pub mod ledger;
+pub mod position;
+pub mod quota;
+pub mod rows;
+pub mod safeguard;
+pub mod sorted;
+pub(crate) mod trading;
+pub mod users;
+pub mod wallet;
 
-/// Plan of a user or key (specification, Limits), in ascending order.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead, Copy, PartialOrd, Ord, Hash)]
-pub enum Tier {
-    Free,
-    Pro,
-    ProPlus,
-    Enterprise,
-}
+use crate::command::Wallets;
+use crate::id::{InstrumentId, OrderId, PositionId, UserId, WalletId};
+use crate::order::{Fill, Order};
+use crate::time::Timestamp;
+use rows::Rows;
+use trading::{NOTHING, Trading};
 
-/// What a key may do; `trade` implies `read` (keys.md §1).
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead, Copy)]
-pub enum Permissions {
-    Read,
-    ReadTrade,
-}
+pub use idempotency::{FirstAnswer, Remembered};
+pub use key::{ApiKey, Grant, Permissions, Prefix, Tier};
+pub use position::{Position, Settlement};
+pub use quota::Quota;
+pub use safeguard::Safeguard;
+pub use users::Users;
+pub use wallet::{Wallet, WalletKind};
 
-/// Wallet kinds (account.md §1.1).
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead, Copy, PartialOrd, Ord, Hash)]
-pub enum WalletKind {
-    Main,
-    Api,
-    Sandbox,
-    Competition,
-}
+/// Number of a user's first object.
+pub const FIRST_OBJECT: u32 = 1;
 
 /// A user as it stands.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct User {
     pub id: UserId,
-    /// Identity provider's id; `None` for users made in bulk.
-    pub sub: Option<Box<str>>,
-    pub email: Option<Box<str>>,
     pub created_at: Timestamp,
-    /// Number of the next object (wallet, key, order, trade, position) of this user.
-    pub next_object: u32,
     /// Number of order facts so far (placed, filled, closed): the wire's `user_seq` (streams.md §1.6).
     pub order_facts: u64,
     pub grant: Option<Grant>,
     pub wallets: Vec<Wallet>,
     pub keys: Vec<ApiKey>,
-    /// All orders ever, in id order.
-    pub orders: Vec<Order>,
-    /// All fills ever, in id order.
-    pub fills: Vec<Fill>,
-    /// All episodes ever, in id order.
-    pub positions: Vec<Position>,
     pub quota: Quota,
-    pub remembered: AHashMap<Box<str>, Remembered>,
-    pub safeguards: Vec<Safeguard>,
+    /// Number of the next object (wallet, key, order, trade, position) of this user.
+    pub next_object: u32,
+    pub(crate) identity: Option<Box<Identity>>,
+    pub(crate) trading: Option<Box<Trading>>,
 }
 
-/// A tier given to a user by an administrator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
-    pub tier: Tier,
-    /// `None` = without end.
-    pub expires_at: Option<Timestamp>,
-}
-
-/// A wallet: cash and what of it is set aside. Its positions are the user's positions with its id.
+/// Who the user is elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wallet {
-    pub id: WalletId,
-    pub kind: WalletKind,
-    pub label: Option<Box<str>>,
-    /// Cash at creation or at the last reset.
-    pub baseline: Cash,
-    /// Opening baseline ± fills ± fees + payouts.
-    pub cash: Cash,
-    /// Σ of the reservations of its open BUY orders.
-    pub reserved: Cash,
-    pub generation: u32,
-    pub parent: Option<WalletId>,
-    pub created_at: Timestamp,
-    pub archived_at: Option<Timestamp>,
+pub(crate) struct Identity {
+    pub sub: Option<Box<str>>,
+    pub email: Option<Box<str>>,
 }
 
-impl Wallet {
-    /// What can be spent.
-    pub fn available(&self) -> Cash {
-        self.cash - self.reserved
+impl User {
+    /// Identity provider's id; `None` for users made in bulk.
+    pub fn sub(&self) -> Option<&str> {
+        self.identity.as_ref()?.sub.as_deref()
     }
-}
 
-/// An API key; of the secret only its hash is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApiKey {
-    pub id: KeyId,
-    /// SHA-256 of the whole key, and of its UUID alias.
-    pub hash: [u8; 32],
-    pub alias_hash: [u8; 32],
-    /// First 16 characters of the key.
-    pub prefix: Box<str>,
-    pub name: Option<Box<str>>,
-    pub tier: Tier,
-    pub permissions: Permissions,
-    pub created_at: Timestamp,
-    /// End of the overlap after a rotation. Never set at creation.
-    pub expires_at: Option<Timestamp>,
-    /// Cutoff of a beta-issued key (keys.md §5): from then on free and read-only.
-    pub beta_until: Option<Timestamp>,
-    pub revoked_at: Option<Timestamp>,
-    pub last_used_at: Option<Timestamp>,
-}
+    pub fn email(&self) -> Option<&str> {
+        self.identity.as_ref()?.email.as_deref()
+    }
 
-/// One episode of holding an instrument in a wallet, from first buy to zero.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Position {
-    pub id: PositionId,
-    pub wallet: WalletId,
-    pub instrument: InstrumentId,
-    pub qty: Qty,
-    /// Set aside for open SELL orders.
-    pub reserved: Qty,
-    /// Σ BUY notional of the held shares, fees excluded.
-    pub cost: Cash,
-    /// Quantity and cost when it was last changed by a buy: the average of a closed row is made of these.
-    pub last_open: (Qty, Cash),
-    pub realized: Cash,
-    pub opened_at: Timestamp,
-    pub closed_at: Option<Timestamp>,
-    pub settlement: Option<Box<Settlement>>,
-}
+    /// All orders ever, in id order.
+    pub fn orders(&self) -> &Rows<Order> {
+        &self.trading().orders
+    }
 
-/// How a position was paid out at resolution (account.md §4, settlements).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settlement {
-    pub qty: Qty,
-    pub cost: Cash,
-    pub payout_per_share: Price,
-    pub payout: Cash,
-    pub at: Timestamp,
-}
+    /// All fills ever, in id order.
+    pub fn fills(&self) -> &Rows<Fill> {
+        &self.trading().fills
+    }
 
-/// Accepted orders of one UTC day.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quota {
-    pub day: UtcDay,
-    pub used: u32,
-}
+    /// All episodes ever, in id order.
+    pub fn positions(&self) -> &Rows<Position> {
+        &self.trading().positions
+    }
 
-/// A request that left an order row, kept as long as the row (wire.md §11).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remembered {
-    pub order: OrderId,
-    /// SHA-256 over method, path and canonical body without the id.
-    pub digest: [u8; 32],
-    pub first: FirstAnswer,
-}
+    pub fn order(&self, id: OrderId) -> Option<&Order> {
+        self.trading().order_row(id).map(|row| &self.trading().orders[row])
+    }
 
-/// What the first answer said that later events may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FirstAnswer {
-    pub status: Status,
-    pub closed: Option<CloseReason>,
-    pub filled: Qty,
-    pub notional: Cash,
-    pub fee: Cash,
-    pub filled_at: Option<Timestamp>,
-    /// Available cash of the wallet after the order.
-    pub available: Cash,
-    /// Quantity and cost of the position after the order.
-    pub position: Option<(Qty, Cash)>,
-    pub held: bool,
-}
+    pub fn position(&self, id: PositionId) -> Option<&Position> {
+        self.trading().position_row(id).map(|row| &self.trading().positions[row])
+    }
 
-/// A heartbeat registration: when it lapses, all open orders are cancelled (trading.md §8).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Safeguard {
-    pub label: Box<str>,
-    pub interval_ms: u32,
-    /// When it lapses. Not journaled: beats move it, a restart gives a fresh interval.
-    pub lapses_at: Timestamp,
+    /// Resting orders, in id order, from either end.
+    pub fn open_orders(&self) -> impl DoubleEndedIterator<Item = &Order> + Clone + '_ {
+        let trading = self.trading();
+        trading.open.iter().map(|row| &trading.orders[row as usize])
+    }
+
+    pub fn open_orders_count(&self) -> usize {
+        self.trading().open.len()
+    }
+
+    /// The fills of an order, in time order.
+    pub fn fills_of(&self, order: &Order) -> Vec<Fill> {
+        self.trading().fills_of(order)
+    }
+
+    /// The open episode of an instrument in a wallet.
+    pub fn open_position(&self, wallet: WalletId, instrument: InstrumentId) -> Option<&Position> {
+        let trading = self.trading();
+        trading.held_row(wallet, instrument).map(|row| &trading.positions[row])
+    }
+
+    /// Open episodes, by instrument, then wallet.
+    pub fn open_positions(&self) -> impl DoubleEndedIterator<Item = &Position> + Clone + '_ {
+        let trading = self.trading();
+        trading.held.iter().map(|holding| &trading.positions[holding.row as usize])
+    }
+
+    pub fn wallet(&self, id: WalletId) -> Option<&Wallet> {
+        self.wallets.iter().find(|wallet| wallet.id == id)
+    }
+
+    /// The active wallet of a kind; the newest when there are several.
+    pub fn wallet_of(&self, kind: WalletKind) -> Option<&Wallet> {
+        self.wallets.iter().rev().find(|wallet| wallet.kind == kind && wallet.is_active())
+    }
+
+    /// The wallets a request is about (account.md §1.4). Empty for a wallet that is not the user's.
+    pub fn wallets_in(&self, which: Wallets) -> impl Iterator<Item = &Wallet> + Clone + '_ {
+        self.wallets.iter().filter(move |wallet| match which {
+            Wallets::Api => wallet.kind == WalletKind::Api && wallet.is_active(),
+            Wallets::All => wallet.is_active(),
+            Wallets::One(id) => wallet.id == id,
+            Wallets::Any => true,
+        })
+    }
+
+    /// Keys that count for the limit of active keys.
+    pub fn active_keys_count(&self) -> usize {
+        self.keys.iter().filter(|key| key.counts_as_active()).count()
+    }
+
+    /// The plan of this moment.
+    pub fn entitlement(&self, now: Timestamp) -> Tier {
+        key::entitlement(self.grant, now)
+    }
+
+    /// What a key of this user is served at.
+    pub fn effective(&self, key: &ApiKey, free_trade_since: Timestamp, now: Timestamp) -> key::Effective {
+        let stored = (key.tier, key.permissions);
+        key::effective(stored, key.created_at, key.beta_until, self.grant, free_trade_since, now)
+    }
+
+    /// The request remembered by an id.
+    pub fn remembered(&self, client_order_id: &str) -> Option<&Remembered> {
+        self.trading().remembered(client_order_id)
+    }
+
+    /// Armed heartbeats, in the order of arming.
+    pub fn safeguards(&self) -> &[Safeguard] {
+        &self.trading().safeguards
+    }
+
+    pub(crate) fn trading(&self) -> &Trading {
+        self.trading.as_deref().unwrap_or(&NOTHING)
+    }
+
+    pub(crate) fn trading_mut(&mut self) -> &mut Trading {
+        self.trading.get_or_insert_default()
+    }
+
+    /// A user without anything.
+    pub(crate) fn new(id: UserId, sub: Option<&str>, email: Option<&str>, at: Timestamp) -> User {
+        let identity = Identity { sub: sub.map(Box::from), email: email.map(Box::from) };
+        let known = identity.sub.is_some() || identity.email.is_some();
+        User {
+            id,
+            created_at: at,
+            order_facts: 0,
+            grant: None,
+            wallets: Vec::new(),
+            keys: Vec::new(),
+            quota: Quota::default(),
+            next_object: FIRST_OBJECT,
+            identity: known.then(|| Box::new(identity)),
+            trading: None,
+        }
+    }
 }

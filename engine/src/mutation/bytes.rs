@@ -1,0 +1,95 @@
+//! Rows of a snapshot as bytes, field after field, in the layout of the journal: fixed width, little-endian, a length
+//! before a text or list. Reading checks every length against what is left before anything is allocated.
+
+use super::codec::{CodecError, read, write};
+
+/// A row, or a field of one.
+pub(crate) trait Bytes: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+    fn take(input: &mut &[u8]) -> Result<Self, CodecError>;
+}
+
+/// A struct is its fields in the order they are listed here; a field that is forgotten does not compile.
+macro_rules! row {
+    ($name:ty { $($field:ident),* $(,)? }) => {
+        impl $crate::mutation::bytes::Bytes for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                $( $crate::mutation::bytes::Bytes::put(&self.$field, out); )*
+            }
+            fn take(input: &mut &[u8]) -> Result<Self, $crate::mutation::codec::CodecError> {
+                Ok(Self { $( $field: $crate::mutation::bytes::Bytes::take(input)? ),* })
+            }
+        }
+    };
+}
+pub(crate) use row;
+
+/// Types whose journal layout is their snapshot layout.
+macro_rules! leaf {
+    ($($name:ty),* $(,)?) => {$(
+        impl Bytes for $name {
+            #[inline]
+            fn put(&self, out: &mut Vec<u8>) {
+                write(self, out);
+            }
+            #[inline]
+            fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
+                read(input)
+            }
+        }
+    )*};
+}
+
+leaf! {
+    bool, u16, u32, u64, [u8; 32],
+    crate::id::UserId, crate::id::WalletId, crate::id::KeyId, crate::id::OrderId, crate::id::TradeId,
+    crate::id::PositionId, crate::id::InstrumentId,
+    crate::amount::Price, crate::amount::Qty, crate::amount::Cash, crate::amount::Bps,
+    crate::time::Timestamp, crate::time::UtcDay,
+    crate::order::Side, crate::order::OrderType, crate::order::TimeInForce, crate::order::EntryRoute,
+    crate::order::CloseReason, crate::order::Liquidity, crate::order::PriceSource, crate::order::Status,
+    crate::user::WalletKind, crate::user::Tier, crate::user::Permissions, crate::user::Prefix,
+    crate::user::Grant, crate::user::Quota, Box<crate::user::Settlement>, crate::user::FirstAnswer,
+    (crate::amount::Qty, crate::amount::Cash),
+}
+
+impl<T: Bytes> Bytes for Option<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(self.is_some().into());
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
+        Ok(if bool::take(input)? { Some(T::take(input)?) } else { None })
+    }
+}
+
+impl Bytes for Box<str> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        out.extend_from_slice(self.as_bytes());
+    }
+    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let len = usize::try_from(u64::take(input)?).map_err(|_| CodecError::Length)?;
+        let (text, rest) = input.split_at_checked(len).ok_or(CodecError::Length)?;
+        *input = rest;
+        Ok(std::str::from_utf8(text).map_err(|_| CodecError::Text)?.into())
+    }
+}
+
+/// Writes a list: its length, then its rows.
+pub(crate) fn put_list<'a, T: Bytes + 'a>(len: usize, rows: impl Iterator<Item = &'a T>, out: &mut Vec<u8>) {
+    (len as u64).put(out);
+    for row in rows {
+        row.put(out);
+    }
+}
+
+/// Reads a list into what grows as rows come, so that a wrong length runs out of bytes, not of memory.
+pub(crate) fn take_list<T: Bytes>(input: &mut &[u8], mut push: impl FnMut(T)) -> Result<(), CodecError> {
+    for _ in 0..u64::take(input)? {
+        push(T::take(input)?);
+    }
+    Ok(())
+}

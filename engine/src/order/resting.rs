@@ -1,0 +1,312 @@
+//! The resting orders of a shard, where the matching cycle looks for them: by instrument, side and price, by
+//! expiration, and those that wait for their first live book.
+//!
+//! Derived from the orders, kept by `apply`, never part of a snapshot or digest. Users never compete with each other,
+//! so the order id decides only in which order a cycle writes its records.
+
+use super::{Order, Side};
+use crate::amount::Price;
+use crate::id::{InstrumentId, MarketId, OrderId, Outcome};
+use crate::time::Timestamp;
+use crate::user::sorted::Sorted;
+use ahash::AHashMap;
+use std::collections::BTreeSet;
+use std::iter::Rev;
+
+/// Empty prices or instruments that are kept for the next order before they are swept.
+const EMPTY_KEPT: usize = 64;
+
+/// Index of the resting orders of one shard.
+#[derive(Debug, Default)]
+pub struct Resting {
+    books: AHashMap<InstrumentId, Box<Sides>>,
+    /// Those with an order.
+    instruments: BTreeSet<InstrumentId>,
+    by_expiration: BTreeSet<(Timestamp, OrderId)>,
+    awaiting: BTreeSet<(InstrumentId, OrderId)>,
+    len: usize,
+}
+
+/// Both sides of one instrument.
+#[derive(Debug, Default)]
+struct Sides {
+    buys: Levels,
+    sells: Levels,
+    len: usize,
+}
+
+/// The prices of one side.
+#[derive(Debug, Default)]
+struct Levels {
+    /// Ascending. An empty one may stay for the next order at its price.
+    levels: Vec<Level>,
+    empty_count: usize,
+}
+
+/// The orders at one price.
+#[derive(Debug)]
+pub struct Level {
+    pub price: Price,
+    /// In id order.
+    pub orders: Sorted<OrderId>,
+}
+
+impl Resting {
+    /// Orders in the index.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Instruments with a resting order, in id order.
+    pub fn instruments(&self) -> impl DoubleEndedIterator<Item = InstrumentId> + '_ {
+        self.instruments.iter().copied()
+    }
+
+    /// Instruments with a resting order from `from` on, in id order: how a cycle in parts goes on.
+    pub fn instruments_from(&self, from: InstrumentId) -> impl Iterator<Item = InstrumentId> + '_ {
+        self.instruments.range(from..).copied()
+    }
+
+    /// The prices of one side that have orders, best first: highest for BUY, lowest for SELL.
+    pub fn side(&self, instrument: InstrumentId, side: Side) -> impl Iterator<Item = &Level> + '_ {
+        self.levels(instrument, side).filter(|level| !level.orders.is_empty())
+    }
+
+    /// The best price of one side.
+    pub fn best(&self, instrument: InstrumentId, side: Side) -> Option<Price> {
+        self.side(instrument, side).next().map(|level| level.price)
+    }
+
+    /// Orders that the other side of the book touches when its best price is `bound`, best price first, then id: BUY at
+    /// or above a best ask, SELL at or below a best bid.
+    pub fn crossing(&self, instrument: InstrumentId, side: Side, bound: Price) -> impl Iterator<Item = OrderId> + '_ {
+        let touched = move |level: &&Level| match side {
+            Side::Buy => level.price >= bound,
+            Side::Sell => level.price <= bound,
+        };
+        self.levels(instrument, side).take_while(touched).flat_map(|level| level.orders.iter())
+    }
+
+    /// All orders of one instrument: BUY then SELL, each best price first, then id.
+    pub fn orders(&self, instrument: InstrumentId) -> impl Iterator<Item = OrderId> + '_ {
+        [Side::Buy, Side::Sell]
+            .into_iter()
+            .flat_map(move |side| self.levels(instrument, side).flat_map(|level| level.orders.iter()))
+    }
+
+    /// All orders of a market, outcome by outcome.
+    pub fn orders_of_market(&self, market: MarketId) -> impl Iterator<Item = OrderId> + '_ {
+        [Outcome::First, Outcome::Second].into_iter().flat_map(move |outcome| self.orders(market.instrument(outcome)))
+    }
+
+    /// Orders that wait for their first live book, by instrument, then id.
+    pub fn awaiting(&self) -> impl Iterator<Item = (InstrumentId, OrderId)> + '_ {
+        self.awaiting.iter().copied()
+    }
+
+    /// Orders of one instrument that wait for their first live book, in id order.
+    pub fn awaiting_in(&self, instrument: InstrumentId) -> impl Iterator<Item = OrderId> + '_ {
+        self.awaiting.range((instrument, OrderId(0))..=(instrument, OrderId(u64::MAX))).map(|(_, order)| *order)
+    }
+
+    /// GTD orders that are dead at `now`, earliest first.
+    pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = OrderId> + '_ {
+        self.by_expiration.range(..=(now, OrderId(u64::MAX))).map(|(_, order)| *order)
+    }
+
+    /// When the next GTD order dies.
+    pub fn next_expiration(&self) -> Option<Timestamp> {
+        self.by_expiration.first().map(|(at, _)| *at)
+    }
+
+    /// Takes an order in, or, when it is here, notes whether it still waits for a book.
+    pub(crate) fn put(&mut self, order: &Order, known: bool) {
+        let (id, instrument) = (order.id, order.terms.instrument);
+        if order.awaiting_book {
+            self.awaiting.insert((instrument, id));
+        } else if known && !self.awaiting.is_empty() {
+            self.awaiting.remove(&(instrument, id));
+        }
+        if known {
+            return;
+        }
+        let sides = self.books.entry(instrument).or_default();
+        if sides.len == 0 {
+            self.instruments.insert(instrument);
+        }
+        let new = sides.of_mut(order.terms.side).level(order.terms.limit).insert(id);
+        assert!(new, "an order rests once: order {id}");
+        sides.len += 1;
+        self.len += 1;
+        if let Some(at) = order.terms.expiration() {
+            self.by_expiration.insert((at, id));
+        }
+    }
+
+    /// Takes an order out.
+    pub(crate) fn remove(&mut self, order: &Order) {
+        let (id, instrument) = (order.id, order.terms.instrument);
+        let sides = self.books.get_mut(&instrument).expect("a resting order is indexed under its instrument");
+        let found = sides.of_mut(order.terms.side).remove(order.terms.limit, id);
+        assert!(found, "a resting order is indexed under its price: order {id}");
+        sides.len -= 1;
+        self.len -= 1;
+        if sides.len == 0 {
+            self.instruments.remove(&instrument);
+            if self.books.len() > 2 * self.instruments.len() + EMPTY_KEPT {
+                self.books.retain(|_, sides| sides.len > 0);
+            }
+        }
+        if let Some(at) = order.terms.expiration() {
+            self.by_expiration.remove(&(at, id));
+        }
+        if !self.awaiting.is_empty() {
+            self.awaiting.remove(&(instrument, id));
+        }
+    }
+
+    fn levels(&self, instrument: InstrumentId, side: Side) -> BestFirst<'_> {
+        let levels = self.books.get(&instrument).map_or(&[][..], |sides| match side {
+            Side::Buy => &sides.buys.levels,
+            Side::Sell => &sides.sells.levels,
+        });
+        match side {
+            Side::Buy => BestFirst::Descending(levels.iter().rev()),
+            Side::Sell => BestFirst::Ascending(levels.iter()),
+        }
+    }
+}
+
+/// The levels of a side from its best price on.
+enum BestFirst<'a> {
+    Descending(Rev<std::slice::Iter<'a, Level>>),
+    Ascending(std::slice::Iter<'a, Level>),
+}
+
+impl<'a> Iterator for BestFirst<'a> {
+    type Item = &'a Level;
+    fn next(&mut self) -> Option<&'a Level> {
+        match self {
+            BestFirst::Descending(levels) => levels.next(),
+            BestFirst::Ascending(levels) => levels.next(),
+        }
+    }
+}
+
+impl Sides {
+    fn of_mut(&mut self, side: Side) -> &mut Levels {
+        match side {
+            Side::Buy => &mut self.buys,
+            Side::Sell => &mut self.sells,
+        }
+    }
+}
+
+impl Levels {
+    /// The orders at `price`, which is about to get one.
+    fn level(&mut self, price: Price) -> &mut Sorted<OrderId> {
+        let at = match self.levels.binary_search_by_key(&price, |level| level.price) {
+            Ok(at) => {
+                if self.levels[at].orders.is_empty() {
+                    self.empty_count -= 1;
+                }
+                at
+            }
+            Err(at) => {
+                self.levels.insert(at, Level { price, orders: Sorted::new() });
+                at
+            }
+        };
+        &mut self.levels[at].orders
+    }
+
+    /// Takes an order out; false when it was not there.
+    fn remove(&mut self, price: Price, order: OrderId) -> bool {
+        let Ok(at) = self.levels.binary_search_by_key(&price, |level| level.price) else { return false };
+        let orders = &mut self.levels[at].orders;
+        let found = orders.remove(order);
+        if orders.is_empty() {
+            self.empty_count += 1;
+            if self.empty_count > EMPTY_KEPT && 2 * self.empty_count > self.levels.len() {
+                self.levels.retain(|level| !level.orders.is_empty());
+                self.empty_count = 0;
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::state::tests::resting_order;
+
+    fn ids(orders: impl Iterator<Item = OrderId>) -> Vec<u64> {
+        orders.map(|order| order.0).collect()
+    }
+
+    #[test]
+    fn the_best_price_comes_first_and_then_the_order_id() {
+        let mut resting = Resting::default();
+        let (yes, no) = (InstrumentId(4), InstrumentId(5));
+        let orders = [
+            resting_order(7, yes, Side::Buy, 40, None),
+            resting_order(3, yes, Side::Buy, 41, None),
+            resting_order(2, yes, Side::Buy, 40, None),
+            resting_order(1, yes, Side::Buy, 30, None),
+            resting_order(9, yes, Side::Sell, 60, None),
+            resting_order(8, yes, Side::Sell, 61, Some(50)),
+            resting_order(5, no, Side::Sell, 60, Some(40)),
+        ];
+        for order in &orders {
+            resting.put(order, false);
+        }
+        assert_eq!(resting.len(), 7);
+        assert_eq!(ids(resting.crossing(yes, Side::Buy, Price(40))), [3, 2, 7]);
+        assert_eq!(ids(resting.crossing(yes, Side::Buy, Price(42))), [0_u64; 0]);
+        assert_eq!(ids(resting.crossing(yes, Side::Sell, Price(60))), [9]);
+        assert_eq!(ids(resting.orders(yes)), [3, 2, 7, 1, 9, 8]);
+        assert_eq!(ids(resting.orders_of_market(MarketId(2))), [3, 2, 7, 1, 9, 8, 5]);
+        assert_eq!(ids(resting.expired(Timestamp(40))), [5]);
+        assert_eq!(ids(resting.expired(Timestamp(50))), [5, 8]);
+        assert_eq!(resting.best(yes, Side::Buy), Some(Price(41)));
+        resting.remove(&orders[1]);
+        assert_eq!(resting.best(yes, Side::Buy), Some(Price(40)));
+        resting.remove(&orders[6]);
+        assert_eq!(resting.instruments().collect::<Vec<_>>(), [yes]);
+        assert_eq!(resting.next_expiration(), Some(Timestamp(50)));
+    }
+
+    #[test]
+    fn an_order_waits_for_a_book_until_it_is_put_again() {
+        let mut resting = Resting::default();
+        let mut order = resting_order(1, InstrumentId(0), Side::Buy, 40, None);
+        order.awaiting_book = true;
+        resting.put(&order, false);
+        assert_eq!(ids(resting.awaiting_in(InstrumentId(0))), [1]);
+        order.awaiting_book = false;
+        resting.put(&order, true);
+        assert_eq!((resting.awaiting().count(), resting.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_thousand_prices_come_and_go() {
+        let mut resting = Resting::default();
+        for round in 0..3 {
+            for price in 1..1_000 {
+                resting
+                    .put(&resting_order(round * 1_000 + price, InstrumentId(0), Side::Sell, price as u16, None), false);
+            }
+            for price in 1..1_000 {
+                let order = resting_order(round * 1_000 + price, InstrumentId(0), Side::Sell, price as u16, None);
+                assert_eq!(ids(resting.orders(InstrumentId(0))).len() as u64, 1_000 - price);
+                resting.remove(&order);
+            }
+        }
+        assert!(resting.is_empty() && resting.instruments().next().is_none());
+    }
+}

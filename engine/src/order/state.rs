@@ -1,0 +1,489 @@
+//! An order and its fills as they are kept: 224 bytes for the two, whatever was asked.
+//!
+//! Moments and amounts that may be absent are kept as zero (no moment is 1970, no budget is nothing), small figures
+//! as the largest number; their accessors say `Option`.
+
+use super::{
+    CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Status, TimeInForce,
+};
+use crate::amount::{Bps, Cash, Price, Qty};
+use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
+use crate::mutation::bytes::{Bytes, row};
+use crate::mutation::codec::CodecError;
+use crate::time::Timestamp;
+use std::sync::Arc;
+
+/// What was asked, compactly: see [`OrderTerms`] for the meaning of each field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    pub wallet: WalletId,
+    pub key: KeyId,
+    pub quantity: Qty,
+    amount: Cash,
+    expiration: Timestamp,
+    /// Shared with the copies that leave in answers.
+    rare: Option<Arc<Rare>>,
+    pub instrument: InstrumentId,
+    pub fee_rate: Bps,
+    displayed: Figure,
+    quote_age_ms: Figure,
+    spread_bps: Figure,
+    slippage_bps: Figure,
+    impact_bps: Figure,
+    book_walk_levels: u16,
+    pub limit: Price,
+    pub side: Side,
+    pub order_type: OrderType,
+    pub time_in_force: TimeInForce,
+    pub route: EntryRoute,
+    pub post_only: bool,
+    pub marketable: bool,
+    high_slippage: bool,
+    stale_quote: bool,
+}
+
+/// What few orders have.
+#[derive(Debug, PartialEq, Eq)]
+struct Rare {
+    fillable: Option<Qty>,
+    client_order_id: Option<Box<str>>,
+    rounded_from: Option<Box<str>>,
+}
+
+/// A figure that may be absent, in four bytes; beyond 4 294 967 294 it is that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Figure(u32);
+
+row!(Terms {
+    wallet,
+    key,
+    quantity,
+    amount,
+    expiration,
+    rare,
+    instrument,
+    fee_rate,
+    displayed,
+    quote_age_ms,
+    spread_bps,
+    slippage_bps,
+    impact_bps,
+    book_walk_levels,
+    limit,
+    side,
+    order_type,
+    time_in_force,
+    route,
+    post_only,
+    marketable,
+    high_slippage,
+    stale_quote,
+});
+
+row!(Rare { fillable, client_order_id, rounded_from });
+
+impl Rare {
+    const NONE: Rare = Rare { fillable: None, client_order_id: None, rounded_from: None };
+}
+
+impl Bytes for Arc<Rare> {
+    fn put(&self, out: &mut Vec<u8>) {
+        Rare::put(self, out);
+    }
+    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
+        Rare::take(input).map(Arc::new)
+    }
+}
+
+impl Bytes for Figure {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+    }
+    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
+        u32::take(input).map(Figure)
+    }
+}
+
+impl Figure {
+    const NONE: u32 = u32::MAX;
+
+    fn of(figure: Option<u32>) -> Figure {
+        Figure(figure.map_or(Figure::NONE, |figure| figure.min(Figure::NONE - 1)))
+    }
+
+    fn get(self) -> Option<u32> {
+        (self.0 != Figure::NONE).then_some(self.0)
+    }
+}
+
+impl Terms {
+    pub(crate) fn new(asked: &OrderTerms) -> Terms {
+        let quality = asked.quality;
+        let displayed = quality.displayed.map(|cash| u32::try_from(cash.0.max(0)).unwrap_or(u32::MAX));
+        let boxed = |text: &Option<String>| text.as_deref().map(Box::from);
+        let rare = Rare {
+            fillable: quality.fillable,
+            client_order_id: boxed(&asked.client_order_id),
+            rounded_from: boxed(&asked.rounded_from),
+        };
+        Terms {
+            wallet: asked.wallet,
+            key: asked.key,
+            quantity: asked.quantity,
+            amount: asked.amount.unwrap_or_default(),
+            expiration: asked.expiration.unwrap_or_default(),
+            rare: (rare != Rare::NONE).then(|| Arc::new(rare)),
+            instrument: asked.instrument,
+            fee_rate: asked.fee_rate,
+            displayed: Figure::of(displayed),
+            quote_age_ms: Figure::of(quality.quote_age_ms),
+            spread_bps: Figure::of(quality.spread_bps),
+            slippage_bps: Figure::of(quality.slippage_bps),
+            impact_bps: Figure::of(quality.impact_bps),
+            book_walk_levels: quality.book_walk_levels.map_or(u16::MAX, |levels| levels.min(u16::MAX - 1)),
+            limit: asked.limit,
+            side: asked.side,
+            order_type: asked.order_type,
+            time_in_force: asked.time_in_force,
+            route: asked.route,
+            post_only: asked.post_only,
+            marketable: asked.marketable,
+            high_slippage: quality.high_slippage,
+            stale_quote: quality.stale_quote,
+        }
+    }
+
+    /// USD to spend, market BUY only.
+    pub fn amount(&self) -> Option<Cash> {
+        (self.amount != Cash::ZERO).then_some(self.amount)
+    }
+
+    /// When a GTD order is dead.
+    pub fn expiration(&self) -> Option<Timestamp> {
+        moment(self.expiration)
+    }
+
+    /// The sender's own id.
+    pub fn client_order_id(&self) -> Option<&str> {
+        self.rare.as_ref()?.client_order_id.as_deref()
+    }
+
+    /// The text of a requested quantity finer than 4 decimals.
+    pub fn rounded_from(&self) -> Option<&str> {
+        self.rare.as_ref()?.rounded_from.as_deref()
+    }
+
+    /// Figures about the moment of placement.
+    pub fn quality(&self) -> Quality {
+        Quality {
+            displayed: self.displayed.get().map(|cash| Cash(cash.into())),
+            quote_age_ms: self.quote_age_ms.get(),
+            spread_bps: self.spread_bps.get(),
+            slippage_bps: self.slippage_bps.get(),
+            impact_bps: self.impact_bps.get(),
+            book_walk_levels: (self.book_walk_levels != u16::MAX).then_some(self.book_walk_levels),
+            fillable: self.rare.as_ref().and_then(|rare| rare.fillable),
+            high_slippage: self.high_slippage,
+            stale_quote: self.stale_quote,
+        }
+    }
+
+    /// The terms in the shape of their fact.
+    pub fn to_asked(&self) -> OrderTerms {
+        OrderTerms {
+            wallet: self.wallet,
+            key: self.key,
+            instrument: self.instrument,
+            side: self.side,
+            order_type: self.order_type,
+            time_in_force: self.time_in_force,
+            limit: self.limit,
+            quantity: self.quantity,
+            amount: self.amount(),
+            expiration: self.expiration(),
+            post_only: self.post_only,
+            client_order_id: self.client_order_id().map(str::to_owned),
+            route: self.route,
+            fee_rate: self.fee_rate,
+            marketable: self.marketable,
+            quality: self.quality(),
+            rounded_from: self.rounded_from().map(str::to_owned),
+        }
+    }
+}
+
+/// An order as it stands. A copy allocates nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub id: OrderId,
+    pub terms: Terms,
+    pub created_at: Timestamp,
+    pub filled: Qty,
+    /// Σ of fill notionals and of fees.
+    pub notional: Cash,
+    pub fee: Cash,
+    filled_at: Timestamp,
+    closed_at: Timestamp,
+    /// Cash of a BUY, shares of a SELL.
+    reserved: u64,
+    /// Row of its latest fill, [`NO_FILL`] before the first.
+    pub(crate) last_fill: u32,
+    closed: Option<CloseReason>,
+    /// Resting without having met a live book (outage or too old a quote at placement): its first cycle on one
+    /// decides taker or maker (execution.md §6, §10).
+    pub awaiting_book: bool,
+    /// `hold_reason` is `venue_outage`.
+    pub held: bool,
+    /// Is in the indexes of resting orders.
+    pub(crate) resting: bool,
+}
+
+row!(Order {
+    id,
+    terms,
+    created_at,
+    filled,
+    notional,
+    fee,
+    filled_at,
+    closed_at,
+    reserved,
+    last_fill,
+    closed,
+    awaiting_book,
+    held,
+    resting,
+});
+
+/// In place of the row of a fill: there is none.
+pub(crate) const NO_FILL: u32 = u32::MAX;
+
+impl Order {
+    pub(crate) fn new(id: OrderId, terms: &OrderTerms, at: Timestamp) -> Order {
+        Order {
+            id,
+            terms: Terms::new(terms),
+            created_at: at,
+            filled: Qty::ZERO,
+            notional: Cash::ZERO,
+            fee: Cash::ZERO,
+            filled_at: Timestamp(0),
+            closed_at: Timestamp(0),
+            reserved: 0,
+            last_fill: NO_FILL,
+            closed: None,
+            awaiting_book: false,
+            held: false,
+            resting: false,
+        }
+    }
+
+    /// When it was last filled.
+    pub fn filled_at(&self) -> Option<Timestamp> {
+        moment(self.filled_at)
+    }
+
+    /// Why and when it ended without being filled whole.
+    pub fn closed(&self) -> Option<(CloseReason, Timestamp)> {
+        self.closed.map(|reason| (reason, self.closed_at))
+    }
+
+    /// Cash set aside in the wallet for the unfilled rest of a BUY.
+    pub fn reserved_cash(&self) -> Cash {
+        match self.terms.side {
+            Side::Buy => Cash(self.reserved as i64),
+            Side::Sell => Cash::ZERO,
+        }
+    }
+
+    /// Shares set aside for the unfilled rest of a SELL.
+    pub fn reserved_qty(&self) -> Qty {
+        match self.terms.side {
+            Side::Buy => Qty::ZERO,
+            Side::Sell => Qty(self.reserved),
+        }
+    }
+
+    /// Shares not filled yet.
+    pub fn unfilled(&self) -> Qty {
+        Qty(self.terms.quantity.0.saturating_sub(self.filled.0))
+    }
+
+    /// Resting in the book: neither filled whole nor closed.
+    pub fn is_open(&self) -> bool {
+        self.status() == Status::Pending
+    }
+
+    /// The status that follows from fills and closing reason (trading.md §6).
+    pub fn status(&self) -> Status {
+        match self.closed {
+            Some(CloseReason::FakRest) => Status::Filled,
+            Some(CloseReason::MarketResolved | CloseReason::MarketClosed) => Status::Expired,
+            Some(_) => Status::Cancelled,
+            // An immediate order that was not closed was filled as far as it asked (a budget, a tolerated shortfall).
+            None if self.filled >= self.terms.quantity || self.terms.time_in_force.immediate() => Status::Filled,
+            None => Status::Pending,
+        }
+    }
+
+    /// Sets what is set aside for it.
+    pub(crate) fn reserve(&mut self, cash: Cash, qty: Qty) {
+        assert!(cash >= Cash::ZERO, "a reservation is positive: {cash:?} of order {}", self.id);
+        self.reserved = match self.terms.side {
+            Side::Buy => {
+                assert!(qty.is_zero(), "a BUY reserves cash, not shares: {qty:?} of order {}", self.id);
+                cash.0 as u64
+            }
+            Side::Sell => {
+                assert!(cash == Cash::ZERO, "a SELL reserves shares, not cash: {cash:?} of order {}", self.id);
+                qty.0
+            }
+        };
+    }
+
+    /// Adds one fill.
+    pub(crate) fn fill(&mut self, qty: Qty, notional: Cash, fee: Cash, row: u32, at: Timestamp) {
+        assert!(self.closed.is_none(), "only an order that has not ended is filled: order {}", self.id);
+        self.filled += qty;
+        self.notional += notional;
+        self.fee += fee;
+        self.filled_at = at;
+        self.last_fill = row;
+        assert!(
+            self.filled <= self.terms.quantity || self.terms.amount().is_some(),
+            "filled ≤ ordered: {:?} of {:?}, order {}",
+            self.filled,
+            self.terms.quantity,
+            self.id
+        );
+    }
+
+    /// Ends it; nothing stays set aside.
+    pub(crate) fn close(&mut self, reason: CloseReason, at: Timestamp) {
+        assert!(self.closed.is_none(), "an order ends once: order {}", self.id);
+        self.closed = Some(reason);
+        self.closed_at = at;
+        self.reserved = 0;
+        self.awaiting_book = false;
+    }
+
+    /// The same order with the figures of an earlier moment (an idempotent replay).
+    pub(crate) fn as_of(
+        &self,
+        filled: (Qty, Cash, Cash, Option<Timestamp>),
+        closed: Option<CloseReason>,
+        held: bool,
+    ) -> Order {
+        let mut then = self.clone();
+        (then.filled, then.notional, then.fee) = (filled.0, filled.1, filled.2);
+        then.filled_at = filled.3.unwrap_or_default();
+        then.closed = closed;
+        then.closed_at = if closed.is_some() { self.closed_at } else { Timestamp(0) };
+        then.held = held;
+        then
+    }
+}
+
+/// One execution of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fill {
+    pub id: TradeId,
+    pub order: OrderId,
+    pub qty: Qty,
+    pub notional: Cash,
+    pub fee: Cash,
+    pub at: Timestamp,
+    /// 0 for a maker fill.
+    pub fee_rate: Bps,
+    quote_age_ms: Figure,
+    /// Row of the fill before this one of the same order, or [`NO_FILL`].
+    pub(crate) before: u32,
+    pub liquidity: Liquidity,
+    pub source: PriceSource,
+}
+
+row!(Fill { id, order, qty, notional, fee, at, fee_rate, quote_age_ms, before, liquidity, source });
+
+impl Fill {
+    /// Age of the quote used.
+    pub fn quote_age_ms(&self) -> Option<u32> {
+        self.quote_age_ms.get()
+    }
+}
+
+/// A fill as it is made.
+pub(crate) struct NewFill {
+    pub id: TradeId,
+    pub order: OrderId,
+    pub qty: Qty,
+    pub notional: Cash,
+    pub fee: Cash,
+    pub fee_rate: Bps,
+    pub liquidity: Liquidity,
+    pub source: PriceSource,
+    pub quote_age_ms: Option<u32>,
+    pub at: Timestamp,
+}
+
+impl NewFill {
+    /// The row of it, behind the earlier fills of its order.
+    pub(crate) fn behind(self, before: u32) -> Fill {
+        Fill {
+            id: self.id,
+            order: self.order,
+            qty: self.qty,
+            notional: self.notional,
+            fee: self.fee,
+            at: self.at,
+            fee_rate: self.fee_rate,
+            quote_age_ms: Figure::of(self.quote_age_ms),
+            before,
+            liquidity: self.liquidity,
+            source: self.source,
+        }
+    }
+}
+
+fn moment(at: Timestamp) -> Option<Timestamp> {
+    (at != Timestamp(0)).then_some(at)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A resting order of 10 shares.
+    pub(crate) fn resting_order(
+        id: u64,
+        instrument: InstrumentId,
+        side: Side,
+        limit: u16,
+        expiration: Option<u64>,
+    ) -> Order {
+        let terms = OrderTerms {
+            wallet: WalletId(1),
+            key: KeyId(2),
+            instrument,
+            side,
+            order_type: OrderType::Limit,
+            time_in_force: if expiration.is_some() { TimeInForce::Gtd } else { TimeInForce::Gtc },
+            limit: Price(limit),
+            quantity: Qty::from_shares(10),
+            amount: None,
+            expiration: expiration.map(Timestamp),
+            post_only: false,
+            client_order_id: None,
+            route: EntryRoute::Native,
+            fee_rate: Bps(500),
+            marketable: false,
+            quality: Quality::default(),
+            rounded_from: None,
+        };
+        Order::new(OrderId(id), &terms, Timestamp(1))
+    }
+
+    #[test]
+    fn an_order_and_its_fill_take_224_bytes() {
+        assert_eq!((size_of::<Terms>(), size_of::<Order>(), size_of::<Fill>()), (88, 160, 64));
+    }
+}

@@ -1,0 +1,340 @@
+//! `apply`: what each fact does to its user. Amounts come from the fact; the postings follow from it by a rule that
+//! never changes for a version of the journal.
+
+use super::indexes::Indexes;
+use super::position::Position;
+use super::trading::Trading;
+use super::{ApiKey, Grant, Prefix, Remembered, Safeguard, User, Wallet, ledger, safeguard};
+use crate::amount::{Bps, Cash, Qty};
+use crate::id::{InstrumentId, KeyId, OrderId, PositionId, TradeId, UserId, WalletId, object_number};
+use crate::mutation::Mutation;
+use crate::order::state::NewFill;
+use crate::order::{CloseReason, Liquidity, Order, PriceSource, Side};
+use crate::time::Timestamp;
+
+/// Object numbers are handed out in order; a fact never skips more than this.
+const OBJECTS_SKIPPED_MAX: u32 = 1 << 16;
+
+impl User {
+    /// Takes one fact in; the shard's indexes learn what they need of it.
+    pub(crate) fn apply(&mut self, fact: &Mutation, indexes: &mut Indexes) {
+        match fact {
+            // Orders first: they are most of a journal.
+            Mutation::OrderPlaced { order, terms, counted, at } => {
+                self.note_object(order.0);
+                assert!(self.wallet(terms.wallet).is_some(), "an order is of a wallet of its user: order {order}");
+                if *counted {
+                    self.quota.count(at.day());
+                }
+                self.order_facts += 1;
+                self.trading_mut().push_order(Order::new(*order, terms, *at));
+            }
+            Mutation::OrderFilled {
+                order,
+                trade,
+                position,
+                qty,
+                notional,
+                fee,
+                fee_rate,
+                liquidity,
+                source,
+                quote_age_ms,
+                cost_out,
+                reserved_cash,
+                reserved_qty,
+                levels: _,
+                at,
+            } => self.fill(
+                Filled {
+                    order: *order,
+                    trade: *trade,
+                    position: *position,
+                    qty: *qty,
+                    notional: *notional,
+                    fee: *fee,
+                    fee_rate: *fee_rate,
+                    liquidity: *liquidity,
+                    source: *source,
+                    quote_age_ms: *quote_age_ms,
+                    cost_out: *cost_out,
+                    reserved_cash: *reserved_cash,
+                    reserved_qty: *reserved_qty,
+                    at: *at,
+                },
+                indexes,
+            ),
+            Mutation::OrderRested { order, reserved_cash, reserved_qty, awaiting_book, held, at: _ } => {
+                self.rest(*order, (*reserved_cash, *reserved_qty), *awaiting_book, *held, indexes);
+            }
+            Mutation::OrderClosed { order, reason, at } => self.close(*order, *reason, *at, indexes),
+            Mutation::OrderHeld { order, held, at: _ } => {
+                let trading = self.trading_mut();
+                let row = trading.order_row(*order).expect("an order that is held was placed");
+                trading.orders[row].held = *held;
+            }
+            Mutation::RequestRemembered { order, client_order_id, digest } => {
+                self.remember(*order, client_order_id, *digest);
+            }
+            Mutation::PositionSettled { position, payout_per_share, payout, at } => {
+                let (trading, wallets) = self.trading_and_wallets();
+                let row = trading.position_row(*position).expect("a position that is paid out was opened");
+                let settled = &mut trading.positions[row];
+                let (wallet, instrument) = (settled.wallet, settled.instrument);
+                ledger::post(wallet_mut(wallets, wallet), &ledger::payout(*payout));
+                settled.settle(*payout_per_share, *payout, *at);
+                trading.drop_holding(wallet, instrument);
+                indexes.position_closed(*position, instrument);
+            }
+
+            Mutation::KeyUsed { key, at } => self.key_mut(*key).last_used_at = Some(*at),
+            Mutation::KeyIssued { key, hash, alias_hash, prefix, name, tier, permissions, beta_until, at } => {
+                self.note_object(key.0);
+                push_exact(
+                    &mut self.keys,
+                    ApiKey {
+                        id: *key,
+                        hash: *hash,
+                        alias_hash: *alias_hash,
+                        prefix: Prefix::new(prefix),
+                        name: boxed(name),
+                        tier: *tier,
+                        permissions: *permissions,
+                        created_at: *at,
+                        expires_at: None,
+                        beta_until: *beta_until,
+                        revoked_at: None,
+                        last_used_at: None,
+                    },
+                );
+            }
+            Mutation::KeyRenamed { key, name, at: _ } => self.key_mut(*key).name = boxed(name),
+            Mutation::KeyExpiring { key, expires_at, replaced_by: _, at: _ } => {
+                self.key_mut(*key).expires_at = Some(*expires_at);
+            }
+            Mutation::KeyRevoked { key, at } => self.key_mut(*key).revoked_at = Some(*at),
+
+            Mutation::UserCreated { .. } => panic!("a user is created once: user {}", self.id),
+            Mutation::GrantSet { tier, expires_at, at: _ } => {
+                self.grant = Some(Grant { tier: *tier, expires_at: *expires_at });
+            }
+            Mutation::WalletOpened { wallet, kind, label, baseline, generation, parent, at } => {
+                self.note_object(wallet.0);
+                let mut opened = Wallet {
+                    id: *wallet,
+                    kind: *kind,
+                    label: boxed(label),
+                    baseline: *baseline,
+                    cash: Cash::ZERO,
+                    reserved: Cash::ZERO,
+                    generation: *generation,
+                    parent: *parent,
+                    created_at: *at,
+                    archived_at: None,
+                };
+                ledger::post(&mut opened, &ledger::opening(*baseline));
+                push_exact(&mut self.wallets, opened);
+            }
+            Mutation::BaselineRaised { wallet, baseline, at: _ } => {
+                wallet_mut(&mut self.wallets, *wallet).baseline = *baseline;
+            }
+
+            Mutation::SafeguardArmed { label, interval_ms, at } => {
+                let lapses_at = safeguard::lapses_at(*interval_ms, *at);
+                let armed = Safeguard { label: label.as_str().into(), interval_ms: *interval_ms, lapses_at };
+                let owner = self.id;
+                let safeguards = &mut self.trading_mut().safeguards;
+                indexes.armed(owner, &armed);
+                match safeguards.iter_mut().find(|known| known.label == armed.label) {
+                    Some(known) => {
+                        let before = std::mem::replace(known, armed);
+                        indexes.ended(owner, &before, Some(known.lapses_at));
+                    }
+                    None => push_exact(safeguards, armed),
+                }
+            }
+            Mutation::SafeguardEnded { label, at: _ } => {
+                let owner = self.id;
+                let safeguards = &mut self.trading_mut().safeguards;
+                if let Some(at) = safeguards.iter().position(|known| *known.label == **label) {
+                    indexes.ended(owner, &safeguards.remove(at), None);
+                }
+            }
+        }
+    }
+
+    fn fill(&mut self, fact: Filled, indexes: &mut Indexes) {
+        self.note_object(fact.trade.0);
+        self.note_object(fact.position.0);
+        self.order_facts += 1;
+        let (trading, wallets) = self.trading_and_wallets();
+        let row = trading.order_row(fact.order).expect("an order that is filled was placed");
+        let fill_row = trading.fills.len() as u32;
+        let order = &mut trading.orders[row];
+        let (side, wallet, instrument) = (order.terms.side, order.terms.wallet, order.terms.instrument);
+        let (cash_before, qty_before) = (order.reserved_cash(), order.reserved_qty());
+
+        let postings = ledger::fill(side, cash_before, fact.reserved_cash, fact.notional, fact.fee);
+        ledger::post(wallet_mut(wallets, wallet), &postings);
+
+        let fill_before = order.last_fill;
+        order.fill(fact.qty, fact.notional, fact.fee, fill_row, fact.at);
+        order.reserve(fact.reserved_cash, fact.reserved_qty);
+        if order.resting && !order.is_open() {
+            order.resting = false;
+            indexes.resting.remove(order);
+            order.awaiting_book = false;
+            trading.open.remove(row as u32);
+        }
+        trading.push_fill(
+            NewFill {
+                id: fact.trade,
+                order: fact.order,
+                qty: fact.qty,
+                notional: fact.notional,
+                fee: fact.fee,
+                fee_rate: fact.fee_rate,
+                liquidity: fact.liquidity,
+                source: fact.source,
+                quote_age_ms: fact.quote_age_ms,
+                at: fact.at,
+            }
+            .behind(fill_before),
+        );
+
+        let episode = trading.held_row(wallet, instrument).unwrap_or_else(|| {
+            assert!(side == Side::Buy, "sold shares are held: order {}", fact.order);
+            indexes.position_opened(fact.position, instrument);
+            trading.push_position(Position::open(fact.position, wallet, instrument, fact.at))
+        });
+        let held = &mut trading.positions[episode];
+        assert!(held.id == fact.position, "a fill names the open episode: {}, not {}", held.id, fact.position);
+        match side {
+            Side::Buy => held.buy(fact.qty, fact.notional),
+            Side::Sell => {
+                let reserved = held.reserved - qty_before + fact.reserved_qty;
+                held.sell(fact.qty, fact.notional, fact.cost_out, reserved, fact.at);
+                if !held.is_open() {
+                    trading.drop_holding(wallet, instrument);
+                    indexes.position_closed(fact.position, instrument);
+                }
+            }
+        }
+    }
+
+    fn rest(
+        &mut self,
+        order: OrderId,
+        (cash, qty): (Cash, Qty),
+        awaiting_book: bool,
+        held: bool,
+        indexes: &mut Indexes,
+    ) {
+        let (trading, wallets) = self.trading_and_wallets();
+        let row = trading.order_row(order).expect("an order that rests was placed");
+        let order = &mut trading.orders[row];
+        let (wallet, instrument) = (order.terms.wallet, order.terms.instrument);
+        let (cash_before, qty_before) = (order.reserved_cash(), order.reserved_qty());
+        ledger::post(wallet_mut(wallets, wallet), &ledger::reservation(cash_before, cash));
+        order.reserve(cash, qty);
+        order.awaiting_book = awaiting_book;
+        order.held = held;
+        assert!(order.is_open(), "an order that rests is open: order {}", order.id);
+        let known = std::mem::replace(&mut order.resting, true);
+        indexes.resting.put(order, known);
+        if !known {
+            trading.open.insert(row as u32);
+        }
+        if qty != qty_before {
+            move_reserved(trading, wallet, instrument, qty_before, qty);
+        }
+    }
+
+    fn close(&mut self, order: OrderId, reason: CloseReason, at: Timestamp, indexes: &mut Indexes) {
+        self.order_facts += 1;
+        let (trading, wallets) = self.trading_and_wallets();
+        let row = trading.order_row(order).expect("an order that ends was placed");
+        let order = &mut trading.orders[row];
+        let (wallet, instrument) = (order.terms.wallet, order.terms.instrument);
+        let (cash, qty) = (order.reserved_cash(), order.reserved_qty());
+        if cash != Cash::ZERO {
+            ledger::post(wallet_mut(wallets, wallet), &ledger::reservation(cash, Cash::ZERO));
+        }
+        order.close(reason, at);
+        if std::mem::replace(&mut order.resting, false) {
+            indexes.resting.remove(order);
+            trading.open.remove(row as u32);
+        }
+        if !qty.is_zero() {
+            move_reserved(trading, wallet, instrument, qty, Qty::ZERO);
+        }
+    }
+
+    fn remember(&mut self, order: OrderId, id: &str, digest: [u8; 32]) {
+        let order = self.order(order).expect("a remembered request left an order");
+        let wallet = self.wallet(order.terms.wallet).expect("an order is of a wallet of its user");
+        let position = self.open_position(order.terms.wallet, order.terms.instrument);
+        let position = position.map(|held| (held.qty, held.cost));
+        let row = Remembered::new(order, id, digest, wallet.available(), position);
+        self.trading_mut().requests.get_or_insert_default().push(row, id);
+    }
+
+    /// Remembers that an object number is taken.
+    fn note_object(&mut self, object: u64) {
+        let number = object_number(object);
+        assert!(
+            UserId::of_object(object) == self.id && number.saturating_sub(self.next_object) <= OBJECTS_SKIPPED_MAX,
+            "object numbers are handed out in order: user {}, next {}, got {object}",
+            self.id,
+            self.next_object
+        );
+        self.next_object = self.next_object.max(number + 1);
+    }
+
+    fn key_mut(&mut self, id: KeyId) -> &mut ApiKey {
+        self.keys.iter_mut().find(|key| key.id == id).expect("a key that changes was issued")
+    }
+
+    fn trading_and_wallets(&mut self) -> (&mut Trading, &mut [Wallet]) {
+        (self.trading.as_mut().expect("a user with orders has traded"), &mut self.wallets)
+    }
+}
+
+/// The fields of an `OrderFilled` that change state.
+struct Filled {
+    order: OrderId,
+    trade: TradeId,
+    position: PositionId,
+    qty: Qty,
+    notional: Cash,
+    fee: Cash,
+    fee_rate: Bps,
+    liquidity: Liquidity,
+    source: PriceSource,
+    quote_age_ms: Option<u32>,
+    cost_out: Cash,
+    reserved_cash: Cash,
+    reserved_qty: Qty,
+    at: Timestamp,
+}
+
+/// What a resting SELL sets aside of its position goes from `before` to `after`.
+fn move_reserved(trading: &mut Trading, wallet: WalletId, instrument: InstrumentId, before: Qty, after: Qty) {
+    let row = trading.held_row(wallet, instrument).expect("a resting SELL holds shares");
+    let held = &mut trading.positions[row];
+    held.set_reserved(held.reserved - before + after);
+}
+
+fn wallet_mut(wallets: &mut [Wallet], id: WalletId) -> &mut Wallet {
+    wallets.iter_mut().find(|wallet| wallet.id == id).expect("an order or position is of a wallet of its user")
+}
+
+fn boxed(text: &Option<String>) -> Option<Box<str>> {
+    text.as_deref().map(Box::from)
+}
+
+/// Adds to a list that rarely grows, without room to spare.
+fn push_exact<T>(list: &mut Vec<T>, row: T) {
+    list.reserve_exact(1);
+    list.push(row);
+}

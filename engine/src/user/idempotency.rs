@@ -1,0 +1,117 @@
+//! Remembered requests: client order id → order, with a digest of the body and what the first answer said
+//! (wire.md §11). One lives as long as its order row.
+
+use super::rows::Rows;
+use crate::amount::{Cash, Qty};
+use crate::id::OrderId;
+use crate::mutation::bytes::row;
+use crate::order::{CloseReason, Order, Status};
+use crate::time::Timestamp;
+use ahash::AHashMap;
+use wincode::{SchemaRead, SchemaWrite};
+
+/// A request that left an order row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    pub order: OrderId,
+    /// SHA-256 over method, path and canonical body without the id.
+    pub digest: [u8; 32],
+    pub first: FirstAnswer,
+    /// The id when it is not the order's own client order id (signed orders have an implicit one).
+    id: Option<Box<str>>,
+}
+
+/// What the first answer said that later events may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SchemaWrite, SchemaRead)]
+pub struct FirstAnswer {
+    pub status: Status,
+    pub closed: Option<CloseReason>,
+    pub filled: Qty,
+    pub notional: Cash,
+    pub fee: Cash,
+    pub filled_at: Option<Timestamp>,
+    /// Available cash of the wallet after the order.
+    pub available: Cash,
+    /// Quantity and cost of the position after the order.
+    pub position: Option<(Qty, Cash)>,
+    pub held: bool,
+}
+
+row!(Remembered { order, digest, first, id });
+
+impl Remembered {
+    pub(crate) fn new(
+        order: &Order,
+        id: &str,
+        digest: [u8; 32],
+        available: Cash,
+        position: Option<(Qty, Cash)>,
+    ) -> Self {
+        Remembered {
+            order: order.id,
+            digest,
+            first: FirstAnswer {
+                status: order.status(),
+                closed: order.closed().map(|(reason, _)| reason),
+                filled: order.filled,
+                notional: order.notional,
+                fee: order.fee,
+                filled_at: order.filled_at(),
+                available,
+                position,
+                held: order.held,
+            },
+            id: (order.terms.client_order_id() != Some(id)).then(|| id.into()),
+        }
+    }
+
+    /// The order as the first answer showed it.
+    pub fn order_then(&self, order: &Order) -> Order {
+        let first = &self.first;
+        order.as_of((first.filled, first.notional, first.fee, first.filled_at), first.closed, first.held)
+    }
+
+    /// The id it is remembered by.
+    pub fn id<'a>(&'a self, order: &'a Order) -> Option<&'a str> {
+        self.id.as_deref().or(order.terms.client_order_id())
+    }
+}
+
+/// All remembered requests of a user.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    pub rows: Rows<Remembered>,
+    /// Derived: hash of an id → the newest row with it. The few that share a hash are told apart by their text.
+    newest: AHashMap<u64, u32>,
+    /// Derived: for each row the row before it with the same hash, or [`NO_ROW`].
+    before: Rows<u32, 512>,
+}
+
+const NO_ROW: u32 = u32::MAX;
+
+impl Requests {
+    pub fn push(&mut self, row: Remembered, id: &str) {
+        self.note(id);
+        self.rows.push(row);
+    }
+
+    /// Derives the entry of the next row that has none yet.
+    pub fn note(&mut self, id: &str) {
+        let hash = self.newest.hasher().hash_one(id);
+        let row = self.before.len() as u32;
+        let before = self.newest.insert(hash, row).unwrap_or(NO_ROW);
+        self.before.push(before);
+    }
+
+    /// The newest request remembered by `id`; `text_of` knows the id of a row.
+    pub fn find<'a>(&'a self, id: &str, text_of: impl Fn(&'a Remembered) -> Option<&'a str>) -> Option<&'a Remembered> {
+        let mut at = *self.newest.get(&self.newest.hasher().hash_one(id))?;
+        loop {
+            let row = self.rows.get(at as usize)?;
+            if text_of(row) == Some(id) {
+                return Some(row);
+            }
+            at = self.before[at as usize];
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What a shard finds its users' state by: derived, kept by `apply`, never part of a snapshot or digest.
+
+use super::sorted::Sorted;
+use super::{Safeguard, User};
+use crate::id::{InstrumentId, PositionId, UserId};
+use crate::order::resting::Resting;
+use crate::time::Timestamp;
+use ahash::AHashMap;
+use std::collections::BTreeSet;
+
+/// Resting orders, holders of instruments, heartbeats by the moment they lapse.
+#[derive(Debug, Default)]
+pub(crate) struct Indexes {
+    pub resting: Resting,
+    /// Open episodes of an instrument; their ids name their users.
+    pub holders: AHashMap<InstrumentId, Sorted<PositionId>>,
+    pub lapses: BTreeSet<(Timestamp, UserId, Box<str>)>,
+}
+
+impl Indexes {
+    pub fn position_opened(&mut self, position: PositionId, instrument: InstrumentId) {
+        self.holders.entry(instrument).or_default().insert(position);
+    }
+
+    pub fn position_closed(&mut self, position: PositionId, instrument: InstrumentId) {
+        let holders = self.holders.get_mut(&instrument).expect("an open episode is indexed under its instrument");
+        assert!(holders.remove(position), "an open episode is indexed under its instrument: position {position}");
+        if holders.is_empty() {
+            self.holders.remove(&instrument);
+        }
+    }
+
+    pub fn armed(&mut self, owner: UserId, safeguard: &Safeguard) {
+        self.lapses.insert((safeguard.lapses_at, owner, safeguard.label.clone()));
+    }
+
+    /// A registration ended, unless it was armed anew for that very moment.
+    pub fn ended(&mut self, owner: UserId, safeguard: &Safeguard, anew: Option<Timestamp>) {
+        if anew != Some(safeguard.lapses_at) {
+            self.lapses.remove(&(safeguard.lapses_at, owner, safeguard.label.clone()));
+        }
+    }
+
+    /// Takes a whole user in.
+    pub fn enter(&mut self, user: &User) {
+        for order in user.open_orders() {
+            self.resting.put(order, false);
+        }
+        for position in user.open_positions() {
+            self.position_opened(position.id, position.instrument);
+        }
+        for safeguard in user.safeguards() {
+            self.armed(user.id, safeguard);
+        }
+    }
+
+    /// Takes a whole user out.
+    pub fn leave(&mut self, user: &User) {
+        for order in user.open_orders() {
+            self.resting.remove(order);
+        }
+        for position in user.open_positions() {
+            self.position_closed(position.id, position.instrument);
+        }
+        for safeguard in user.safeguards() {
+            self.ended(user.id, safeguard, None);
+        }
+    }
+}

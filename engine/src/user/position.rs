@@ -1,0 +1,156 @@
+//! Holdings by instrument: one episode from first buy to zero. Quantity and cost are kept; averages are computed.
+
+use crate::amount::{Cash, Price, Qty, average_half_up};
+use crate::id::{InstrumentId, PositionId, WalletId};
+use crate::mutation::bytes::row;
+use crate::time::Timestamp;
+use wincode::{SchemaRead, SchemaWrite};
+
+/// One episode of holding an instrument in a wallet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub id: PositionId,
+    pub wallet: WalletId,
+    pub instrument: InstrumentId,
+    pub qty: Qty,
+    /// Set aside for open SELL orders.
+    pub reserved: Qty,
+    /// Σ BUY notional of the held shares, fees excluded.
+    pub cost: Cash,
+    /// Quantity and cost right before the fact that closed it; zero while it is open.
+    pub last_open: (Qty, Cash),
+    pub realized: Cash,
+    pub opened_at: Timestamp,
+    pub closed_at: Option<Timestamp>,
+    pub settlement: Option<Box<Settlement>>,
+}
+
+/// How a position was paid out at resolution (account.md §4, settlements).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SchemaWrite, SchemaRead)]
+pub struct Settlement {
+    pub qty: Qty,
+    pub cost: Cash,
+    pub payout_per_share: Price,
+    pub payout: Cash,
+    pub at: Timestamp,
+}
+
+row!(Position { id, wallet, instrument, qty, reserved, cost, last_open, realized, opened_at, closed_at, settlement });
+
+impl Position {
+    pub(crate) fn open(id: PositionId, wallet: WalletId, instrument: InstrumentId, at: Timestamp) -> Position {
+        Position {
+            id,
+            wallet,
+            instrument,
+            qty: Qty::ZERO,
+            reserved: Qty::ZERO,
+            cost: Cash::ZERO,
+            last_open: (Qty::ZERO, Cash::ZERO),
+            realized: Cash::ZERO,
+            opened_at: at,
+            closed_at: None,
+            settlement: None,
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.closed_at.is_none()
+    }
+
+    /// Shares that can be sold.
+    pub fn available(&self) -> Qty {
+        self.qty - self.reserved
+    }
+
+    /// Cost per share in 10⁻⁶ USD; of the last open state when it is closed.
+    pub fn average(&self) -> Option<Cash> {
+        let (qty, cost) = if self.is_open() { (self.qty, self.cost) } else { self.last_open };
+        average_half_up(cost, qty)
+    }
+
+    pub(crate) fn buy(&mut self, qty: Qty, notional: Cash) {
+        assert!(self.is_open(), "shares are bought into an open episode: position {}", self.id);
+        self.qty += qty;
+        self.cost += notional;
+    }
+
+    /// Shares leave; `reserved` is what stays set aside of them.
+    pub(crate) fn sell(&mut self, qty: Qty, notional: Cash, cost_out: Cash, reserved: Qty, at: Timestamp) {
+        assert!(self.is_open(), "shares are sold from an open episode: position {}", self.id);
+        assert!(qty <= self.qty, "sold shares ≤ held shares: {qty:?} of {:?}, position {}", self.qty, self.id);
+        let before = (self.qty, self.cost);
+        self.qty -= qty;
+        self.cost -= cost_out;
+        self.realized += notional - cost_out;
+        self.set_reserved(reserved);
+        if self.qty.is_zero() {
+            assert!(
+                self.cost == Cash::ZERO,
+                "all cost leaves with the last share: {:?} left, position {}",
+                self.cost,
+                self.id
+            );
+            self.last_open = before;
+            self.closed_at = Some(at);
+        }
+    }
+
+    pub(crate) fn set_reserved(&mut self, reserved: Qty) {
+        self.reserved = reserved;
+        assert!(
+            self.reserved <= self.qty,
+            "reserved shares ≤ held shares: {:?} of {:?}, position {}",
+            self.reserved,
+            self.qty,
+            self.id
+        );
+    }
+
+    pub(crate) fn settle(&mut self, payout_per_share: Price, payout: Cash, at: Timestamp) {
+        assert!(self.is_open(), "a position is paid out once: position {}", self.id);
+        assert!(self.reserved.is_zero(), "orders end before positions are paid out: position {}", self.id);
+        self.settlement = Some(Box::new(Settlement { qty: self.qty, cost: self.cost, payout_per_share, payout, at }));
+        self.last_open = (self.qty, self.cost);
+        self.realized += payout - self.cost;
+        self.qty = Qty::ZERO;
+        self.cost = Cash::ZERO;
+        self.closed_at = Some(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_of_a_closed_episode_is_that_of_its_last_open_state() {
+        let mut position = Position::open(PositionId(1), WalletId(2), InstrumentId(3), Timestamp(1));
+        position.buy(Qty::from_shares(10), Cash(4_000_000));
+        position.buy(Qty::from_shares(10), Cash(5_000_000));
+        assert_eq!(position.average(), Some(Cash(450_000)));
+        position.sell(Qty::from_shares(5), Cash(3_000_000), Cash(2_250_000), Qty::ZERO, Timestamp(2));
+        assert_eq!((position.average(), position.realized), (Some(Cash(450_000)), Cash(750_000)));
+        position.sell(Qty::from_shares(15), Cash(6_000_000), Cash(6_750_000), Qty::ZERO, Timestamp(3));
+        assert_eq!((position.average(), position.realized), (Some(Cash(450_000)), Cash::ZERO));
+        assert_eq!(position.closed_at, Some(Timestamp(3)));
+    }
+
+    #[test]
+    fn a_payout_leaves_a_settlement_behind() {
+        let mut position = Position::open(PositionId(1), WalletId(2), InstrumentId(3), Timestamp(1));
+        position.buy(Qty::from_shares(10), Cash(4_000_000));
+        position.settle(Price::ONE, Cash(10_000_000), Timestamp(9));
+        let settlement = position.settlement.as_deref().expect("it was settled");
+        assert_eq!((settlement.qty, settlement.cost), (Qty::from_shares(10), Cash(4_000_000)));
+        assert_eq!((position.qty, position.cost, position.realized), (Qty::ZERO, Cash::ZERO, Cash(6_000_000)));
+    }
+
+    #[test]
+    #[should_panic(expected = "reserved shares ≤ held shares")]
+    fn shares_set_aside_are_held() {
+        let mut position = Position::open(PositionId(1), WalletId(2), InstrumentId(3), Timestamp(1));
+        position.buy(Qty(5), Cash(1));
+        position.set_reserved(Qty(6));
+    }
+}

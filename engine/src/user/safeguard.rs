@@ -1,0 +1,31 @@
+//! Heartbeat registrations (trading.md §8). Arming and ending are facts; beats are not: a restart gives every
+//! registration a fresh interval.
+
+use crate::time::{MILLISECOND, SECOND, Timestamp};
+
+/// A heartbeat registration: when it lapses, all open orders are cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Safeguard {
+    pub label: Box<str>,
+    pub interval_ms: u32,
+    /// When it lapses. Not journaled, not in snapshots.
+    pub lapses_at: Timestamp,
+}
+
+/// When a beat of this moment lapses: after the interval and a quarter of it more, at least a second more.
+pub fn lapses_at(interval_ms: u32, beat: Timestamp) -> Timestamp {
+    let interval = u64::from(interval_ms) * MILLISECOND;
+    beat.plus(interval + (interval / 4).max(SECOND))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beat_lasts_for_its_interval_and_some_grace() {
+        for (interval_ms, lasts_ms) in [(1_000, 2_000), (4_000, 5_000), (10_000, 12_500), (60_000, 75_000)] {
+            assert_eq!(lapses_at(interval_ms, Timestamp(7)), Timestamp(7 + lasts_ms * 1_000));
+        }
+    }
+}

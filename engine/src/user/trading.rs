@@ -1,0 +1,229 @@
+//! What a user has traded: orders, fills, positions, remembered requests. Made with the first of them, so that an
+//! idle user costs nothing for it.
+
+use super::idempotency::{Remembered, Requests};
+use super::position::Position;
+use super::rows::Rows;
+use super::safeguard::Safeguard;
+use super::sorted::Sorted;
+use crate::amount::{Cash, Qty};
+use crate::id::{InstrumentId, OrderId, PositionId, WalletId, object_number};
+use crate::mutation::codec::CodecError;
+use crate::order::Order;
+use crate::order::state::{Fill, NO_FILL};
+
+/// Orders, fills, positions and what is derived from them.
+#[derive(Debug, Default)]
+pub(crate) struct Trading {
+    pub orders: Rows<Order>,
+    pub fills: Rows<Fill>,
+    pub positions: Rows<Position>,
+    pub safeguards: Vec<Safeguard>,
+    pub requests: Option<Box<Requests>>,
+    /// Derived: row of an order or position by its object number.
+    index: Rows<u32, 512>,
+    /// Derived: rows of the open orders.
+    pub open: Sorted<u32>,
+    /// Derived: the open episodes, by instrument and wallet.
+    pub held: Vec<Holding>,
+}
+
+/// Where an open episode stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Holding {
+    pub instrument: InstrumentId,
+    pub wallet: WalletId,
+    pub row: u32,
+}
+
+/// In place of a row: this number is neither an order nor a position.
+const NO_ROW: u32 = u32::MAX;
+
+/// Of a user who never traded.
+pub(crate) static NOTHING: Trading = Trading {
+    orders: Rows::new(),
+    fills: Rows::new(),
+    positions: Rows::new(),
+    safeguards: Vec::new(),
+    requests: None,
+    index: Rows::new(),
+    open: Sorted::new(),
+    held: Vec::new(),
+};
+
+impl Trading {
+    /// The row of an order.
+    pub fn order_row(&self, id: OrderId) -> Option<usize> {
+        let row = self.row(id.0)?;
+        self.orders.get(row).is_some_and(|order| order.id == id).then_some(row)
+    }
+
+    /// The row of a position.
+    pub fn position_row(&self, id: PositionId) -> Option<usize> {
+        let row = self.row(id.0)?;
+        self.positions.get(row).is_some_and(|position| position.id == id).then_some(row)
+    }
+
+    /// The row of the open episode of an instrument in a wallet.
+    pub fn held_row(&self, wallet: WalletId, instrument: InstrumentId) -> Option<usize> {
+        self.holding(wallet, instrument).ok().map(|at| self.held[at].row as usize)
+    }
+
+    /// The request remembered by `id`.
+    pub fn remembered(&self, id: &str) -> Option<&Remembered> {
+        self.requests.as_ref()?.find(id, |row| row.id(&self.orders[self.order_row(row.order)?]))
+    }
+
+    pub fn push_order(&mut self, order: Order) -> usize {
+        let id = order.id;
+        assert!(self.orders.last().is_none_or(|last| last.id < id), "an order's id is above all before it: order {id}");
+        let row = self.orders.push(order);
+        self.set_row(id.0, row);
+        row
+    }
+
+    /// Adds a fill behind the earlier ones of its order and says its row.
+    pub fn push_fill(&mut self, fill: Fill) -> u32 {
+        assert!(
+            self.fills.last().is_none_or(|last| last.id < fill.id),
+            "a fill's id is above all before it: trade {}",
+            fill.id
+        );
+        self.fills.push(fill) as u32
+    }
+
+    /// Opens an episode.
+    pub fn push_position(&mut self, position: Position) -> usize {
+        let id = position.id;
+        assert!(
+            self.positions.last().is_none_or(|last| last.id < id),
+            "a position's id is above all before it: position {id}"
+        );
+        let at = self.holding(position.wallet, position.instrument);
+        let at = at.expect_err("one open episode per wallet and instrument");
+        let row = self.positions.len();
+        self.held.insert(at, Holding { instrument: position.instrument, wallet: position.wallet, row: row as u32 });
+        self.positions.push(position);
+        self.set_row(id.0, row);
+        row
+    }
+
+    /// An episode has ended.
+    pub fn drop_holding(&mut self, wallet: WalletId, instrument: InstrumentId) {
+        let at = self.holding(wallet, instrument).expect("an episode that ends was open");
+        self.held.remove(at);
+    }
+
+    /// The fills of an order, in time order.
+    pub fn fills_of(&self, order: &Order) -> Vec<Fill> {
+        let mut fills = Vec::new();
+        let mut row = order.last_fill;
+        while row != NO_FILL {
+            let fill = &self.fills[row as usize];
+            fills.push(fill.clone());
+            row = fill.before;
+        }
+        fills.reverse();
+        fills
+    }
+
+    /// Nothing was ever traded or armed.
+    pub fn is_empty(&self) -> bool {
+        self.orders.is_empty() && self.positions.is_empty() && self.safeguards.is_empty()
+    }
+
+    /// Derives the indexes of rows that came from a snapshot.
+    pub fn derive(&mut self) -> Result<(), CodecError> {
+        let fills_count = self.fills.len() as u64;
+        let fill_is_there = |row: u32, below: u64| row == NO_FILL || u64::from(row) < below;
+        let orders_fine = self.orders.iter().all(|order| fill_is_there(order.last_fill, fills_count));
+        let mut rows = 0_u64..;
+        if !orders_fine || !self.fills.iter().zip(&mut rows).all(|(fill, row)| fill_is_there(fill.before, row)) {
+            return Err(CodecError::Reference);
+        }
+        for row in 0..self.orders.len() {
+            let (id, resting) = (self.orders[row].id, self.orders[row].resting);
+            self.set_row(id.0, row);
+            if resting {
+                self.open.insert(row as u32);
+            }
+        }
+        for row in 0..self.positions.len() {
+            let position = &self.positions[row];
+            let (id, wallet, instrument) = (position.id, position.wallet, position.instrument);
+            if position.is_open()
+                && let Err(at) = self.holding(wallet, instrument)
+            {
+                self.held.insert(at, Holding { instrument, wallet, row: row as u32 });
+            }
+            self.set_row(id.0, row);
+        }
+        Ok(())
+    }
+
+    /// Says which promise about its money and shares an order, a fill or a position of this user breaks, if any.
+    pub fn check(&self) -> Result<(), String> {
+        let (mut fills, mut filled) = (0, vec![(Qty::ZERO, Cash::ZERO, Cash::ZERO); self.orders.len()]);
+        for fill in &self.fills {
+            let row = self.order_row(fill.order).ok_or_else(|| format!("fill {} has an order", fill.id))?;
+            filled[row].0 += fill.qty;
+            filled[row].1 += fill.notional;
+            filled[row].2 += fill.fee;
+        }
+        let mut reserved = vec![Qty::ZERO; self.positions.len()];
+        for (row, order) in self.orders.iter().enumerate() {
+            let id = order.id;
+            if self.order_row(id) != Some(row) {
+                return Err(format!("an order is found by its id: order {id}"));
+            }
+            if (order.filled, order.notional, order.fee) != filled[row] {
+                return Err(format!("filled = Σ fills: order {id}"));
+            }
+            fills += self.fills_of(order).len();
+            if order.is_open() != order.resting || order.resting != self.open.contains(row as u32) {
+                return Err(format!("an order is open as long as it rests: order {id}"));
+            }
+            if !order.is_open() && (order.reserved_cash(), order.reserved_qty()) != (Cash::ZERO, Qty::ZERO) {
+                return Err(format!("nothing is set aside for an order that ended: order {id}"));
+            }
+            if !order.reserved_qty().is_zero() {
+                let held = self.held_row(order.terms.wallet, order.terms.instrument);
+                reserved[held.ok_or_else(|| format!("a resting SELL holds shares: order {id}"))?] +=
+                    order.reserved_qty();
+            }
+        }
+        if fills != self.fills.len() {
+            return Err(format!("every fill hangs on its order: {fills} of {}", self.fills.len()));
+        }
+        for (row, position) in self.positions.iter().enumerate() {
+            let id = position.id;
+            if position.reserved != reserved[row] || position.reserved > position.qty {
+                return Err(format!("reserved shares = Σ open SELL orders ≤ held shares: position {id}"));
+            }
+            if position.is_open() == position.qty.is_zero() || position.cost < Cash::ZERO {
+                return Err(format!("a position is open as long as it holds shares, at a cost ≥ 0: position {id}"));
+            }
+            let held = self.held_row(position.wallet, position.instrument) == Some(row);
+            if self.position_row(id) != Some(row) || held != position.is_open() {
+                return Err(format!("a position is found by its id, an open one by its instrument: position {id}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&self, object: u64) -> Option<usize> {
+        self.index.get(object_number(object) as usize).filter(|row| **row != NO_ROW).map(|row| *row as usize)
+    }
+
+    fn set_row(&mut self, object: u64, row: usize) {
+        let number = object_number(object) as usize;
+        while self.index.len() <= number {
+            self.index.push(NO_ROW);
+        }
+        self.index[number] = row as u32;
+    }
+
+    fn holding(&self, wallet: WalletId, instrument: InstrumentId) -> Result<usize, usize> {
+        self.held.binary_search_by_key(&(instrument, wallet), |holding| (holding.instrument, holding.wallet))
+    }
+}

@@ -1,0 +1,184 @@
+//! `Users`: the state of one shard.
+
+use super::indexes::Indexes;
+use super::{User, safeguard};
+use crate::amount::Cash;
+use crate::id::{InstrumentId, MarketId, OrderId, Outcome, PositionId, UserId};
+use crate::mutation::Mutation;
+use crate::order::Order;
+use crate::order::resting::Resting;
+use crate::time::Timestamp;
+use ahash::AHashMap;
+
+/// All users of one shard and the indexes over them.
+#[derive(Debug, Default)]
+pub struct Users {
+    users: AHashMap<UserId, Box<User>>,
+    indexes: Indexes,
+}
+
+impl Users {
+    pub fn get(&self, id: UserId) -> Option<&User> {
+        self.users.get(&id).map(|user| &**user)
+    }
+
+    pub fn len(&self) -> usize {
+        self.users.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    /// Takes one fact about `owner` in: the only way in which this state changes.
+    ///
+    /// # Panics
+    /// When the fact breaks a promise about money, shares or ids; the message names it.
+    pub fn apply(&mut self, owner: UserId, fact: &Mutation) {
+        if let Some(user) = self.users.get_mut(&owner) {
+            return user.apply(fact, &mut self.indexes);
+        }
+        let Mutation::UserCreated { sub, email, at } = fact else {
+            panic!("facts are about users that were created: user {owner}, {fact:?}");
+        };
+        self.users.insert(owner, Box::new(User::new(owner, sub.as_deref(), email.as_deref(), *at)));
+    }
+
+    /// Ids in order.
+    pub fn ids(&self) -> Vec<UserId> {
+        let mut ids: Vec<UserId> = self.users.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Users in id order.
+    pub fn iter(&self) -> impl Iterator<Item = &User> + '_ {
+        self.ids().into_iter().map(|id| &*self.users[&id])
+    }
+
+    /// Takes a user in that another shard, or a snapshot, has let go.
+    pub fn insert(&mut self, user: User) {
+        self.indexes.enter(&user);
+        let other = self.users.insert(user.id, Box::new(user));
+        assert!(other.is_none(), "a user is in one shard once");
+    }
+
+    /// Lets a user go, to another shard.
+    pub fn take(&mut self, id: UserId) -> Option<User> {
+        let user = self.users.remove(&id)?;
+        self.indexes.leave(&user);
+        Some(*user)
+    }
+
+    /// An order, whoever's it is.
+    pub fn order(&self, id: OrderId) -> Option<&Order> {
+        self.get(UserId::of_object(id.0))?.order(id)
+    }
+
+    /// Resting orders of the shard.
+    pub fn resting(&self) -> &Resting {
+        &self.indexes.resting
+    }
+
+    /// Open episodes of an instrument, in id order, so user by user.
+    pub fn holders(&self, instrument: InstrumentId) -> impl Iterator<Item = PositionId> + '_ {
+        self.indexes.holders.get(&instrument).into_iter().flat_map(|holders| holders.iter())
+    }
+
+    /// Users with an open episode or a resting order in a market, in id order: whom its settlement concerns.
+    pub fn concerned(&self, market: MarketId) -> Vec<UserId> {
+        let outcomes = [Outcome::First, Outcome::Second];
+        let mut users: Vec<UserId> = outcomes
+            .iter()
+            .flat_map(|outcome| self.holders(market.instrument(*outcome)))
+            .map(|position| UserId::of_object(position.0))
+            .chain(self.resting().orders_of_market(market).map(|order| UserId::of_object(order.0)))
+            .collect();
+        users.sort_unstable();
+        users.dedup();
+        users
+    }
+
+    /// Heartbeats that have lapsed at `now`, earliest first.
+    pub fn lapsed(&self, now: Timestamp) -> impl Iterator<Item = (UserId, &str)> + '_ {
+        let due = self.indexes.lapses.iter().take_while(move |(at, ..)| *at <= now);
+        due.map(|(_, owner, label)| (*owner, &**label))
+    }
+
+    /// When the next heartbeat lapses.
+    pub fn next_lapse(&self) -> Option<Timestamp> {
+        self.indexes.lapses.first().map(|(at, ..)| *at)
+    }
+
+    /// A beat: the registration lapses an interval from `now`. Nothing is journaled. `None`: there is no such one.
+    pub fn beat(&mut self, owner: UserId, label: &str, now: Timestamp) -> Option<Timestamp> {
+        let trading = self.users.get_mut(&owner)?.trading.as_mut()?;
+        let beating = trading.safeguards.iter_mut().find(|known| &*known.label == label)?;
+        self.indexes.ended(owner, beating, None);
+        beating.lapses_at = safeguard::lapses_at(beating.interval_ms, now);
+        self.indexes.armed(owner, beating);
+        Some(beating.lapses_at)
+    }
+
+    /// After a restart: every registration lapses an interval from `now`.
+    pub fn refresh_safeguards(&mut self, now: Timestamp) {
+        self.indexes.lapses.clear();
+        for user in self.users.values_mut() {
+            let id = user.id;
+            for safeguard in user.trading.as_mut().into_iter().flat_map(|trading| &mut trading.safeguards) {
+                safeguard.lapses_at = safeguard::lapses_at(safeguard.interval_ms, now);
+                self.indexes.armed(id, safeguard);
+            }
+        }
+    }
+
+    /// Every promise about money, shares and indexes, over all users: for snapshots and the simulator. Says the first
+    /// that is broken.
+    pub fn check_all(&self) -> Result<(), String> {
+        let (mut resting, mut held) = (0, 0);
+        for user in self.users.values() {
+            user.check().map_err(|broken| format!("user {}: {broken}", user.id))?;
+            resting += user.open_orders_count();
+            held += user.open_positions().count();
+            for order in user.open_orders() {
+                let level = self.resting().side(order.terms.instrument, order.terms.side);
+                let mut level = level.skip_while(|level| level.price != order.terms.limit);
+                if !level.next().is_some_and(|level| level.orders.contains(order.id)) {
+                    return Err(format!("a resting order is indexed under its price: order {}", order.id));
+                }
+            }
+            for position in user.open_positions() {
+                let holders = self.indexes.holders.get(&position.instrument);
+                if !holders.is_some_and(|holders| holders.contains(position.id)) {
+                    return Err(format!("an open episode is indexed under its instrument: position {}", position.id));
+                }
+            }
+        }
+        let indexed = self.indexes.holders.values().map(|holders| holders.len()).sum::<usize>();
+        if (resting, held) != (self.resting().len(), indexed) {
+            return Err("the indexes hold what is open and nothing else".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl User {
+    /// Every promise about one user's money and shares.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.trading().check()?;
+        for wallet in &self.wallets {
+            let open = self.open_orders().filter(|order| order.terms.wallet == wallet.id);
+            let reserved: Cash = open.map(Order::reserved_cash).sum();
+            if reserved != wallet.reserved {
+                return Err(format!(
+                    "reserved cash = Σ open BUY orders: {:?}, not {reserved:?}, wallet {}",
+                    wallet.reserved, wallet.id
+                ));
+            }
+            if wallet.available() < Cash::ZERO {
+                return Err(format!("available cash ≥ 0: {:?}, wallet {}", wallet.available(), wallet.id));
+            }
+        }
+        Ok(())
+    }
+}

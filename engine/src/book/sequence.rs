@@ -108,11 +108,12 @@ mod tests {
     #[test]
     fn values_are_never_seen_torn() {
         const COPIES: u64 = 100_000;
+        const WRITES: u64 = 100_000;
         let (sequence, whole, given_up) = (Sequence::new(), AtomicU64::new(0), AtomicU64::new(0));
         let values: [AtomicU64; 256] = std::array::from_fn(|_| AtomicU64::new(0));
         let writes = std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
-                while whole.load(Ordering::Relaxed) < COPIES {
+                while whole.load(Ordering::Relaxed) < COPIES || sequence.version() < 2 * WRITES {
                     match sequence.read(|| [255, 170, 85, 0].map(|at: usize| values[at].load(Ordering::Relaxed))) {
                         Ok(copy) => {
                             assert!(copy.iter().all(|value| *value == copy[0]), "torn: {copy:?}");
@@ -131,7 +132,8 @@ mod tests {
             }
             round
         });
-        println!("{COPIES} whole copies, {} given up, during {writes} writes", given_up.into_inner());
-        assert_eq!(whole.into_inner(), COPIES, "the reader stopped at a torn copy");
+        let whole = whole.into_inner();
+        println!("{whole} whole copies, {} given up, during {writes} writes", given_up.into_inner());
+        assert!(whole >= COPIES, "the reader stopped at a torn copy");
     }
 }

@@ -44,7 +44,7 @@ pub fn run(file: &str, text: &str) -> Count {
             let got = world.act(action);
             if let Some(expected) = expected {
                 count.expectations += 1;
-                if got != expected {
+                if got.trim() != expected {
                     count
                         .wrong
                         .push(format!("{file} # {name}\n    {action}\n    expected {expected}\n    got      {got}"));
@@ -150,11 +150,23 @@ impl World {
         self.shard.as_mut().expect("made just now")
     }
 
+    /// What a test needs to step the shard by hand.
+    pub fn parts(&mut self) -> (&mut Shard<u64>, &Ring<Envelope<u64>>, &mut Out) {
+        self.shard();
+        (self.shard.as_mut().expect("made just now"), &self.inbox, &mut self.out)
+    }
+
+    pub fn users(&self) -> &Users {
+        self.shard.as_ref().expect("there is a shard").users()
+    }
+
     fn make_user(&mut self) {
         let user = self.user;
         if self.shard().users().get(user).is_none() {
             let asked = CreateUser { sub: None, email: None, grant: self.grant, api_balance: self.balance };
+            let room = std::mem::replace(&mut self.out.room, Room::Ample);
             self.ask(Command::CreateUser(asked), 0);
+            self.out.room = room;
             self.last = self.out.records.len();
         }
     }
@@ -218,9 +230,11 @@ impl World {
                 self.publish(fact)
             }
             "end" => {
-                // The end date is reached at this moment, or lies so far ahead.
+                // The end date is this moment.
                 let market = MarketId(number(rest[0]) as u32);
                 let facts = self.markets.end(market, Some(self.now), self.now, self.now);
+                self.publish(facts);
+                let facts = self.markets.end_passed(self.now, self.now);
                 self.publish(facts)
             }
             "tick" => {
@@ -775,8 +789,18 @@ impl World {
         }
     }
 
+    /// Facts of the last action.
     pub fn last_facts(&self) -> Vec<Mutation> {
-        let records = &self.out.records[self.last..];
+        self.facts_from(self.last)
+    }
+
+    /// All facts so far.
+    pub fn all_facts(&self) -> Vec<Mutation> {
+        self.facts_from(0)
+    }
+
+    fn facts_from(&self, record: usize) -> Vec<Mutation> {
+        let records = &self.out.records[record..];
         let facts = |payload: &[u8]| -> Vec<Mutation> {
             let facts = codec::decode(codec::VERSION, payload).expect("our own version");
             facts.map(|fact| fact.expect("our own bytes")).collect()
@@ -856,6 +880,8 @@ impl World {
         if view.is_replay {
             let position = view.position.as_ref().map_or("nothing".to_owned(), |held| shares(held.qty));
             line += &format!(" available {} holding {position} fills {}", text(view.available), view.fills.len());
+            let quality = order.terms.quality();
+            assert_eq!((quality.spread_bps, quality.impact_bps, quality.book_walk_levels), (None, None, None));
         }
         line
     }

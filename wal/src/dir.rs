@@ -4,6 +4,7 @@
 //! an LSN that the log has certainly reached and synced. It is raised at every start, after every roll and at a clean stop,
 //! so that a segment which vanishes from the end of the log is missed and not taken for a log that ended there.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
 
@@ -11,12 +12,12 @@ use crate::error::{Error, Fault};
 use crate::log::{Log, LogStart, OpenSegment};
 use crate::prepare::Preparer;
 use crate::record::Kind;
-use crate::scan::{Recovered, Recovery};
+use crate::recover::{Recovered, Recovery};
 use crate::segment::{DEFAULT_SEGMENT_BYTES, MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, fill_with_zeros};
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::storage::{DirectoryLock, Files, SegmentMap, Storage, StoredFile};
-use crate::sync::{Marks, OPENED_MAX, Opened, Syncer, Waker};
+use crate::sync::{Marks, OPENED_MAX, OpenFile, Opened, Syncer, Waker};
 use crate::{Lsn, Point, Points};
 
 /// How a log is run. All of it may change between two starts.
@@ -154,19 +155,27 @@ impl<S: Storage> Dir<S> {
         let describe = format!("pid {}\nepoch {epoch}\n", std::process::id());
         lock.describe(&describe).map_err(Error::io("write", crate::storage::LOCK_NAME))?;
 
-        let marks = Marks::new(recovered.last_lsn);
+        let marks = Marks::new(recovered.last_lsn, open.at as u64);
         let (opened_sender, opened) = mpsc::sync_channel::<Opened<S>>(OPENED_MAX as usize);
         let (spare_sender, spares) = mpsc::sync_channel(OPENED_MAX as usize);
         let mut preparer = Preparer::new(storage.clone(), lock.clone(), &options, marks.clone(), spare_sender);
         preparer.take_leftovers(recovered.spares)?;
         let OpenSegment { file, map, at, header } = open;
-        let name = segment_name(header.first_lsn);
+        let open = OpenFile {
+            file,
+            name: segment_name(header.first_lsn),
+            is_named: true,
+            first_lsn: header.first_lsn,
+            base: 0,
+            bytes: header.bytes,
+            synced_to: at as u64,
+        };
         let syncer = Syncer::new(
             storage.clone(),
             lock.clone(),
             marks.clone(),
             opened,
-            (file, name, header.first_lsn),
+            open,
             identity,
             waker,
             options.points.clone(),
@@ -296,7 +305,22 @@ pub fn sealed_lsn<S: Storage>(storage: &S) -> Result<Lsn, Error> {
     Ok(open.map_or(Lsn::ZERO, |segment| segment.first_lsn.before()))
 }
 
+/// Looks at all files of the directory. Beside a running log a file may get another name between the list and the look;
+/// then the list is made anew.
 pub(crate) fn read_contents<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Contents, Error> {
+    let mut tries_left = LIST_TRIES;
+    loop {
+        tries_left -= 1;
+        match read_listed(storage, id) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
+            done => return done,
+        }
+    }
+}
+
+const LIST_TRIES: u32 = 8;
+
+fn read_listed<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Contents, Error> {
     let mut contents = Contents::default();
     for (name, bytes) in storage.list().map_err(Error::io("list", &storage.place()))? {
         match parse_name(&name) {
@@ -336,10 +360,6 @@ fn read_segment_header<S: Storage>(
     id: Option<&[u8; 16]>,
 ) -> Result<Result<SegmentHeader, Fault>, Error> {
     let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
-    if let Name::Spare(_) = parse_name(name) {
-        // Its first sync may have failed: believe the device, not what the kernel remembers.
-        file.drop_cached();
-    }
     let mut head = [0; SEGMENT_HEADER_BYTES];
     let read = file.read_at(&mut head, 0).map_err(Error::io("read", name))?;
     if read < head.len() {
@@ -376,7 +396,7 @@ fn create_segment<S: Storage>(storage: &S, header: &SegmentHeader, points: &Poin
 pub(crate) fn create_anew<S: Storage>(storage: &S, name: &str) -> Result<S::File, Error> {
     match storage.remove(name) {
         Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(Error::io("remove", name)(error)),
     }
     storage.create(name).map_err(Error::io("create", name))
@@ -438,7 +458,7 @@ impl Identity {
 pub(crate) fn read_identity<S: Storage>(storage: &S) -> Result<Option<Identity>, Error> {
     let file = match storage.open_to_read(EPOCH_NAME) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("open", EPOCH_NAME)(error)),
     };
     let mut bytes = [0; EPOCH_BYTES + 1];

@@ -488,6 +488,24 @@ impl FaultFile {
         }
         Ok(world)
     }
+
+    fn sync_pages(&self, from: usize, to: usize) -> io::Result<()> {
+        let mut world = self.world(None)?;
+        let called = world.call(Call::Sync);
+        let drops = world.drops_syncs;
+        let inode = &mut world.inodes[self.inode];
+        let pages: Vec<usize> = inode.dirty.range(from..to).copied().collect();
+        if called.is_ok() && drops {
+            return Ok(());
+        }
+        for page in pages {
+            inode.dirty.remove(&page);
+            if called.is_ok() {
+                inode.write_back(page, u8::MAX);
+            }
+        }
+        called
+    }
 }
 
 impl StoredFile for FaultFile {
@@ -510,23 +528,17 @@ impl StoredFile for FaultFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut world = self.faults.world();
-        world.check_life(self.life);
-        let called = world.call(Call::Sync);
-        let drops = world.drops_syncs;
-        let inode = &mut world.inodes[self.inode];
-        if called.is_err() {
-            inode.dirty.clear();
-            return called;
-        }
-        if !drops {
-            for page in std::mem::take(&mut inode.dirty) {
-                inode.write_back(page, u8::MAX);
-            }
-            let length = inode.cache.len();
-            inode.disk.resize(length, 0);
+        self.sync_pages(0, usize::MAX)?;
+        let mut world = self.world(None)?;
+        if !world.drops_syncs {
+            let inode = &mut world.inodes[self.inode];
+            inode.disk.resize(inode.cache.len(), 0);
         }
         Ok(())
+    }
+
+    fn sync_range(&self, from: u64, to: u64) -> io::Result<()> {
+        self.sync_pages(from as usize / PAGE_BYTES, (to as usize).div_ceil(PAGE_BYTES))
     }
 
     fn bytes(&self) -> io::Result<u64> {
@@ -537,7 +549,9 @@ impl StoredFile for FaultFile {
         self.world(Some(Call::Reserve))?.grow(self.inode, bytes as usize)
     }
 
-    fn drop_cached(&self) {
+    fn prefetch(&self) {}
+
+    fn forget(&self) {
         let mut world = self.faults.world();
         world.check_life(self.life);
         let inode = &mut world.inodes[self.inode];

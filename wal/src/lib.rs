@@ -1,7 +1,7 @@
 //! A write-ahead log of opaque records in memory-mapped segments.
 //!
 //! ```text
-//!   append ──► mapping of the open segment ──(kernel)──► file ──(Syncer: fdatasync)──► device
+//!   append ──► mapping of the open segment ──(kernel)──► file ──(Syncer: msync)──► device
 //!        │                                                            │
 //!        └─ mark `appended`: survives the death of the process        └─ mark `synced`: survives loss of power
 //! ```
@@ -37,7 +37,7 @@
 //! # Map
 //!
 //! `record` bytes of one record · `segment` one file · `dir` names, lock, epoch · `log` append · `sync` making durable ·
-//! `prepare` segments in reserve · `scan` reading and recovery · `snapshot` blobs · `storage` the seam to the file
+//! `prepare` segments in reserve · `scan` reading · `recover` after a crash · `snapshot` blobs · `storage` the seam to the file
 //! system · `fault` a file system in memory that crashes and fails · `sys` system calls.
 //!
 //! # Not here
@@ -52,6 +52,7 @@ pub mod fault;
 mod log;
 mod prepare;
 pub mod record;
+mod recover;
 mod scan;
 pub mod segment;
 mod snapshot;
@@ -69,7 +70,8 @@ pub use error::{Error, Fault, Full, Loss, PlaceFault};
 pub use log::Log;
 pub use prepare::{Prepared, Preparer};
 pub use record::{Kind, MAX_PAYLOAD_BYTES, MAX_RECORD_BYTES};
-pub use scan::{Entry, Recovered, Recovery, Scan, Tail};
+pub use recover::{Recovered, Recovery};
+pub use scan::{Entry, Scan, Tail};
 pub use snapshot::{Snapshot, SnapshotReader, SnapshotWriter, Snapshots};
 pub use storage::{Files, Storage};
 pub use sync::{Marks, Progress, Syncer, Waker};

@@ -8,7 +8,7 @@
 //! Little-endian. `length` counts header and payload, not the padding; length 0 means "nothing was written here".
 //! `crc` is CRC32C over all other bytes of the record: the four of `length`, then everything from `lsn` on.
 //!
-//! Not here: whether a record is the *right* one. Density, epoch and chain are judged by [`crate::scan`].
+//! Not here: whether a record is the *right* one. Density, epoch and chain are judged by `scan`.
 
 use crate::Lsn;
 

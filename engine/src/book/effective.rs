@@ -153,7 +153,8 @@ impl Effective {
 /// Fills `out` from one or both ladders; answers whether anything was merged.
 #[inline]
 fn copy_or_merge(out: &mut Vec<EffectiveLevel>, side: BookSide, own: &Ladder, mirror: &Ladder, reach: usize) -> bool {
-    if own.levels().next().is_some() && mirrors(own, mirror) {
+    // An empty complement has nothing to merge; an empty own side has no levels that could be mirrors.
+    if mirror.levels().next().is_none() || (own.levels().next().is_some() && mirrors(own, mirror)) {
         copy(out, side, own, reach);
         return false;
     }

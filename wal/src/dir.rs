@@ -4,6 +4,7 @@
 //! an LSN that the log has certainly reached and synced. It is raised at every start, after every roll and at a clean stop,
 //! so that a segment which vanishes from the end of the log is missed and not taken for a log that ended there.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
 
@@ -11,12 +12,12 @@ use crate::error::{Error, Fault};
 use crate::log::{Log, LogStart, OpenSegment};
 use crate::prepare::Preparer;
 use crate::record::Kind;
-use crate::scan::{Recovered, Recovery};
+use crate::recover::{Recovered, Recovery};
 use crate::segment::{DEFAULT_SEGMENT_BYTES, MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, fill_with_zeros};
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::storage::{DirectoryLock, Files, SegmentMap, Storage, StoredFile};
-use crate::sync::{Marks, OPENED_MAX, Opened, Syncer, Waker};
+use crate::sync::{Marks, OPENED_MAX, OpenFile, Opened, Syncer, Waker};
 use crate::{Lsn, Point, Points};
 
 /// How a log is run. All of it may change between two starts.
@@ -154,19 +155,27 @@ impl<S: Storage> Dir<S> {
         let describe = format!("pid {}\nepoch {epoch}\n", std::process::id());
         lock.describe(&describe).map_err(Error::io("write", crate::storage::LOCK_NAME))?;
 
-        let marks = Marks::new(recovered.last_lsn);
+        let marks = Marks::new(recovered.last_lsn, open.at as u64);
         let (opened_sender, opened) = mpsc::sync_channel::<Opened<S>>(OPENED_MAX as usize);
         let (spare_sender, spares) = mpsc::sync_channel(OPENED_MAX as usize);
         let mut preparer = Preparer::new(storage.clone(), lock.clone(), &options, marks.clone(), spare_sender);
         preparer.take_leftovers(recovered.spares)?;
         let OpenSegment { file, map, at, header } = open;
-        let name = segment_name(header.first_lsn);
+        let open = OpenFile {
+            file,
+            name: segment_name(header.first_lsn),
+            is_named: true,
+            first_lsn: header.first_lsn,
+            base: 0,
+            bytes: header.bytes,
+            synced_to: at as u64,
+        };
         let syncer = Syncer::new(
             storage.clone(),
             lock.clone(),
             marks.clone(),
             opened,
-            (file, name, header.first_lsn),
+            open,
             identity,
             waker,
             options.points.clone(),
@@ -296,7 +305,22 @@ pub fn sealed_lsn<S: Storage>(storage: &S) -> Result<Lsn, Error> {
     Ok(open.map_or(Lsn::ZERO, |segment| segment.first_lsn.before()))
 }
 
+/// Looks at all files of the directory. Beside a running log a file may get another name between the list and the look;
+/// then the list is made anew.
 pub(crate) fn read_contents<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Contents, Error> {
+    let mut tries_left = LIST_TRIES;
+    loop {
+        tries_left -= 1;
+        match read_listed(storage, id) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
+            done => return done,
+        }
+    }
+}
+
+const LIST_TRIES: u32 = 8;
+
+fn read_listed<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Contents, Error> {
     let mut contents = Contents::default();
     for (name, bytes) in storage.list().map_err(Error::io("list", &storage.place()))? {
         match parse_name(&name) {
@@ -336,10 +360,6 @@ fn read_segment_header<S: Storage>(
     id: Option<&[u8; 16]>,
 ) -> Result<Result<SegmentHeader, Fault>, Error> {
     let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
-    if let Name::Spare(_) = parse_name(name) {
-        // Its first sync may have failed: believe the device, not what the kernel remembers.
-        file.drop_cached();
-    }
     let mut head = [0; SEGMENT_HEADER_BYTES];
     let read = file.read_at(&mut head, 0).map_err(Error::io("read", name))?;
     if read < head.len() {
@@ -376,7 +396,7 @@ fn create_segment<S: Storage>(storage: &S, header: &SegmentHeader, points: &Poin
 pub(crate) fn create_anew<S: Storage>(storage: &S, name: &str) -> Result<S::File, Error> {
     match storage.remove(name) {
         Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(Error::io("remove", name)(error)),
     }
     storage.create(name).map_err(Error::io("create", name))
@@ -438,7 +458,7 @@ impl Identity {
 pub(crate) fn read_identity<S: Storage>(storage: &S) -> Result<Option<Identity>, Error> {
     let file = match storage.open_to_read(EPOCH_NAME) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("open", EPOCH_NAME)(error)),
     };
     let mut bytes = [0; EPOCH_BYTES + 1];
@@ -455,4 +475,56 @@ pub(crate) fn write_identity<S: Storage>(storage: &S, identity: &Identity, point
     points.pass(Point::Rename);
     storage.rename(EPOCH_MAKING, EPOCH_NAME).map_err(Error::io("rename", EPOCH_MAKING))?;
     storage.sync_directory().map_err(Error::io("sync directory of", EPOCH_NAME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_made() {
+        let check = |name: &str, expected: Name| assert_eq!(parse_name(name), expected, "{name}");
+        check(&segment_name(Lsn(1)), Name::Segment(Lsn(1)));
+        check(&segment_name(Lsn(u64::MAX)), Name::Segment(Lsn(u64::MAX)));
+        check(&spare_name(7), Name::Spare(7));
+        check(&spare_name(123_456_789), Name::Spare(123_456_789));
+        check(&making_name(7), Name::Making);
+        check(&snapshot_name(Lsn(900)), Name::Snapshot(Lsn(900)));
+        check(&lost_name(&segment_name(Lsn(1))), Name::Other);
+        check("1.wal", Name::Other);
+        check("00000000000000000000.wal", Name::Other);
+        check("99999999999999999999.wal", Name::Other);
+        check("000000000000000000001.wal", Name::Other);
+        check("+0000000000000000001.wal", Name::Other);
+        check("0000000x.spare", Name::Other);
+        check("epoch.making", Name::Making);
+        check("charts", Name::Other);
+    }
+
+    /// Version 1 of the epoch file, byte by byte.
+    #[test]
+    fn golden_bytes_of_the_epoch_file() {
+        let identity = Identity { id: *b"0123456789abcdef", epoch: 3, floor: Lsn(41) };
+        let bytes = identity.encode();
+        #[rustfmt::skip]
+        let golden: [u8; EPOCH_BYTES] = [
+            b'W', b'A', b'L', b'E', b'P', b'O', b'C', b'\n',
+            1, 0, 0, 0,
+            0xe1, 0x9c, 0x01, 0xc5,
+            b'0', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'8', b'9', b'a', b'b', b'c', b'd', b'e', b'f',
+            41, 0, 0, 0, 0, 0, 0, 0,
+            3, 0, 0, 0,
+            0, 0, 0, 0,
+        ];
+        assert_eq!(bytes, golden);
+        assert_eq!(Identity::decode(&golden), Ok(identity));
+        for bit in 0..golden.len() * 8 {
+            let mut damaged = golden;
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Identity::decode(&damaged).is_err(), "bit {bit}");
+        }
+        for length in 0..golden.len() {
+            assert!(Identity::decode(&golden[..length]).is_err(), "length {length}");
+        }
+    }
 }

@@ -23,6 +23,8 @@ pub struct Log<S: Storage = Files> {
     at: usize,
     /// Length of the open segment.
     end: usize,
+    /// Bytes of all segments before the open one, in this life.
+    base: u64,
     last_lsn: Lsn,
     last_crc: u32,
     last_time: u64,
@@ -65,6 +67,7 @@ impl<S: Storage> Log<S> {
     pub(crate) fn new(start: LogStart<S>) -> Log<S> {
         Log {
             end: start.header.bytes as usize,
+            base: 0,
             map: start.map,
             at: start.at,
             last_lsn: start.last_lsn,
@@ -113,7 +116,7 @@ impl<S: Storage> Log<S> {
         self.at += slot_bytes;
         self.last_lsn = header.lsn;
         self.last_time = header.time;
-        self.marks.set_appended(header.lsn);
+        self.marks.set_appended(header.lsn, self.base + self.at as u64);
         self.points.pass(Point::AfterAppend);
         Ok(header.lsn)
     }
@@ -196,10 +199,12 @@ impl<S: Storage> Log<S> {
         };
         map.write(0, SEGMENT_HEADER_BYTES, |bytes| bytes.copy_from_slice(&header.encode()));
         let sealed = std::mem::replace(&mut self.map, map);
+        self.base += self.end as u64;
         (self.header, self.at, self.end) = (header, SEGMENT_HEADER_BYTES, self.segment_bytes as usize);
         // Before the first record in it counts as appended: the Syncer relies on that. Spares and queued segments together
         // never exceed the bound of the queue; the Preparer sees to it. A Syncer that is gone takes no more syncs either.
-        let _ = self.opened.try_send(Opened { file, name, first_lsn: header.first_lsn, sealed });
+        let SegmentHeader { first_lsn, bytes, .. } = header;
+        let _ = self.opened.try_send(Opened { file, name, first_lsn, base: self.base, bytes, sealed });
         Ok(())
     }
 }

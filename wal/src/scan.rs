@@ -12,17 +12,19 @@
 //!
 //! Everything is read with plain reads, never through a mapping: a failing device is then an error and not a signal.
 
-use crate::dir::{Contents, Dir, Identity, SegmentFile, lost_name, read_contents, read_identity, segment_name};
+use std::io;
+
+use crate::Lsn;
+use crate::behind::{Behind, look_behind};
+use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, read_contents, read_identity, segment_name};
 use crate::error::{Error, Fault, Loss};
-use crate::log::OpenSegment;
-use crate::record::{self, ALIGN_BYTES, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
-use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, ZEROS};
-use crate::snapshot::Snapshot;
-use crate::storage::{Files, SegmentMap, Storage, StoredFile};
-use crate::{Lsn, Point, Points};
+use crate::planted;
+use crate::record::{self, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
+use crate::segment::SEGMENT_HEADER_BYTES;
+use crate::storage::{Files, Storage, StoredFile};
 
 /// Read at a time, bytes: fits into a core's cache beside what the reader does with it.
-const BLOCK_BYTES: usize = 256 << 10;
+pub(crate) const BLOCK_BYTES: usize = 256 << 10;
 
 /// A record and where it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +66,7 @@ pub enum Tail {
 }
 
 /// Reads the records of a log in order and verifies each. Never writes, needs no lock: for tools, for a checkpoint beside a
-/// running log, and as the reading half of [`Recovery`].
+/// running log, and as the reading half of [`crate::Recovery`].
 pub struct Scan<S: Storage = Files> {
     storage: S,
     identity: Identity,
@@ -91,27 +93,41 @@ pub struct Scan<S: Storage = Files> {
     /// Proof from outside of the segments that records up to here were synced: floor and snapshots.
     proven: Lsn,
     accepts_loss: bool,
+    /// Segments before this one are not read, and do not fit to it: only with the operator's word is that no refusal.
+    first_in_order: usize,
+    /// Sealed segments with something behind their last record, and where that begins: likewise.
+    trailing: Vec<(usize, u64)>,
     end: Option<End>,
 }
 
 /// The last record that verified.
 #[derive(Debug, Clone, Copy, Default)]
-struct Last {
-    lsn: Lsn,
-    crc: u32,
-    epoch: u32,
-    time: u64,
-    kind: Option<Kind>,
+pub(crate) struct Last {
+    pub lsn: Lsn,
+    pub crc: u32,
+    pub epoch: u32,
+    pub time: u64,
+    pub kind: Option<Kind>,
 }
 
 /// Where and why reading ended.
 #[derive(Debug, Clone)]
-struct End {
+pub(crate) struct End {
     /// The segment in which the next record would be, and where.
-    index: usize,
-    offset: u64,
-    tail: Tail,
-    loss: Option<Loss>,
+    pub index: usize,
+    pub offset: u64,
+    pub tail: Tail,
+    pub loss: Option<Loss>,
+}
+
+/// What a scan that has ended leaves to recovery.
+pub(crate) struct ScanParts {
+    pub segments: Vec<SegmentFile>,
+    pub first_in_order: usize,
+    pub trailing: Vec<(usize, u64)>,
+    pub spares: Vec<String>,
+    pub last: Last,
+    pub end: End,
 }
 
 /// A verified record in the block.
@@ -130,8 +146,7 @@ impl<S: Storage> Scan<S> {
     /// # Errors
     /// [`Error::Format`] when the directory has no log, or does not hold all records after `after`.
     pub fn open(storage: &S, after: Lsn) -> Result<Scan<S>, Error> {
-        let identity = read_identity(storage)?.ok_or_else(|| Error::format(crate::dir::EPOCH_NAME, Fault::Missing))?;
-        let contents = read_contents(storage, Some(&identity.id))?;
+        let (identity, contents) = read_log(storage)?;
         Scan::over(storage.clone(), identity, contents, after, None, false)
     }
 
@@ -140,8 +155,7 @@ impl<S: Storage> Scan<S> {
     /// # Errors
     /// [`Error::Format`] when the directory has no log.
     pub fn open_all(storage: &S) -> Result<Scan<S>, Error> {
-        let identity = read_identity(storage)?.ok_or_else(|| Error::format(crate::dir::EPOCH_NAME, Fault::Missing))?;
-        let contents = read_contents(storage, Some(&identity.id))?;
+        let (identity, contents) = read_log(storage)?;
         let first = contents.segments.first().map_or(Lsn::ZERO, |segment| segment.first_lsn.before());
         Scan::over(storage.clone(), identity, contents, first, None, false)
     }
@@ -160,7 +174,7 @@ impl<S: Storage> Scan<S> {
         self
     }
 
-    fn over(
+    pub(crate) fn over(
         storage: S,
         identity: Identity,
         contents: Contents,
@@ -172,8 +186,11 @@ impl<S: Storage> Scan<S> {
         // The last segment that starts at or before the first record wanted.
         let index = segments.partition_point(|segment| segment.first_lsn <= after.next()).saturating_sub(1);
         let snapshot = snapshots.last().copied().unwrap_or_default();
-        if !accepts_loss {
-            check_order(&segments[..(index + 1).min(segments.len())])?;
+        let first_in_order = first_in_order(&segments, index);
+        if let (Some(before), false) = (segments[..first_in_order].last(), accepts_loss) {
+            let expected = segments[first_in_order].first_lsn;
+            let disorder = Fault::Order { expected, found: before.first_lsn };
+            return Err(Error::format(&before.name, before.header.clone().err().unwrap_or(disorder)));
         }
         Ok(Scan {
             storage,
@@ -194,6 +211,8 @@ impl<S: Storage> Scan<S> {
             proven: identity.floor.max(snapshot).max(after),
             identity,
             accepts_loss,
+            first_in_order,
+            trailing: Vec::new(),
             end: None,
         })
     }
@@ -236,6 +255,12 @@ impl<S: Storage> Scan<S> {
         self.last.crc
     }
 
+    /// What recovery goes on with, once the end is reached.
+    pub(crate) fn into_parts(self) -> ScanParts {
+        let Scan { segments, spares, last, end, first_in_order, trailing, .. } = self;
+        ScanParts { segments, first_in_order, trailing, spares, last, end: end.expect("the scan has ended") }
+    }
+
     /// How the log ends, once [`Scan::next`] has returned `None`.
     pub fn tail(&self) -> Option<Tail> {
         self.end.as_ref().map(|end| end.tail)
@@ -254,8 +279,8 @@ impl<S: Storage> Scan<S> {
                 Ok(record) => {
                     let header = record.header;
                     let follows = header.lsn == self.last.lsn.next()
-                        && (header.previous_crc == self.last.crc || planted::skips_chain())
-                        && header.epoch >= self.last.epoch;
+                        && ((header.previous_crc == self.last.crc && header.epoch >= self.last.epoch)
+                            || planted::skips_chain());
                     if follows && self.until.is_none_or(|until| header.lsn <= until) {
                         if header.epoch > self.identity.epoch {
                             return Err(self.fault(Fault::Epoch { found: header.epoch, offset: self.offset() }));
@@ -361,14 +386,14 @@ impl<S: Storage> Scan<S> {
     }
 
     fn open_segment(&mut self, index: usize) -> Result<(), Error> {
-        let segment = &self.segments[index];
-        let file = self.storage.open_to_read(&segment.name).map_err(Error::io("open", &segment.name))?;
-        let is_last_named = !self.segments[index + 1..].iter().any(|later| later.is_named);
-        if is_last_named {
-            // After a failed sync the kernel may still show pages that never reached the device. Ask the device. Segments
-            // before this one were synced without a failure, or this one would not have its name.
-            file.drop_cached();
+        let segment = &mut self.segments[index];
+        let mut file = self.storage.open_to_read(&segment.name);
+        if !segment.is_named && file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            // Beside a running log: it got its name in the meantime.
+            (segment.name, segment.is_named) = (segment_name(segment.first_lsn), true);
+            file = self.storage.open_to_read(&segment.name);
         }
+        let file = file.map_err(Error::io("open", &segment.name))?;
         self.file_bytes = segment.bytes;
         self.index = index;
         self.file = Some(file);
@@ -440,10 +465,11 @@ impl<S: Storage> Scan<S> {
         }
         // Nothing is ever stored behind the last record of a sealed segment, not even by a crash.
         let behind = self.look_behind(self.index, self.offset())?;
-        if let Some(offset) = behind.first_byte
-            && !self.accepts_loss
-        {
-            return Err(self.fault(Fault::Trailing { offset }));
+        if let Some(offset) = behind.first_byte {
+            if !self.accepts_loss {
+                return Err(self.fault(Fault::Trailing { offset }));
+            }
+            self.trailing.push((self.index, self.offset()));
         }
         self.open_segment(self.index + 1)?;
         Ok(true)
@@ -462,13 +488,20 @@ impl<S: Storage> Scan<S> {
             let later = self.look_behind(index, SEGMENT_HEADER_BYTES as u64)?;
             proven = proven.max(later.synced);
             written += later.last_byte.map_or(0, |last| last + 1);
-            if self.segments[index].is_named {
+            match &self.segments[index] {
                 // Its name was given after a sync of everything before it.
-                proven = proven.max(self.segments[index].first_lsn.before());
+                segment if segment.is_named && segment.header.is_ok() => {
+                    proven = proven.max(segment.first_lsn.before());
+                }
+                SegmentFile { name, header: Err(fault), .. } => {
+                    let (name, fault) = (name.clone(), fault.clone());
+                    return self.refuse_or_lose(&name, fault);
+                }
+                _ => {}
             }
         }
         for name in self.spares.clone() {
-            let spare = self.look_into(&name, 0)?;
+            let spare = look_behind(&self.storage, &name, 0, lost)?;
             proven = proven.max(spare.synced);
             written += spare.last_byte.map_or(0, |last| last + 1);
         }
@@ -511,6 +544,14 @@ impl<S: Storage> Scan<S> {
     }
 
     fn end(&mut self, tail: Tail, loss: Option<Loss>) {
+        // What was passed over on the way here at the operator's word is a loss too, if only of certainty.
+        let loss_in = |index: usize, offset| {
+            let segment: &SegmentFile = &self.segments[index];
+            self.loss_at(segment.first_lsn, segment.name.clone(), offset, Damage::Empty, self.proven)
+        };
+        let disordered = self.first_in_order.checked_sub(1).map(|index| loss_in(index, 0));
+        let trailing = self.trailing.first().map(|(index, offset)| loss_in(*index, *offset));
+        let loss = loss.or(disordered).or(trailing);
         self.end = Some(End { index: self.index, offset: self.offset(), tail, loss });
     }
 
@@ -524,394 +565,26 @@ impl<S: Storage> Scan<S> {
     }
 
     fn look_behind(&self, index: usize, offset: u64) -> Result<Behind, Error> {
-        self.look_into(&self.segments[index].name, offset)
-    }
-
-    /// Reads a file from an offset to its end: is anything written there, and what do whole records in it say was synced?
-    ///
-    /// Behind a hole neither start nor order of records is known, so every aligned place is tried; only checksum and LSN count.
-    fn look_into(&self, name: &str, offset: u64) -> Result<Behind, Error> {
-        let file = self.storage.open_to_read(name).map_err(Error::io("open", name))?;
-        let mut behind = Behind::default();
-        let end = file.bytes().map_err(Error::io("look at", name))?;
-        let mut block = vec![0; BLOCK_BYTES];
-        let mut at = offset;
-        while at < end {
-            let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;
-            if bytes == 0 {
-                break;
-            }
-            if !is_zero(&block[..bytes]) {
-                let first = block[..bytes].iter().position(|byte| *byte != 0).expect("not all zeros");
-                let last = block[..bytes].iter().rposition(|byte| *byte != 0).expect("not all zeros");
-                behind.first_byte.get_or_insert(at + first as u64);
-                behind.last_byte = Some(at + last as u64);
-            }
-            at += bytes as u64;
-        }
-        let (Some(first), Some(last)) = (behind.first_byte, behind.last_byte) else {
-            return Ok(behind);
-        };
-        // From the last aligned place at or before the first byte. Segments are bounded, and so is this buffer.
-        let first = offset + (first - offset) / ALIGN_BYTES as u64 * ALIGN_BYTES as u64;
-        let mut rest = vec![0; (last + 1 - first) as usize];
-        let filled = file.read_at(&mut rest, first).map_err(Error::io("read", name))?;
-        behind.synced = self.highest_synced(&rest[..filled]);
-        Ok(behind)
-    }
-
-    fn highest_synced(&self, bytes: &[u8]) -> Lsn {
-        let mut highest = Lsn::ZERO;
-        let hole = self.last.lsn.next();
-        let mut at = 0;
-        while let Some(head) = bytes[at.min(bytes.len())..].first_chunk::<HEADER_BYTES>() {
-            let (length, lsn, synced) = record::claimed(head);
-            let possible =
-                length as usize >= HEADER_BYTES && length as usize <= MAX_RECORD_BYTES && lsn > hole && synced < lsn;
-            match possible.then(|| record::decode(&bytes[at..])) {
-                Some(Ok(record)) => {
-                    highest = highest.max(record.header.synced);
-                    at += record::slot_bytes(record.payload.len());
-                }
-                _ => at += ALIGN_BYTES,
-            }
-        }
-        highest
+        look_behind(&self.storage, &self.segments[index].name, offset, self.last.lsn.next())
     }
 }
 
-/// Mistakes that a test makes on purpose, to see that the tests would notice them.
-#[cfg(test)]
-pub(crate) mod planted {
-    use std::cell::Cell;
-
-    thread_local! {
-        pub(crate) static SKIP_CHAIN: Cell<bool> = const { Cell::new(false) };
-        pub(crate) static SKIP_ZEROING: Cell<bool> = const { Cell::new(false) };
-    }
-
-    pub(super) fn skips_chain() -> bool {
-        SKIP_CHAIN.get()
-    }
-
-    pub(super) fn skips_zeroing() -> bool {
-        SKIP_ZEROING.get()
-    }
+fn read_log<S: Storage>(storage: &S) -> Result<(Identity, Contents), Error> {
+    let identity = read_identity(storage)?.ok_or_else(|| Error::format(EPOCH_NAME, Fault::Missing))?;
+    let contents = read_contents(storage, Some(&identity.id))?;
+    Ok((identity, contents))
 }
 
-#[cfg(not(test))]
-mod planted {
-    #[inline(always)]
-    pub(super) const fn skips_chain() -> bool {
-        false
+/// Segments that are not read must at least be there, each once: numbers are dense and names rise. The first segment from
+/// which on that holds up to `index`.
+fn first_in_order(segments: &[SegmentFile], index: usize) -> usize {
+    let follows = |before: &SegmentFile, after: &SegmentFile| match (&before.header, &after.header) {
+        (Ok(before), Ok(after)) => before.number + 1 == after.number && before.first_lsn < after.first_lsn,
+        _ => false,
+    };
+    let mut first = index.min(segments.len().saturating_sub(1));
+    while first > 0 && follows(&segments[first - 1], &segments[first]) {
+        first -= 1;
     }
-
-    pub(super) const fn skips_zeroing() -> bool {
-        false
-    }
-}
-
-/// Segments that are not read must at least be there, each once: numbers are dense and names rise.
-fn check_order(segments: &[SegmentFile]) -> Result<(), Error> {
-    let mut before: Option<&SegmentHeader> = None;
-    for segment in segments {
-        let header = segment.header.as_ref().map_err(|fault| Error::format(&segment.name, fault.clone()))?;
-        if let Some(before) = before
-            && (header.number != before.number + 1 || header.first_lsn <= before.first_lsn)
-        {
-            let fault = Fault::Order { expected: before.first_lsn.next(), found: header.first_lsn };
-            return Err(Error::format(&segment.name, fault));
-        }
-        before = Some(header);
-    }
-    Ok(())
-}
-
-/// What lies behind a place in a file.
-#[derive(Debug, Default)]
-struct Behind {
-    first_byte: Option<u64>,
-    last_byte: Option<u64>,
-    /// The highest `synced` of a whole record there.
-    synced: Lsn,
-}
-
-fn is_zero(bytes: &[u8]) -> bool {
-    bytes.chunks(PAGE_BYTES).all(|chunk| *chunk == ZEROS[..chunk.len()])
-}
-
-/// Reads a log to be replayed and then makes it fit for appending. Obtained from [`Dir::recover`].
-pub struct Recovery<S: Storage = Files> {
-    scan: Option<Scan<S>>,
-    storage: S,
-    contents_making: Vec<String>,
-    records: u64,
-    points: Points,
-    /// The snapshot that the replay started from.
-    after: Lsn,
-    after_crc: u32,
-    snapshots: Vec<Lsn>,
-}
-
-/// What recovery found. [`Dir::start`] takes it.
-pub struct Recovered<S: Storage = Files> {
-    /// The last record of the log, or the snapshot's where nothing follows it.
-    pub last_lsn: Lsn,
-    /// Its checksum.
-    pub last_crc: u32,
-    /// Its time, µs since 1970; 0 in a new log.
-    pub last_time: u64,
-    /// Its epoch; 0 in a new log.
-    pub last_epoch: u32,
-    /// Records that were handed out to be replayed.
-    pub records: u64,
-    /// Bytes of a torn tail that were cut off; 0 for a clean end.
-    pub bytes_cut: u64,
-    /// Segments of the log, the open one included.
-    pub segments: u32,
-    /// Whether the last process stopped in order.
-    pub clean_stop: bool,
-    /// What was given up at an operator's word.
-    pub loss: Option<Loss>,
-    pub(crate) tail: Option<TailSegment>,
-    pub(crate) next_number: u64,
-    /// Zeroed spares that may be used again.
-    pub(crate) spares: Vec<String>,
-    pub(crate) _storage: std::marker::PhantomData<S>,
-}
-
-/// The segment that will take the next record.
-pub(crate) struct TailSegment {
-    name: String,
-    at: u64,
-    header: SegmentHeader,
-}
-
-impl TailSegment {
-    pub(crate) fn open<S: Storage>(self, storage: &S) -> Result<OpenSegment<S>, Error> {
-        let file = storage.open(&self.name).map_err(Error::io("open", &self.name))?;
-        // Reading it brought large pages into the cache, each of which a sync would write whole for one record in it.
-        file.drop_cached();
-        let mut map = storage.map(&file, self.header.bytes).map_err(Error::io("map", &self.name))?;
-        map.touch(self.at as usize);
-        Ok(OpenSegment { file, map, at: self.at as usize, header: self.header })
-    }
-}
-
-impl<S: Storage> Recovery<S> {
-    pub(crate) fn begin(dir: &Dir<S>, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
-        let storage = dir.storage.clone();
-        let mut contents = read_contents(&storage, dir.identity.as_ref().map(|identity| &identity.id))?;
-        let contents_making = std::mem::take(&mut contents.making);
-        let snapshots = contents.snapshots.clone();
-        let after = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
-        let after_crc = snapshot.map_or(0, |snapshot| snapshot.record_crc);
-        let scan = match dir.identity {
-            Some(identity) => {
-                Some(Scan::over(storage.clone(), identity, contents, after, Some(after_crc), accept_loss)?)
-            }
-            None => {
-                // The first start was interrupted before it could write a record; anything more is a robbed directory.
-                let only_first = contents.segments.iter().all(|segment| segment.first_lsn == Lsn(1));
-                let missing = || Error::format(crate::dir::EPOCH_NAME, Fault::Missing);
-                if !contents.snapshots.is_empty() || !only_first {
-                    return Err(missing());
-                }
-                for name in contents.segments.iter().map(|segment| &segment.name).chain(&contents.spares) {
-                    if !is_unused(&storage, name)? {
-                        return Err(missing());
-                    }
-                    storage.remove(name).map_err(Error::io("remove", name))?;
-                }
-                storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
-                None
-            }
-        };
-        let points = dir.options.points.clone();
-        Ok(Recovery { scan, storage, contents_making, records: 0, points, after, after_crc, snapshots })
-    }
-
-    /// The next record to be replayed, or `None` when that was the last.
-    ///
-    /// # Errors
-    /// As [`Scan::next`]. Nothing has been changed in the directory then.
-    #[allow(clippy::should_implement_trait)] // As in Scan.
-    #[inline]
-    pub fn next(&mut self) -> Result<Option<Entry<'_>>, Error> {
-        let Some(scan) = &mut self.scan else {
-            return Ok(None);
-        };
-        let entry = scan.next()?;
-        self.records += u64::from(entry.is_some());
-        Ok(entry)
-    }
-
-    /// Reads what is left, then cuts a torn tail, drops what lies behind it, names what had not been named, and makes all
-    /// of it durable. May be interrupted at any point and done again with the same result.
-    ///
-    /// # Errors
-    /// As [`Scan::next`], and [`Error::Io`].
-    pub fn finish(mut self) -> Result<Recovered<S>, Error> {
-        while self.next()?.is_some() {}
-        for name in &self.contents_making {
-            self.storage.remove(name).map_err(Error::io("remove", name))?;
-        }
-        let Some(scan) = self.scan.take() else {
-            return Ok(Recovered::new_log());
-        };
-        self.finish_scan(scan)
-    }
-
-    fn finish_scan(&self, scan: Scan<S>) -> Result<Recovered<S>, Error> {
-        let Scan { storage, segments, spares, last, end, .. } = scan;
-        let End { index, offset, tail, loss } = end.expect("the scan has ended");
-        self.points.pass(Point::Recovery);
-        let is_past_snapshot = last.lsn >= self.after;
-        let hole = segments.get(index).filter(|segment| is_past_snapshot && segment.header.is_ok() && offset > 0);
-        // What the log goes on with: the segments up to the hole, or, where a snapshot stands for more than they hold, none.
-        let kept = if hole.is_some() { index + 1 } else { 0 };
-        self.drop_files(&segments[kept..], loss.is_some())?;
-        let mut names = Vec::new();
-        for segment in &segments[..kept] {
-            names.push(self.settle(segment)?);
-        }
-        let tail_segment = match (hole, names.last()) {
-            (Some(segment), Some(name)) => {
-                if (matches!(tail, Tail::Torn { .. }) && !planted::skips_zeroing()) || loss.is_some() {
-                    self.zero(name, offset, segment.header.as_ref().expect("checked above").bytes)?;
-                }
-                let header = segment.header.clone().expect("checked above");
-                Some(TailSegment { name: name.clone(), at: offset, header })
-            }
-            _ => None,
-        };
-        if loss.is_some() {
-            self.put_aside_snapshots(last.lsn.max(self.after))?;
-        }
-        let mut clean_spares = Vec::new();
-        for name in spares {
-            if scan_is_all_zero(&storage, &name)? {
-                clean_spares.push(name);
-            } else {
-                storage.remove(&name).map_err(Error::io("remove", &name))?;
-            }
-        }
-        storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
-        self.points.pass(Point::Recovery);
-        let numbers = segments.iter().filter_map(|segment| segment.header.as_ref().ok()).map(|header| header.number);
-        let behind_snapshot = !is_past_snapshot || kept == 0;
-        Ok(Recovered {
-            last_lsn: last.lsn.max(self.after),
-            last_crc: if behind_snapshot { self.after_crc } else { last.crc },
-            last_time: last.time,
-            last_epoch: last.epoch,
-            records: self.records,
-            bytes_cut: if let Tail::Torn { bytes } = tail { bytes } else { 0 },
-            segments: kept as u32,
-            clean_stop: last.kind == Some(Kind::CleanStop) && tail == Tail::Clean,
-            loss,
-            tail: tail_segment,
-            next_number: numbers.max().unwrap_or(0) + 1,
-            spares: clean_spares,
-            _storage: std::marker::PhantomData,
-        })
-    }
-
-    /// Syncs a segment of which every record verified, and gives it its name if it has none.
-    fn settle(&self, segment: &SegmentFile) -> Result<String, Error> {
-        let file = self.storage.open(&segment.name).map_err(Error::io("open", &segment.name))?;
-        file.sync().map_err(Error::io("sync", &segment.name))?;
-        if segment.is_named {
-            return Ok(segment.name.clone());
-        }
-        let name = segment_name(segment.first_lsn);
-        self.points.pass(Point::Rename);
-        self.storage.rename(&segment.name, &name).map_err(Error::io("rename", &segment.name))?;
-        self.storage.sync_directory().map_err(Error::io("sync directory of", &name))?;
-        Ok(name)
-    }
-
-    /// Removes segments behind the hole; at a loss they are put aside instead, for somebody to look at.
-    fn drop_files(&self, segments: &[SegmentFile], is_loss: bool) -> Result<(), Error> {
-        for segment in segments {
-            self.points.pass(Point::Remove);
-            let name = &segment.name;
-            if is_loss {
-                self.storage.rename(name, &lost_name(name)).map_err(Error::io("rename", name))?;
-            } else {
-                self.storage.remove(name).map_err(Error::io("remove", name))?;
-            }
-        }
-        self.storage.sync_directory().map_err(Error::io("sync", &self.storage.place()))
-    }
-
-    /// After an accepted loss, snapshots that claim more than the log now reaches would be proof against it at every start.
-    fn put_aside_snapshots(&self, last_lsn: Lsn) -> Result<(), Error> {
-        for lsn in self.snapshots.iter().filter(|lsn| **lsn > last_lsn) {
-            let name = crate::dir::snapshot_name(*lsn);
-            self.storage.rename(&name, &lost_name(&name)).map_err(Error::io("rename", &name))?;
-        }
-        Ok(())
-    }
-
-    /// Overwrites with zeros from an offset to the end, page by page and only where something else is, and syncs.
-    fn zero(&self, name: &str, offset: u64, end: u64) -> Result<(), Error> {
-        self.points.pass(Point::Recovery);
-        let file = self.storage.open(name).map_err(Error::io("open", name))?;
-        let mut page = [0; PAGE_BYTES];
-        let mut at = offset;
-        while at < end {
-            let step = (PAGE_BYTES as u64 - at % PAGE_BYTES as u64).min(end - at) as usize;
-            let read = file.read_at(&mut page[..step], at).map_err(Error::io("read", name))?;
-            if read < step || !is_zero(&page[..step]) {
-                file.write_at(&ZEROS[..step], at).map_err(Error::io("zero", name))?;
-            }
-            at += step as u64;
-        }
-        file.sync().map_err(Error::io("sync", name))
-    }
-}
-
-impl<S: Storage> Recovered<S> {
-    fn new_log() -> Recovered<S> {
-        Recovered {
-            last_lsn: Lsn::ZERO,
-            last_crc: 0,
-            last_time: 0,
-            last_epoch: 0,
-            records: 0,
-            bytes_cut: 0,
-            segments: 0,
-            clean_stop: false,
-            loss: None,
-            tail: None,
-            next_number: 1,
-            spares: Vec::new(),
-            _storage: std::marker::PhantomData,
-        }
-    }
-}
-
-fn scan_is_all_zero<S: Storage>(storage: &S, name: &str) -> Result<bool, Error> {
-    is_zero_from(storage, name, 0)
-}
-
-fn is_unused<S: Storage>(storage: &S, name: &str) -> Result<bool, Error> {
-    is_zero_from(storage, name, SEGMENT_HEADER_BYTES as u64)
-}
-
-fn is_zero_from<S: Storage>(storage: &S, name: &str, offset: u64) -> Result<bool, Error> {
-    let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
-    let mut block = vec![0; BLOCK_BYTES];
-    let mut at = offset;
-    loop {
-        let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;
-        if bytes == 0 {
-            return Ok(true);
-        }
-        if !is_zero(&block[..bytes]) {
-            return Ok(false);
-        }
-        at += bytes as u64;
-    }
+    first
 }

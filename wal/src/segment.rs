@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The header is stored when the segment is taken into use and is durable before the first record in it counts as
-//! synced (see [`crate::sync`]). `previous crc` is the checksum of the record before the first one.
+//! synced (see `sync`). `previous crc` is the checksum of the record before the first one.
 //!
 //! **Why zeros, and why by 4 KiB writes.** Zeros over the whole length leave no hole that a full disk turns into
 //! SIGBUS, and no unwritten extent whose conversion costs a journal commit in every sync. Larger writes make the kernel

@@ -214,7 +214,8 @@ impl<S: Storage> Snapshots<S> {
     fn verify_file(&self, name: &str, lsn: Option<Lsn>) -> Result<Snapshot, Error> {
         let mut reader = SnapshotReader::open(&self.storage, name, &self.directory_id, lsn)?;
         // What is in memory says nothing about what is on the device.
-        reader.file.drop_cached();
+        reader.file.forget();
+        reader.file.prefetch();
         while reader.load_block()? {}
         Ok(reader.whole.expect("the last block is followed by the footer"))
     }

@@ -7,7 +7,9 @@ use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use memmap2::{MmapOptions, MmapRaw};
 
 use crate::error::{Error, PlaceFault};
 use crate::segment::FileMap;
@@ -56,12 +58,17 @@ pub trait StoredFile: Send + 'static {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Makes contents and length durable, whether written or stored through a mapping.
     fn sync(&self) -> io::Result<()>;
+    /// Makes the bytes `from..to` durable, and nothing else: other pages stay as warm as they are. The length must be
+    /// durable already.
+    fn sync_range(&self, from: u64, to: u64) -> io::Result<()>;
     /// Length in bytes.
     fn bytes(&self) -> io::Result<u64>;
     /// Reserves room for the first `bytes`, so that a full disk shows now.
     fn reserve(&self, bytes: u64) -> io::Result<()>;
-    /// Advice: forget cached pages, so that the next read asks the device.
-    fn drop_cached(&self);
+    /// Advice: forget cached pages that are not waiting to be written, so that the next read asks the device.
+    fn forget(&self);
+    /// Advice: start to read all of the file into the cache.
+    fn prefetch(&self);
 }
 
 /// A mapping of a segment. One owner, which writes; nobody reads through it.
@@ -155,7 +162,7 @@ impl Files {
 
     fn checked(&self, file: File) -> io::Result<RealFile> {
         refuse_foreign(&file.metadata()?)?;
-        Ok(RealFile(file))
+        Ok(RealFile { file, view: OnceLock::new() })
     }
 }
 
@@ -205,12 +212,12 @@ impl Storage for Files {
             .open(self.path.join(LOCK_NAME))
             .and_then(|file| self.checked(file))
             .map_err(Error::io("open", LOCK_NAME))?;
-        match file.0.try_lock() {
-            Ok(()) => Ok(RealLock(file.0)),
+        match file.file.try_lock() {
+            Ok(()) => Ok(RealLock(file.file)),
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
                 // The owner may be about to write it; then the id is simply not known.
-                let _ = (&file.0).take(64).read_to_string(&mut text);
+                let _ = (&file.file).take(64).read_to_string(&mut text);
                 let pid = text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
                 Err(Error::Locked { pid })
             }
@@ -262,7 +269,7 @@ impl Storage for Files {
     }
 
     fn map(&self, file: &RealFile, bytes: u64) -> io::Result<FileMap> {
-        FileMap::new(&file.0, bytes)
+        FileMap::new(&file.file, bytes)
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
@@ -282,13 +289,17 @@ impl Storage for Files {
 
 /// A file of a real directory.
 #[derive(Debug)]
-pub struct RealFile(File);
+pub struct RealFile {
+    file: File,
+    /// A mapping that nobody ever looks through: the system call that syncs a range wants addresses.
+    view: OnceLock<MmapRaw>,
+}
 
 impl StoredFile for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
-            match self.0.read_at(&mut buffer[done..], offset + done as u64) {
+            match self.file.read_at(&mut buffer[done..], offset + done as u64) {
                 Ok(0) => break,
                 Ok(bytes) => done += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -299,23 +310,39 @@ impl StoredFile for RealFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
+    }
+
+    fn sync_range(&self, from: u64, to: u64) -> io::Result<()> {
+        let view = match self.view.get() {
+            Some(view) => view,
+            None => {
+                let view = MmapOptions::new().map_raw_read_only(&self.file)?;
+                self.view.get_or_init(|| view)
+            }
+        };
+        // msync(MS_SYNC): fdatasync of a range, device cache included, on the file that this mapping keeps open.
+        view.flush_range(from as usize, (to - from) as usize)
     }
 
     fn bytes(&self) -> io::Result<u64> {
-        self.0.metadata().map(|seen| seen.len())
+        self.file.metadata().map(|seen| seen.len())
     }
 
     fn reserve(&self, bytes: u64) -> io::Result<()> {
-        sys::reserve(&self.0, bytes)
+        sys::reserve(&self.file, bytes)
     }
 
-    fn drop_cached(&self) {
-        sys::drop_cached(&self.0);
+    fn forget(&self) {
+        sys::advise(&self.file, libc::POSIX_FADV_DONTNEED);
+    }
+
+    fn prefetch(&self) {
+        sys::advise(&self.file, libc::POSIX_FADV_WILLNEED);
     }
 }
 

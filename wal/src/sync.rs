@@ -1,14 +1,18 @@
-//! Making records durable: one thread, descriptors of its own, never the mapping.
+//! Making records durable: one thread, descriptors of its own, never the log's mapping.
 //!
 //! ```text
 //!   Log     append 7 8 9 ───── 10 11 12 13 ───── 14 …          appended ──►
-//!   Syncer         └─ fdatasync ─┘└── fdatasync ──┘            synced   ──►     (a slow sync makes the next group larger)
+//!   Syncer         └─── sync ────┘└───── sync ─────┘           synced   ──►     (a slow sync makes the next group larger)
 //! ```
 //!
 //! A turn looks where the log stands, syncs the files that hold records up to there, in their order, and then says how far
 //! it got. A segment taken into use since the last turn gets its name here: after its own sync, so that a name means a
 //! durable header, and after the sync of the one before it. Taking a spare is thereby free of system calls for the appender,
 //! and whatever lies behind a named segment is known to have been synced.
+//!
+//! **Only the range that was appended is synced**, by `msync` through a mapping that nobody touches. `fdatasync` would also
+//! write, and thereby cool, every page that was touched ahead: measured on 64 MiB of them, 40 ms in the first sync of a
+//! segment, and then six times the time for each append that meets a cold page.
 //!
 //! Any error is final. After a failed sync the kernel may call pages clean that never reached the device; a second try would
 //! then succeed and lie.
@@ -38,7 +42,7 @@ pub(crate) const OPENED_MAX: u32 = 16;
 pub struct Marks(Arc<Shared>);
 
 struct Shared {
-    appended: Line<AtomicU64>,
+    appended: Line<Appended>,
     synced: Line<AtomicU64>,
     /// Set once, never cleared.
     poisoned: AtomicBool,
@@ -51,14 +55,21 @@ struct Shared {
     opened_pending: AtomicU32,
 }
 
+/// Written by the log only, together.
+struct Appended {
+    lsn: AtomicU64,
+    /// Bytes behind the last record, counted over all segments of this life.
+    position: AtomicU64,
+}
+
 /// A cache line (two, for the neighbour that the hardware fetches along) of its own.
 #[repr(align(128))]
 struct Line<T>(T);
 
 impl Marks {
-    pub(crate) fn new(last_lsn: Lsn) -> Marks {
+    pub(crate) fn new(last_lsn: Lsn, position: u64) -> Marks {
         Marks(Arc::new(Shared {
-            appended: Line(AtomicU64::new(last_lsn.0)),
+            appended: Line(Appended { lsn: AtomicU64::new(last_lsn.0), position: AtomicU64::new(position) }),
             synced: Line(AtomicU64::new(last_lsn.0)),
             poisoned: AtomicBool::new(false),
             asleep: Line(AtomicBool::new(false)),
@@ -73,7 +84,7 @@ impl Marks {
     #[inline]
     pub fn appended(&self) -> Lsn {
         // Pairs with the Release in `set_appended`: who sees the LSN sees the record's bytes in the file.
-        Lsn(self.0.appended.0.load(Ordering::Acquire))
+        Lsn(self.0.appended.0.lsn.load(Ordering::Acquire))
     }
 
     /// The last record covered by a successful sync: survives loss of power.
@@ -106,8 +117,10 @@ impl Marks {
 
     /// Counts a record as appended and wakes the sync thread if it sleeps.
     #[inline]
-    pub(crate) fn set_appended(&self, lsn: Lsn) {
-        self.0.appended.0.store(lsn.0, Ordering::Release);
+    pub(crate) fn set_appended(&self, lsn: Lsn, position: u64) {
+        // The position first: who sees the LSN sees a position at or behind the record's end.
+        self.0.appended.0.position.store(position, Ordering::Relaxed);
+        self.0.appended.0.lsn.store(lsn.0, Ordering::Release);
         // The store above must not pass the load below, or both sides could miss each other: we see "awake", it sees "nothing
         // new" and falls asleep. The sleeper's remote barrier sees to that; only without one is it our turn.
         if !self.0.has_remote_barrier {
@@ -150,6 +163,9 @@ pub(crate) struct Opened<S: Storage> {
     /// Its name as a spare.
     pub name: String,
     pub first_lsn: Lsn,
+    /// Position of its first byte.
+    pub base: u64,
+    pub bytes: u64,
     /// The mapping of the segment before, which is full. Unmapping takes a while: not on the appending thread.
     pub sealed: S::Map,
 }
@@ -176,11 +192,16 @@ pub struct Syncer<S: Storage = Files> {
     _lock: Arc<S::Lock>,
 }
 
-struct OpenFile<S: Storage> {
-    file: S::File,
-    name: String,
-    is_named: bool,
-    first_lsn: Lsn,
+pub(crate) struct OpenFile<S: Storage> {
+    pub file: S::File,
+    pub name: String,
+    pub is_named: bool,
+    pub first_lsn: Lsn,
+    /// Position of its first byte.
+    pub base: u64,
+    pub bytes: u64,
+    /// Everything in it before this offset is durable.
+    pub synced_to: u64,
 }
 
 impl<S: Storage> Syncer<S> {
@@ -190,12 +211,12 @@ impl<S: Storage> Syncer<S> {
         lock: Arc<S::Lock>,
         marks: Marks,
         opened: Receiver<Opened<S>>,
-        (file, name, first_lsn): (S::File, String, Lsn),
+        open: OpenFile<S>,
         identity: Identity,
         waker: Waker,
         points: Points,
     ) -> Syncer<S> {
-        let open = VecDeque::from([OpenFile { file, name, is_named: true, first_lsn }]);
+        let open = VecDeque::from([open]);
         Syncer { storage, marks, opened, open, identity, waker, points, _lock: lock }
     }
 
@@ -252,14 +273,20 @@ impl<S: Storage> Syncer<S> {
         // A segment is queued before its first record counts as appended, so all that hold records up to `target` are here.
         while let Ok(opened) = self.opened.try_recv() {
             self.marks.0.opened_pending.fetch_sub(1, Ordering::AcqRel);
-            let Opened { file, name, first_lsn, sealed } = opened;
+            let Opened { file, name, first_lsn, base, bytes, sealed } = opened;
             drop(sealed);
-            self.open.push_back(OpenFile { file, name, is_named: false, first_lsn });
+            self.open.push_back(OpenFile { file, name, is_named: false, first_lsn, base, bytes, synced_to: 0 });
         }
+        // Read after `appended`, and so at or behind the end of record `target`.
+        let position = self.marks.0.appended.0.position.load(Ordering::Relaxed);
         self.points.pass(Point::BeforeSync);
         let mut named_count = 0;
         for segment in self.open.iter_mut().take_while(|segment| segment.first_lsn <= target) {
-            segment.file.sync().map_err(Error::io("sync", &segment.name))?;
+            let to = segment.bytes.min(position - segment.base);
+            if to > segment.synced_to {
+                segment.file.sync_range(segment.synced_to, to).map_err(Error::io("sync", &segment.name))?;
+                segment.synced_to = to;
+            }
             if !segment.is_named {
                 self.points.pass(Point::Rename);
                 let name = segment_name(segment.first_lsn);

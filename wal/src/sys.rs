@@ -125,11 +125,11 @@ pub(crate) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     if error.raw_os_error() == Some(libc::EOPNOTSUPP) { Ok(()) } else { Err(error) }
 }
 
-/// Asks the kernel to forget its clean cached pages of the file. Advice: nothing depends on its being followed.
-pub(crate) fn drop_cached(file: &File) {
+/// Tells the kernel how the cached pages of the whole file will be used. Advice: nothing depends on its being followed.
+pub(crate) fn advise(file: &File, advice: libc::c_int) {
     // SAFETY: integers only, and the descriptor is open.
     unsafe {
-        libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED);
+        libc::posix_fadvise(file.as_raw_fd(), 0, 0, advice);
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
         let (kind, free_bytes) = file_system(&file).expect("fstatfs");
         assert!(kind != 0 && free_bytes > 0);
         reserve(&file, 8192).expect("8 KiB");
-        drop_cached(&file);
+        advise(&file, libc::POSIX_FADV_DONTNEED);
     }
 
     /// The half that dies: stores behind the end of a file that shrank under its mapping.

@@ -19,7 +19,7 @@ use ahash::AHashMap;
 pub use crate::book::walk::Want;
 
 /// Levels that are copied at first; few orders reach further.
-const NEAR_LEVELS: usize = 16;
+const NEAR_LEVELS: usize = 8;
 
 /// What a decision reads besides its user.
 #[derive(Clone, Copy)]
@@ -273,7 +273,12 @@ fn stretch(walk: &mut Walk, taking: &Taking, taken: &mut Vec<Taken>) {
             Qty(affordable).floored_to_order_step()
         }
     };
-    let fee = taker_fee(rest, last, taking.rate);
+    // One level, one rounding: what was taken of it before is counted again with the rest.
+    let (before, paid) = taken
+        .iter()
+        .filter(|row| row.price == last)
+        .fold((Qty::ZERO, Cash::ZERO), |(qty, fee), row| (qty + row.qty, fee + row.fee));
+    let fee = taker_fee(before + rest, last, taking.rate) - paid;
     taken.push(Taken { price: last, qty: rest, fee, mirrored: taken.last().is_some_and(|row| row.mirrored) });
     walk.filled += rest;
     walk.exact += exact_notional(last, rest);

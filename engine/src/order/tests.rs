@@ -11,6 +11,8 @@ mod limits;
 mod market;
 mod property;
 mod resting;
+mod show;
+mod words;
 mod world;
 
 use world::run;
@@ -26,7 +28,7 @@ fn scenarios() {
         ("keys", keys::SCENARIOS),
     ] {
         let ran = run(file, text);
-        assert!(file == "x" || ran.scenarios < 999, "no scenario in {file}");
+        assert!(ran.scenarios > 0, "no scenario in {file}");
         count.scenarios += ran.scenarios;
         count.expectations += ran.expectations;
         count.wrong.extend(ran.wrong);

@@ -2,6 +2,7 @@
 //!
 //! Where the contract gives only a class of statuses, the number in the table is ours.
 
+use engine::reject::Reject;
 use hyper::StatusCode;
 
 /// Whether and when the same request may be sent again.
@@ -196,6 +197,45 @@ impl Code {
     /// What is said when the refusal has no better words.
     pub const fn message(self) -> &'static str {
         self.row().message
+    }
+}
+
+impl Code {
+    /// The code of a refusal of the engine.
+    pub const fn of(reject: &Reject) -> Code {
+        match reject {
+            Reject::NoRoom | Reject::Busy => Code::ServerBusy,
+            Reject::WaitedTooLong => Code::TradeInProgress,
+            Reject::UserNotFound => Code::KeyOwnerNotFound,
+            Reject::Unsound | Reject::GtdUnsupported => Code::ValidationFailed,
+            Reject::IdempotencyKeyReuse => Code::IdempotencyKeyReuse,
+            Reject::DuplicateClientOrderId => Code::DuplicateClientOrderId,
+            Reject::DailyLimit { .. } => Code::FreeTierDailyLimit,
+            Reject::InvalidQuantity => Code::InvalidQuantity,
+            Reject::PostOnlyType => Code::InvalidPostOnlyOrderType,
+            Reject::InvalidExpiration => Code::InvalidOrderExpiration,
+            Reject::WalletNotFound => Code::WalletNotFound,
+            Reject::MarketNotFound => Code::MarketNotFound,
+            Reject::MarketClosed => Code::MarketClosed,
+            Reject::OffTick { .. } => Code::InvalidOrderMinTickSize,
+            Reject::BelowMinimum { .. } => Code::InvalidOrderMinSize,
+            Reject::InsufficientPosition { .. } => Code::InsufficientPosition,
+            Reject::VenueUnavailable => Code::VenueUnavailable,
+            Reject::StaleQuote { .. } => Code::StaleQuote,
+            Reject::NoExecutableDepth { .. } => Code::NoExecutableDepth,
+            Reject::PostOnlyWouldCross => Code::InvalidPostOnlyOrder,
+            Reject::FokNotFilled { .. } => Code::FokOrderNotFilled,
+            Reject::InsufficientLiquidity { .. } => Code::InsufficientLiquidity,
+            Reject::InsufficientBalance { .. } => Code::InsufficientBalance,
+            Reject::ExecutionError => Code::ExecutionError,
+            Reject::OrderNotFound => Code::OrderNotFound,
+            Reject::OrderNotCancellable => Code::OrderNotCancellable,
+            Reject::BootstrapNotAllowed => Code::BootstrapNotAllowed,
+            Reject::TierRequiresUpgrade => Code::TierRequiresUpgrade,
+            Reject::KeyLimit => Code::TierKeyLimitExceeded,
+            Reject::KeyNotFound => Code::KeyNotFound,
+            Reject::KeyExpiring => Code::InvalidRequest,
+        }
     }
 }
 

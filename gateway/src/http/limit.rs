@@ -86,6 +86,8 @@ pub struct Meter {
     short: Window,
     long: Window,
     in_flight: AtomicU32,
+    /// Unix minute in which the key's use was last noted.
+    noted: AtomicU32,
 }
 
 impl Meter {
@@ -231,6 +233,13 @@ impl Limits {
         let secs = now.secs();
         let used = self.with_meter(payer, secs, |meter| (meter.short.used(secs), meter.long.used(secs / 60)));
         RateState::of(self.settings.tier(tier), tier, secs, used)
+    }
+
+    /// Whether the use of that key should be noted now: once in each minute of the clock (keys.md §1).
+    pub fn note_used(&self, slot: u32, now: Timestamp) -> bool {
+        let minute = (now.secs() / 60) as u32;
+        let noted = &self.keys.get(slot).noted;
+        noted.load(Relaxed) != minute && noted.swap(minute, Relaxed) != minute
     }
 
     fn with_meter<T>(&self, payer: Payer, now_secs: u64, then: impl FnOnce(&Meter) -> T) -> T {

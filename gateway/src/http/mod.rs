@@ -1,6 +1,15 @@
 //! The edge: sockets in, answers out. Knows routes, credentials, limits and codes; knows nothing of trading.
 pub mod auth;
+pub mod call;
 pub mod code;
+pub mod front;
 pub mod jwt;
 pub mod limit;
+pub mod pipeline;
 pub mod reply;
+pub mod route;
+pub mod router;
+pub mod server;
+
+#[cfg(test)]
+pub(crate) mod testing;

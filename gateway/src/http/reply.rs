@@ -26,6 +26,7 @@ pub type Outcome = Result<Reply, Refusal>;
 #[derive(Debug)]
 pub struct Reply {
     pub status: StatusCode,
+    /// Empty: there is no body to name the type of.
     pub content_type: &'static str,
     pub body: Vec<u8>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -302,7 +303,9 @@ impl Dress<'_> {
         let mut headers = HeaderMap::with_capacity(24);
         let (status, body, refused) = match outcome {
             Ok(reply) => {
-                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+                if !reply.content_type.is_empty() {
+                    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+                }
                 for (name, value) in reply.headers {
                     headers.insert(name, value);
                 }

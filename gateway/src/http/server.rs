@@ -1,0 +1,220 @@
+//! Sockets: accept, serve HTTP/1.1, and bound whatever a peer can make us hold (reliability 35, 36).
+//!
+//! Runs on a runtime of one thread inside a `LocalSet`; several IO threads each run one of these on clones of one
+//! listener and share [`Connections`]. Deadlines: a head (from its first byte), an idle connection, a body (in the
+//! pipeline), and a peer that does not read. There is no TLS here; a proxy in front has that.
+
+mod deadline;
+mod socket;
+
+use super::pipeline::respond;
+use crate::app::Edge;
+use crate::config::{Config, Network};
+use ahash::AHashMap;
+use deadline::HeadDeadline;
+use hyper::header;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use parking_lot::Mutex;
+use socket::{Cut, Socket};
+use std::convert::Infallible;
+use std::io;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Largest head, and the read buffer of a connection.
+const BUFFER_BYTES: usize = 16 * 1_024;
+/// Header lines of one request; more is hyper's own 431.
+const HEADERS_MAX: usize = 64;
+/// Pause after an accept that failed for want of descriptors or memory: doubled up to the second bound.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// How many connections there are and may be; shared by all IO threads.
+#[derive(Debug)]
+pub struct Connections {
+    total_max: usize,
+    per_address_max: usize,
+    /// Many people come through these, and tests and benches through loopback: only the total counts for them.
+    exempt: Vec<Network>,
+    meter_loopback: bool,
+    total: AtomicUsize,
+    by_address: Mutex<AHashMap<IpAddr, usize>>,
+    refused: AtomicU64,
+}
+
+impl Connections {
+    pub fn new(config: &Config) -> Connections {
+        Connections {
+            total_max: config.http.connections_max,
+            per_address_max: config.http.connections_per_address_max,
+            exempt: config.http.trusted_proxies.clone(),
+            meter_loopback: config.limits.meter_loopback,
+            total: AtomicUsize::new(0),
+            by_address: Mutex::default(),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// Connections open now.
+    pub fn open(&self) -> usize {
+        self.total.load(Relaxed)
+    }
+
+    /// Connections that were closed at once because a cap was reached.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
+    }
+
+    fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let room = |now: usize| (now < self.total_max).then_some(now + 1);
+        if self.total.fetch_update(Relaxed, Relaxed, room).is_err() {
+            self.refused.fetch_add(1, Relaxed);
+            return None;
+        }
+        let address = self.counted(peer);
+        if let Some(address) = address {
+            let mut by_address = self.by_address.lock();
+            let count = by_address.entry(address).or_default();
+            if *count >= self.per_address_max {
+                self.total.fetch_sub(1, Relaxed);
+                self.refused.fetch_add(1, Relaxed);
+                return None;
+            }
+            *count += 1;
+        }
+        Some(Place { connections: Arc::clone(self), address })
+    }
+
+    /// The address that a peer counts for: IPv6 by its /64.
+    fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
+        let peer = peer.to_canonical();
+        let exempt = self.exempt.iter().any(|network| network.contains(peer));
+        if exempt || (peer.is_loopback() && !self.meter_loopback) {
+            return None;
+        }
+        Some(match peer {
+            IpAddr::V4(_) => peer,
+            IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+        })
+    }
+}
+
+/// A connection's place among the others; free again when dropped.
+struct Place {
+    connections: Arc<Connections>,
+    address: Option<IpAddr>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.total.fetch_sub(1, Relaxed);
+        let Some(address) = self.address else { return };
+        let mut by_address = self.connections.by_address.lock();
+        if let Some(count) = by_address.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                by_address.remove(&address);
+            }
+        }
+    }
+}
+
+/// Serves `listener` until `stop` turns true, then lets requests in flight end for at most the configured time.
+/// Answers how many connections had to be cut off.
+pub async fn serve(
+    listener: TcpListener,
+    edge: Rc<Edge>,
+    connections: Arc<Connections>,
+    mut stop: watch::Receiver<bool>,
+) -> usize {
+    let mut serving = JoinSet::new();
+    let mut pause = ACCEPT_PAUSE;
+    loop {
+        tokio::select! {
+            biased;
+            _ = stopped(&mut stop) => break,
+            Some(_) = serving.join_next(), if !serving.is_empty() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    pause = ACCEPT_PAUSE;
+                    // Over a cap the connection is closed without a word: an answer would cost what the cap saves.
+                    if let Some(place) = connections.enter(peer.ip()) {
+                        let edge = Rc::clone(&edge);
+                        serving.spawn_local(connection(stream, peer.ip(), edge, place, stop.clone()));
+                    }
+                }
+                Err(error) if of_the_peer(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, pause_ms = pause.as_millis() as u64, "accept failed");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(ACCEPT_PAUSE_MAX);
+                }
+            },
+        }
+    }
+    drop(listener);
+    let drain = edge.app.config.server.drain;
+    let all = async { while serving.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(drain, all).await;
+    let left = serving.len();
+    serving.shutdown().await;
+    left
+}
+
+/// Waits until it is time to stop; a sender that is gone means the same.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// An accept that failed because that one peer went away.
+fn of_the_peer(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Place, mut stop: watch::Receiver<bool>) {
+    let _place = place;
+    // Without it an answer may wait for the peer's acknowledgement of the one before.
+    let _ = stream.set_nodelay(true);
+    let bounds = &edge.app.config.http;
+    let head = HeadDeadline::new(bounds.header_timeout, bounds.idle_timeout);
+    let cut = Cut::default();
+    let socket = Socket::new(stream, head.clone(), Arc::clone(&cut), bounds.write_timeout);
+    let mut builder = http1::Builder::new();
+    builder
+        .pipeline_flush(true)
+        .half_close(true)
+        .max_buf_size(BUFFER_BYTES)
+        .max_headers(HEADERS_MAX)
+        .header_read_timeout(bounds.header_timeout)
+        .timer(head);
+    let edge = Rc::clone(&edge);
+    let service = service_fn(move |request| {
+        let (edge, cut) = (Rc::clone(&edge), Arc::clone(&cut));
+        async move {
+            let response = respond(edge, peer, request).await;
+            if response.headers().contains_key(header::CONNECTION) {
+                cut.store(true, Relaxed);
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let mut serving = pin!(builder.serve_connection(socket, service));
+    tokio::select! {
+        // What goes wrong on a connection is the peer's affair; hyper has answered what can be answered.
+        r = serving.as_mut() => { dbg!(r); return },
+        _ = stopped(&mut stop) => serving.as_mut().graceful_shutdown(),
+    }
+    dbg!(serving.await);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! When a head is due: hyper has one timer for "no complete head yet"; this splits it into two deadlines.
+//!
+//! ```text
+//!   connection opened          answered, next head awaited          first byte of it
+//!   |---- header timeout ----| |------------ idle timeout ------------| |---- header timeout ----|
+//! ```
+//!
+//! A peer that opens a connection has something to say at once; one that was answered may rest. Bytes of a next head
+//! that came together with the last request are not seen as its first byte: such a connection counts as resting.
+
+use hyper::rt::{Sleep, Timer};
+use parking_lot::Mutex;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// The timer that one connection gives to hyper.
+#[derive(Clone, Debug)]
+pub(super) struct HeadDeadline(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    header_timeout: Duration,
+    idle_timeout: Duration,
+    /// No head was awaited yet.
+    opened: AtomicBool,
+    /// Bytes have arrived since the present head was first awaited.
+    heard: AtomicBool,
+    /// A runtime timer kept from one head to the next: usually it is only looked at, seldom set anew.
+    spare: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
+}
+
+impl HeadDeadline {
+    pub(super) fn new(header_timeout: Duration, idle_timeout: Duration) -> HeadDeadline {
+        HeadDeadline(Arc::new(State {
+            header_timeout,
+            idle_timeout,
+            opened: AtomicBool::new(true),
+            heard: AtomicBool::new(false),
+            spare: Mutex::default(),
+        }))
+    }
+
+    /// The socket had bytes.
+    pub(super) fn heard(&self) {
+        self.0.heard.store(true, Relaxed);
+    }
+}
+
+impl Timer for HeadDeadline {
+    fn sleep(&self, _: Duration) -> Pin<Box<dyn Sleep>> {
+        self.awaiting()
+    }
+
+    fn sleep_until(&self, _: Instant) -> Pin<Box<dyn Sleep>> {
+        self.awaiting()
+    }
+}
+
+impl HeadDeadline {
+    /// Begins to wait for a head. Hyper's own deadline is the header timeout, which is ours to apply.
+    fn awaiting(&self) -> Pin<Box<dyn Sleep>> {
+        let opened = self.0.opened.swap(false, Relaxed);
+        self.0.heard.store(opened, Relaxed);
+        Box::pin(Awaiting { state: Arc::clone(&self.0), due: None, begun: false, timer: None })
+    }
+}
+
+/// One head being awaited. Made for every request, polled only when its head has not arrived whole.
+struct Awaiting {
+    state: Arc<State>,
+    due: Option<Instant>,
+    /// `due` is that of a head which has begun.
+    begun: bool,
+    timer: Option<Pin<Box<tokio::time::Sleep>>>,
+}
+
+impl Sleep for Awaiting {}
+
+impl Awaiting {
+    fn due(&mut self) -> Instant {
+        if !self.begun && self.state.heard.load(Relaxed) {
+            self.begun = true;
+            self.due = None;
+        }
+        let length = if self.begun { self.state.header_timeout } else { self.state.idle_timeout };
+        *self.due.get_or_insert_with(|| Instant::now() + length)
+    }
+}
+
+impl Future for Awaiting {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let due = self.due();
+        let spare = self.timer.take().or_else(|| self.state.spare.lock().take());
+        let mut timer = spare.unwrap_or_else(|| Box::pin(tokio::time::sleep_until(due.into())));
+        loop {
+            if timer.deadline() > due.into() {
+                timer.as_mut().reset(due.into());
+            }
+            if timer.as_mut().poll(context).is_pending() {
+                self.timer = Some(timer);
+                return Poll::Pending;
+            }
+            if Instant::now() >= due {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(due.into());
+        }
+    }
+}
+
+impl Drop for Awaiting {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            *self.state.spare.lock() = Some(timer);
+        }
+    }
+}

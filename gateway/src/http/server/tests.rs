@@ -1,0 +1,308 @@
+//! Over real sockets: what a peer can do to a connection, byte by byte.
+
+use super::*;
+use crate::http::call::Call;
+use crate::http::reply::Reply;
+use crate::http::route::{Auth, BodyKind, RateClass, Route, Running};
+use crate::http::testing::{World, run};
+use engine::user::{Permissions, Tier};
+use std::time::Instant;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+fn echo(call: Call) -> Running {
+    Box::pin(async move {
+        call.json()?;
+        Ok(Reply::object(|o| o.integer("length", call.body.len() as u64)))
+    })
+}
+
+fn slow(_: Call) -> Running {
+    Box::pin(async {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        Ok(Reply::json(b"\"slow\"".to_vec()))
+    })
+}
+
+fn stuck(_: Call) -> Running {
+    Box::pin(std::future::pending())
+}
+
+fn large(_: Call) -> Running {
+    Box::pin(async { Ok(Reply::json(vec![b' '; 32 << 20])) })
+}
+
+const TABLE: &[Route] = &[
+    Route::get("/v1/time", "time").rate(RateClass::Exempt).run(echo),
+    Route::get("/v1/slow", "slow").rate(RateClass::Exempt).run(slow),
+    Route::get("/v1/stuck", "stuck").rate(RateClass::Exempt).run(stuck),
+    Route::get("/v1/large", "large").rate(RateClass::Exempt).run(large),
+    Route::post("/v1/echo", "echo").rate(RateClass::Exempt).body(BodyKind::Optional).run(echo),
+    Route::post("/v1/keyed", "keyed").auth(Auth::Key).run(echo),
+];
+
+struct Served {
+    address: std::net::SocketAddr,
+    stop: watch::Sender<bool>,
+    connections: Arc<Connections>,
+    server: tokio::task::JoinHandle<usize>,
+}
+
+/// Serves the table with this configuration while the test runs.
+fn with_server<F: Future>(toml: &str, test: impl FnOnce(Served) -> F) -> F::Output {
+    let world = World::new(toml, &[TABLE]);
+    world.key(Tier::Enterprise, Permissions::ReadTrade);
+    run(async move {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopping) = watch::channel(false);
+        let connections = Arc::new(Connections::new(&world.edge.app.config));
+        let serving = serve(listener, Rc::clone(&world.edge), Arc::clone(&connections), stopping);
+        let server = tokio::task::spawn_local(serving);
+        test(Served { address, stop, connections, server }).await
+    })
+}
+
+impl Served {
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends these bytes on a connection of their own and reads until the server closes it.
+    async fn exchange(&self, bytes: &[u8]) -> String {
+        let mut stream = self.connect().await;
+        // The server may close before it has read everything: that is for the test to see in the answer.
+        let _ = stream.write_all(bytes).await;
+        text_until_closed(&mut stream).await
+    }
+}
+
+async fn text_until_closed(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let read = async {
+        let mut piece = [0; 4_096];
+        while let Ok(count @ 1..) = dbg!(stream.read(&mut piece).await) {
+            bytes.extend_from_slice(&piece[..count]);
+        }
+    };
+    let closed = tokio::time::timeout(Duration::from_secs(5), read).await;
+    assert!(closed.is_ok(), "still open after: {}", String::from_utf8_lossy(&bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Statuses of the answers in a text.
+fn statuses(text: &str) -> Vec<u16> {
+    let lines = text.lines().filter_map(|line| line.split("HTTP/1.1 ").nth(1).or(line.split("HTTP/1.0 ").nth(1)));
+    lines.filter_map(|rest| rest.get(..3)?.parse().ok()).collect()
+}
+
+const SHORT: &str =
+    "[http]\nheader_timeout_ms = 100\nidle_timeout_ms = 300\nbody_timeout_ms = 100\nwrite_timeout_ms = 200";
+
+#[test]
+fn malformed_requests_are_answered_and_the_connection_ends() {
+    let many_headers = format!("GET /v1/time HTTP/1.1\r\nHost: x\r\n{}\r\n", "A: b\r\n".repeat(64));
+    let large_head = format!("GET /v1/time HTTP/1.1\r\nHost: x\r\nA: {}\r\n\r\n", "b".repeat(17_000));
+    let long_target = format!("GET /v1/time?{} HTTP/1.1\r\nHost: x\r\n\r\n", "b".repeat(8_200));
+    let chunked_too_large = format!(
+        "POST /v1/echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n",
+        format!("400\r\n{}\r\n", " ".repeat(1_024)).repeat(1_100)
+    );
+    with_server(SHORT, async |served: Served| {
+        for (request, expected) in [
+            ("GARBAGE\r\n\r\n", &[400][..]),
+            ("GET /v1/time HTTP/1.1\r\n\r\n", &[400]),
+            ("GET /v1/time HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", &[400]),
+            ("GET /v1/time HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n", &[400]),
+            ("GET /v1/time HTTP/1.1\r\nHost: x\r\nBad Name: y\r\n\r\n", &[400]),
+            ("GET /v1/time HTTP/1.1\r\nHost : x\r\n\r\n", &[400]),
+            ("GET /v1/time HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", &[400]),
+            ("GET /v1/ti me HTTP/1.1\r\nHost: x\r\n\r\n", &[400]),
+            ("GET /v1/time HTTP/3.0\r\nHost: x\r\n\r\n", &[400]),
+            ("POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", &[400]),
+            ("POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: +2\r\n\r\n{}", &[400]),
+            ("POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ", &[400]),
+            ("POST /v1/echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", &[400]),
+            ("POST /v1/echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", &[400]),
+            ("POST /v1/echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", &[400]),
+            ("POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n{}", &[413]),
+            (&many_headers, &[431]),
+            (&large_head, &[431]),
+            (&long_target, &[400]),
+            (&chunked_too_large, &[413]),
+            // A smuggled second request is never answered.
+            (
+                "POST /v1/echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\nGET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n",
+                &[400],
+            ),
+            ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[]),
+        ] {
+            let text = served.exchange(request.as_bytes()).await;
+            let found = statuses(&text);
+            let shown = &request[..request.len().min(90)];
+            assert!(found == expected || (expected.is_empty() && found.iter().all(|s| *s >= 400)), "{shown:?}: {text}");
+            if let Some((_, body)) = text.split_once("\r\n\r\n").filter(|(_, body)| !body.is_empty()) {
+                assert!(body.starts_with("{\"error\":\"HTTP_4") && text.contains("x-svc-code: HTTP_4"), "{text}");
+                assert!(text.contains("x-request-id: ") && text.contains("connection: close"), "{text}");
+            }
+        }
+        assert_eq!(served.connections.open(), 0);
+    });
+}
+
+#[test]
+fn both_length_and_coding_end_the_connection_or_leave_one_request() {
+    with_server(SHORT, async |served: Served| {
+        let smuggled = "GET /v1/time HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        for pair in
+            ["Content-Length: 6\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 6"]
+        {
+            // By the coding the body is empty and a request follows; by the length the body swallows its beginning.
+            let request = format!("POST /v1/echo HTTP/1.1\r\nHost: x\r\n{pair}\r\n\r\n0\r\n\r\n{smuggled}");
+            let text = served.exchange(request.as_bytes()).await;
+            assert!(matches!(statuses(&text)[..], [400] | [200, 200]), "{pair}: {text}");
+        }
+    });
+}
+
+#[test]
+fn slow_peers_meet_their_deadlines() {
+    with_server(SHORT, async |served: Served| {
+        // Nothing at all, and half a head: 100 ms. A body that stays away: 100 ms and an envelope.
+        for (sent, at_least, at_most, status) in [
+            ("", 90, 290, None),
+            ("GET /v1/time HT", 90, 290, None),
+            ("POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n{", 90, 600, Some(400)),
+            // Answered, then idle: 300 ms.
+            ("GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n", 290, 900, Some(200)),
+        ] {
+            let started = Instant::now();
+            let text = served.exchange(sent.as_bytes()).await;
+            let took = started.elapsed().as_millis();
+            assert!((at_least..=at_most).contains(&took), "{sent:?} took {took} ms");
+            assert_eq!(statuses(&text).first().copied().filter(|s| *s != 408), status, "{sent:?}: {text}");
+        }
+        // A head that drips is cut off all the same, also on a connection that was idle before.
+        let mut stream = served.connect().await;
+        stream.write_all(b"GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut piece = [0; 1_024];
+        assert!(stream.read(&mut piece).await.unwrap() > 0);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let started = Instant::now();
+        for letter in b"GET /v1/time?aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" {
+            if stream.write_all(&[*letter]).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            if started.elapsed() > Duration::from_millis(400) {
+                break;
+            }
+        }
+        text_until_closed(&mut stream).await;
+        assert!(started.elapsed() < Duration::from_millis(700), "{:?}", started.elapsed());
+    });
+}
+
+#[test]
+fn a_peer_that_does_not_read_is_left() {
+    with_server(SHORT, async |served: Served| {
+        let mut stream = served.connect().await;
+        stream.write_all(b"GET /v1/large HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let started = Instant::now();
+        while served.connections.open() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        while served.connections.open() > 0 {
+            assert!(started.elapsed() < Duration::from_secs(3), "still held");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        drop(stream);
+    });
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    with_server("", async |served: Served| {
+        let mut requests = String::new();
+        for length in 2..22 {
+            let body = format!("{}{{}}", " ".repeat(length - 2));
+            requests.push_str(&format!("POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}"));
+        }
+        requests.push_str("GET /v1/time HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let text = served.exchange(requests.as_bytes()).await;
+        assert_eq!(statuses(&text), vec![200; 21]);
+        let lengths: Vec<u64> =
+            text.split("{\"length\":").skip(1).map(|rest| rest.split('}').next().unwrap().parse().unwrap()).collect();
+        assert_eq!(lengths, (2..22).chain([0]).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_sender_that_stops_sending_still_gets_its_answer() {
+    with_server("", async |served: Served| {
+        let mut stream = served.connect().await;
+        stream.write_all(b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        stream.shutdown().await.unwrap();
+        assert_eq!(statuses(&text_until_closed(&mut stream).await), [200]);
+    });
+}
+
+#[test]
+fn an_expected_continue_is_sent_and_refusals_come_before_the_body() {
+    with_server("", async |served: Served| {
+        let key = format!("svc_live_{:064x}", 0);
+        let expecting = |key: &str| {
+            format!(
+                "POST /v1/keyed HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
+            )
+        };
+        let mut stream = served.connect().await;
+        stream.write_all(expecting(&key).as_bytes()).await.unwrap();
+        let mut piece = [0; 256];
+        let count = stream.read(&mut piece).await.unwrap();
+        assert_eq!(statuses(&String::from_utf8_lossy(&piece[..count])), [100]);
+        stream.write_all(b"{}").await.unwrap();
+        assert_eq!(statuses(&text_until_closed(&mut stream).await), [200]);
+        assert_eq!(statuses(&served.exchange(expecting("wrong").as_bytes()).await), [401]);
+    });
+}
+
+#[test]
+fn connections_are_capped_in_total_and_per_address() {
+    let toml = "[http]\nconnections_max = 5\nconnections_per_address_max = 3\n[limits]\nmeter_loopback = true";
+    with_server(toml, async |served: Served| {
+        let mut open = Vec::new();
+        for _ in 0..3 {
+            let mut stream = served.connect().await;
+            stream.write_all(b"GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+            assert!(stream.read(&mut [0; 1_024]).await.unwrap() > 0);
+            open.push(stream);
+        }
+        assert_eq!(served.exchange(b"GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n").await, "");
+        assert_eq!((served.connections.open(), served.connections.refused()), (3, 1));
+        drop(open);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(served.connections.open(), 0);
+        assert!(served.connections.by_address.lock().is_empty());
+        let text = served.exchange(b"GET /v1/time HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+        assert_eq!(statuses(&text), [200]);
+    });
+}
+
+#[test]
+fn stopping_lets_requests_end_and_cuts_off_the_stuck() {
+    with_server("[server]\ndrain_ms = 400", async |served: Served| {
+        let mut busy = served.connect().await;
+        busy.write_all(b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut stuck = served.connect().await;
+        stuck.write_all(b"GET /v1/stuck HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut idle = served.connect().await;
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        served.stop.send(true).unwrap();
+        let text = text_until_closed(&mut busy).await;
+        assert_eq!(statuses(&text), [200]);
+        assert_eq!(text_until_closed(&mut idle).await, "");
+        assert_eq!(text_until_closed(&mut stuck).await, "");
+        assert_eq!(served.server.await.unwrap(), 1);
+        assert!(TcpStream::connect(served.address).await.is_err());
+    });
+}

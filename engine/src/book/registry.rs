@@ -202,6 +202,12 @@ impl Books {
         Some(self.mark(instrument)?.price)
     }
 
+    /// The price from the venue's market data, 10⁻⁶ USD a share.
+    pub fn display(&self, instrument: InstrumentId) -> Option<Cash> {
+        let price = self.book(instrument)?.half().display.load(Relaxed);
+        (price != 0).then_some(Cash(i64::from(price) * 100))
+    }
+
     /// The venue's hash of the snapshot that the book still is.
     pub fn snapshot_hash(&self, instrument: InstrumentId) -> Option<SnapshotHash> {
         self.book(instrument)?.snapshot_hash()

@@ -1,0 +1,3 @@
+//! Users and keys.
+
+pub const SCENARIOS: &str = "";

@@ -1,0 +1,3 @@
+//! The order of checks, and which of two errors wins.
+
+pub const SCENARIOS: &str = "";

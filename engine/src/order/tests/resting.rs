@@ -1,0 +1,3 @@
+//! Resting orders: reservations, the cycle, outages, expiry, settlement.
+
+pub const SCENARIOS: &str = "";

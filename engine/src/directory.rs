@@ -130,6 +130,24 @@ impl Directory {
         Some(Grant { tier, expires_at: (expiry != NO_EXPIRY).then_some(Timestamp(expiry)) })
     }
 
+    /// Whether the user holds a key that works at `now`.
+    pub fn holds_key(&self, user: UserId, now: Timestamp) -> bool {
+        let mut next = self.user(user).map_or(0, |slot| slot.newest_key.load(Relaxed));
+        while let Some(key) = next.checked_sub(1).and_then(|slot| self.keys.get(slot as usize)) {
+            let ended = date(key.expires_at.load(Relaxed)).is_some_and(|end| end <= now);
+            if !key.revoked.load(Relaxed) && !ended {
+                return true;
+            }
+            next = key.previous;
+        }
+        false
+    }
+
+    /// Users who hold a key that works at `now`. Looks at every user: for the gate of a capped cohort.
+    pub fn holders_count(&self, now: Timestamp) -> usize {
+        (1..=self.users.len() as u64).filter(|user| self.holds_key(UserId(*user), now)).count()
+    }
+
     /// Whether the user exists.
     pub fn exists(&self, user: UserId) -> bool {
         self.user(user).is_some_and(|slot| slot.state.load(Ordering::Acquire) == KNOWN)

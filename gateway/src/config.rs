@@ -7,7 +7,8 @@ mod source;
 
 pub use source::{ConfigError, Secret};
 
-use crate::venue::{Speed, VenueConfig, VenueKind};
+use crate::venue::replay::Speed;
+use crate::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
 use engine::market::terms::Category;
 use engine::rules::{FeeTable, RolloutFlags, Rules};
@@ -381,7 +382,11 @@ fn read_journal(source: &mut Source) -> Journal {
             "journal.segment_bytes",
             64 << 20,
             "a multiple of 4096 from 1048576 to 1073741824",
-            |text| text.parse().ok().filter(|bytes: &u64| (1 << 20..=1 << 30).contains(bytes) && bytes.is_multiple_of(4_096)),
+            |text| {
+                text.parse()
+                    .ok()
+                    .filter(|bytes: &u64| (1 << 20..=1 << 30).contains(bytes) && bytes.is_multiple_of(4_096))
+            },
             u64::to_string,
         ),
         spares_count: source.integer("journal.spares_count", 2, 1..=8) as u32,

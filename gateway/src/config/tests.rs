@@ -121,7 +121,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ),
         ("[journal]\ndurability = \"none\"", vec![], "allowed is process or power"),
         ("[venue]\nkind = \"replay\"", vec![], "venue.tape: venue.kind = replay needs the path of a tape"),
-        ("[venue]\nspeed = 0", vec![], "an integer from 1 to 100000, or max"),
+        ("[venue]\nspeed = 0", vec![], "a number from 0.001 to 1000000 with at most three decimals, or max"),
         (
             "[auth]\njwt_secret = \"short\"",
             vec![],

@@ -75,6 +75,7 @@ fn dress<'a>(app: &'a App, parts: &Parts) -> Dress<'a> {
         request_id: request_id(headers.get(&names.request_id)),
         verbose,
         is_head: parts.method == hyper::Method::HEAD,
+        is_read: matches!(parts.method, hyper::Method::GET | hyper::Method::HEAD),
         takes_gzip: takes_gzip(headers.get(header::ACCEPT_ENCODING)),
         cors: app.front.cors.allows(headers.get(header::ORIGIN)),
         cache: Cache::NoStore,

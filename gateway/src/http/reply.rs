@@ -281,9 +281,11 @@ pub enum Cache {
 pub struct Dress<'a> {
     pub names: &'a Names,
     pub request_id: HeaderValue,
-    /// Under `/v1` or `/api`: carries the code header on refusals.
+    /// Refusals show `details` and `request_id`.
     pub verbose: bool,
     pub is_head: bool,
+    /// GET or HEAD.
+    pub is_read: bool,
     pub takes_gzip: bool,
     /// `Access-Control-Allow-Origin`, when the request has an `Origin` that may read us.
     pub cors: Option<HeaderValue>,
@@ -349,7 +351,7 @@ impl Dress<'_> {
         headers.insert(self.names.request_id.clone(), self.request_id.clone());
         let cache = match self.cache {
             Cache::ByCredential if self.private => "private, no-store",
-            Cache::ByCredential if !refused && status == StatusCode::OK => "public, max-age=5",
+            Cache::ByCredential if self.is_read && !refused && status == StatusCode::OK => "public, max-age=5",
             _ => "no-store",
         };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
@@ -431,6 +433,7 @@ mod tests {
             request_id: HeaderValue::from_static("r-1"),
             verbose: false,
             is_head: false,
+            is_read: true,
             takes_gzip: false,
             cors: None,
             cache: Cache::ByCredential,
@@ -504,6 +507,8 @@ mod tests {
             let response = Dress { cache, private, ..dress(&names) }.finish(outcome);
             assert_eq!(header(&response, "cache-control"), Some(expected));
         }
+        let posted = Dress { private: false, is_read: false, ..dress(&names) }.finish(ok());
+        assert_eq!(header(&posted, "cache-control"), Some("no-store"));
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl Node {
 fn allow(routes: &[Option<&'static Route>; 4], exists: impl Fn(&Route) -> bool) -> String {
     let mut methods = Vec::new();
     for method in Method::ALL {
-        if routes[method as usize].is_some_and(|route| exists(route)) {
+        if routes[method as usize].is_some_and(&exists) {
             methods.push(method.text());
             if method == Method::Get {
                 methods.push("HEAD");

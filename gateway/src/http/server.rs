@@ -16,7 +16,7 @@ use hyper::header;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use parking_lot::Mutex;
-use socket::{Cut, Socket};
+use socket::Socket;
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
@@ -24,6 +24,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -186,34 +187,43 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
     let _ = stream.set_nodelay(true);
     let bounds = &edge.app.config.http;
     let head = HeadDeadline::new(bounds.header_timeout, bounds.idle_timeout);
-    let cut = Cut::default();
-    let socket = Socket::new(stream, head.clone(), Arc::clone(&cut), bounds.write_timeout);
+    let socket = Socket::new(stream, head.clone(), bounds.write_timeout);
     let mut builder = http1::Builder::new();
     builder
-        .pipeline_flush(true)
         .half_close(true)
         .max_buf_size(BUFFER_BYTES)
         .max_headers(HEADERS_MAX)
         .header_read_timeout(bounds.header_timeout)
         .timer(head);
-    let edge = Rc::clone(&edge);
+    let answering = socket.clone();
     let service = service_fn(move |request| {
-        let (edge, cut) = (Rc::clone(&edge), Arc::clone(&cut));
+        let (edge, socket) = (Rc::clone(&edge), answering.clone());
         async move {
             let response = respond(edge, peer, request).await;
             if response.headers().contains_key(header::CONNECTION) {
-                cut.store(true, Relaxed);
+                socket.cut();
             }
             Ok::<_, Infallible>(response)
         }
     });
-    let mut serving = pin!(builder.serve_connection(socket, service));
-    tokio::select! {
+    let mut serving = pin!(builder.serve_connection(socket.clone(), service));
+    let mut stopping = Some(Box::pin(async move { stopped(&mut stop).await }));
+    let mut ended = false;
+    std::future::poll_fn(|context| {
+        if stopping.as_mut().is_some_and(|stopping| stopping.as_mut().poll(context).is_ready()) {
+            stopping = None;
+            serving.as_mut().graceful_shutdown();
+        }
         // What goes wrong on a connection is the peer's affair; hyper has answered what can be answered.
-        _ = serving.as_mut() => return,
-        _ = stopped(&mut stop) => serving.as_mut().graceful_shutdown(),
-    }
-    let _ = serving.await;
+        ended = ended || serving.as_mut().poll(context).is_ready();
+        // Whatever was answered leaves before the connection waits for anything.
+        match socket.flush(context) {
+            Poll::Ready(Ok(())) if !ended => Poll::Pending,
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(_) => Poll::Ready(()),
+        }
+    })
+    .await;
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ impl Decimal {
 
     /// Cut down to 10⁻⁴ (a BUY's worst price is tightened); `None` outside 0..=1.
     pub fn price_down(self) -> Option<Price> {
-        (0..=ONE).contains(&self.0).then(|| Price((self.0 / PER_PRICE) as u16))
+        (0..=ONE).contains(&self.0).then_some(Price((self.0 / PER_PRICE) as u16))
     }
 
     /// Raised to 10⁻⁴ (a SELL's worst price is tightened); `None` outside 0..=1.

@@ -1,35 +1,50 @@
-//! A connection's socket: tells the head deadline what arrives, gives up on a peer that does not read, and closes so
-//! that the last answer is read.
+//! A connection's socket as hyper sees it.
 //!
-//! Closing a socket with unread bytes makes the kernel reset the connection, and the peer may never see the answer that
-//! told it to stop. So a peer that is still sending is listened to for a moment after the last byte to it.
+//! - Answers gather in a buffer and leave in one write when the connection has nothing more to do at the moment
+//!   ([`Socket::flush`], called by whoever drives the connection whenever it would wait). So pipelined requests share
+//!   writes, and no answer waits for a later one. (hyper's own `pipeline_flush` holds answers back while input is left,
+//!   and loses them when that input is malformed.)
+//! - A peer that does not read is given up after a time.
+//! - Closing a socket with unread bytes makes the kernel reset the connection, and the peer may never see the answer
+//!   that told it to stop. So a peer that is still sending is listened to for a moment after the last byte to it.
 
 use super::deadline::HeadDeadline;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
-use std::io;
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::task::ready;
-use std::task::{Context, Poll};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+/// Bytes that gather before they are written whatever else there is to do. Larger pieces are not copied.
+const GATHER_BYTES_MAX: usize = 64 * 1_024;
 /// How long, and for how many bytes, a peer is listened to that was told to stop.
 const LINGER: Duration = Duration::from_millis(500);
 const LINGER_BYTES_MAX: usize = 8 << 20;
 
-/// Set when an answer has ended the connection before the request was read whole.
-pub(super) type Cut = Arc<AtomicBool>;
+/// One connection's socket; clones are the same one: hyper's, and its driver's.
+#[derive(Clone)]
+pub(super) struct Socket(Rc<Shared>);
 
-pub(super) struct Socket {
+struct Shared {
+    wire: RefCell<Wire>,
+    /// An answer ended the connection before the request was read whole.
+    cut: Cell<bool>,
+}
+
+struct Wire {
     stream: TokioIo<TcpStream>,
     head: HeadDeadline,
     write_timeout: Duration,
-    cut: Cut,
+    /// Bytes not written yet, from `written` on.
+    gathered: Vec<u8>,
+    written: usize,
     /// Runs while the peer takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
     closing: Option<Closing>,
@@ -42,15 +57,94 @@ struct Closing {
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, head: HeadDeadline, cut: Cut, write_timeout: Duration) -> Socket {
-        Socket { stream: TokioIo::new(stream), head, write_timeout, cut, stalled: None, closing: None }
+    pub(super) fn new(stream: TcpStream, head: HeadDeadline, write_timeout: Duration) -> Socket {
+        let wire = Wire {
+            stream: TokioIo::new(stream),
+            head,
+            write_timeout,
+            gathered: Vec::new(),
+            written: 0,
+            stalled: None,
+            closing: None,
+        };
+        Socket(Rc::new(Shared { wire: RefCell::new(wire), cut: Cell::new(false) }))
+    }
+
+    /// An answer ends the connection, whatever of the request is still to come.
+    pub(super) fn cut(&self) {
+        self.0.cut.set(true);
+    }
+
+    /// Writes what has gathered.
+    pub(super) fn flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.wire.borrow_mut().flush(context)
+    }
+}
+
+impl Wire {
+    fn stream(&mut self) -> Pin<&mut TcpStream> {
+        Pin::new(self.stream.inner_mut())
+    }
+
+    fn flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.gathered.len() {
+            let written = Pin::new(self.stream.inner_mut()).poll_write(context, &self.gathered[self.written..]);
+            match ready!(self.bounded(context, written))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => self.written += count,
+            }
+        }
+        self.gathered.clear();
+        self.written = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes `bytes`: into the buffer, or a large piece straight to the peer.
+    fn take(&mut self, context: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        if self.gathered.len() >= GATHER_BYTES_MAX {
+            ready!(self.flush(context))?;
+        }
+        if let Some(large) =
+            pieces.iter().find(|piece| !piece.is_empty()).filter(|piece| piece.len() >= GATHER_BYTES_MAX)
+        {
+            ready!(self.flush(context))?;
+            let written = self.stream().poll_write(context, large);
+            return self.bounded(context, written);
+        }
+        let mut taken = 0;
+        for piece in pieces {
+            if taken > 0 && piece.len() >= GATHER_BYTES_MAX {
+                break;
+            }
+            self.gathered.extend_from_slice(piece);
+            taken += piece.len();
+        }
+        Poll::Ready(Ok(taken))
+    }
+
+    /// The outcome of a write, or an error when the peer has taken nothing for too long.
+    fn bounded<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.write_timeout)));
+        stalled.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn shutdown(&mut self, context: &mut Context<'_>, cut: bool) -> Poll<io::Result<()>> {
+        if self.closing.is_none() {
+            ready!(self.flush(context))?;
+            ready!(self.stream().poll_shutdown(context))?;
+            self.closing = Some(Closing { heard_bytes: 0, until: Box::pin(tokio::time::sleep(LINGER)) });
+        }
+        self.listen_out(context, cut).map(Ok)
     }
 
     /// Reads away what a peer sends that was told to stop, until it stops, or it has been long enough.
-    fn listen_out(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let cut = self.cut.load(Relaxed);
+    fn listen_out(&mut self, context: &mut Context<'_>, cut: bool) -> Poll<()> {
         let Some(closing) = &mut self.closing else { return Poll::Ready(()) };
-        let mut scratch = [std::mem::MaybeUninit::uninit(); 16 * 1_024];
+        let mut scratch = [MaybeUninit::uninit(); 16 * 1_024];
         loop {
             let mut into = ReadBuf::uninit(&mut scratch);
             match Pin::new(self.stream.inner_mut()).poll_read(context, &mut into) {
@@ -63,57 +157,42 @@ impl Socket {
             }
         }
     }
-
-    /// The outcome of a write, or an error when the peer has taken nothing for too long.
-    fn bounded<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
-        }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.write_timeout)));
-        stalled.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
-    }
 }
 
 impl Read for Socket {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.stream).poll_read(context, into);
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        let mut wire = self.0.wire.borrow_mut();
+        let read = Pin::new(&mut wire.stream).poll_read(context, into);
         if read.is_ready() {
-            self.head.heard();
+            wire.head.heard();
         }
         read
     }
 }
 
 impl Write for Socket {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.bounded(context, written)
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.wire.borrow_mut().take(context, &[IoSlice::new(bytes)])
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.bounded(context, flushed)
+    /// Done at once: the driver flushes before the connection waits.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.closing.is_none() {
-            ready!(Pin::new(self.stream.inner_mut()).poll_shutdown(context))?;
-            self.closing = Some(Closing { heard_bytes: 0, until: Box::pin(tokio::time::sleep(LINGER)) });
-        }
-        self.listen_out(context).map(Ok)
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.wire.borrow_mut().shutdown(context, self.0.cut.get())
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        true
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
+        pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.bounded(context, written)
+        self.0.wire.borrow_mut().take(context, pieces)
     }
 }

@@ -150,7 +150,7 @@ fn malformed_requests_are_answered_and_the_connection_ends() {
 }
 
 #[test]
-fn both_length_and_coding_end_the_connection_or_leave_one_request() {
+fn what_follows_a_body_of_two_lengths_is_never_answered() {
     with_server(SHORT, async |served: Served| {
         let smuggled = "GET /v1/time HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
         for pair in
@@ -159,7 +159,7 @@ fn both_length_and_coding_end_the_connection_or_leave_one_request() {
             // By the coding the body is empty and a request follows; by the length the body swallows its beginning.
             let request = format!("POST /v1/echo HTTP/1.1\r\nHost: x\r\n{pair}\r\n\r\n0\r\n\r\n{smuggled}");
             let text = served.exchange(request.as_bytes()).await;
-            assert!(matches!(statuses(&text)[..], [400] | [200, 200]), "{pair}: {text}");
+            assert!(matches!(statuses(&text)[..], [400] | [200]), "{pair}: {text}");
         }
     });
 }

@@ -1,0 +1,147 @@
+//! Books (market-data.md §8, venue.md §1.1): the venue's own book of a token, never the merged one, and never with
+//! orders or depletion of ours in it.
+
+mod sha1;
+pub mod view;
+
+use super::orders::terms::outcome_labelled;
+use super::tokens;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::route::Route;
+use crate::wire::fields::{Body, Params};
+use crate::wire::read::Value;
+use crate::wire::write::separate;
+use engine::id::Outcome as MarketOutcome;
+use view::Asked;
+
+const DEPTH_MAX: u64 = 500;
+/// Tokens of one batch.
+const BATCH_MAX: usize = 500;
+/// Books of a batch that are written before others get their turn on the thread.
+const BOOKS_PER_TURN: usize = 8;
+
+pub const ROUTES: &[Route] = &[
+    Route::get("/v1/book", "get_book")
+        .no_store()
+        .fails(&[Code::InvalidTokenId, Code::BookUnavailable, Code::ValidationFailed])
+        .run(|call| Box::pin(by_query(call))),
+    Route::get("/v1/clob/book/{token_id}", "get_clob_book")
+        .no_store()
+        .fails(&[Code::BookUnavailable, Code::ValidationFailed])
+        .run(|call| Box::pin(by_path(call))),
+    Route::get("/v1/markets/{condition_id}/book", "get_market_book")
+        .no_store()
+        .fails(&[Code::MarketNotFound, Code::BookUnavailable, Code::ValidationFailed])
+        .run(|call| Box::pin(by_market(call))),
+    Route::post("/v1/books", "get_books")
+        .no_store()
+        .fails(&[Code::InvalidBody, Code::InvalidTokenId, Code::ValidationFailed])
+        .run(|call| Box::pin(batch(call))),
+];
+
+async fn by_query(call: Call) -> Outcome {
+    let query = call.query();
+    // A condition id where a token is asked for is a mistake with an answer of its own.
+    let is_condition = query.first_of(&["token_id", "token"]).is_some_and(|token| token.starts_with("0x"));
+    let token = if is_condition { Err(Code::BookUnavailable) } else { tokens::asked(&query) }?;
+    by_token(&call, token)
+}
+
+async fn by_path(call: Call) -> Outcome {
+    by_token(&call, &call.variable(0))
+}
+
+fn by_token(call: &Call, token: &str) -> Outcome {
+    let levels_max = depth(call)?;
+    let (instrument, cell) = tokens::find(&call.app().catalog, token).ok_or(Code::BookUnavailable)?;
+    one(call, Asked { cell, instrument, levels_max })
+}
+
+async fn by_market(call: Call) -> Outcome {
+    let levels_max = depth(&call)?;
+    let catalog = &call.app().catalog;
+    let market = catalog.by_condition(&call.variable(0)).and_then(|market| catalog.market(market));
+    let cell = market.ok_or(Code::MarketNotFound)?;
+    let query = call.query();
+    // The outcome by its label or by its token id.
+    let outcome = match query.first_of(&["outcome", "token_id", "token"]) {
+        None => MarketOutcome::First,
+        Some(name) => {
+            let by_token = catalog.by_token(name).filter(|instrument| instrument.market() == cell.id);
+            let outcome = outcome_labelled(cell, name).or(by_token.map(|instrument| instrument.outcome()));
+            outcome.ok_or(Code::MarketNotFound)?
+        }
+    };
+    one(&call, Asked { cell, instrument: cell.instrument(outcome), levels_max })
+}
+
+fn one(call: &Call, asked: Asked<'_>) -> Outcome {
+    let mut out = Vec::with_capacity(4_096);
+    view::book(&mut out, asked, call.app(), call.now).map_err(|_| Code::BookUnavailable)?;
+    Ok(Reply::json(out))
+}
+
+/// `depth`: levels of each side, all when absent.
+fn depth(call: &Call) -> Result<Option<usize>, Refusal> {
+    let query = call.query();
+    let mut params = Params::new(&query);
+    let depth = params.integer("depth", 1..=DEPTH_MAX);
+    if params.problems.is_empty() { Ok(depth.map(|depth| depth as usize)) } else { Err(Refusal::validation(&params.problems)) }
+}
+
+async fn batch(call: Call) -> Outcome {
+    let default = depth(&call)?;
+    let Some(body) = call.json()? else {
+        return Err(Refusal::saying(Code::InvalidBody, "The body is empty."));
+    };
+    let mut out = Vec::with_capacity(16 * 1_024);
+    out.push(b'[');
+    for (count, item) in items(&body)?.iter().enumerate() {
+        let (token, levels_max) = wanted(item, default)?;
+        if let Some((instrument, cell)) = tokens::find(&call.app().catalog, token) {
+            let before = out.len();
+            separate(&mut out);
+            if view::book(&mut out, Asked { cell, instrument, levels_max }, call.app(), call.now).is_err() {
+                // No book: left out, as the venue does.
+                out.truncate(before);
+            }
+        }
+        if (count + 1).is_multiple_of(BOOKS_PER_TURN) {
+            tokio::task::yield_now().await;
+        }
+    }
+    out.push(b']');
+    Ok(Reply::json(out))
+}
+
+/// The entries of a batch: a bare array, or `{"items":[…]}`; 1 to 500.
+fn items<'a, 'v>(body: &'a Value<'v>) -> Result<&'a [Value<'v>], Refusal> {
+    let items = match body {
+        Value::Array(items) => Some(items),
+        other => match other.get("items") {
+            Some(Value::Array(items)) => Some(items),
+            _ => None,
+        },
+    };
+    match items {
+        Some(items) if items.len() > BATCH_MAX => Err(Refusal::saying(Code::InvalidBody, "Payload exceeds the limit")),
+        Some(items) if !items.is_empty() => Ok(items),
+        _ => Err(Refusal::saying(Code::InvalidBody, "The body is not a list of token ids.")),
+    }
+}
+
+/// Token and depth of one entry.
+fn wanted<'a>(item: &'a Value<'_>, default: Option<usize>) -> Result<(&'a str, Option<usize>), Refusal> {
+    let Some(Value::Text(token)) = item.get("token_id") else { return Err(Code::InvalidTokenId.into()) };
+    let mut fields = Body::new(item);
+    let depth = fields.integer("depth", 1..=DEPTH_MAX);
+    if !fields.problems.is_empty() {
+        return Err(Refusal::validation(&fields.problems));
+    }
+    Ok((token, depth.map(|depth| depth as usize).or(default)))
+}
+
+#[cfg(test)]
+mod tests;

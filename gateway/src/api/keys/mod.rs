@@ -1,0 +1,198 @@
+//! API keys: issue, list, rename, revoke, rotate; the tiers (keys.md §2).
+
+pub mod request;
+pub mod view;
+
+use super::refuse::unexpected;
+use crate::engine_client::Late;
+use crate::http::auth::RawKey;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::route::{Auth, BodyKind, RateClass, Route};
+use crate::wire::fields::{Params, Problems};
+use crate::wire::read::Value;
+use crate::wire::write::array;
+use engine::command::{Answer, Command, IssueKey, Query};
+use engine::id::KeyId;
+use request::{Asked, NAME_CHARS_MAX, admitted};
+use view::{Moment, Replaced};
+
+const LIMIT_MAX: u64 = 200;
+const LIMIT_DEFAULT: u64 = 50;
+const ISSUE: &[Code] = &[
+    Code::InvalidBody,
+    Code::ValidationFailed,
+    Code::ClosedBeta,
+    Code::ApiProComingSoon,
+    Code::TierRequiresUpgrade,
+    Code::CohortFull,
+    Code::TierKeyLimitExceeded,
+    Code::TradeInProgress,
+    Code::ServerBusy,
+    Code::PersistenceUnknown,
+];
+
+pub const ROUTES: &[Route] = &[
+    Route::post("/v1/keys/bootstrap", "bootstrap_key")
+        .auth(Auth::Jwt)
+        .rate(RateClass::Bootstrap)
+        .body(BodyKind::Optional)
+        .no_store()
+        .fails(&[Code::BootstrapNotAllowed, Code::ValidationFailed, Code::ClosedBeta, Code::CohortFull])
+        .run(|call| Box::pin(issue(call, true))),
+    Route::post("/v1/keys", "create_key")
+        .auth(Auth::KeyOrJwt)
+        .body(BodyKind::Optional)
+        .no_store()
+        .fails(ISSUE)
+        .run(|call| Box::pin(issue(call, false))),
+    Route::get("/v1/keys", "list_keys")
+        .auth(Auth::KeyOrJwt)
+        .fails(&[Code::ValidationFailed])
+        .run(|call| Box::pin(list(call))),
+    Route::get("/v1/keys/tiers", "list_tiers").auth(Auth::KeyOrJwt).run(|call| Box::pin(tiers(call))),
+    Route::patch("/v1/keys/{id}", "rename_key")
+        .auth(Auth::KeyOrJwt)
+        .fails(&[Code::KeyNotFound, Code::InvalidBody, Code::ValidationFailed])
+        .run(|call| Box::pin(rename(call))),
+    Route::delete("/v1/keys/{id}", "revoke_key")
+        .auth(Auth::KeyOrJwt)
+        .fails(&[Code::KeyNotFound])
+        .run(|call| Box::pin(revoke(call))),
+    Route::post("/v1/keys/{id}/rotate", "rotate_key")
+        .auth(Auth::KeyOrJwt)
+        .body(BodyKind::Ignored)
+        .no_store()
+        .fails(&[Code::KeyNotFound, Code::InvalidRequest])
+        .run(|call| Box::pin(rotate(call))),
+];
+
+async fn issue(call: Call, bootstrap: bool) -> Outcome {
+    let body = match call.json()? {
+        None => Value::Object(Vec::new()),
+        Some(body @ Value::Object(_)) => body,
+        Some(other) => {
+            let message = format!("The body is {}, not an object.", other.kind());
+            return Err(Refusal::saying(Code::InvalidBody, message));
+        }
+    };
+    let asked = Asked::read(&body)?;
+    let tier = admitted(&asked, call.caller(), call.app(), call.now)?;
+    let raw = mint(&call)?;
+    let Asked { name, permissions, .. } = asked;
+    let issue = IssueKey { secret: raw.secret(), name, tier, permissions, bootstrap };
+    match ask(&call, Command::IssueKey(issue)).await? {
+        Answer::Key(key) => {
+            let mut out = Vec::with_capacity(448);
+            view::created(&mut out, &key, &raw, moment(&call), None);
+            Ok(Reply::created(out))
+        }
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+async fn rotate(call: Call) -> Outcome {
+    let key = key(&call)?;
+    let raw = mint(&call)?;
+    match ask(&call, Command::RotateKey { key, replacement: raw.secret() }).await? {
+        Answer::Rotated { replacement, old_expires_at } => {
+            let mut out = Vec::with_capacity(512);
+            let replaced = Replaced { key, expires_at: old_expires_at };
+            view::created(&mut out, &replacement, &raw, moment(&call), Some(replaced));
+            Ok(Reply::created(out))
+        }
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+async fn list(call: Call) -> Outcome {
+    let query = call.query();
+    let mut params = Params::new(&query);
+    let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
+    let offset = params.integer("offset", 0..=u64::MAX).unwrap_or(0);
+    if !params.problems.is_empty() {
+        return Err(Refusal::validation(&params.problems));
+    }
+    let keys = match call.ask(Command::Query(Query::Keys)).await? {
+        Answer::Keys(keys) => keys,
+        other => return Err(unexpected(&other, call.now)),
+    };
+    let page = keys.iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit as usize);
+    let (mut out, moment) = (Vec::with_capacity(2_048), moment(&call));
+    array(&mut out, page, |out, key| view::listed(out, key, moment, disabled(&call, key.id)));
+    Ok(Reply::json(out))
+}
+
+async fn rename(call: Call) -> Outcome {
+    let key = key(&call)?;
+    let body = call.json_object()?;
+    let name = new_name(&body)?;
+    match call.ask(Command::RenameKey { key, name }).await? {
+        Answer::Key(key) => {
+            let mut out = Vec::with_capacity(384);
+            view::listed(&mut out, &key, moment(&call), disabled(&call, key.id));
+            Ok(Reply::json(out))
+        }
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+/// The name to give; null takes the old one away.
+fn new_name(body: &Value<'_>) -> Result<Option<String>, Refusal> {
+    let mut problems = Problems::default();
+    match body.get("name") {
+        Some(Value::Null) => return Ok(None),
+        Some(Value::Text(name)) if name.chars().nth(NAME_CHARS_MAX).is_none() => return Ok(Some(name.to_string())),
+        Some(Value::Text(_)) => {
+            let message = format!("has more than {NAME_CHARS_MAX} characters");
+            problems.add("body", "name", "string_too_long", message);
+        }
+        Some(other) => problems.add("body", "name", "string_type", format!("is {}, not a string", other.kind())),
+        None => problems.add("body", "name", "missing", "is required"),
+    }
+    Err(Refusal::validation(&problems))
+}
+
+async fn revoke(call: Call) -> Outcome {
+    let key = key(&call)?;
+    match call.ask(Command::RevokeKey { key }).await? {
+        Answer::Done => Ok(Reply::object(|o| o.text("message", &format!("Key {key} is revoked.")))),
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+async fn tiers(call: Call) -> Outcome {
+    let mut out = Vec::with_capacity(640);
+    view::tiers(&mut out, &call.app().config.limits);
+    Ok(Reply::json(out))
+}
+
+/// A key that exists is told even when that took too long: nothing else ever shows it again.
+async fn ask(call: &Call, command: Command) -> Result<Answer, Refusal> {
+    match call.edge.engine.ask(call.caller().user, command, call.now).await {
+        Ok(answer) | Err(Late::Overshot(answer)) => Ok(answer),
+        Err(Late::Busy) => Err(Code::ServerBusy.into()),
+        Err(Late::Unknown) => Err(Code::PersistenceUnknown.into()),
+    }
+}
+
+fn mint(call: &Call) -> Result<RawKey, Refusal> {
+    let brand = &call.app().config.brand;
+    RawKey::mint(&brand.key_prefix, &brand.key_env).map_err(|_| Code::InternalError.into())
+}
+
+fn key(call: &Call) -> Result<KeyId, Refusal> {
+    Ok(KeyId(call.id().ok_or(Code::KeyNotFound)?))
+}
+
+fn moment(call: &Call) -> Moment {
+    Moment { now: call.now, grant: call.caller().grant, free_trade_since: call.app().rules.free_trade_since }
+}
+
+fn disabled(call: &Call, key: KeyId) -> bool {
+    call.app().front.gatekeeper.disables(key)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Orders (trading.md): place, list, look up, cancel, batch, heartbeat. All are made of the same command and the same
+//! view as every other door to trading.
+//!
+//! | File | Holds |
+//! |---|---|
+//! | `terms.rs` | request body → placement |
+//! | `view.rs` | order → response shapes |
+//! | `words.rs` | the wire's words for both |
+//! | `place.rs`, `list.rs`, `cancel.rs`, `batch.rs`, `heartbeat.rs` | handlers |
+
+pub mod batch;
+pub mod cancel;
+pub mod heartbeat;
+pub mod list;
+pub mod place;
+pub mod terms;
+pub mod view;
+pub mod words;
+
+use crate::http::code::Code;
+use crate::http::route::{Auth, BodyKind, Permission, RateClass, Route};
+
+/// Refusals of a placement (trading.md §5).
+const PLACEMENT: &[Code] = &[
+    Code::InvalidBody,
+    Code::ValidationFailed,
+    Code::InvalidRequest,
+    Code::PriceRequired,
+    Code::InvalidQuantity,
+    Code::InvalidPostOnlyOrderType,
+    Code::InvalidOrderExpiration,
+    Code::DuplicateClientOrderId,
+    Code::IdempotencyKeyReuse,
+    Code::FreeTierDailyLimit,
+    Code::TradeInProgress,
+    Code::WalletNotFound,
+    Code::MarketNotFound,
+    Code::MarketClosed,
+    Code::InvalidOrderMinTickSize,
+    Code::InvalidOrderMinSize,
+    Code::InsufficientPosition,
+    Code::VenueUnavailable,
+    Code::StaleQuote,
+    Code::NoExecutableDepth,
+    Code::InvalidPostOnlyOrder,
+    Code::FokOrderNotFilled,
+    Code::InsufficientLiquidity,
+    Code::InsufficientBalance,
+    Code::ExecutionError,
+    Code::ServerBusy,
+    Code::PersistenceUnknown,
+    Code::DeadlineOvershotButPersisted,
+];
+const SWEEP: &[Code] =
+    &[Code::InvalidBody, Code::ValidationFailed, Code::WalletNotFound, Code::TradeInProgress, Code::ServerBusy];
+
+pub const ROUTES: &[Route] = &[
+    Route::post("/v1/orders", "place_order")
+        .auth(Auth::Key)
+        .needs(Permission::Trade)
+        .rate(RateClass::Placement)
+        .fails(PLACEMENT)
+        .run(|call| Box::pin(place::place(call))),
+    Route::get("/v1/orders", "list_orders")
+        .auth(Auth::Key)
+        .needs(Permission::Read)
+        .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::WalletNotFound])
+        .run(|call| Box::pin(list::list(call))),
+    Route::post("/v1/orders/batch", "place_orders")
+        .auth(Auth::Key)
+        .needs(Permission::Trade)
+        .rate(RateClass::Placement)
+        .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::BatchLimitExceeded, Code::TradeInProgress])
+        .run(|call| Box::pin(batch::place(call))),
+    Route::get("/v1/orders/{order_id}", "get_order")
+        .auth(Auth::Key)
+        .needs(Permission::Read)
+        .fails(&[Code::OrderNotFound, Code::InvalidSource, Code::ValidationFailed, Code::WalletNotFound])
+        .run(|call| Box::pin(list::by_id(call))),
+    Route::get("/v1/orders/by-client-id/{client_order_id}", "get_order_by_client_id")
+        .auth(Auth::Key)
+        .needs(Permission::Read)
+        .fails(&[Code::OrderNotFound, Code::InvalidSource, Code::ValidationFailed, Code::WalletNotFound])
+        .run(|call| Box::pin(list::by_client_id(call))),
+    Route::delete("/v1/orders/{order_id}", "cancel_order")
+        .auth(Auth::Key)
+        .needs(Permission::Trade)
+        .fails(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::TradeInProgress])
+        .run(|call| Box::pin(cancel::one(call))),
+    Route::post("/v1/cancel-all", "cancel_all")
+        .auth(Auth::Key)
+        .needs(Permission::Trade)
+        .body(BodyKind::Optional)
+        .fails(&[Code::ConfirmationRequired, Code::ValidationFailed, Code::WalletNotFound, Code::TradeInProgress])
+        .run(|call| Box::pin(cancel::all_confirmed(call))),
+    Route::delete("/v1/cancel-all", "cancel_all_unconfirmed")
+        .auth(Auth::Key)
+        .needs(Permission::Trade)
+        .body(BodyKind::Optional)
+        .fails(SWEEP)
+        .run(|call| Box::pin(cancel::all_unconfirmed(call))),
+    Route::delete("/v1/cancel-market-orders", "cancel_market_orders")
+        .auth(Auth::Key)
+        .needs(Permission::Trade)
+        .body(BodyKind::Optional)
+        .fails(&[Code::InvalidRequest, Code::InvalidBody, Code::ValidationFailed, Code::WalletNotFound])
+        .run(|call| Box::pin(cancel::market(call))),
+    Route::post("/v1/cancel-market-orders", "cancel_market_orders_by_post")
+        .auth(Auth::Key)
+        .needs(Permission::Trade)
+        .body(BodyKind::Optional)
+        .fails(&[Code::InvalidRequest, Code::InvalidBody, Code::ValidationFailed, Code::WalletNotFound])
+        .run(|call| Box::pin(cancel::market(call))),
+    Route::post("/v1/heartbeats", "beat")
+        .auth(Auth::Key)
+        .needs(Permission::Trade)
+        .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::TradeInProgress])
+        .run(|call| Box::pin(heartbeat::beat(call))),
+    Route::delete("/v1/heartbeats", "end_beats")
+        .auth(Auth::Key)
+        .needs(Permission::Trade)
+        .fails(&[Code::TradeInProgress])
+        .run(|call| Box::pin(heartbeat::end(call))),
+];

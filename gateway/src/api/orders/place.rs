@@ -1,0 +1,44 @@
+//! `POST /v1/orders`: one native order (trading.md §1, §5). A JSON array there is the venue's batch and not served yet.
+
+use super::terms::{Draft, Sender};
+use super::view;
+use crate::api::refuse::unexpected;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::{Outcome, Reply};
+use engine::command::{Answer, Command};
+use engine::order::EntryRoute;
+use engine::reject::Reject;
+use hyper::header::HeaderName;
+
+const ENDPOINT: &str = "POST /v1/orders";
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// An answer has about 1 KiB.
+const ANSWER_BYTES: usize = 1_280;
+
+pub async fn place(call: Call) -> Outcome {
+    let body = call.json_object()?;
+    let draft = Draft::read(&body, &sender(&call));
+    match call.ask(Command::Place(Box::new(draft.placement))).await? {
+        Answer::Order(view) => {
+            let mut out = Vec::with_capacity(ANSWER_BYTES);
+            view::order(&mut out, &view, &call.app().catalog, None);
+            Ok(Reply::json(out))
+        }
+        Answer::Refused(Reject::Unsound) => Err(draft.fault.unwrap_or_else(|| Code::ValidationFailed.into())),
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+fn sender(call: &Call) -> Sender<'_> {
+    let app = call.app();
+    Sender {
+        key: call.key(),
+        tier: call.caller().tier,
+        route: EntryRoute::Native,
+        endpoint: ENDPOINT,
+        header_id: call.headers.get(IDEMPOTENCY_KEY).map(|id| id.as_bytes()),
+        catalog: &app.catalog,
+        max_shares: app.rules.max_shares_per_order,
+    }
+}

@@ -1,0 +1,85 @@
+//! Refusals of the engine on the wire: each with the figures that a verbose answer shows (wire.md §5).
+
+use crate::http::code::Code;
+use crate::http::reply::Refusal;
+use crate::wire::decimal;
+use crate::wire::write::{Object, object};
+use engine::command::Answer;
+use engine::order::Order;
+use engine::reject::Reject;
+use engine::time::{SECOND, Timestamp};
+
+/// What is said of a reject at `now`. [`Reject::Unsound`] gets its general code: whoever sent the request knows better.
+pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
+    let refusal = Refusal::from(Code::of(reject));
+    match reject {
+        Reject::DailyLimit { limit, used, resets_at } => refusal
+            .retry_after(seconds_until(*resets_at, now))
+            .details(details(|o| {
+                o.integer("limit", (*limit).into());
+                o.integer("used", (*used).into());
+                o.ts("resets_at", *resets_at);
+            })),
+        Reject::OffTick { tick } => refusal.details(details(|o| {
+            let out = o.name("tick_size");
+            out.push(b'"');
+            decimal::tick(out, *tick);
+            out.push(b'"');
+        })),
+        Reject::BelowMinimum { minimum } => refusal.details(details(|o| o.qty("min_order_size", *minimum))),
+        Reject::InsufficientPosition { available, requested } => refusal.details(details(|o| {
+            o.qty("available", *available);
+            o.qty("requested", *requested);
+        })),
+        Reject::InsufficientBalance { available, required } => refusal.details(details(|o| {
+            o.money("available", *available);
+            o.money("required", *required);
+        })),
+        Reject::StaleQuote { age_ms, max_age_ms } => refusal.details(details(|o| {
+            o.integer("quote_age_ms", *age_ms);
+            o.integer("max_age_ms", *max_age_ms);
+        })),
+        Reject::FokNotFilled { order, fillable, requested, limit } => refusal
+            .order_id(order.0)
+            .details(details(|o| {
+                o.qty("fillable", *fillable);
+                o.qty("requested", *requested);
+                o.price("limit", *limit);
+            })),
+        Reject::NoExecutableDepth { order: Some(order) } | Reject::InsufficientLiquidity { order: Some(order) } => {
+            refusal.order_id(order.0)
+        }
+        Reject::VenueUnavailable => refusal.field("retry_after", |out| decimal::integer(out, VENUE_RETRY_SECS)),
+        Reject::GtdUnsupported => Refusal::saying(Code::ValidationFailed, "time_in_force: GTD is not supported here"),
+        Reject::KeyExpiring => Refusal::saying(Code::InvalidRequest, "The key was rotated already and is expiring."),
+        _ => refusal,
+    }
+}
+
+/// What is said when an outage ends is unknown: as `Retry-After` of its code (wire.md §6.3).
+const VENUE_RETRY_SECS: u64 = 60;
+
+/// The refusal of an immediate order that left a row, or of its replay.
+pub fn killed(reject: &Reject, order: &Order, now: Timestamp) -> Refusal {
+    rejected(reject, now).order_id(order.id.0)
+}
+
+/// What is said of an answer that the command cannot have: a refusal for what it is, anything else as our failure.
+pub fn unexpected(answer: &Answer, now: Timestamp) -> Refusal {
+    match answer {
+        Answer::Refused(reject) => rejected(reject, now),
+        Answer::Killed { reject, order } => killed(reject, &order.order, now),
+        _ => Code::InternalError.into(),
+    }
+}
+
+fn details(fields: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    object(&mut out, fields);
+    out
+}
+
+/// Whole seconds until then, at least one.
+fn seconds_until(at: Timestamp, now: Timestamp) -> u32 {
+    u32::try_from(at.since(now).div_ceil(SECOND)).unwrap_or(u32::MAX).max(1)
+}

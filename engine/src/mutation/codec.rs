@@ -113,4 +113,4 @@ fn named(error: wincode::ReadError) -> CodecError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -73,3 +73,6 @@ pub fn fold(state: &mut State, owner: UserId, version: u16, payload: &[u8]) -> R
     }
     Ok(count)
 }
+
+#[cfg(test)]
+mod tests;

@@ -170,6 +170,13 @@ pub fn average_half_up(cash: Cash, qty: Qty) -> Option<Cash> {
     })
 }
 
+/// The shares that `amount` buys at `price` (10⁻⁶ USD a share), down to the order grid of 4 decimals; `None` when no
+/// price, or beyond counting.
+pub fn floored_shares_for(amount: Cash, price: Cash) -> Option<Qty> {
+    let (amount, price) = (u128::try_from(amount.0).ok()?, u128::try_from(price.0).ok().filter(|price| *price > 0)?);
+    u64::try_from(amount * 1_000_000 / price).ok().map(|qty| Qty(qty).floored_to_order_step())
+}
+
 fn cash(units: u128) -> Cash {
     Cash(i64::try_from(units).expect("one order is at most a million shares below one dollar"))
 }

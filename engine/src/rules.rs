@@ -9,6 +9,8 @@ use crate::user::{Tier, WalletKind};
 
 /// Waiting longer than this for one's turn is `TRADE_IN_PROGRESS` (spec, placement rule 1).
 pub const WAIT_MAX_US: u64 = 2 * SECOND;
+/// How long the implicit id of a signed order counts (venue.md §5.4).
+pub const IMPLICIT_ID_US: u64 = 600 * SECOND;
 /// Longest `client_order_id` in characters (trading.md §1).
 pub const CLIENT_ORDER_ID_CHARS_MAX: usize = 256;
 /// Entries of one batch (trading.md §7).
@@ -23,6 +25,13 @@ pub const OPEN_ORDERS_PER_USER_MAX: usize = 100_000;
 pub const SAFEGUARDS_PER_USER_MAX: usize = 16;
 /// Keys a user may ever have had in memory, revoked ones included.
 pub const KEYS_PER_USER_MAX: usize = 10_000;
+/// Most shares an order may have, whatever `MAX_SHARES_PER_ORDER` says: keeps every product with a price in range.
+pub const SHARES_PER_ORDER_CEILING: Qty = Qty::from_shares(1_000_000_000);
+/// Most shares of one instrument a wallet may hold, and most cash: far below overflow. What would exceed them is refused.
+pub const HOLDING_MAX: Qty = Qty::from_shares(100_000_000_000);
+pub const CASH_MAX: Cash = Cash::from_dollars(1_000_000_000_000);
+/// Users per generation of depletion overlays; two generations are kept (execution.md §9).
+pub const OVERLAYS_PER_GENERATION: usize = 16_384;
 /// Overlap after a rotation (spec, key lifecycle).
 pub const ROTATION_OVERLAP_US: u64 = 24 * 3_600 * SECOND;
 /// `last_used_at` is written at most this often per key (keys.md §1).
@@ -141,6 +150,13 @@ impl Default for Rules {
             free_trade_since: Timestamp(1_788_566_400 * SECOND),
             beta_until: None,
         }
+    }
+}
+
+impl Rules {
+    /// The cutoff that a key issued at this moment gets (keys.md §5).
+    pub fn beta(&self, now: Timestamp) -> Option<Timestamp> {
+        self.beta_until.filter(|until| *until > now)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The sources as texts, and what counts as code in them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tests::binary::workspace;
@@ -9,6 +10,8 @@ pub struct Source {
     /// From the root of the workspace, with `/`.
     pub name: String,
     pub text: String,
+    /// Belongs to tests as a whole: its `mod` line is under `#[cfg(test)]`, or it lies among tests.
+    pub for_tests: bool,
 }
 
 /// Every Rust file of the packages.
@@ -18,6 +21,10 @@ pub fn all() -> Vec<Source> {
         collect(&workspace().join(package), &mut found);
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
+    let of_tests: BTreeSet<String> = found.iter().flat_map(test_modules).collect();
+    for source in &mut found {
+        source.for_tests |= of_tests.contains(&source.name);
+    }
     assert!(found.len() > 10, "the sources were not found");
     found
 }
@@ -38,9 +45,20 @@ pub fn top_level() -> Vec<String> {
 impl Source {
     /// The lines that are code in the program itself: no comments, nothing from the tests at the foot on.
     pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let in_tests =
-            self.name.ends_with("/tests.rs") || self.name.contains("/tests/") || self.name.starts_with("tests/");
-        self.all_code().take_while(move |(_, line)| !in_tests && line.trim() != "#[cfg(test)]")
+        let foot = self.foot();
+        self.all_code().take_while(move |(number, _)| *number < foot)
+    }
+
+    /// The number of the line at which the tests begin; a `mod` line alone begins nothing.
+    fn foot(&self) -> usize {
+        if self.for_tests {
+            return 0;
+        }
+        let lines: Vec<&str> = self.text.lines().collect();
+        let begins = |at: &usize| {
+            lines[*at].trim() == "#[cfg(test)]" && !lines.get(at + 1).is_some_and(|next| next.trim_end().ends_with(';'))
+        };
+        (0..lines.len()).find(begins).map_or(usize::MAX, |at| at + 1)
     }
 
     /// The lines that are code, tests included.
@@ -80,6 +98,21 @@ pub fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
+/// The files of modules that this one declares for tests only.
+fn test_modules(source: &Source) -> Vec<String> {
+    let lines: Vec<&str> = source.text.lines().collect();
+    let (folder, file) = source.name.rsplit_once('/').expect("a source lies in a folder");
+    let folder = match file {
+        "mod.rs" | "lib.rs" | "main.rs" => folder.to_string(),
+        _ => source.name.trim_end_matches(".rs").to_string(),
+    };
+    let declared = lines.windows(2).filter(|two| two[0].trim() == "#[cfg(test)]").filter_map(|two| {
+        let name = two[1].trim().trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';')?;
+        Some(format!("{folder}/{name}.rs"))
+    });
+    declared.collect()
+}
+
 fn collect(dir: &Path, found: &mut Vec<Source>) {
     for entry in fs::read_dir(dir).expect("a package can be read") {
         let path: PathBuf = entry.expect("a package can be read").path();
@@ -89,7 +122,8 @@ fn collect(dir: &Path, found: &mut Vec<Source>) {
             let name =
                 path.strip_prefix(workspace()).expect("it lies in the workspace").to_string_lossy().replace('\\', "/");
             let text = fs::read_to_string(&path).expect("a source can be read");
-            found.push(Source { name, text });
+            let for_tests = name.starts_with("tests/") || name.contains("/tests/") || name.ends_with("/tests.rs");
+            found.push(Source { name, text, for_tests });
         }
     }
 }

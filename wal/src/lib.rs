@@ -1,1 +1,186 @@
 //! A write-ahead log of opaque records in memory-mapped segments.
+//!
+//! ```text
+//!   append ──► mapping of the open segment ──(kernel)──► file ──(Syncer: msync)──► device
+//!        │                                                            │
+//!        └─ mark `appended`: survives the death of the process        └─ mark `synced`: survives loss of power
+//! ```
+//!
+//! # Files of a directory
+//!
+//! | Name | What it is |
+//! |---|---|
+//! | `lock` | locked for the life of the owning process; its id and epoch inside |
+//! | `epoch` | identity of the directory, the current epoch, and an LSN that the log has certainly reached |
+//! | `00000000000000000001.wal` | a segment; the name is the first LSN it holds |
+//! | `00000007.spare` | a zeroed segment in reserve; with a header in it: taken into use and not yet named |
+//! | `00000000000000000900.snapshot` | one opaque blob that stands for all records up to that LSN |
+//! | `*.making` | not finished; removed at the next start |
+//! | `*.lost` | what an operator's override has put aside; never touched again |
+//!
+//! Other names are not looked at. There is no manifest.
+//!
+//! # Promises
+//!
+//! - Records are dense, whole or absent, and come back in order, byte for byte.
+//! - What `synced` has passed is there after any crash. If it is not, recovery refuses ([`Error::Lost`]) and does not guess.
+//! - What `appended` has passed is there after any death of the process alone.
+//! - An append fails in one way, [`Full`], and [`Log::room`] tells beforehand. It makes no system call.
+//! - A failed sync is final for this process: nothing is tried again, [`Marks::is_poisoned`] says so to everybody.
+//!
+//! # The way through
+//!
+//! [`Dir::open`] → [`Dir::newest_snapshot`] → [`Dir::recover`] → [`Recovery::next`] until `None` → [`Recovery::finish`]
+//! → [`Dir::start`] → [`Log`] (append), [`Syncer`] and [`Preparer`] (each with a `turn`), [`Marks`] (watermarks).
+//! Nothing here starts a thread, reads a clock or an environment variable.
+//!
+//! # Map
+//!
+//! `record` bytes of one record · `segment` one file · `dir` names, lock, epoch · `log` append · `sync` making durable ·
+//! `prepare` segments in reserve · `scan` reading · `recover` after a crash · `snapshot` blobs · `storage` the seam to the file
+//! system · `fault` a file system in memory that crashes and fails · `sys` system calls.
+//!
+//! # Not here
+//!
+//! Any meaning of a payload; replication; several writers; reading back while appending through the mapping; encryption.
+//! A payload in which strangers can place arbitrary bytes could hold a forged record; recovery looks for records behind a
+//! torn one, and could then be made to refuse. Keep such bytes out of payloads, or encoded.
+
+mod dir;
+mod error;
+pub mod fault;
+mod log;
+mod prepare;
+pub mod record;
+mod recover;
+mod scan;
+pub mod segment;
+mod snapshot;
+pub mod storage;
+mod sync;
+mod sys;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use dir::{Dir, Options, Running, SegmentFile, sealed_lsn, segments};
+pub use error::{Error, Fault, Full, Loss, PlaceFault};
+pub use log::Log;
+pub use prepare::{Prepared, Preparer};
+pub use record::{Kind, MAX_PAYLOAD_BYTES, MAX_RECORD_BYTES};
+pub use recover::{Recovered, Recovery};
+pub use scan::{Entry, Scan, Tail};
+pub use snapshot::{Snapshot, SnapshotReader, SnapshotWriter, Snapshots};
+pub use storage::{Files, Storage};
+pub use sync::{Marks, Progress, Syncer, Waker};
+pub use sys::take_short_slice;
+
+/// Number of a record: dense, from 1. 0 stands for "before the first".
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lsn(pub u64);
+
+impl Lsn {
+    /// Before the first record.
+    pub const ZERO: Lsn = Lsn(0);
+
+    /// The one after.
+    #[inline]
+    pub const fn next(self) -> Lsn {
+        Lsn(self.0 + 1)
+    }
+
+    /// The one before; [`Lsn::ZERO`] has itself before it.
+    #[inline]
+    pub const fn before(self) -> Lsn {
+        Lsn(self.0.saturating_sub(1))
+    }
+}
+
+impl fmt::Display for Lsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A place in the code at which a test may end the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Point {
+    /// Nothing of the record has been stored.
+    BeforeAppend,
+    /// The record is in the mapping and counted as appended.
+    AfterAppend,
+    /// Before the files of a group are synced.
+    BeforeSync,
+    /// The files are synced; nobody has been told.
+    AfterSync,
+    /// A spare has been taken for the open segment; its header is not stored.
+    Roll,
+    /// Some of a snapshot has been written.
+    SnapshotWrite,
+    /// Before a finished file gets its name.
+    Rename,
+    /// Before a file is removed.
+    Remove,
+    /// Before the epoch file is written.
+    EpochWrite,
+    /// Before recovery changes anything, and between its changes.
+    Recovery,
+}
+
+impl Point {
+    /// All of them.
+    pub const ALL: [Point; 10] = [
+        Point::BeforeAppend,
+        Point::AfterAppend,
+        Point::BeforeSync,
+        Point::AfterSync,
+        Point::Roll,
+        Point::SnapshotWrite,
+        Point::Rename,
+        Point::Remove,
+        Point::EpochWrite,
+        Point::Recovery,
+    ];
+
+    /// The name by which a test asks for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Point::BeforeAppend => "before-append",
+            Point::AfterAppend => "after-append",
+            Point::BeforeSync => "before-sync",
+            Point::AfterSync => "after-sync",
+            Point::Roll => "roll",
+            Point::SnapshotWrite => "snapshot-write",
+            Point::Rename => "rename",
+            Point::Remove => "remove",
+            Point::EpochWrite => "epoch-write",
+            Point::Recovery => "recovery",
+        }
+    }
+}
+
+/// Called at each [`Point`] that is passed; for crash tests. Unset it costs one predictable branch.
+#[derive(Clone, Default)]
+pub struct Points(Option<Arc<dyn Fn(Point) + Send + Sync>>);
+
+impl Points {
+    /// Calls `passed` at every point, on the thread that passes it.
+    pub fn new(passed: impl Fn(Point) + Send + Sync + 'static) -> Points {
+        Points(Some(Arc::new(passed)))
+    }
+
+    #[inline]
+    pub(crate) fn pass(&self, point: Point) {
+        if let Some(passed) = &self.0 {
+            passed(point);
+        }
+    }
+}
+
+impl fmt::Debug for Points {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Points(set)" } else { "Points(unset)" })
+    }
+}

@@ -67,14 +67,19 @@ impl Depth {
     /// Copies at most `levels_max` levels of one side. Runs inside a read of the book's sequence.
     #[inline]
     pub(super) fn fill(&mut self, side: BookSide, ladder: &Ladder, levels_max: usize) {
-        let levels = match side {
-            BookSide::Bid => &mut self.bids,
-            BookSide::Ask => &mut self.asks,
-        };
-        levels.clear();
-        let level = |slot: Slot| Level { price: side.price(slot.rank), size: slot.size, stamp: slot.stamp };
-        levels.extend(ladder.levels().take(levels_max).map(level));
+        // One closure a side, so that the loop over the levels does not ask for the side.
+        match side {
+            BookSide::Bid => refill(&mut self.bids, ladder, levels_max, |rank| BookSide::Bid.price(rank)),
+            BookSide::Ask => refill(&mut self.asks, ladder, levels_max, |rank| BookSide::Ask.price(rank)),
+        }
     }
+}
+
+#[inline]
+fn refill(levels: &mut Vec<Level>, ladder: &Ladder, levels_max: usize, price: impl Fn(u16) -> Price) {
+    levels.clear();
+    let level = |slot: Slot| Level { price: price(slot.rank), size: slot.size, stamp: slot.stamp };
+    ladder.copy(levels_max, levels, level);
 }
 
 impl Top {
@@ -158,9 +163,25 @@ impl TopCell {
     }
 
     #[inline]
-    pub fn load(&self) -> Option<Quote> {
-        let packed = self.0.load(Relaxed);
-        (packed != 0).then_some(Quote { price: Price((packed >> 48) as u16), size: Qty(packed & SIZE_MAX) })
+    pub fn load(&self) -> PackedQuote {
+        PackedQuote(self.0.load(Relaxed))
+    }
+}
+
+/// What a [`TopCell`] holds. Readers take it out of the sequence packed and look into it afterwards: one register
+/// instead of a structure that is stored in parts and copied whole, which stalls the core for longer than the read.
+#[derive(Clone, Copy)]
+pub(super) struct PackedQuote(u64);
+
+impl PackedQuote {
+    #[inline]
+    pub fn quote(self) -> Option<Quote> {
+        (self.0 != 0).then_some(Quote { price: Price((self.0 >> 48) as u16), size: Qty(self.0 & SIZE_MAX) })
+    }
+
+    #[inline]
+    pub fn price(self) -> Option<Price> {
+        (self.0 != 0).then_some(Price((self.0 >> 48) as u16))
     }
 }
 

@@ -13,7 +13,8 @@
 use crate::amount::{Cash, Price, Qty};
 use crate::book::depth::midpoint;
 use crate::book::ladder::{Ladder, Slot};
-use crate::book::{BookSide, Stamp, crossed};
+use crate::book::{BookSide, Stamp};
+use crate::id::Outcome;
 
 /// Levels of each side that decide whether two books are mirrors.
 const MIRROR_LEVELS: usize = 5;
@@ -59,6 +60,20 @@ pub struct Reach {
 pub struct EffectiveTop {
     pub bid: Option<Price>,
     pub ask: Option<Price>,
+}
+
+/// Which sides of the first token's book are the mirror of the second's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mirrors {
+    pub first_bids: bool,
+    pub first_asks: bool,
+}
+
+/// Which sides are merged with the complement's; the others stand alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    merge_bids: bool,
+    merge_asks: bool,
 }
 
 /// The two ladders of one token's book.
@@ -107,14 +122,17 @@ impl EffectiveTop {
         midpoint(self.bid, self.ask)
     }
 
-    /// The best prices of a token from its own best and its complement's. The mirror rule needs no look here: where it
-    /// holds, both books have the same best.
-    pub(super) fn merged(own: EffectiveTop, complement: EffectiveTop) -> EffectiveTop {
-        let mirrored =
-            EffectiveTop { bid: complement.ask.map(Price::complement), ask: complement.bid.map(Price::complement) };
-        let bid = own.bid.max(mirrored.bid);
-        let ask = [own.ask, mirrored.ask].into_iter().flatten().min();
-        if crossed(bid, ask) { own } else { EffectiveTop { bid, ask } }
+    /// The best prices of a token from its own best and its complement's; `None` when they cross. The mirror rule needs
+    /// no look here: where it holds, both books have the same best.
+    #[inline]
+    pub(super) fn merged(own: EffectiveTop, complement: EffectiveTop) -> Option<EffectiveTop> {
+        // 0 for no bid and 1 for no ask are each other's complement and lose every comparison.
+        let (none, all) = (Price(0), Price::ONE);
+        let mirror = |price: Option<Price>, empty: Price| price.unwrap_or(empty).complement();
+        let bid = own.bid.unwrap_or(none).max(mirror(complement.ask, all));
+        let ask = own.ask.unwrap_or(all).min(mirror(complement.bid, none));
+        let price = |price: Price, empty: Price| (price != empty).then_some(price);
+        (bid < ask).then(|| EffectiveTop { bid: price(bid, none), ask: price(ask, all) })
     }
 }
 
@@ -137,32 +155,37 @@ impl Effective {
 
     /// Fills both sides. Runs inside a read of the pair's sequence.
     #[inline]
-    pub(super) fn fill(&mut self, own: Sides<'_>, complement: Sides<'_>, reach: Reach) {
-        let merged_bids = copy_or_merge(&mut self.bids, BookSide::Bid, own.bids, complement.asks, reach.bids.max(1));
-        let merged_asks = copy_or_merge(&mut self.asks, BookSide::Ask, own.asks, complement.bids, reach.asks.max(1));
-        let top = self.top();
-        if (merged_bids || merged_asks) && crossed(top.bid, top.ask) {
-            copy(&mut self.bids, BookSide::Bid, own.bids, reach.bids);
-            copy(&mut self.asks, BookSide::Ask, own.asks, reach.asks);
-        }
-        self.bids.truncate(reach.bids);
-        self.asks.truncate(reach.asks);
+    pub(super) fn fill(&mut self, own: Sides<'_>, complement: Sides<'_>, rule: Rule, reach: Reach) {
+        fill_side(&mut self.bids, BookSide::Bid, own.bids, complement.asks, rule.merge_bids, reach.bids);
+        fill_side(&mut self.asks, BookSide::Ask, own.asks, complement.bids, rule.merge_asks, reach.asks);
     }
 }
 
-/// Fills `out` from one or both ladders; answers whether anything was merged.
-#[inline]
-fn copy_or_merge(out: &mut Vec<EffectiveLevel>, side: BookSide, own: &Ladder, mirror: &Ladder, reach: usize) -> bool {
-    if own.levels().next().is_some() && mirrors(own, mirror) {
-        copy(out, side, own, reach);
-        return false;
+impl Mirrors {
+    /// Judged by the writer after every change, so that no reader has to.
+    pub(super) fn of(first: Sides<'_>, second: Sides<'_>) -> Mirrors {
+        Mirrors { first_bids: mirrors(first.bids, second.asks), first_asks: mirrors(first.asks, second.bids) }
     }
-    merge(out, side, own, mirror, reach);
-    true
+}
+
+impl Rule {
+    /// Which sides of a token's book are merged with the complement's.
+    #[inline]
+    pub(super) fn of(mirrors: Mirrors, outcome: Outcome, own: EffectiveTop, complement: EffectiveTop) -> Rule {
+        let Mirrors { first_bids, first_asks } = mirrors;
+        // The second token's bids face the first one's asks.
+        let (bids, asks) = match outcome {
+            Outcome::First => (first_bids, first_asks),
+            Outcome::Second => (first_asks, first_bids),
+        };
+        if bids && asks || EffectiveTop::merged(own, complement).is_none() {
+            return Rule { merge_bids: false, merge_asks: false };
+        }
+        Rule { merge_bids: !bids, merge_asks: !asks }
+    }
 }
 
 /// Whether the best levels of both ladders are the same. Ranks of a side and of the complement's other side agree.
-#[inline]
 fn mirrors(own: &Ladder, mirror: &Ladder) -> bool {
     let best = |ladder: &Ladder| {
         let mut levels = ladder.levels().map(|slot| (slot.rank, slot.size));
@@ -171,33 +194,39 @@ fn mirrors(own: &Ladder, mirror: &Ladder) -> bool {
     best(own) == best(mirror)
 }
 
-fn own_level(side: BookSide, slot: Slot) -> EffectiveLevel {
-    EffectiveLevel {
-        price: side.price(slot.rank),
+#[inline]
+fn fill_side(out: &mut Vec<EffectiveLevel>, side: BookSide, own: &Ladder, mirror: &Ladder, merged: bool, reach: usize) {
+    out.clear();
+    if merged {
+        return merge(out, side, own, mirror, reach);
+    }
+    let level = |price: Price, slot: Slot| EffectiveLevel {
+        price,
         own: Part { size: slot.size, stamp: slot.stamp },
         mirrored: Part::default(),
+    };
+    // One closure a side, so that the loop over the levels does not ask for the side.
+    match side {
+        BookSide::Bid => own.copy(reach, out, |slot| level(BookSide::Bid.price(slot.rank), slot)),
+        BookSide::Ask => own.copy(reach, out, |slot| level(BookSide::Ask.price(slot.rank), slot)),
     }
 }
 
-#[inline]
-fn copy(out: &mut Vec<EffectiveLevel>, side: BookSide, own: &Ladder, reach: usize) {
-    out.clear();
-    out.extend(own.levels().take(reach).map(|slot| own_level(side, slot)));
-}
-
 fn merge(out: &mut Vec<EffectiveLevel>, side: BookSide, own: &Ladder, mirror: &Ladder, reach: usize) {
-    out.clear();
-    let (mut own, mut mirror) = (own.levels().peekable(), mirror.levels().peekable());
-    while out.len() < reach {
-        let rank = match (own.peek(), mirror.peek()) {
-            (Some(own), Some(mirror)) => own.rank.min(mirror.rank),
-            (Some(slot), None) | (None, Some(slot)) => slot.rank,
-            (None, None) => break,
-        };
-        let part = |levels: &mut std::iter::Peekable<_>| {
-            let slot: Option<Slot> = levels.next_if(|slot: &Slot| slot.rank == rank);
-            slot.map_or(Part::default(), |slot| Part { size: slot.size, stamp: slot.stamp })
-        };
-        out.push(EffectiveLevel { price: side.price(rank), own: part(&mut own), mirrored: part(&mut mirror) });
+    let (mut owns, mut mirrors) = (own.levels(), mirror.levels());
+    let (mut own, mut mirror) = (owns.next(), mirrors.next());
+    let rank = |slot: &Option<Slot>| slot.map_or(u16::MAX, |slot| slot.rank);
+    while out.len() < reach && (own.is_some() || mirror.is_some()) {
+        let best = rank(&own).min(rank(&mirror));
+        let mut level = EffectiveLevel { price: side.price(best), ..EffectiveLevel::default() };
+        if let Some(slot) = own.filter(|slot| slot.rank == best) {
+            level.own = Part { size: slot.size, stamp: slot.stamp };
+            own = owns.next();
+        }
+        if let Some(slot) = mirror.filter(|slot| slot.rank == best) {
+            level.mirrored = Part { size: slot.size, stamp: slot.stamp };
+            mirror = mirrors.next();
+        }
+        out.push(level);
     }
 }

@@ -64,6 +64,13 @@ pub struct Slot {
     pub stamp: Stamp,
 }
 
+impl Slot {
+    #[inline]
+    fn unpack(rank: u16, slot: u64, generation: u32) -> Slot {
+        Slot { rank, size: Qty(slot & SIZE_MAX), stamp: Stamp(generation << 16 | (slot >> SIZE_BITS) as u32) }
+    }
+}
+
 /// The levels of a ladder, best first, for use inside one read of the book's sequence.
 pub struct Levels<'a> {
     shelves: &'a [Shelf],
@@ -235,6 +242,39 @@ impl Ladder {
         }
     }
 
+    /// Appends what `make` makes of the best `levels_max` levels, best first: [`Ladder::levels`] as fast as it goes.
+    #[inline]
+    pub fn copy<T>(&self, levels_max: usize, out: &mut Vec<T>, make: impl Fn(Slot) -> T) {
+        let (mut levels, mut left) = (self.levels(), levels_max);
+        let (step, generation) = (levels.step, levels.generation);
+        while left > 0 && levels.next_shelf() {
+            let Some(slots) = levels.slots else { continue };
+            let (mut bits, base) = (levels.slot_bits, levels.base);
+            let first = bits.trailing_zeros() as usize;
+            let run = (!(bits >> first)).trailing_zeros() as usize;
+            let count;
+            // Iterators whose length is known append without looking at the capacity for each level.
+            if run >= left || bits >> first >> (run - 1) == 1 {
+                // Neighbours, as near the best price of most books: no bits to look for.
+                count = run.min(left);
+                let mut rank = (base + first as u16).wrapping_mul(step);
+                out.extend(slots[first..first + count].iter().map(|slot| {
+                    rank = rank.wrapping_add(step);
+                    make(Slot::unpack(rank, slot.load(Relaxed), generation))
+                }));
+            } else {
+                count = left.min(bits.count_ones() as usize);
+                out.extend((0..count).map(|_| {
+                    let bit = bits.trailing_zeros() as usize % SHELF_SLOTS;
+                    bits &= bits.wrapping_sub(1);
+                    let rank = (base + bit as u16 + 1).wrapping_mul(step);
+                    make(Slot::unpack(rank, slots[bit].load(Relaxed), generation))
+                }));
+            }
+            left -= count;
+        }
+    }
+
     /// The best level.
     #[inline]
     pub fn best(&self) -> Option<Slot> {
@@ -243,7 +283,8 @@ impl Ladder {
 }
 
 impl Levels<'_> {
-    /// Goes to the next shelf in use; `false` at the end. Ends, since each call moves on in the bitmap.
+    /// Goes to the next shelf in use, which leaves at least one bit in `slot_bits`; `false` at the end. Ends, since each
+    /// call moves on in the bitmap.
     #[inline]
     fn next_shelf(&mut self) -> bool {
         loop {
@@ -265,7 +306,10 @@ impl Levels<'_> {
                 self.slots = Some(slots);
                 self.slot_bits = shelf.occupied.load(Relaxed);
                 self.base = (number * SHELF_SLOTS) as u16;
-                return true;
+                // Empty in a torn read only.
+                if self.slot_bits != 0 {
+                    return true;
+                }
             }
         }
     }
@@ -276,18 +320,154 @@ impl Iterator for Levels<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Slot> {
-        while self.slot_bits == 0 {
-            if !self.next_shelf() {
-                return None;
+        if self.slot_bits == 0 && !self.next_shelf() {
+            return None;
+        }
+        let bit = self.slot_bits.trailing_zeros() as usize;
+        self.slot_bits &= self.slot_bits - 1;
+        let rank = (self.base + bit as u16 + 1).wrapping_mul(self.step);
+        Some(Slot::unpack(rank, self.slots?[bit].load(Relaxed), self.generation))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::book::chance::Chance;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn a_tick_is_served_by_the_coarsest_step_that_contains_it() {
+        for (tick, step) in [
+            (1_000, 100),
+            (500, 100),
+            (100, 100),
+            (50, 10),
+            (20, 10),
+            (10, 10),
+            (25, 1),
+            (5, 1),
+            (1, 1),
+            // Nothing a venue should say: the finest grid holds every price.
+            (0, 1),
+            (3, 1),
+            (300, 1),
+        ] {
+            assert_eq!(STEPS[grid_of_tick(TickSize(tick))], step, "tick {tick}");
+        }
+        for (rank, step) in [(100, 100), (9_900, 100), (110, 10), (4_155, 1), (9_999, 1)] {
+            assert_eq!(STEPS[grid_for(rank)], step, "rank {rank}");
+        }
+    }
+
+    fn step_of(ladder: &Ladder) -> u16 {
+        STEPS[usize::from(ladder.grid.load(Relaxed))]
+    }
+
+    #[test]
+    fn finer_when_a_level_or_the_tick_needs_it_coarser_only_by_a_snapshot_that_fits() {
+        let (ladder, share) = (Ladder::new(), Qty::SHARE);
+        ladder.replace(TickSize(100), [(4_100, share)].into_iter());
+        assert_eq!(step_of(&ladder), 100);
+        ladder.set(4_150, Qty::ZERO);
+        assert_eq!(step_of(&ladder), 100, "what is not there needs no slot to go");
+        ladder.set(4_150, share);
+        assert_eq!(step_of(&ladder), 10);
+        ladder.fit_tick(TickSize(1));
+        assert_eq!(step_of(&ladder), 1);
+        ladder.set(4_150, Qty::ZERO);
+        ladder.fit_tick(TickSize(100));
+        assert_eq!(step_of(&ladder), 1, "a coarser tick alone moves nothing");
+        ladder.replace(TickSize(100), [(4_100, share), (4_155, share)].into_iter());
+        assert_eq!(step_of(&ladder), 1, "a level does not fit");
+        ladder.replace(TickSize(10), [(4_100, share)].into_iter());
+        assert_eq!(step_of(&ladder), 10, "the tick is finer than the levels");
+        ladder.replace(TickSize(100), [(4_100, share)].into_iter());
+        assert_eq!(step_of(&ladder), 100);
+        assert_eq!(ladder.levels().map(|slot| (slot.rank, slot.size)).collect::<Vec<_>>(), [(4_100, share)]);
+    }
+
+    #[test]
+    fn sizes_beyond_48_bits_are_cut_and_told() {
+        let ladder = Ladder::new();
+        assert!(!ladder.set(1, Qty(SIZE_MAX)));
+        assert!(ladder.set(2, Qty(SIZE_MAX + 1)));
+        assert_eq!(ladder.replace(TickSize(1), [(3, Qty(u64::MAX)), (4, Qty(1)), (5, Qty(1 << 48))].into_iter()), 2);
+        assert!(ladder.levels().map(|slot| slot.size.0).eq([SIZE_MAX, 1, SIZE_MAX]));
+    }
+
+    #[test]
+    fn stamps_do_not_repeat_when_a_slot_has_counted_through() {
+        let (ladder, mut seen) = (Ladder::new(), BTreeSet::new());
+        for change in 0..200_000_u64 {
+            ladder.set(100, Qty(change % 3));
+            if let Some(slot) = ladder.best() {
+                assert!(seen.insert(slot.stamp.0), "change {change}: {:?}", slot.stamp);
             }
         }
-        let bit = self.slot_bits.trailing_zeros();
-        self.slot_bits &= self.slot_bits - 1;
-        let slot = self.slots?[bit as usize].load(Relaxed);
-        Some(Slot {
-            rank: (self.base + bit as u16 + 1).wrapping_mul(self.step),
-            size: Qty(slot & SIZE_MAX),
-            stamp: Stamp(self.generation << 16 | (slot >> SIZE_BITS) as u32),
-        })
+    }
+
+    /// Random writes against a map. Every level's (rank, stamp) must be new whenever the venue set it, and the same as
+    /// long as it did not.
+    #[test]
+    fn a_ladder_is_a_sorted_map() {
+        let (seed, mut steps, mut levels_seen) = (7, 0_u64, 0_u64);
+        println!("seed {seed}");
+        let mut chance = Chance::new(seed);
+        for _ in 0..60 {
+            let ladder = Ladder::new();
+            let mut model: BTreeMap<u16, (u64, Stamp)> = BTreeMap::new();
+            let mut ever: BTreeSet<(u16, Stamp)> = BTreeSet::new();
+            let unit = [100, 100, 10, 1][chance.below(4) as usize];
+            let rank = |chance: &mut Chance| {
+                let unit = if chance.one_in(50) { 1 } else { unit };
+                ((1 + chance.below(9_999 / unit)) * unit) as u16
+            };
+            for _ in 0..300 {
+                steps += 1;
+                let mut set = Vec::new();
+                match chance.below(20) {
+                    0 => {
+                        let tick = TickSize([1_000, 100, 50, 10, 1][chance.below(5) as usize]);
+                        let count = chance.below(60);
+                        let levels: Vec<(u16, Qty)> =
+                            (0..count).map(|_| (rank(&mut chance), Qty(chance.below(1_000)))).collect();
+                        ladder.replace(tick, levels.iter().copied());
+                        model.clear();
+                        set = levels;
+                    }
+                    1 => ladder.fit_tick(TickSize([100, 10, 1][chance.below(3) as usize])),
+                    _ => {
+                        let known = model.keys().nth(chance.below(model.len().max(1) as u64) as usize).copied();
+                        let rank = known.filter(|_| chance.one_in(2)).unwrap_or_else(|| rank(&mut chance));
+                        let size = Qty(if chance.one_in(3) { 0 } else { chance.below(1_000) });
+                        ladder.set(rank, size);
+                        set.push((rank, size));
+                    }
+                }
+                for (rank, size) in &set {
+                    model.insert(*rank, (size.0, Stamp(u32::MAX)));
+                }
+                model.retain(|_, (size, _)| *size != 0);
+                let levels: Vec<Slot> = ladder.levels().collect();
+                assert!(levels.iter().map(|slot| (slot.rank, slot.size.0)).eq(model.iter().map(|(r, l)| (*r, l.0))));
+                for slot in &levels {
+                    let known = model.get_mut(&slot.rank).expect("just compared");
+                    if set.iter().any(|(rank, _)| *rank == slot.rank) {
+                        assert!(ever.insert((slot.rank, slot.stamp)), "a stamp came back: {slot:?}");
+                        known.1 = slot.stamp;
+                    }
+                    assert_eq!(known.1, slot.stamp, "a stamp changed by itself: {slot:?}");
+                }
+                levels_seen += levels.len() as u64;
+                assert_eq!(ladder.best(), levels.first().copied());
+                for most in [0, 1, 7, 64, usize::MAX] {
+                    let mut copy = Vec::new();
+                    ladder.copy(most, &mut copy, |slot| slot);
+                    assert_eq!(copy, levels[..levels.len().min(most)]);
+                }
+            }
+        }
+        println!("{steps} changes, {levels_seen} levels compared");
     }
 }

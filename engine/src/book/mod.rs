@@ -13,6 +13,8 @@
 //! Best is first on both sides. Simulated fills never write here. Absent on purpose: order queues inside a level (users
 //! trade with the venue's book, never with each other), history, and any knowledge of users.
 
+#[cfg(test)]
+pub(crate) mod chance;
 pub mod depth;
 pub mod effective;
 pub mod ladder;
@@ -20,6 +22,9 @@ pub mod registry;
 pub mod sequence;
 pub mod walk;
 pub mod writer;
+
+#[cfg(test)]
+mod tests;
 
 pub use depth::{Depth, Level, Quote, SnapshotHash, Top};
 pub use effective::{Effective, EffectiveLevel, EffectiveTop, Part, Reach};

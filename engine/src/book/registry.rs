@@ -5,8 +5,8 @@
 //! A pair is made when its first message arrives, so that markets without a book cost eight bytes.
 
 use crate::amount::{Cash, Price, Qty};
-use crate::book::depth::{Depth, HashCell, Quote, SnapshotHash, Top, TopCell};
-use crate::book::effective::{Effective, EffectiveTop, Reach, Sides};
+use crate::book::depth::{Depth, HashCell, PackedQuote, SnapshotHash, Top, TopCell};
+use crate::book::effective::{Effective, EffectiveTop, Mirrors, Reach, Rule, Sides};
 use crate::book::ladder::Ladder;
 use crate::book::sequence::{Sequence, Torn};
 use crate::book::writer::BookWriter;
@@ -15,7 +15,7 @@ use crate::id::{InstrumentId, Outcome};
 use crate::index::Table;
 use crate::time::{SECOND, Timestamp};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
 
 /// `[book] stale_after_s` where nothing else is configured (execution.md §10).
 pub const STALE_AFTER_US: u64 = 30 * SECOND;
@@ -41,6 +41,8 @@ pub struct Books {
 /// The books of both tokens of a market under one version.
 pub(super) struct Pair {
     pub sequence: Sequence,
+    /// Part of the sequence: [`Mirrors`] as `first_asks << 1 | first_bids`.
+    pub mirrors: AtomicU8,
     pub halves: [Half; 2],
 }
 
@@ -202,6 +204,12 @@ impl Books {
         Some(self.mark(instrument)?.price)
     }
 
+    /// The price from the venue's market data, 10⁻⁶ USD a share.
+    pub fn display(&self, instrument: InstrumentId) -> Option<Cash> {
+        let price = self.book(instrument)?.half().display.load(Relaxed);
+        (price != 0).then_some(Cash(i64::from(price) * 100))
+    }
+
     /// The venue's hash of the snapshot that the book still is.
     pub fn snapshot_hash(&self, instrument: InstrumentId) -> Option<SnapshotHash> {
         self.book(instrument)?.snapshot_hash()
@@ -222,18 +230,15 @@ impl Books {
     }
 
     /// `quote_age_ms` in µs: venue time since the later of the last message about the token and the last proof of life
-    /// of its connection. After a gap the connection's life proves nothing until the next snapshot. `None`: no message
-    /// yet (execution.md §10).
+    /// of its connection. After a gap the connection's life proves nothing until the next snapshot. A token that was
+    /// never heard of is as old as its complement, whose mirror it shows. `None`: no message about either yet
+    /// (execution.md §10).
     pub fn quote_age(&self, instrument: InstrumentId, server_now: Timestamp) -> Option<u64> {
-        let book = self.book(instrument)?;
-        let half = book.half();
-        let heard_at = half.heard_at.load(Relaxed);
-        if heard_at == 0 {
-            return None;
-        }
+        let half = self.book(instrument)?.heard()?;
         let alive = &self.alive[usize::from(half.connection.load(Relaxed)) % CONNECTIONS];
-        let proof = if book.gap() { 0 } else { alive.load(Relaxed) };
-        Some(self.venue_now(server_now).since(Timestamp(heard_at.max(proof))))
+        let proof = if half.gap.load(Relaxed) { 0 } else { alive.load(Relaxed) };
+        let last = half.heard_at.load(Relaxed).max(proof);
+        Some(self.venue_now(server_now).since(Timestamp(last)))
     }
 
     /// Whether the book is shown as stale: a gap, an outage, a quote older than the limit, or nothing known.
@@ -256,10 +261,12 @@ impl Default for Books {
 }
 
 impl<'a> Book<'a> {
+    #[inline]
     fn half(&self) -> &'a Half {
         &self.pair.halves[self.outcome as usize]
     }
 
+    #[inline]
     fn complement(&self) -> &'a Half {
         &self.pair.halves[1 - self.outcome as usize]
     }
@@ -272,7 +279,8 @@ impl<'a> Book<'a> {
         let known = self.pair.sequence.read(|| {
             depth.fill(BookSide::Bid, &half.bids, levels_max);
             depth.fill(BookSide::Ask, &half.asks, levels_max);
-            depth.top = half.top();
+            let (bid, ask) = half.packed();
+            depth.top = Top { bid: bid.quote(), ask: ask.quote() };
             depth.changed_at = Timestamp(half.changed_at.load(Relaxed));
             depth.hash = half.hash.load();
             half.known.load(Relaxed)
@@ -284,8 +292,9 @@ impl<'a> Book<'a> {
     #[inline]
     pub fn best(&self) -> Result<Top, Unavailable> {
         let half = self.half();
-        let (top, known) = self.pair.sequence.read(|| (half.top(), half.known.load(Relaxed)))?;
-        if known { Ok(top) } else { Err(Unavailable::Unknown) }
+        let (bid, ask, known) =
+            self.pair.sequence.read(|| (half.top_bid.load(), half.top_ask.load(), half.known.load(Relaxed)))?;
+        if known { Ok(Top { bid: bid.quote(), ask: ask.quote() }) } else { Err(Unavailable::Unknown) }
     }
 
     /// Copies the effective book: own levels merged with the complement's, before anybody's depletion (execution.md
@@ -295,7 +304,8 @@ impl<'a> Book<'a> {
         let (own, complement) = (self.half(), self.complement());
         let known = self.pair.sequence.read(|| {
             effective.version = self.pair.sequence.version();
-            effective.fill(own.sides(), complement.sides(), reach);
+            let rule = Rule::of(self.pair.mirrors(), self.outcome, own.prices(), complement.prices());
+            effective.fill(own.sides(), complement.sides(), rule, reach);
             own.known.load(Relaxed) || complement.known.load(Relaxed)
         })?;
         if known { Ok(()) } else { Err(Unavailable::Unknown) }
@@ -305,10 +315,12 @@ impl<'a> Book<'a> {
     #[inline]
     pub fn effective_top(&self) -> Result<EffectiveTop, Unavailable> {
         let (own, complement) = (self.half(), self.complement());
-        let (tops, known) = self.pair.sequence.read(|| {
-            ((own.prices(), complement.prices()), own.known.load(Relaxed) || complement.known.load(Relaxed))
+        let (packed, known) = self.pair.sequence.read(|| {
+            let known = own.known.load(Relaxed) | complement.known.load(Relaxed);
+            ((own.packed(), complement.packed()), known)
         })?;
-        if known { Ok(EffectiveTop::merged(tops.0, tops.1)) } else { Err(Unavailable::Unknown) }
+        let (own, complement) = (prices(packed.0), prices(packed.1));
+        if known { Ok(EffectiveTop::merged(own, complement).unwrap_or(own)) } else { Err(Unavailable::Unknown) }
     }
 
     /// See [`Books::version`].
@@ -337,7 +349,10 @@ impl<'a> Book<'a> {
     /// best prices are taken as they stand, each whole by itself.
     pub fn mark(&self) -> Option<Mark> {
         let top = match self.effective_top() {
-            Err(Unavailable::Contended) => EffectiveTop::merged(self.half().prices(), self.complement().prices()),
+            Err(Unavailable::Contended) => {
+                let own = self.half().prices();
+                EffectiveTop::merged(own, self.complement().prices()).unwrap_or(own)
+            }
             top => top.unwrap_or_default(),
         };
         if top.spread().is_some_and(|spread| spread <= MARK_SPREAD_MAX)
@@ -362,7 +377,12 @@ impl<'a> Book<'a> {
 
     /// The view of this token is broken since some message was lost or made no sense; the next snapshot mends it.
     pub fn gap(&self) -> bool {
-        self.half().gap.load(Relaxed)
+        self.heard().is_some_and(|half| half.gap.load(Relaxed))
+    }
+
+    /// The book whose messages say how old this token's quote is: its own, else the complement's.
+    fn heard(&self) -> Option<&'a Half> {
+        [self.half(), self.complement()].into_iter().find(|half| half.heard_at.load(Relaxed) != 0)
     }
 
     /// A snapshot or a change of this token's own book has arrived. Where only the complement's has, its mirror stands
@@ -374,13 +394,13 @@ impl<'a> Book<'a> {
 
 impl Half {
     #[inline]
-    fn top(&self) -> Top {
-        Top { bid: self.top_bid.load(), ask: self.top_ask.load() }
+    fn packed(&self) -> (PackedQuote, PackedQuote) {
+        (self.top_bid.load(), self.top_ask.load())
     }
 
-    fn prices(&self) -> EffectiveTop {
-        let price = |quote: Quote| quote.price;
-        EffectiveTop { bid: self.top_bid.load().map(price), ask: self.top_ask.load().map(price) }
+    #[inline]
+    pub fn prices(&self) -> EffectiveTop {
+        prices(self.packed())
     }
 
     fn sides(&self) -> Sides<'_> {
@@ -388,9 +408,31 @@ impl Half {
     }
 }
 
+#[inline]
+fn prices((bid, ask): (PackedQuote, PackedQuote)) -> EffectiveTop {
+    EffectiveTop { bid: bid.price(), ask: ask.price() }
+}
+
 impl Pair {
     pub fn new() -> Pair {
-        Pair { sequence: Sequence::new(), halves: [Half::default(), Half::default()] }
+        Pair { sequence: Sequence::new(), mirrors: AtomicU8::new(0), halves: [Half::default(), Half::default()] }
+    }
+
+    #[inline]
+    fn mirrors(&self) -> Mirrors {
+        let bits = self.mirrors.load(Relaxed);
+        Mirrors { first_bids: bits & 1 != 0, first_asks: bits & 2 != 0 }
+    }
+
+    /// Brings what follows from the ladders up to date, inside a write of the sequence.
+    pub fn settle(&self) {
+        let [first, second] = &self.halves;
+        for half in &self.halves {
+            half.top_bid.store(BookSide::Bid, half.bids.best());
+            half.top_ask.store(BookSide::Ask, half.asks.best());
+        }
+        let mirrors = Mirrors::of(first.sides(), second.sides());
+        self.mirrors.store(u8::from(mirrors.first_asks) << 1 | u8::from(mirrors.first_bids), Relaxed);
     }
 }
 

@@ -93,7 +93,6 @@ impl Sequence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn a_reader_gives_up_on_a_write_that_does_not_end() {
@@ -104,32 +103,37 @@ mod tests {
         assert_eq!((reads, sequence.version(), sequence.read(|| 8)), (0, 2, Ok(8)));
     }
 
-    /// The writer keeps all values equal; a reader must never see two that differ.
+    /// The writer keeps all values equal; a reader must never see two that differ. It looks at a few far apart, so that
+    /// a read fits into the middle of a write: without the odd version it would be torn at once.
     #[test]
     fn values_are_never_seen_torn() {
-        let (sequence, done) = (Sequence::new(), AtomicBool::new(false));
-        let values: [AtomicU64; 32] = std::array::from_fn(|_| AtomicU64::new(0));
-        let (whole, given_up) = std::thread::scope(|scope| {
+        const COPIES: u64 = 100_000;
+        const WRITES: u64 = 100_000;
+        let (sequence, whole, given_up) = (Sequence::new(), AtomicU64::new(0), AtomicU64::new(0));
+        let values: [AtomicU64; 256] = std::array::from_fn(|_| AtomicU64::new(0));
+        let writes = std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
-                let (mut whole, mut given_up) = (0_u64, 0_u64);
-                while !done.load(Ordering::Relaxed) || whole == 0 {
-                    match sequence.read(|| values.each_ref().map(|value| value.load(Ordering::Relaxed))) {
+                while whole.load(Ordering::Relaxed) < COPIES || sequence.version() < 2 * WRITES {
+                    match sequence.read(|| [255, 170, 85, 0].map(|at: usize| values[at].load(Ordering::Relaxed))) {
                         Ok(copy) => {
                             assert!(copy.iter().all(|value| *value == copy[0]), "torn: {copy:?}");
-                            whole += 1;
+                            whole.fetch_add(1, Ordering::Relaxed);
                         }
-                        Err(Torn) => given_up += 1,
+                        Err(Torn) => {
+                            given_up.fetch_add(1, Ordering::Relaxed);
+                        }
                     }
                 }
-                (whole, given_up)
             });
-            for round in 1..200_000 {
+            let mut round = 0;
+            while !reader.is_finished() {
+                round += 1;
                 sequence.write(|| values.iter().for_each(|value| value.store(round, Ordering::Relaxed)));
             }
-            done.store(true, Ordering::Relaxed);
-            reader.join().expect("nothing was torn")
+            round
         });
-        println!("{whole} whole copies, {given_up} given up");
-        assert!(whole > 0);
+        let whole = whole.into_inner();
+        println!("{whole} whole copies, {} given up, during {writes} writes", given_up.into_inner());
+        assert!(whole >= COPIES, "the reader stopped at a torn copy");
     }
 }

@@ -193,10 +193,7 @@ impl BookWriter {
             for Update { instrument, what } in updates {
                 clamped += pair.halves[instrument.outcome() as usize].change(what, tick, levels);
             }
-            for half in &pair.halves {
-                half.top_bid.store(BookSide::Bid, half.bids.best());
-                half.top_ask.store(BookSide::Ask, half.asks.best());
-            }
+            pair.settle();
         });
         self.report.clamped += clamped;
         for outcome in [Outcome::First, Outcome::Second] {
@@ -236,8 +233,8 @@ impl Half {
     }
 
     fn crossed(&self) -> bool {
-        let price = |quote: crate::book::Quote| quote.price;
-        crate::book::crossed(self.top_bid.load().map(price), self.top_ask.load().map(price))
+        let top = self.prices();
+        crate::book::crossed(top.bid, top.ask)
     }
 }
 

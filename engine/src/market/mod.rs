@@ -9,6 +9,9 @@ pub mod catalog;
 pub mod mutation;
 pub mod terms;
 
+#[cfg(test)]
+mod tests;
+
 use crate::amount::TickSize;
 use crate::book::BookWriter;
 use crate::id::MarketId;

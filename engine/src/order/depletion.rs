@@ -138,3 +138,111 @@ impl Depletion {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::amount::{Bps, Cash};
+    use crate::book::{Want, walk};
+
+    const YES: InstrumentId = InstrumentId(4);
+    const NO: InstrumentId = InstrumentId(5);
+
+    fn level(price: u16, own: u64, mirrored: u64, stamp: u32) -> EffectiveLevel {
+        let part = |size| Part { size: Qty(size), stamp: Stamp(stamp) };
+        EffectiveLevel { price: Price(price), own: part(own), mirrored: part(mirrored) }
+    }
+
+    fn row(price: u16, qty: u64, mirrored: bool) -> Taken {
+        Taken { price: Price(price), qty: Qty(qty), fee: Cash::ZERO, mirrored }
+    }
+
+    fn left(depletion: &Depletion, instrument: InstrumentId, side: BookSide, level: &EffectiveLevel) -> (u64, u64) {
+        let offer = depletion.left(instrument, side, level);
+        (offer.own.0, offer.mirrored.0)
+    }
+
+    #[test]
+    fn a_take_counts_until_its_level_changes() {
+        let mut depletion = Depletion::default();
+        let asks = [level(4_000, 100, 50, 1), level(4_100, 70, 0, 1)];
+        depletion.take(
+            YES,
+            BookSide::Ask,
+            &asks,
+            &[row(4_000, 100, false), row(4_000, 20, true), row(4_100, 10, false)],
+        );
+        assert_eq!(left(&depletion, YES, BookSide::Ask, &asks[0]), (0, 30));
+        assert_eq!(left(&depletion, YES, BookSide::Ask, &asks[1]), (60, 0));
+        // Takes add up; more than there is leaves nothing.
+        depletion.take(YES, BookSide::Ask, &asks, &[row(4_100, 60, false)]);
+        assert_eq!(left(&depletion, YES, BookSide::Ask, &asks[1]), (0, 0));
+        assert_eq!(left(&depletion, YES, BookSide::Ask, &level(4_100, 65, 0, 1)), (0, 0));
+        // Another side, price or market is another level.
+        assert_eq!(left(&depletion, YES, BookSide::Bid, &asks[0]), (100, 50));
+        assert_eq!(left(&depletion, YES, BookSide::Ask, &level(4_200, 9, 9, 1)), (9, 9));
+        assert_eq!(left(&depletion, InstrumentId(6), BookSide::Ask, &asks[0]), (100, 50));
+        // The venue set the level: whole again, and a new take starts from there.
+        let again = level(4_100, 70, 0, 2);
+        assert_eq!(left(&depletion, YES, BookSide::Ask, &again), (70, 0));
+        depletion.take(YES, BookSide::Ask, &[again], &[row(4_100, 5, false)]);
+        assert_eq!(left(&depletion, YES, BookSide::Ask, &again), (65, 0));
+        depletion.clear();
+        assert_eq!(left(&depletion, YES, BookSide::Ask, &again), (70, 0));
+    }
+
+    #[test]
+    fn a_mirrored_take_depletes_the_complements_level() {
+        let mut depletion = Depletion::default();
+        // An ask for YES at 0.40 that is a bid for NO at 0.60.
+        let ask = level(4_000, 0, 50, 3);
+        depletion.take(YES, BookSide::Ask, &[ask], &[row(4_000, 20, true)]);
+        assert_eq!(left(&depletion, YES, BookSide::Ask, &ask), (0, 30));
+        assert_eq!(left(&depletion, NO, BookSide::Bid, &level(6_000, 50, 0, 3)), (30, 0));
+        assert_eq!(
+            depletion.available(NO, BookSide::Bid, Price(6_000), Part { size: Qty(50), stamp: Stamp(3) }),
+            Qty(30)
+        );
+        assert_eq!(left(&depletion, NO, BookSide::Ask, &level(6_000, 50, 0, 3)), (50, 0), "the other side");
+    }
+
+    #[test]
+    fn walks_see_only_what_is_left_to_their_user() {
+        let mut depletion = Depletion::default();
+        let asks = [level(4_000, 1_000_000, 0, 1), level(4_100, 1_000_000, 500_000, 1), level(4_200, 900_000, 0, 1)];
+        let mut filled = Vec::new();
+        for shares in [1_200_000, 1_200_000, 5_000_000] {
+            let mut taken = Vec::new();
+            let offers = depletion.offers(YES, BookSide::Ask, &asks);
+            let walk = walk(offers, BookSide::Ask, Want::Shares(Qty(shares)), None, Bps(0), &mut taken);
+            depletion.take(YES, BookSide::Ask, &asks, &taken);
+            filled.push((walk.filled.0, walk.levels));
+        }
+        assert_eq!(filled, [(1_200_000, 2), (1_200_000, 1), (1_000_000, 2)]);
+        assert!(depletion.offers(YES, BookSide::Ask, &asks).all(|offer| offer.size().is_zero()));
+        let others: Vec<Offer> = Depletion::default().offers(YES, BookSide::Ask, &asks).collect();
+        assert_eq!(others[1], Offer::from(&asks[1]), "users do not compete");
+    }
+
+    #[test]
+    fn beyond_the_bound_the_oldest_touch_is_forgotten() {
+        let mut depletion = Depletion::default();
+        let take = |depletion: &mut Depletion, price: u16| {
+            depletion.take(YES, BookSide::Ask, &[level(price, 10, 0, 1)], &[row(price, 10, false)]);
+        };
+        let untouched =
+            |depletion: &Depletion, price| left(depletion, YES, BookSide::Ask, &level(price, 10, 0, 1)) == (10, 0);
+        let last = LEVELS_MAX as u16;
+        // Downward, so that insertion is at the front; then the first one is touched again.
+        (1..=last).rev().for_each(|price| take(&mut depletion, price));
+        take(&mut depletion, last);
+        take(&mut depletion, last + 1);
+        assert_eq!(depletion.len(), LEVELS_MAX);
+        assert!(untouched(&depletion, last - 1), "touched longest ago");
+        assert!((1..=last + 1).filter(|price| *price != last - 1).all(|price| !untouched(&depletion, price)));
+        take(&mut depletion, last + 2);
+        assert!(untouched(&depletion, last - 2));
+        assert!(depletion.takes.is_sorted_by_key(|take| take.level));
+        assert_eq!(std::mem::size_of::<Take>(), 24);
+    }
+}

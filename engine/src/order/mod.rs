@@ -2,10 +2,22 @@
 //!
 //! The status is never stored: it follows from the fills and from the closing reason ([`Order::status`]).
 
+pub mod cancel;
+pub mod cascade;
+pub mod cycle;
 pub mod depletion;
+pub mod enter;
 pub mod fee;
+pub mod fill;
+pub mod place;
+pub mod quality;
+pub mod rest;
 pub mod resting;
+pub mod settle;
 pub mod state;
+pub mod take;
+#[cfg(test)]
+mod tests;
 
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, WalletId};

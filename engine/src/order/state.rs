@@ -367,7 +367,8 @@ impl Order {
         self.awaiting_book = false;
     }
 
-    /// The same order with the figures of an earlier moment (an idempotent replay).
+    /// The same order with the figures of an earlier moment (an idempotent replay, which tells no figures of a walk:
+    /// wire.md §11).
     pub(crate) fn as_of(
         &self,
         filled: (Qty, Cash, Cash, Option<Timestamp>),
@@ -380,6 +381,8 @@ impl Order {
         then.closed = closed;
         then.closed_at = if closed.is_some() { self.closed_at } else { Timestamp(0) };
         then.held = held;
+        let terms = &mut then.terms;
+        (terms.spread_bps, terms.impact_bps, terms.book_walk_levels) = (Figure::of(None), Figure::of(None), u16::MAX);
         then
     }
 }

@@ -1,10 +1,426 @@
-//! One shard: its turn, its recovery, its snapshot.
+//! A shard: a set of users with one writer. Takes commands, decides, applies, hands the bytes over.
+//!
+//! ```text
+//! envelope ─► decide (order/, user/) ─► facts ─► apply ─► one record ─► notices ─► answer
+//! ```
+//!
+//! [`Shard::take`] runs one command at once (inline layout); [`Shard::turn`] drains a ring and goes on with what is
+//! larger than one turn: the matching cycle, settlements, long sweeps. Both are calculations: time comes in with the
+//! call, records and answers go out through the [`Outbox`], which lets nothing leave before what it depends on.
+//! Not here: which thread runs it, where records go, who waits for an answer.
+
+pub mod cycle;
+pub mod query;
 pub mod replay;
 pub mod snapshot;
+mod sweep;
 
-use crate::id::UserId;
+use crate::book::Books;
+use crate::command::{Answer, BatchEntry, Command, Envelope, Placement};
+use crate::directory::Directory;
+use crate::id::{OrderId, UserId};
+use crate::market::catalog::Catalog;
+use crate::mutation::{Mutation, codec};
+use crate::notice::{Notice, OrderFact};
+use crate::order::cancel::{self, Scope};
+use crate::order::place::{Placed, place};
+use crate::order::take::{Desk, Ground};
+use crate::reject::Reject;
+use crate::ring::Ring;
+use crate::rules::{Rules, SAFEGUARDS_PER_USER_MAX, WAIT_MAX_US};
+use crate::time::Timestamp;
+use crate::user::{Users, issue, safeguard};
+use cycle::Cycles;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use sweep::{Settling, Sweep};
+
+/// Commands that one turn takes from its ring at most.
+const COMMANDS_PER_TURN_MAX: usize = 256;
+
+/// How much the log can still take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    Ample,
+    /// Kept for what makes things safer: cancels, revocations, heartbeats, settlement.
+    ReserveOnly,
+    None,
+}
+
+/// Where a shard's results go, first in, first out: an answer or notice depends on all records before it.
+pub trait Outbox<R> {
+    fn room(&self) -> Room;
+    /// The facts of one command about one user. `payload` is read before the call returns.
+    fn record(&mut self, owner: UserId, now: Timestamp, payload: &[u8]);
+    fn notice(&mut self, notice: Notice);
+    fn answer(&mut self, reply: R, answer: Answer);
+}
 
 /// The shard that a user belongs to, of `count`. Ids come from one counter, so this spreads them evenly.
 pub fn shard_of(owner: UserId, count: usize) -> usize {
     (owner.0 % count.max(1) as u64) as usize
+}
+
+/// One shard. `R` is where an answer goes.
+pub struct Shard<R> {
+    index: usize,
+    count: usize,
+    users: Users,
+    rules: Arc<Rules>,
+    books: Arc<Books>,
+    catalog: Arc<Catalog>,
+    directory: Arc<Directory>,
+    /// Latest time handed in; never goes back.
+    now: Timestamp,
+    desk: Desk,
+    /// Facts of the command at hand.
+    facts: Vec<Mutation>,
+    notices: Vec<Notice>,
+    record: Vec<u8>,
+    sweeps: VecDeque<Sweep<R>>,
+    settlings: VecDeque<Settling<R>>,
+    cycles: Cycles<R>,
+}
+
+impl<R> Shard<R> {
+    /// Takes over the users of shard `index` of `count`, as recovered.
+    ///
+    /// # Panics
+    /// When a user belongs to another shard.
+    pub fn new(
+        index: usize,
+        count: usize,
+        users: Users,
+        rules: Arc<Rules>,
+        books: Arc<Books>,
+        catalog: Arc<Catalog>,
+        directory: Arc<Directory>,
+    ) -> Shard<R> {
+        for user in users.iter() {
+            assert!(shard_of(user.id, count) == index, "a user is in its shard: {} in {index} of {count}", user.id);
+        }
+        Shard {
+            index,
+            count,
+            users,
+            rules,
+            books,
+            catalog,
+            directory,
+            now: Timestamp(0),
+            desk: Desk::default(),
+            facts: Vec::new(),
+            notices: Vec::new(),
+            record: Vec::new(),
+            sweeps: VecDeque::new(),
+            settlings: VecDeque::new(),
+            cycles: Cycles::default(),
+        }
+    }
+
+    /// The state, for snapshots, digests and tests.
+    pub fn users(&self) -> &Users {
+        &self.users
+    }
+
+    /// Which shard this is, of how many.
+    pub fn place(&self) -> (usize, usize) {
+        (self.index, self.count)
+    }
+
+    /// Runs one command. Its answer is handed over before this returns, unless it is larger than a turn: then
+    /// [`Shard::turn`] goes on with it.
+    pub fn take(&mut self, envelope: Envelope<R>, now: Timestamp, outbox: &mut impl Outbox<R>) {
+        self.reach(now);
+        let Envelope { owner, command, received_at, reply } = envelope;
+        match self.admit(&command, received_at, outbox) {
+            Err(reject) => outbox.answer(reply, Answer::Refused(reject)),
+            Ok(()) => self.run(owner, command, reply, outbox),
+        }
+    }
+
+    /// Drains `inbox` up to a bound, then does one piece of what is larger than a turn. True when there is more.
+    pub fn turn(&mut self, inbox: &Ring<Envelope<R>>, now: Timestamp, outbox: &mut impl Outbox<R>) -> bool {
+        for _ in 0..COMMANDS_PER_TURN_MAX {
+            let Some(envelope) = inbox.pop() else { break };
+            self.take(envelope, now, outbox);
+        }
+        self.reach(now);
+        self.work(outbox) || !inbox.is_empty()
+    }
+
+    /// One piece of what is larger than a turn; sweeps first, since someone waits for them. True when there is more
+    /// and the log has room for it.
+    fn work(&mut self, outbox: &mut impl Outbox<R>) -> bool {
+        if outbox.room() == Room::None {
+            return false;
+        }
+        if let Some(sweep) = self.sweeps.pop_front() {
+            self.sweep(sweep, outbox);
+        } else if let Some(settling) = self.settlings.pop_front() {
+            self.settle(settling, outbox);
+        } else {
+            self.cycle(outbox);
+        }
+        !self.sweeps.is_empty() || !self.settlings.is_empty() || self.cycles.is_running()
+    }
+
+    /// Time never goes back, whatever the caller's clock does.
+    fn reach(&mut self, now: Timestamp) {
+        if self.now == Timestamp(0) {
+            // Beats are not journaled: everybody gets a fresh interval from the first moment on.
+            self.users.refresh_safeguards(now);
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// What refuses a command before it is looked at: a wait of more than 2 s, a log without room.
+    fn admit(&self, command: &Command, received_at: Timestamp, outbox: &impl Outbox<R>) -> Result<(), Reject> {
+        let need = match command {
+            // Background: waits for room by itself, and for nobody's turn. A use that is not noted is no loss.
+            Command::Query(_) | Command::Cycle { .. } | Command::Settle { .. } | Command::NoteKeyUsed { .. } => {
+                return Ok(());
+            }
+            Command::Place(_)
+            | Command::PlaceBatch(_)
+            | Command::CreateUser(_)
+            | Command::IssueKey(_)
+            | Command::RotateKey { .. } => Room::Ample,
+            Command::SetGrant { .. }
+            | Command::RenameKey { .. }
+            | Command::RevokeKey { .. }
+            | Command::Cancel { .. }
+            | Command::CancelAll { .. }
+            | Command::CancelMarket { .. }
+            | Command::Beat { .. }
+            | Command::EndBeats => Room::ReserveOnly,
+        };
+        if self.now.since(received_at) > WAIT_MAX_US {
+            return Err(Reject::WaitedTooLong);
+        }
+        match (outbox.room(), need) {
+            (Room::Ample, _) | (Room::ReserveOnly, Room::ReserveOnly) => Ok(()),
+            _ => Err(Reject::NoRoom),
+        }
+    }
+
+    fn run(&mut self, owner: UserId, command: Command, reply: R, outbox: &mut impl Outbox<R>) {
+        let answer = match command {
+            Command::Place(placement) => self.place_one(owner, *placement, outbox).into(),
+            Command::PlaceBatch(placements) => self.place_batch(owner, placements, outbox),
+            Command::Cancel { order } => self.cancel_one(owner, order, outbox),
+            Command::CancelAll { wallets } => {
+                return self.start_sweep(owner, Scope::Everything, wallets, reply, outbox);
+            }
+            Command::CancelMarket { market, instrument, wallets } => {
+                return self.start_sweep(owner, Scope::Of { market, instrument }, wallets, reply, outbox);
+            }
+            Command::Settle { market } => {
+                self.settlings.push_back(Settling::new(market, reply));
+                self.work(outbox);
+                return;
+            }
+            Command::Cycle { venue_now } => {
+                self.cycles.start(venue_now, reply);
+                self.work(outbox);
+                return;
+            }
+            Command::Beat { label, interval_ms } => self.beat(owner, label, interval_ms, outbox),
+            Command::EndBeats => self.end_beats(owner, outbox),
+            Command::Query(query) => match self.users.get(owner) {
+                Some(user) => query::answer(user, query),
+                None => Answer::Refused(Reject::UserNotFound),
+            },
+            user_command => self.user_command(owner, user_command, outbox),
+        };
+        outbox.answer(reply, answer);
+    }
+
+    /// Users and keys (`user/issue.rs`).
+    fn user_command(&mut self, owner: UserId, command: Command, outbox: &mut impl Outbox<R>) -> Answer {
+        if let Command::CreateUser(asked) = command {
+            if self.users.get(owner).is_none() {
+                issue::create(owner, asked, self.now, &mut self.facts);
+                self.commit(owner, outbox);
+            }
+            return Answer::Created(owner);
+        }
+        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
+        let (rules, now, facts) = (&*self.rules, self.now, &mut self.facts);
+        let decided = match command {
+            Command::SetGrant { tier, expires_at } => {
+                issue::grant(user, tier, expires_at, now, facts);
+                Ok(Told::Done)
+            }
+            Command::IssueKey(asked) => issue::issue(user, asked, rules, now, facts).map(Told::Key),
+            Command::RenameKey { key, name } => issue::rename(user, key, name, now, facts).map(|()| Told::Key(key)),
+            Command::RotateKey { key, replacement } => {
+                issue::rotate(user, key, replacement, rules, now, facts).map(|(new, until)| Told::Rotated(new, until))
+            }
+            Command::RevokeKey { key } => issue::revoke(user, key, now, facts).map(|()| Told::Done),
+            Command::NoteKeyUsed { .. } if outbox.room() != Room::Ample => Ok(Told::Done),
+            Command::NoteKeyUsed { key } => issue::note_used(user, key, now, facts).map(|()| Told::Done),
+            other => unreachable!("{other:?} is no command about users and keys"),
+        };
+        match decided {
+            Err(reject) => Answer::Refused(reject),
+            Ok(told) => {
+                self.commit(owner, outbox);
+                let user = self.users.get(owner).expect("it was there before");
+                match told {
+                    Told::Done => Answer::Done,
+                    Told::Key(key) => query::key(user, key).map_or(Answer::Done, |view| Answer::Key(Box::new(view))),
+                    Told::Rotated(key, old_expires_at) => match query::key(user, key) {
+                        Some(view) => Answer::Rotated { replacement: Box::new(view), old_expires_at },
+                        None => Answer::Done,
+                    },
+                }
+            }
+        }
+    }
+
+    /// One placement: its own record, whatever it came to.
+    fn place_one(&mut self, owner: UserId, placement: Placement, outbox: &mut impl Outbox<R>) -> BatchEntry {
+        let Some(user) = self.users.get(owner) else { return BatchEntry::Refused(Reject::UserNotFound) };
+        let ground = Ground {
+            rules: &self.rules,
+            books: &self.books,
+            catalog: &self.catalog,
+            now: self.now,
+            outage: self.books.outage(),
+        };
+        let placed = match place(&ground, user, placement, &mut self.desk, &mut self.facts) {
+            Ok(placed) => placed,
+            Err(reject) => {
+                assert!(self.facts.is_empty(), "a refusal leaves nothing: {reject:?} with {:?}", self.facts);
+                return BatchEntry::Refused(reject);
+            }
+        };
+        if let Placed::Replay { client_order_id } = &placed {
+            return query::replayed(user, client_order_id);
+        }
+        self.commit(owner, outbox);
+        let user = self.users.get(owner).expect("it was there before");
+        match placed {
+            Placed::Stands(order) => match query::order(user, order) {
+                Some(view) => BatchEntry::Placed(Box::new(view)),
+                None => BatchEntry::Refused(Reject::ExecutionError),
+            },
+            Placed::Killed { order, reject } => match query::order(user, order) {
+                Some(view) => BatchEntry::Killed { reject, order: Box::new(view) },
+                None => BatchEntry::Refused(reject),
+            },
+            Placed::Replay { .. } => unreachable!("answered above"),
+        }
+    }
+
+    /// Entries in order, one record each; one that fails does not stop the next.
+    fn place_batch(&mut self, owner: UserId, placements: Vec<Placement>, outbox: &mut impl Outbox<R>) -> Answer {
+        let mut entries = Vec::with_capacity(placements.len());
+        for placement in placements {
+            entries.push(match outbox.room() {
+                Room::Ample => self.place_one(owner, placement, outbox),
+                _ => BatchEntry::Refused(Reject::NoRoom),
+            });
+        }
+        Answer::Batch(entries)
+    }
+
+    fn cancel_one(&mut self, owner: UserId, order: OrderId, outbox: &mut impl Outbox<R>) -> Answer {
+        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
+        if let Err(reject) = cancel::one(user, order, self.now, &mut self.facts) {
+            return Answer::Refused(reject);
+        }
+        self.commit(owner, outbox);
+        let view = self.users.get(owner).and_then(|user| query::order(user, order));
+        view.map_or(Answer::Refused(Reject::OrderNotFound), |view| Answer::Order(Box::new(view)))
+    }
+
+    /// Arms a heartbeat, or beats it; only arming and a new interval are facts.
+    fn beat(&mut self, owner: UserId, label: String, interval_ms: u32, outbox: &mut impl Outbox<R>) -> Answer {
+        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
+        let lapses_at = safeguard::lapses_at(interval_ms, self.now);
+        let known = user.safeguards().iter().find(|known| *known.label == *label);
+        if known.is_some_and(|known| known.interval_ms == interval_ms) {
+            let lapses_at = self.users.beat(owner, &label, self.now).unwrap_or(lapses_at);
+            return Answer::Beating { lapses_at };
+        }
+        if known.is_none() && user.safeguards().len() >= SAFEGUARDS_PER_USER_MAX {
+            return Answer::Refused(Reject::Busy);
+        }
+        self.facts.push(Mutation::SafeguardArmed { label, interval_ms, at: self.now });
+        self.commit(owner, outbox);
+        Answer::Beating { lapses_at }
+    }
+
+    fn end_beats(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) -> Answer {
+        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
+        let ended = |label: &str| Mutation::SafeguardEnded { label: label.to_owned(), at: self.now };
+        self.facts.extend(user.safeguards().iter().map(|safeguard| ended(&safeguard.label)));
+        self.commit(owner, outbox);
+        Answer::Done
+    }
+
+    /// Applies the facts at hand and hands them over as one record, with their notices.
+    fn commit(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) {
+        self.enact(owner, 0, false);
+        self.seal(owner, outbox);
+    }
+
+    /// Applies the facts from `from` on; `resting`: their fills are of orders that rested before.
+    fn enact(&mut self, owner: UserId, from: usize, resting: bool) {
+        let mut user_seq = self.users.get(owner).map_or(0, |user| user.order_facts);
+        for fact in &self.facts[from..] {
+            self.users.apply(owner, fact);
+            let (order, what, at) = match fact {
+                Mutation::OrderPlaced { order, at, .. } => (*order, OrderFact::Placed, *at),
+                Mutation::OrderFilled { order, trade, levels, at, .. } => {
+                    self.desk.deplete(owner, levels);
+                    (*order, OrderFact::Filled { trade: *trade, resting }, *at)
+                }
+                Mutation::OrderClosed { order, at, .. } => (*order, OrderFact::Closed, *at),
+                other => {
+                    self.directory.observe(owner, other);
+                    continue;
+                }
+            };
+            user_seq += 1;
+            self.notices.push(Notice { user: owner, user_seq, order, what, at });
+        }
+    }
+
+    /// Hands the facts at hand over as one record.
+    fn seal(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) {
+        if self.facts.is_empty() {
+            return;
+        }
+        self.record.clear();
+        codec::encode(&self.facts, &mut self.record);
+        outbox.record(owner, self.now, &self.record);
+        for notice in self.notices.drain(..) {
+            outbox.notice(notice);
+        }
+        for fact in self.facts.drain(..) {
+            if let Mutation::OrderFilled { levels, .. } = fact {
+                self.desk.recycle(levels);
+            }
+        }
+    }
+}
+
+/// What the answer to a command about users and keys is made of.
+enum Told {
+    Done,
+    Key(crate::id::KeyId),
+    Rotated(crate::id::KeyId, Timestamp),
+}
+
+impl From<BatchEntry> for Answer {
+    fn from(entry: BatchEntry) -> Answer {
+        match entry {
+            BatchEntry::Placed(order) => Answer::Order(order),
+            BatchEntry::Killed { reject, order } => Answer::Killed { reject, order },
+            BatchEntry::Refused(reject) => Answer::Refused(reject),
+        }
+    }
 }

@@ -6,6 +6,7 @@
 mod apply;
 pub mod idempotency;
 pub(crate) mod indexes;
+pub mod issue;
 pub mod key;
 pub mod ledger;
 pub mod position;

@@ -3,9 +3,30 @@
 //! A venue knows nothing of users and orders. Its message shapes stay in its `dto.rs`; `translate.rs` is pure and is
 //! used alike by the live adapters and by replay.
 
+pub mod category;
+mod ids;
+pub mod kalshi;
+pub mod loose;
+pub mod polymarket;
+pub mod replay;
+pub mod skips;
+#[cfg(test)]
+mod suite;
+pub mod synthetic;
+pub mod tape;
+#[cfg(test)]
+mod tests;
+pub mod updown;
+
 use engine::amount::{Price, Qty, TickSize};
 use engine::market::terms::{Listing, MarketState, Resolution};
 use engine::time::Timestamp;
+use replay::{Replay, Speed};
+use skips::Skips;
+use std::path::PathBuf;
+use std::sync::Arc;
+use synthetic::Synthetic;
+use tape::TapeError;
 
 /// A level as a venue reports it: absolute size.
 pub type Level = (Price, Qty);
@@ -20,7 +41,8 @@ pub enum BookSide {
 /// One thing a venue said, in our words (upstream.md §1). Tokens and conditions are the wire's texts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeedUpdate {
-    /// A market is known; repeated listings of a known condition change state, tick and end only.
+    /// A market is known; repeated listings of a known condition change state, tick and end only. The state is never
+    /// [`MarketState::Resolved`]: how a market ended is told by [`FeedUpdate::Resolved`] alone, once.
     Listed {
         listing: Box<Listing>,
         state: MarketState,
@@ -97,7 +119,8 @@ pub struct Polled {
 ///
 /// `poll` hands out everything that is due, in whole frames (all updates of one frame in one call to `frame`), but
 /// never goes past `until` (venue time): the feed sets it to the next due matching cycle so that, at any speed, no
-/// crossing is missed.
+/// crossing is missed. One poll hands out a bounded number of frames; when more are due, `wake_at` is not after
+/// `server_now`.
 pub trait Venue: Send {
     /// `server_now` is the wall clock; `until` is the venue time not to go past.
     fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled;
@@ -107,12 +130,120 @@ pub trait Venue: Send {
 
     /// One line for the banner, e.g. `replay of 18 tapes at 60x`.
     fn describe(&self) -> String;
+
+    /// Hands out what lies in the past of this venue, for the feed to fold without matching before the listener
+    /// opens: the part of a tape that [`Venue::resume`] skipped to, or all lines that a followed tape already has.
+    /// Called at most once, before the first poll. Returns the venue time reached.
+    fn catch_up(&mut self, server_now: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Timestamp {
+        let _ = frame;
+        server_now
+    }
+
+    /// Says how far an earlier run came, before anything was handed out. Taken when `first_line` is that of this
+    /// venue's tape; else the answer is `false` and the tape starts at its beginning.
+    fn resume(&mut self, first_line: [u8; 32], reached: Timestamp) -> bool {
+        let _ = (first_line, reached);
+        false
+    }
+
+    /// Tells of a market that the journal knows and has not seen resolved, before the first poll: a venue that knows
+    /// what became of it says so then, even when it no longer lists it.
+    fn recall(&mut self, listing: &Listing) {
+        let _ = listing;
+    }
+
+    /// SHA-256 of the first line of the recording: its identity, for the journal. `None` where there is none (yet).
+    fn first_line(&self) -> Option<[u8; 32]> {
+        None
+    }
+
+    /// Whether the age of a quote counts on server time from the poll that brought it (live, synthetic, a followed
+    /// tape) or on venue time (any other replay).
+    fn ages_on_server_time(&self) -> bool {
+        !self.drives_clock()
+    }
+
+    /// What this venue dropped, by kind.
+    fn skips(&self) -> Option<Arc<Skips>> {
+        None
+    }
 }
 
-/// Updates that one message of the venue carried; applied together, then published.
+/// Updates that one message of the venue carried; applied together, then published. A message that came to nothing
+/// is handed out as well, for it shows that its connection lives.
 pub struct Frame<'a> {
-    /// Connection it came on; its latest frame is the proof of life of its tokens.
+    /// Connection it came on; its latest frame is the proof of life of its tokens. [`NO_CONNECTION`] for what came on
+    /// none: the passing of time in a recording.
     pub connection: u8,
+    /// Venue time of arrival; never goes backwards.
     pub received: Timestamp,
     pub updates: &'a [FeedUpdate],
+}
+
+/// Number of no connection.
+pub const NO_CONNECTION: u8 = u8::MAX;
+
+/// Which venue to open, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VenueConfig {
+    pub kind: VenueKind,
+    /// Of the synthetic venue: the same seed is the same world.
+    pub seed: u64,
+    /// Of a replay: a file, or a folder of files (upstream.md §7).
+    pub tape: PathBuf,
+    pub speed: Speed,
+    /// Read the tape as it grows; `speed` is then without meaning.
+    pub follow: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VenueKind {
+    Synthetic,
+    Replay,
+}
+
+impl std::str::FromStr for VenueKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<VenueKind, String> {
+        match name {
+            "synthetic" => Ok(VenueKind::Synthetic),
+            "replay" => Ok(VenueKind::Replay),
+            _ => Err(format!("no venue is called {name:?}; there are `synthetic` and `replay`")),
+        }
+    }
+}
+
+/// Why a venue cannot be opened.
+#[derive(Debug)]
+pub enum VenueError {
+    Tape(TapeError),
+}
+
+impl std::fmt::Display for VenueError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            VenueError::Tape(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for VenueError {}
+
+/// Opens the configured venue.
+pub fn open(config: &VenueConfig, server_now: Timestamp) -> Result<Box<dyn Venue>, VenueError> {
+    Ok(match config.kind {
+        VenueKind::Synthetic => Box::new(Synthetic::new(config.seed, server_now)),
+        VenueKind::Replay => {
+            Box::new(Replay::open(&config.tape, config.speed, config.follow).map_err(VenueError::Tape)?)
+        }
+    })
+}
+
+/// The segments of a URL's path, without scheme, host, query and empty ones: whatever prefix a recording kept, the
+/// last segments say what was asked.
+fn rest_path(url: &str) -> Vec<&str> {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let path = url.split_once("://").map_or(url, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
+    path.split('/').filter(|segment| !segment.is_empty()).collect()
 }

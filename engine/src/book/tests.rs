@@ -1,0 +1,430 @@
+//! Books as a whole: the rules of the effective book against a slow model, ages and marks, and readers against a writer.
+
+use super::chance::Chance;
+use super::*;
+use crate::amount::{Cash, Qty, TickSize};
+use crate::book::ladder::SIZE_MAX;
+use crate::id::{InstrumentId, MarketId};
+use crate::time::{SECOND, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const YES: InstrumentId = InstrumentId(6);
+const NO: InstrumentId = InstrumentId(7);
+const MARKET: MarketId = MarketId(3);
+
+type Levels = Vec<(Price, Qty)>;
+
+fn levels(levels: &[(u16, u64)]) -> Levels {
+    levels.iter().map(|(price, size)| (Price(*price), Qty(*size))).collect()
+}
+
+fn books() -> (Arc<Books>, BookWriter) {
+    let books = Arc::new(Books::new());
+    let writer = books.writer().expect("the first one");
+    (books, writer)
+}
+
+fn snapshot(writer: &mut BookWriter, token: InstrumentId, bids: &[(u16, u64)], asks: &[(u16, u64)]) -> FrameReport {
+    let (bids, asks) = (levels(bids), levels(asks));
+    writer.frame(0, Timestamp(1), |frame| frame.snapshot(token, &bids, &asks, Timestamp(1), None))
+}
+
+#[test]
+fn there_is_one_writer() {
+    let (books, _writer) = books();
+    assert!(books.writer().is_none());
+}
+
+#[test]
+fn a_book_is_what_the_frames_left() {
+    let (books, mut writer) = books();
+    let mut depth = Depth::default();
+    assert_eq!(books.copy(YES, 9, &mut depth), Err(Unavailable::Unknown));
+    assert_eq!((books.best(YES), books.version(YES)), (Err(Unavailable::Unknown), 0));
+
+    // Levels come in any order; one price lies outside of a book, one size is beyond what fits.
+    let bids = levels(&[(3_900, 5), (4_000, 7), (0, 1), (10_000, 1)]);
+    let asks = levels(&[(4_200, u64::MAX), (4_100, 2), (4_155, 3)]);
+    let report = writer.frame(2, Timestamp(50), |frame| frame.snapshot(YES, &bids, &asks, Timestamp(40), Some("9f")));
+    assert_eq!(report, FrameReport { clamped: 1, refused: 2 });
+    books.copy(YES, usize::MAX, &mut depth).expect("known");
+    let prices = |levels: &[Level]| levels.iter().map(|level| (level.price.0, level.size.0)).collect::<Vec<_>>();
+    assert_eq!(prices(&depth.bids), [(4_000, 7), (3_900, 5)]);
+    assert_eq!(prices(&depth.asks), [(4_100, 2), (4_155, 3), (4_200, SIZE_MAX)]);
+    assert_eq!((depth.changed_at, depth.hash), (Timestamp(40), SnapshotHash::new("9f")));
+    let top = books.best(YES).expect("known");
+    assert_eq!(depth.top, top);
+    assert_eq!(top.bid, Some(Quote { price: Price(4_000), size: Qty(7) }));
+    assert_eq!(books.best(NO), Err(Unavailable::Unknown), "the complement's own book has not arrived");
+
+    let version = books.version(YES);
+    writer.frame(2, Timestamp(60), |frame| {
+        frame.delta(
+            YES,
+            &[(BookSide::Ask, Price(4_100), Qty(0)), (BookSide::Bid, Price(4_000), Qty(8))],
+            Timestamp(55),
+        );
+    });
+    books.copy(YES, 1, &mut depth).expect("known");
+    assert_eq!((prices(&depth.bids), prices(&depth.asks)), (vec![(4_000, 8)], vec![(4_155, 3)]));
+    assert_eq!((depth.changed_at, depth.hash), (Timestamp(55), None), "it is no longer that snapshot");
+    assert!(books.version(NO) > version, "the complement's effective book changed too");
+    assert_eq!(books.snapshot_hash(YES), None);
+
+    snapshot(&mut writer, YES, &[], &[]);
+    let empty = books.best(YES).expect("an empty book is a book");
+    assert_eq!((empty.bid, empty.ask), (None, None));
+}
+
+#[test]
+fn crossed_books_are_told_to_the_feed() {
+    let (_books, mut writer) = books();
+    for (bid, ask, crossed) in [(4_000, 4_100, false), (4_100, 4_100, true), (4_200, 4_100, true)] {
+        snapshot(&mut writer, YES, &[(bid, 1)], &[(ask, 1)]);
+        assert_eq!(writer.crossed() == [YES], crossed, "{bid} {ask}");
+    }
+    writer.frame(0, Timestamp(2), |_| {});
+    assert!(writer.crossed().is_empty(), "of the last frame only");
+}
+
+#[test]
+fn a_tick_change_makes_room_and_keeps_levels_and_stamps() {
+    let (books, mut writer) = books();
+    snapshot(&mut writer, YES, &[(9_600, 4)], &[(9_700, 5)]);
+    let (mut before, mut after) = (Depth::default(), Depth::default());
+    books.copy(YES, 9, &mut before).expect("known");
+    writer.tick(MARKET, TickSize(10));
+    books.copy(YES, 9, &mut after).expect("known");
+    assert_eq!(before, after);
+}
+
+/// (own bids, own asks, complement's bids, complement's asks) → (effective bids, effective asks) as (price, own, mirrored).
+#[test]
+fn mirrors_merge_and_crossed_books() {
+    type Side = &'static [(u16, u64)];
+    type Merged = &'static [(u16, u64, u64)];
+    let rows: [(&str, Side, Side, Side, Side, Merged, Merged); 10] = [
+        ("nothing", &[], &[], &[], &[], &[], &[]),
+        ("own alone", &[(40, 1)], &[(42, 2)], &[], &[], &[(40, 1, 0)], &[(42, 2, 0)]),
+        ("derived", &[], &[], &[(58, 2)], &[(60, 1)], &[(40, 0, 1)], &[(42, 0, 2)]),
+        ("mirrors", &[(40, 1)], &[(42, 2)], &[(58, 2)], &[(60, 1)], &[(40, 1, 0)], &[(42, 2, 0)]),
+        (
+            "mirrors as far as five levels tell",
+            &[(40, 1), (39, 1), (38, 1), (37, 1), (36, 1), (35, 9)],
+            &[(42, 2)],
+            &[(58, 2)],
+            &[(60, 1), (61, 1), (62, 1), (63, 1), (64, 1), (65, 8)],
+            &[(40, 1, 0), (39, 1, 0), (38, 1, 0), (37, 1, 0), (36, 1, 0), (35, 9, 0)],
+            &[(42, 2, 0)],
+        ),
+        (
+            "one side mirrors, the other has not arrived",
+            &[(40, 1)],
+            &[],
+            &[(58, 2)],
+            &[(60, 1)],
+            &[(40, 1, 0)],
+            &[(42, 0, 2)],
+        ),
+        (
+            "another size: merged, equal prices add up",
+            &[(40, 1)],
+            &[(42, 2)],
+            &[(58, 3), (57, 1)],
+            &[(60, 1)],
+            &[(40, 1, 0)],
+            &[(42, 2, 3), (43, 0, 1)],
+        ),
+        ("one level more is no mirror", &[(40, 1), (38, 2)], &[], &[], &[(60, 1)], &[(40, 1, 1), (38, 2, 0)], &[]),
+        ("crossed by the complement", &[(40, 1)], &[(42, 2)], &[(60, 9)], &[], &[(40, 1, 0)], &[(42, 2, 0)]),
+        ("locked by the complement", &[(40, 1)], &[(43, 2)], &[], &[(57, 1)], &[(40, 1, 0)], &[(43, 2, 0)]),
+    ];
+    for (name, bids, asks, other_bids, other_asks, merged_bids, merged_asks) in rows {
+        let (books, mut writer) = books();
+        let cents = |side: Side| side.iter().map(|(price, size)| (price * 100, *size)).collect::<Vec<_>>();
+        snapshot(&mut writer, YES, &cents(bids), &cents(asks));
+        snapshot(&mut writer, NO, &cents(other_bids), &cents(other_asks));
+        let mut effective = Effective::default();
+        books.effective(YES, &mut effective).expect("known");
+        let got = |levels: &[EffectiveLevel]| {
+            levels.iter().map(|l| (l.price.0 / 100, l.own.size.0, l.mirrored.size.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (got(&effective.bids).as_slice(), got(&effective.asks).as_slice()),
+            (merged_bids, merged_asks),
+            "{name}"
+        );
+        assert_eq!(books.effective_top(YES), Ok(effective.top()), "{name}");
+        assert_eq!(effective.version, books.version(YES));
+        let mut best = Effective::default();
+        books.effective_within(YES, Reach::of(BookSide::Ask, 1), &mut best).expect("known");
+        assert_eq!((best.bids.first(), best.asks.first()), (effective.bids.first(), effective.asks.first()), "{name}");
+        assert!(best.bids.len() <= 1 && best.asks.len() <= 1, "{name}");
+    }
+}
+
+/// execution.md §3 on sorted maps, word for word.
+fn effective_by_maps(own: &[BTreeMap<u16, u64>; 2], other: &[BTreeMap<u16, u64>; 2]) -> [Vec<(u16, u64, u64)>; 2] {
+    // Keys are ranks: ascending is best first on both sides, and 1 − p has the rank of p on the other side.
+    let best_five = |side: &BTreeMap<u16, u64>| side.iter().take(5).map(|(k, v)| (*k, *v)).collect::<Vec<_>>();
+    let alone = |side: &BTreeMap<u16, u64>| side.iter().map(|(k, v)| (*k, *v, 0)).collect::<Vec<_>>();
+    let merged = |side: usize| {
+        let (own, mirror) = (&own[side], &other[1 - side]);
+        if best_five(own) == best_five(mirror) {
+            return alone(own);
+        }
+        let mut levels: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+        own.iter().for_each(|(rank, size)| levels.entry(*rank).or_default().0 += size);
+        mirror.iter().for_each(|(rank, size)| levels.entry(*rank).or_default().1 += size);
+        levels.into_iter().map(|(rank, (own, mirrored))| (rank, own, mirrored)).collect()
+    };
+    let sides = [merged(0), merged(1)];
+    let (bid, ask) = (sides[0].first(), sides[1].first());
+    match (bid, ask) {
+        // Ranks of bids count down from 1.00.
+        (Some(bid), Some(ask)) if 10_000 - bid.0 >= ask.0 => [alone(&own[0]), alone(&own[1])],
+        _ => sides,
+    }
+}
+
+#[test]
+fn random_pairs_have_the_effective_book_of_the_model() {
+    let (seed, mut merged, mut mirrored, mut alone) = (3, 0, 0, 0);
+    let mut chance = Chance::new(seed);
+    let (books, mut writer) = books();
+    let (mut effective, mut case) = (Effective::default(), 0);
+    while case < 20_000 {
+        // Mirrors at first; then the books drift apart, one level at a time.
+        let mut model: [[BTreeMap<u16, u64>; 2]; 2] = Default::default();
+        let unit = [100, 10, 1][chance.below(3) as usize];
+        let middle = 20 * unit + chance.below(10_000 - 40 * unit) / unit * unit;
+        for side in [0, 1] {
+            let best = if side == 0 { 10_000 - middle } else { middle + unit };
+            for level in 0..chance.below(12) {
+                let (rank, size) = ((best + level * unit) as u16, 1 + chance.below(3));
+                model[0][side].insert(rank, size);
+                model[1][1 - side].insert(rank, size);
+            }
+        }
+        let side_of = |side: usize| if side == 0 { BookSide::Bid } else { BookSide::Ask };
+        for (token, sides) in [YES, NO].into_iter().zip(&model) {
+            let of = |side: usize| -> Vec<(u16, u64)> {
+                sides[side].iter().map(|(rank, size)| (side_of(side).price(*rank).0, *size)).collect()
+            };
+            snapshot(&mut writer, token, &of(0), &of(1));
+        }
+        for _ in 0..20 {
+            case += 1;
+            for (token, own) in [(YES, 0), (NO, 1)] {
+                books.effective(token, &mut effective).expect("known");
+                let expected = effective_by_maps(&model[own], &model[1 - own]);
+                for side in [0, 1] {
+                    let got = effective.side(side_of(side)).iter();
+                    let got = got.map(|l| (side_of(side).rank(l.price), l.own.size.0, l.mirrored.size.0));
+                    assert!(got.eq(expected[side].iter().copied()), "seed {seed}, case {case}, side {side}: {model:?}");
+                }
+                assert_eq!(books.effective_top(token), Ok(effective.top()), "seed {seed}, case {case}");
+                let from_both = effective.asks.iter().chain(&effective.bids).any(|l| !l.mirrored.size.is_zero());
+                let same = model[own][0] == model[1 - own][1] && model[own][1] == model[1 - own][0];
+                *(if from_both {
+                    &mut merged
+                } else if same {
+                    &mut mirrored
+                } else {
+                    &mut alone
+                }) += 1;
+            }
+            let (token, side) = (chance.below(2) as usize, chance.below(2) as usize);
+            let price = (middle + 10 * unit).saturating_sub(chance.below(20) * unit).clamp(unit, 10_000 - unit) as u16;
+            let (rank, size) = (side_of(side).rank(Price(price)), chance.below(4));
+            model[token][side].insert(rank, size);
+            model[token][side].retain(|_, size| *size != 0);
+            writer.frame(0, Timestamp(1), |frame| {
+                frame.delta([YES, NO][token], &[(side_of(side), Price(price), Qty(size))], Timestamp(1));
+            });
+        }
+    }
+    println!("seed {seed}: {case} pairs; {merged} merged, {mirrored} mirrors, {alone} own alone");
+    assert!(merged > 1_000 && mirrored > 1_000 && alone > 1_000);
+}
+
+#[test]
+fn quote_age_is_the_later_of_message_and_proof_of_life() {
+    let (books, mut writer) = books();
+    let second = |n: u64| Timestamp::from_secs(1_000 + n);
+    assert_eq!((books.quote_age(YES, second(0)), books.stale(YES, second(0))), (None, true));
+    writer.frame(1, second(0), |frame| frame.snapshot(YES, &[], &[], second(0), None));
+    assert_eq!(books.quote_age(YES, second(7)), Some(7 * SECOND));
+    writer.alive(2, second(5));
+    assert_eq!(books.quote_age(YES, second(7)), Some(7 * SECOND), "another connection's life");
+    writer.alive(1, second(5));
+    writer.alive(1, second(4));
+    assert_eq!(books.quote_age(YES, second(7)), Some(2 * SECOND));
+    assert_eq!(books.quote_age(YES, second(3)), Some(0), "never negative");
+    for (at, stale) in [(35, false), (36, true)] {
+        assert_eq!(books.stale(YES, second(at)), stale, "at {at}");
+    }
+
+    assert_eq!(books.quote_age(NO, second(7)), Some(2 * SECOND), "never heard of: its mirror is as old");
+
+    // A gap: only the token's own messages count, and only a snapshot mends it.
+    writer.gap_connection(2);
+    assert!(!books.gap(YES));
+    writer.gap_connection(1);
+    writer.alive(1, second(20));
+    assert_eq!((books.gap(YES), books.quote_age(YES, second(20))), (true, Some(20 * SECOND)));
+    writer.frame(1, second(21), |frame| frame.delta(YES, &[], second(21)));
+    assert!(books.stale(YES, second(21)), "a change mends nothing");
+    writer.frame(1, second(22), |frame| frame.snapshot(YES, &[], &[], second(22), None));
+    assert_eq!((books.gap(YES), books.stale(YES, second(22))), (false, false));
+    writer.gap(YES);
+    assert!(books.stale(YES, second(22)));
+    writer.frame(1, second(22), |frame| frame.snapshot(YES, &[], &[], second(22), None));
+
+    writer.outage(true);
+    assert!(books.outage() && books.stale(YES, second(22)));
+    writer.outage(false);
+
+    // A recording drives the clock: the server's is not looked at any more.
+    assert_eq!(books.venue_now(second(99)), second(99));
+    writer.clock(second(30));
+    writer.clock(second(29));
+    assert_eq!(books.venue_now(second(99)), second(30));
+    assert_eq!(books.quote_age(YES, second(99)), Some(8 * SECOND));
+}
+
+#[test]
+fn a_mark_is_midpoint_then_trade_then_display() {
+    let (books, mut writer) = books();
+    assert_eq!(books.mark(YES), None);
+    writer.display(YES, Some(Price(3_000)));
+    let mark = |source, price| Some(Mark { price: Cash(price), source });
+    assert_eq!(books.mark(YES), mark(MarkSource::Display, 300_000));
+    let trade = LastTrade { price: Price(4_444), size: Qty(9), taker_buys: true, at: Timestamp(5) };
+    writer.frame(0, Timestamp(1), |frame| frame.trade(YES, trade));
+    assert_eq!((books.last_trade(YES), books.last_trade(NO)), (Some(trade), None));
+    assert_eq!(books.mark(YES), mark(MarkSource::LastTrade, 444_400));
+    assert_eq!(books.displayed(YES), Some(Cash(444_400)));
+    for (bids, asks, expected) in [
+        (vec![(4_000, 1)], vec![], mark(MarkSource::LastTrade, 444_400)),
+        (vec![(4_000, 1)], vec![(5_001, 1)], mark(MarkSource::LastTrade, 444_400)),
+        (vec![(4_000, 1)], vec![(5_000, 1)], mark(MarkSource::Midpoint, 450_000)),
+        (vec![(4_001, 1)], vec![(4_002, 1)], mark(MarkSource::Midpoint, 400_150)),
+    ] {
+        snapshot(&mut writer, YES, &bids, &asks);
+        assert_eq!(books.mark(YES), expected, "{bids:?} {asks:?}");
+    }
+    // The complement's bid of 0.59 is an ask of 0.41.
+    snapshot(&mut writer, YES, &[(4_000, 1)], &[(5_001, 1)]);
+    snapshot(&mut writer, NO, &[(5_900, 1)], &[]);
+    assert_eq!(books.mark(YES), mark(MarkSource::Midpoint, 405_000));
+    assert_eq!(books.mark(NO), mark(MarkSource::Midpoint, 595_000));
+}
+
+/// A writer changes many levels of both tokens in each frame, on all three grids, so that in every published state all
+/// sizes are the frame's number and the tokens mirror each other; readers must never see anything else.
+#[test]
+fn readers_never_see_half_a_frame() {
+    const FRAMES: u64 = 60_000;
+    let (books, mut writer) = books();
+    let done = AtomicBool::new(false);
+    let all_levels = |number: u64, unit: u16| -> [Levels; 2] {
+        let count = (1 + number % 30) as u16;
+        let side = |price: &dyn Fn(u16) -> u16| (1..=count).map(|n| (Price(price(n)), Qty(number))).collect();
+        [side(&|n| 5_000 - n * unit), side(&|n| 5_000 + n * unit)]
+    };
+    let mirror =
+        |levels: &Levels| -> Levels { levels.iter().map(|(price, size)| (price.complement(), *size)).collect() };
+    let [bids, asks] = all_levels(1, 100);
+    writer.frame(0, Timestamp(1), |frame| {
+        frame.snapshot(YES, &bids, &asks, Timestamp(1), Some("1"));
+        frame.snapshot(NO, &mirror(&asks), &mirror(&bids), Timestamp(1), Some("1"));
+    });
+    let (copies, refused) = std::thread::scope(|scope| {
+        let read = |seed: u64| {
+            let (books, done) = (&books, &done);
+            move || {
+                let (mut depth, mut effective, mut chance) =
+                    (Depth::default(), Effective::default(), Chance::new(seed));
+                let (mut copies, mut refused) = (0_u64, 0_u64);
+                while !done.load(Ordering::Relaxed) || copies == 0 {
+                    let token = if chance.one_in(2) { YES } else { NO };
+                    let copied = match chance.below(3) {
+                        0 => books.copy(token, usize::MAX, &mut depth).map(|()| {
+                            let number = depth.changed_at.0;
+                            let whole =
+                                depth.bids.len() as u64 == 1 + number % 30 && depth.bids.len() == depth.asks.len();
+                            let same = depth.bids.iter().chain(&depth.asks).all(|level| level.size.0 == number);
+                            assert!(whole && same, "torn: {depth:?}");
+                            let best =
+                                |levels: &[Level]| levels.first().map(|l| Quote { price: l.price, size: l.size });
+                            assert_eq!((depth.top.bid, depth.top.ask), (best(&depth.bids), best(&depth.asks)));
+                            assert!(depth.hash.is_none_or(|hash| hash.as_str() == number.to_string()), "{depth:?}");
+                        }),
+                        1 => books.effective(token, &mut effective).map(|()| {
+                            let number = effective.bids[0].own.size.0;
+                            let whole = effective.bids.len() as u64 == 1 + number % 30;
+                            let levels = effective.bids.iter().chain(&effective.asks);
+                            let mut alone =
+                                levels.map(|level| level.own.size.0 == number && level.mirrored.size.is_zero());
+                            assert!(whole && alone.all(|alone| alone), "torn: {effective:?}");
+                            assert_eq!(effective.bids.len(), effective.asks.len(), "torn: {effective:?}");
+                        }),
+                        _ => books.effective_top(token).map(|top| {
+                            let (bid, ask) = (top.bid.expect("both sides"), top.ask.expect("both sides"));
+                            assert_eq!(bid.complement(), ask, "torn: {top:?}");
+                        }),
+                    };
+                    match copied {
+                        Ok(()) => copies += 1,
+                        Err(Unavailable::Contended) => refused += 1,
+                        Err(Unavailable::Unknown) => panic!("known from the start"),
+                    }
+                }
+                (copies, refused)
+            }
+        };
+        let readers = [scope.spawn(read(1)), scope.spawn(read(2))];
+        let (mut unit, mut last) = (100, 1);
+        for number in 2..FRAMES {
+            // Snapshots change the grid; between them changes take all levels away and bring the new ones.
+            let replace = number % 16 == 0;
+            let gone = all_levels(last, unit);
+            if replace {
+                unit = [100, 10, 1][(number / 16 % 3) as usize];
+                writer.tick(MARKET, TickSize(if number % 48 == 0 { 1 } else { 100 }));
+            }
+            let [bids, asks] = all_levels(number, unit);
+            writer.frame(0, Timestamp(number), |frame| {
+                if replace {
+                    let hash = number.to_string();
+                    frame.snapshot(YES, &bids, &asks, Timestamp(number), Some(&hash));
+                    frame.snapshot(NO, &mirror(&asks), &mirror(&bids), Timestamp(number), Some(&hash));
+                    return;
+                }
+                let of = |side, levels: &Levels, size: &dyn Fn(Qty) -> Qty| -> Vec<(BookSide, Price, Qty)> {
+                    levels.iter().map(|(price, qty)| (side, *price, size(*qty))).collect()
+                };
+                let none = |_: Qty| Qty::ZERO;
+                for (token, sides) in [(YES, [&gone[0], &gone[1]]), (NO, [&mirror(&gone[1]), &mirror(&gone[0])])] {
+                    frame.delta(token, &of(BookSide::Bid, sides[0], &none), Timestamp(number));
+                    frame.delta(token, &of(BookSide::Ask, sides[1], &none), Timestamp(number));
+                }
+                for (token, sides) in [(NO, [&mirror(&asks), &mirror(&bids)]), (YES, [&bids, &asks])] {
+                    frame.delta(token, &of(BookSide::Bid, sides[0], &|size| size), Timestamp(number));
+                    frame.delta(token, &of(BookSide::Ask, sides[1], &|size| size), Timestamp(number));
+                }
+            });
+            last = number;
+        }
+        done.store(true, Ordering::Relaxed);
+        readers
+            .map(|reader| reader.join().expect("nothing was torn"))
+            .iter()
+            .fold((0, 0), |sum, r| (sum.0 + r.0, sum.1 + r.1))
+    });
+    println!("{copies} copies during {FRAMES} frames, {refused} refused, none torn");
+    assert!(copies > 0);
+}

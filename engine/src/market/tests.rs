@@ -1,0 +1,378 @@
+//! Markets as the venue tells of them: only what is new becomes a fact, and facts alone make the state.
+
+use super::catalog::{Catalog, Figures};
+use super::mutation::MarketMutation::{self, *};
+use super::terms::*;
+use super::*;
+use crate::amount::{Price, Qty};
+use crate::book::{BookSide, Books, Depth};
+use crate::id::{InstrumentId, Outcome};
+use std::sync::Arc;
+
+const AT: Timestamp = Timestamp(1_000);
+/// Venue time in these tests.
+const NOW: Timestamp = Timestamp(500);
+
+fn listing(number: u32) -> Listing {
+    Listing {
+        venue: Venue::Synthetic,
+        venue_market_id: number.to_string(),
+        condition: format!("0x{number:064x}"),
+        tokens: [format!("{number}01"), format!("{number}02")],
+        outcomes: ["Yes".to_owned(), "No".to_owned()],
+        slug: format!("market-{number}"),
+        question: format!("Market {number}?"),
+        description: None,
+        image: None,
+        label: None,
+        category: Category::Weather,
+        tags: vec!["rain".to_owned()],
+        event: None,
+        tick: TickSize(100),
+        min_order_size: None,
+        neg_risk: false,
+        start: None,
+        end: Some(Timestamp(900)),
+        updown: None,
+        sports: false,
+    }
+}
+
+/// Decides, applies, and answers with the facts.
+fn tell(markets: &mut Markets, facts: impl IntoIterator<Item = MarketMutation>) -> Vec<MarketMutation> {
+    let facts: Vec<MarketMutation> = facts.into_iter().collect();
+    facts.iter().for_each(|fact| markets.apply(fact));
+    facts
+}
+
+fn listed(count: u32) -> Markets {
+    let mut markets = Markets::new();
+    for number in 0..count {
+        let facts = markets.list(&listing(number), MarketState::Active, NOW, AT);
+        tell(&mut markets, facts);
+    }
+    markets
+}
+
+#[test]
+fn only_news_becomes_a_fact() {
+    let mut markets = listed(1);
+    let market = MarketId(0);
+    let changed = |state, ended| MarketStateChanged { market, state, ended, at: AT };
+    let named = |change: &dyn Fn(&mut Listing)| {
+        let mut listing = listing(0);
+        change(&mut listing);
+        listing
+    };
+    let later = Some(Timestamp(950));
+    type Rows = Vec<(&'static str, Listing, MarketState, Timestamp, Vec<MarketMutation>)>;
+    let rows: Rows = vec![
+        ("the same again", listing(0), MarketState::Active, NOW, vec![]),
+        ("other texts stand as listed", named(&|l| l.question.clear()), MarketState::Active, NOW, vec![]),
+        ("a state", listing(0), MarketState::Halted, NOW, vec![changed(MarketState::Halted, false)]),
+        (
+            "a tick",
+            named(&|l| l.tick = TickSize(10)),
+            MarketState::Halted,
+            NOW,
+            vec![TickChanged { market, tick: TickSize(10), at: AT }],
+        ),
+        (
+            "an end, the tick back, a state",
+            named(&|l| l.end = later),
+            MarketState::Active,
+            NOW,
+            vec![
+                TickChanged { market, tick: TickSize(100), at: AT },
+                EndChanged { market, end: later, at: AT },
+                changed(MarketState::Active, false),
+            ],
+        ),
+        (
+            "the end passed",
+            named(&|l| l.end = later),
+            MarketState::Active,
+            Timestamp(950),
+            vec![changed(MarketState::Active, true)],
+        ),
+        (
+            "the end moved on, and it is closed",
+            named(&|l| l.end = Some(Timestamp(2_000))),
+            MarketState::Closed,
+            Timestamp(951),
+            vec![EndChanged { market, end: Some(Timestamp(2_000)), at: AT }, changed(MarketState::Closed, false)],
+        ),
+        (
+            "resolved without a resolution is closed",
+            named(&|l| l.end = Some(Timestamp(2_000))),
+            MarketState::Resolved,
+            NOW,
+            vec![],
+        ),
+    ];
+    for (name, listing, state, venue_now, facts) in rows {
+        let decided = markets.list(&listing, state, venue_now, AT);
+        assert_eq!(tell(&mut markets, decided), facts, "{name}");
+    }
+    assert_eq!(markets.len(), 1);
+}
+
+#[test]
+fn a_market_listed_after_its_end_has_ended() {
+    let mut markets = Markets::new();
+    let facts = markets.list(&listing(0), MarketState::Active, Timestamp(900), AT);
+    assert_eq!(tell(&mut markets, facts).len(), 2);
+    assert!(markets.market(MarketId(0)).expect("listed").ended);
+}
+
+#[test]
+fn end_dates_pass_one_by_one() {
+    let mut markets = listed(3);
+    let ends = [Timestamp(700), Timestamp(600)];
+    for (number, end) in ends.into_iter().enumerate() {
+        let facts = markets.end(MarketId(number as u32), Some(end), NOW, AT);
+        tell(&mut markets, facts);
+    }
+    for (now, next, ended) in [
+        (599, Some(600), vec![]),
+        (600, Some(700), vec![1]),
+        (899, Some(900), vec![0]),
+        (900, None, vec![2]),
+        (999, None, vec![]),
+    ] {
+        let facts = markets.end_passed(Timestamp(now), AT);
+        let facts = tell(&mut markets, facts);
+        let of = |fact: &MarketMutation| match fact {
+            MarketStateChanged { market, ended: true, .. } => market.0,
+            other => panic!("not an end: {other:?}"),
+        };
+        assert_eq!(facts.iter().map(of).collect::<Vec<_>>(), ended, "at {now}");
+        assert_eq!(markets.next_end(), next.map(Timestamp), "at {now}");
+    }
+    // An end that moves ahead again opens the market again.
+    let facts = markets.end(MarketId(1), Some(Timestamp(5_000)), Timestamp(999), AT);
+    assert_eq!(tell(&mut markets, facts).len(), 2);
+    assert!(!markets.market(MarketId(1)).expect("listed").ended);
+    assert_eq!(markets.next_end(), Some(Timestamp(5_000)));
+}
+
+#[test]
+fn the_first_resolution_stands_and_nothing_changes_after_it() {
+    let mut markets = listed(2);
+    let market = MarketId(1);
+    let first = Resolution::Winner(Outcome::Second);
+    assert_eq!(markets.settle(market, AT), None, "not resolved");
+    let facts = markets.resolve(market, first, AT);
+    tell(&mut markets, facts);
+    assert_eq!(markets.unsettled().collect::<Vec<_>>(), [market]);
+    let frozen = markets.market(market).expect("listed").clone();
+    assert_eq!((frozen.state, frozen.resolution), (MarketState::Resolved, Some((first, AT))));
+
+    let mut named = listing(1);
+    (named.tick, named.end) = (TickSize(1), None);
+    assert_eq!(markets.list(&named, MarketState::Active, Timestamp(9_999), AT), []);
+    assert_eq!(markets.resolve(market, Resolution::Split, AT), None);
+    assert_eq!(markets.state(market, MarketState::Active, AT), None);
+    assert_eq!(markets.tick(market, TickSize(1), AT), []);
+    assert_eq!(markets.end(market, None, NOW, AT), []);
+    assert!(
+        markets
+            .end_passed(Timestamp(9_999), AT)
+            .iter()
+            .all(|fact| matches!(fact, MarketStateChanged { market: MarketId(0), .. }))
+    );
+
+    let settled = markets.settle(market, Timestamp(2_000));
+    assert_eq!(tell(&mut markets, settled), [MarketSettled { market, at: Timestamp(2_000) }]);
+    assert_eq!((markets.unsettled().count(), markets.settle(market, AT)), (0, None));
+    assert_eq!(markets.market(market), Some(&Market { settled_at: Some(Timestamp(2_000)), ..frozen }));
+    for unknown in [MarketId(2), MarketId(u32::MAX)] {
+        assert_eq!(markets.state(unknown, MarketState::Closed, AT), None);
+        assert_eq!(markets.resolve(unknown, first, AT), None);
+    }
+}
+
+#[test]
+fn a_tape_never_goes_back() {
+    let mut markets = Markets::new();
+    let (one, other) = ([1; 32], [2; 32]);
+    for (tape, reached, news) in [(one, 5, true), (one, 5, false), (one, 4, false), (other, 3, true), (one, 6, true)] {
+        let fact = markets.tape(tape, Timestamp(reached));
+        assert_eq!(tell(&mut markets, fact).len() == 1, news, "{reached}");
+    }
+    assert_eq!([one, other].map(|tape| markets.tape_reached(&tape)), [Some(Timestamp(6)), Some(Timestamp(3))]);
+}
+
+fn every_fact() -> Vec<MarketMutation> {
+    let market = MarketId(0);
+    vec![
+        MarketListed { market, listing: Box::new(listing(0)), state: MarketState::Active, at: AT },
+        MarketStateChanged { market, state: MarketState::Halted, ended: true, at: AT },
+        TickChanged { market, tick: TickSize(10), at: AT },
+        EndChanged { market, end: Some(Timestamp(5_000)), at: AT },
+        TapeReached { tape: [7; 32], reached: AT },
+        MarketResolved { market, resolution: Resolution::Winner(Outcome::First), at: AT },
+        MarketSettled { market, at: Timestamp(3_000) },
+    ]
+}
+
+#[test]
+fn facts_have_one_layout_in_both_codecs() {
+    for fact in every_fact() {
+        let bytes = bincode::encode_to_vec(&fact, layout()).expect("memory");
+        assert_eq!(wincode::serialize(&fact).expect("memory"), bytes, "{fact:?}");
+        assert_eq!(wincode::deserialize::<MarketMutation>(&bytes).expect("our own bytes"), fact);
+    }
+}
+
+#[test]
+fn snapshots_carry_everything_and_depend_on_the_state_alone() {
+    let mut markets = Markets::new();
+    let (mut bytes, mut again) = (Vec::new(), Vec::new());
+    for fact in every_fact() {
+        markets.apply(&fact);
+        bytes.clear();
+        markets.encode(&mut bytes);
+        let copy = Markets::decode(&bytes).expect("our own bytes");
+        again.clear();
+        copy.encode(&mut again);
+        assert_eq!(bytes, again);
+        assert_eq!(
+            (&copy.markets, &copy.tapes, &copy.conditions),
+            (&markets.markets, &markets.tapes, &markets.conditions)
+        );
+        assert_eq!((&copy.ends, &copy.unsettled), (&markets.ends, &markets.unsettled));
+    }
+    assert!(Markets::decode(&bytes[..bytes.len() - 1]).is_err());
+    bytes.push(0);
+    assert!(Markets::decode(&bytes).is_err());
+}
+
+#[test]
+fn read_sides_told_fact_by_fact_or_at_once_are_the_same() {
+    let (mut markets, told, booted) = (Markets::new(), Catalog::new(), Catalog::new());
+    let books = [Arc::new(Books::new()), Arc::new(Books::new())];
+    let [mut told_books, mut booted_books] = books.map(|books| books.writer().expect("the first"));
+    for fact in every_fact() {
+        markets.apply(&fact);
+        publish(&fact, &told, &mut told_books);
+    }
+    publish_all(&markets, &booted, &mut booted_books);
+    for (catalog, writer) in [(&told, &mut told_books), (&booted, &mut booted_books)] {
+        let cell = catalog.market(MarketId(0)).expect("listed");
+        let status = cell.status();
+        assert_eq!((status.state, status.ended, status.settled), (MarketState::Resolved, true, true));
+        assert_eq!((cell.resolution(), cell.resolved_at()), (Some(Resolution::Winner(Outcome::First)), Some(AT)));
+        assert_eq!((cell.tick(), cell.end(), cell.tradable()), (TickSize(10), Some(Timestamp(5_000)), false));
+        assert_eq!((&cell.listing, cell.listed_at), (&listing(0), AT));
+        // The ladders know the tick.
+        let token = InstrumentId(0);
+        writer.frame(0, AT, |frame| frame.delta(token, &[(BookSide::Bid, Price(4_110), Qty(1))], AT));
+        let mut depth = Depth::default();
+        writer.books().copy(token, 1, &mut depth).expect("known");
+        assert_eq!(depth.bids[0].price, Price(4_110));
+    }
+}
+
+#[test]
+fn the_catalog_finds_markets_by_all_their_names() {
+    let catalog = Catalog::new();
+    for number in 0..1_000 {
+        let mut listing = listing(number);
+        if number == 999 {
+            listing.slug = "market-5".to_owned();
+        }
+        catalog.publish(&MarketListed {
+            market: MarketId(number),
+            listing: Box::new(listing),
+            state: MarketState::Upcoming,
+            at: AT,
+        });
+    }
+    for number in [0, 1, 500, 999] {
+        let listing = &catalog.market(MarketId(number)).expect("listed").listing;
+        assert_eq!(catalog.by_condition(&listing.condition), Some(MarketId(number)));
+        for outcome in [Outcome::First, Outcome::Second] {
+            let instrument = MarketId(number).instrument(outcome);
+            assert_eq!(catalog.by_token(&listing.tokens[outcome as usize]), Some(instrument));
+            assert_eq!(catalog.of_instrument(instrument).map(|cell| cell.id), Some(MarketId(number)));
+        }
+    }
+    assert_eq!(catalog.by_slug("market-5"), Some(MarketId(5)), "of two the one listed first");
+    assert_eq!(catalog.by_slug("market-998"), Some(MarketId(998)));
+    for missing in ["", "market-1000", "5"] {
+        assert_eq!(
+            (catalog.by_slug(missing), catalog.by_token(missing), catalog.by_condition(missing)),
+            (None, None, None)
+        );
+    }
+    assert!(catalog.market(MarketId(1_000)).is_none());
+}
+
+#[test]
+fn tradable_means_active_not_ended_not_resolved() {
+    let catalog = Catalog::new();
+    let market = MarketId(0);
+    catalog.publish(&MarketListed { market, listing: Box::new(listing(0)), state: MarketState::Upcoming, at: AT });
+    let cell = catalog.market(market).expect("listed");
+    assert!(!cell.tradable());
+    for state in [MarketState::Upcoming, MarketState::Active, MarketState::Halted, MarketState::Closed] {
+        for ended in [false, true] {
+            catalog.publish(&MarketStateChanged { market, state, ended, at: AT });
+            assert_eq!((cell.state(), cell.ended()), (state, ended));
+            assert_eq!(cell.tradable(), state == MarketState::Active && !ended);
+        }
+    }
+    for resolution in [Resolution::Winner(Outcome::Second), Resolution::Split] {
+        catalog.publish(&MarketResolved { market, resolution, at: AT });
+        assert_eq!((cell.resolution(), cell.tradable()), (Some(resolution), false));
+    }
+}
+
+#[test]
+fn lists_are_sorted_by_volume_and_only_when_something_changed() {
+    let catalog = Catalog::new();
+    let event = |id: &str| {
+        Some(EventTerms { id: id.to_owned(), slug: id.to_owned(), title: id.to_owned(), image: None, end: None })
+    };
+    let window = |start| {
+        Some(UpDown { asset: Asset::Btc, interval: Interval::Hour, start: Timestamp(start), end: Timestamp(start + 1) })
+    };
+    // number → volume, event, up-or-down window
+    let rows = [
+        (Some(50), event("a"), None),
+        (None, event("a"), None),
+        (Some(90), event("b"), None),
+        (Some(50), None, None),
+        (Some(0), event("a"), None),
+        (Some(999), None, window(7)),
+        (None, None, window(5)),
+    ];
+    for (number, (volume_total, event, updown)) in rows.into_iter().enumerate() {
+        let number = number as u32;
+        // Conditions descend, so that equal volumes show the second key.
+        let listing = Listing { event, updown, condition: format!("0x{:064x}", 100 - number), ..listing(number) };
+        let market = MarketId(number);
+        catalog.publish(&MarketListed { market, listing: Box::new(listing), state: MarketState::Active, at: AT });
+        catalog.figures(market, Figures { volume_total, ..Figures::default() }, Timestamp(3));
+    }
+    let ids = |markets: &[MarketId]| markets.iter().map(|market| market.0).collect::<Vec<_>>();
+    assert!(catalog.ordered().is_empty());
+    assert!(catalog.sort());
+    assert!(!catalog.sort(), "nothing changed");
+    let lists = catalog.lists();
+    assert_eq!((ids(&lists.markets), ids(&lists.updown)), (vec![2, 3, 0, 4, 1], vec![6, 5]));
+    let events: Vec<_> = lists.events.iter().map(|row| (row.first.0, row.volume, ids(&row.markets))).collect();
+    assert_eq!(events, [(2, 90, vec![2]), (0, 50, vec![0, 4, 1])]);
+
+    let figures = Figures { volume_24h: Some(1), volume_total: Some(51), liquidity: None };
+    catalog.figures(MarketId(0), figures, Timestamp(4));
+    let cell = catalog.market(MarketId(0)).expect("listed");
+    assert_eq!((cell.figures(), cell.figures_at()), (figures, Some(Timestamp(4))));
+    assert_eq!(ids(&catalog.ordered()), [2, 3, 0, 4, 1], "until sorted");
+    assert!(catalog.sort());
+    assert_eq!(ids(&catalog.ordered()), [2, 0, 3, 4, 1]);
+    assert_eq!(catalog.lists().generation, lists.generation + 1);
+    catalog.figures(MarketId(0), figures, Timestamp(5));
+    assert!(!catalog.sort(), "the same figures");
+}

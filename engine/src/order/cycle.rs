@@ -1,0 +1,131 @@
+//! One resting order against the book of the moment (execution.md §7): maker at its own limit, or, on the first live
+//! book of an order that rested without one, taker at walked prices (§10). Which orders are looked at, and when, is
+//! `shard/cycle.rs`.
+
+use crate::amount::{Bps, Cash, exact_notional, notional_half_up};
+use crate::mutation::Mutation;
+use crate::order::cancel::closed;
+use crate::order::fill::{Booking, Execution, filled};
+use crate::order::rest::{Reservation, as_maker};
+use crate::order::take::{Desk, Ground, Taking, Walked, Want};
+use crate::order::{CloseReason, Liquidity, Order, OrderType, PriceSource, Side};
+use crate::reject::Reject;
+use crate::user::User;
+use crate::user::issue::Numbers;
+
+/// What became of an order that a cycle looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// It stays as it is.
+    Untouched,
+    /// It met its first live book, took nothing, and is a maker from now on.
+    Judged,
+    Filled,
+    /// Its reservation did not cover what it would have cost.
+    Closed,
+}
+
+/// Decides what an open order takes from the book that the desk looked at last.
+pub fn meet(
+    ground: &Ground<'_>,
+    user: &User,
+    order: &Order,
+    desk: &mut Desk,
+    facts: &mut Vec<Mutation>,
+) -> Result<Met, Reject> {
+    let (terms, rest) = (&order.terms, order.unfilled());
+    let taker = order.awaiting_book && !terms.post_only;
+    let taking = Taking {
+        instrument: terms.instrument,
+        side: terms.side,
+        want: Want::Shares(rest),
+        bound: terms.limit,
+        rate: if taker { terms.fee_rate } else { Bps(0) },
+        market: terms.order_type == OrderType::Market,
+        beyond_depth: false,
+    };
+    let walked = desk.take(ground, user.id, &taking)?;
+    if walked.filled.is_zero() {
+        desk.leave(walked);
+        if !order.awaiting_book {
+            return Ok(Met::Untouched);
+        }
+        facts.push(rested(ground, order, as_maker(terms, rest)));
+        return Ok(Met::Judged);
+    }
+    let left = rest - walked.filled;
+    let after = as_maker(terms, left);
+    let execution = if taker { as_taker(ground, order, walked) } else { as_resting(ground, order, walked, after) };
+    if terms.side == Side::Buy && !covered(user, order, &execution, after) {
+        facts.push(closed(order.id, CloseReason::AutoCancelled, ground.now));
+        return Ok(Met::Closed);
+    }
+    let booking =
+        Booking { order: order.id, wallet: terms.wallet, instrument: terms.instrument, side: terms.side, rest: after };
+    let fill = Numbers::of(user).and_then(|mut numbers| filled(user, booking, execution, &mut numbers, ground.now));
+    let Some(fill) = fill else {
+        // Ids or amounts would grow beyond counting: the order ends, as it could never be filled.
+        facts.push(closed(order.id, CloseReason::ExecutionFailed, ground.now));
+        return Ok(Met::Closed);
+    };
+    facts.push(fill);
+    if order.awaiting_book && !left.is_zero() {
+        facts.push(rested(ground, order, after));
+    }
+    Ok(Met::Filled)
+}
+
+/// What the fill costs and what stays set aside come out of the order's reservation and of free cash.
+fn covered(user: &User, order: &Order, execution: &Execution, after: Reservation) -> bool {
+    let free = user.wallet(order.terms.wallet).map_or(Cash::ZERO, |wallet| wallet.available());
+    execution.notional + execution.fee + after.cash <= free + order.reserved_cash()
+}
+
+fn as_taker(ground: &Ground<'_>, order: &Order, walked: Walked) -> Execution {
+    Execution {
+        qty: walked.filled,
+        notional: walked.notional,
+        fee: walked.fee,
+        fee_rate: order.terms.fee_rate,
+        liquidity: Liquidity::Taker,
+        source: PriceSource::BookWalk,
+        quote_age_ms: ground.quote(order.terms.instrument).age_ms(),
+        levels: walked.taken,
+    }
+}
+
+/// At the own limit: a BUY costs exactly what its reservation loses, a SELL brings limit × shares half up. With
+/// `MAKER_FILL_AT_LIMIT` off at the walked price, and what the reservation loses beyond that is free again.
+fn as_resting(ground: &Ground<'_>, order: &Order, walked: Walked, after: Reservation) -> Execution {
+    let terms = &order.terms;
+    let at_limit = match terms.side {
+        Side::Buy => as_maker(terms, order.unfilled()).cash - after.cash,
+        Side::Sell => notional_half_up(exact_notional(terms.limit, walked.filled)),
+    };
+    let notional = match (ground.rules.flags.maker_fill_at_limit, terms.side) {
+        (true, _) => at_limit,
+        (false, Side::Buy) => walked.notional.min(at_limit),
+        (false, Side::Sell) => walked.notional,
+    };
+    Execution {
+        qty: walked.filled,
+        notional,
+        fee: Cash::ZERO,
+        fee_rate: Bps(0),
+        liquidity: Liquidity::Maker,
+        source: PriceSource::MatchingEngine,
+        quote_age_ms: ground.quote(terms.instrument).age_ms(),
+        levels: walked.taken,
+    }
+}
+
+fn rested(ground: &Ground<'_>, order: &Order, set_aside: Reservation) -> Mutation {
+    Mutation::OrderRested {
+        order: order.id,
+        reserved_cash: set_aside.cash,
+        reserved_qty: set_aside.qty,
+        awaiting_book: false,
+        held: false,
+        at: ground.now,
+    }
+}

@@ -1,0 +1,44 @@
+//! Trading scenarios as text: a book, orders, and what must come of them.
+//!
+//! A scenario begins with `# name`. Every other line is an action, and behind `->` what it must answer; several
+//! expectations about the state may follow an action on lines of their own. Tokens are `Y`, `N` (market 0) and `Y1`,
+//! `N1` (market 1). Orders are numbered from 1 in the order in which they left a row. The words are listed in
+//! [`world::World::act`]. After each scenario the records are replayed onto nothing: same digest, all promises kept.
+
+mod flags;
+mod keys;
+mod limits;
+mod market;
+mod property;
+mod resting;
+mod world;
+
+use world::run;
+
+#[test]
+fn scenarios() {
+    let mut count = Count::default();
+    for (file, text) in [
+        ("market", market::SCENARIOS),
+        ("limits", limits::SCENARIOS),
+        ("resting", resting::SCENARIOS),
+        ("flags", flags::SCENARIOS),
+        ("keys", keys::SCENARIOS),
+    ] {
+        let ran = run(file, text);
+        assert!(ran.scenarios > 0, "no scenario in {file}");
+        count.scenarios += ran.scenarios;
+        count.expectations += ran.expectations;
+        count.wrong.extend(ran.wrong);
+    }
+    println!("{} scenarios, {} expectations", count.scenarios, count.expectations);
+    assert!(count.wrong.is_empty(), "{} wrong\n{}", count.wrong.len(), count.wrong.join("\n"));
+}
+
+/// What was run, and what came out otherwise than expected.
+#[derive(Default)]
+struct Count {
+    scenarios: usize,
+    expectations: usize,
+    wrong: Vec<String>,
+}

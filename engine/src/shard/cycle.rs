@@ -1,0 +1,376 @@
+//! The matching cycle (execution.md §7), piece by piece: lapsed heartbeats, expired GTD orders, `hold_reason`, markets
+//! closed for good, then resting orders against the books that changed.
+//!
+//! A piece looks at no more than [`CYCLE_ORDERS_PER_TURN_MAX`] orders; between two pieces commands run, so each piece
+//! takes orders as it finds them. Orders of one user in one book are one record. Users never compete: each has the
+//! whole book, less what that user took already.
+
+use super::{Outbox, Room, Shard};
+use crate::command::Answer;
+use crate::id::{InstrumentId, OrderId, UserId};
+use crate::mutation::Mutation;
+use crate::order::cancel::closed;
+use crate::order::cycle::{Met, meet};
+use crate::order::take::Ground;
+use crate::order::{CloseReason, Side};
+use crate::rules::{CLOSED_MARKET_GRACE_US, CYCLE_ORDERS_PER_TURN_MAX, FULL_CYCLE_EVERY};
+use crate::time::Timestamp;
+use ahash::AHashMap;
+use std::collections::VecDeque;
+
+/// Cycles asked for, and what the next one needs to know of those before.
+pub(super) struct Cycles<R> {
+    running: Option<Running<R>>,
+    waiting: VecDeque<(Timestamp, R)>,
+    /// Begun so far: every tenth looks at all orders, the first one too.
+    count: u64,
+    /// Version of the book that resting orders of an instrument met last.
+    seen: AHashMap<InstrumentId, u64>,
+    /// The version at the look at the first side of the instrument at hand.
+    looking: Option<(InstrumentId, u64)>,
+    /// What `hold_reason` says on every resting order; `None` = not known, as after a start.
+    shown: Option<bool>,
+    /// Orders of the stage at hand, owner by owner, from `done` on still to be looked at.
+    batch: Vec<OrderId>,
+    done: usize,
+}
+
+struct Running<R> {
+    venue_now: Timestamp,
+    full: bool,
+    /// As it was when the cycle began.
+    outage: bool,
+    stage: Stage,
+    looked_at: u64,
+    fills: u64,
+    closed: u64,
+    reply: R,
+}
+
+/// Where a cycle stands; instruments are gone through in id order, the one named is the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Lapse,
+    Expire,
+    Hold(InstrumentId),
+    Close(InstrumentId),
+    Match(InstrumentId, Side),
+    Finished,
+}
+
+const FIRST: InstrumentId = InstrumentId(0);
+
+impl<R> Default for Cycles<R> {
+    fn default() -> Self {
+        Cycles {
+            running: None,
+            waiting: VecDeque::new(),
+            count: 0,
+            seen: AHashMap::new(),
+            looking: None,
+            shown: None,
+            batch: Vec::new(),
+            done: 0,
+        }
+    }
+}
+
+impl<R> Cycles<R> {
+    /// Asks for the cycle that is due at this venue time.
+    pub fn start(&mut self, venue_now: Timestamp, reply: R) {
+        self.waiting.push_back((venue_now, reply));
+    }
+
+    /// Whether a cycle is under way or waits.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some() || !self.waiting.is_empty()
+    }
+
+    fn next(&mut self, outage: bool) -> Option<Running<R>> {
+        if self.running.is_some() {
+            return self.running.take();
+        }
+        let (venue_now, reply) = self.waiting.pop_front()?;
+        let full = self.count.is_multiple_of(FULL_CYCLE_EVERY);
+        self.count += 1;
+        self.batch.clear();
+        self.done = 0;
+        Some(Running { venue_now, full, outage, stage: Stage::Lapse, looked_at: 0, fills: 0, closed: 0, reply })
+    }
+
+    /// Makes `orders` the batch at hand, owner by owner; the order within an owner stays.
+    fn gather(&mut self, orders: impl Iterator<Item = OrderId>) {
+        self.batch.clear();
+        self.batch.extend(orders);
+        self.batch.sort_by_key(|order| UserId::of_object(order.0));
+        self.done = 0;
+    }
+
+    fn exhausted(&self) -> bool {
+        self.done == self.batch.len()
+    }
+}
+
+impl<R> Shard<R> {
+    /// One piece of the cycle under way, or of the next one.
+    pub(super) fn cycle(&mut self, outbox: &mut impl Outbox<R>) {
+        let Some(mut cycle) = self.cycles.next(self.books.outage()) else { return };
+        let mut budget = CYCLE_ORDERS_PER_TURN_MAX;
+        while budget > 0 && cycle.stage != Stage::Finished && outbox.room() != Room::None {
+            budget = budget.saturating_sub(match cycle.stage {
+                Stage::Lapse => self.lapse(&mut cycle, budget, outbox),
+                Stage::Expire => self.expire(&mut cycle, budget, outbox),
+                Stage::Hold(from) => self.hold(&mut cycle, from, budget, outbox),
+                Stage::Close(from) => self.close(&mut cycle, from, budget, outbox),
+                Stage::Match(from, side) => self.match_side(&mut cycle, from, side, budget, outbox),
+                Stage::Finished => 0,
+            });
+        }
+        if cycle.stage == Stage::Finished {
+            let Running { looked_at, fills, closed, .. } = cycle;
+            outbox.answer(cycle.reply, Answer::Cycled { looked_at, fills, closed });
+        } else {
+            self.cycles.running = Some(cycle);
+        }
+    }
+
+    /// Heartbeats that lapsed: all open orders of the user end, then the registration.
+    fn lapse(&mut self, cycle: &mut Running<R>, budget: usize, outbox: &mut impl Outbox<R>) -> usize {
+        let now = self.now;
+        let Some(owner) = self.users.lapsed(now).next().map(|(owner, _)| owner) else {
+            cycle.stage = Stage::Expire;
+            return 0;
+        };
+        let user = self.users.get(owner).expect("a registration is of a user");
+        let open = user.open_orders().take(budget);
+        self.facts.extend(open.map(|order| closed(order.id, CloseReason::HeartbeatLapsed, now)));
+        let closed_count = self.facts.len();
+        if closed_count == user.open_orders_count() {
+            let lapsed = user.safeguards().iter().filter(|safeguard| safeguard.lapses_at <= now);
+            let ended =
+                lapsed.map(|safeguard| Mutation::SafeguardEnded { label: safeguard.label.to_string(), at: now });
+            self.facts.extend(ended);
+        }
+        cycle.closed += closed_count as u64;
+        self.commit(owner, outbox);
+        closed_count + 1
+    }
+
+    /// GTD orders whose time is reached.
+    fn expire(&mut self, cycle: &mut Running<R>, budget: usize, outbox: &mut impl Outbox<R>) -> usize {
+        if self.cycles.exhausted() {
+            self.cycles.gather(self.users.resting().expired(self.now).take(budget));
+            if self.cycles.exhausted() {
+                cycle.stage = Stage::Hold(FIRST);
+                return 0;
+            }
+        }
+        self.end_batch(cycle, CloseReason::GtdExpired, budget, outbox)
+    }
+
+    /// `hold_reason` follows the outage on every resting order.
+    fn hold(
+        &mut self,
+        cycle: &mut Running<R>,
+        from: InstrumentId,
+        budget: usize,
+        outbox: &mut impl Outbox<R>,
+    ) -> usize {
+        if self.cycles.exhausted() {
+            let next = self.users.resting().instruments_from(from).next();
+            let unknown = self.cycles.shown != Some(cycle.outage);
+            let Some(instrument) = next.filter(|_| unknown) else {
+                self.cycles.shown = Some(cycle.outage);
+                cycle.stage = Stage::Close(FIRST);
+                return 0;
+            };
+            self.cycles.gather(self.users.resting().orders(instrument));
+            cycle.stage = Stage::Hold(InstrumentId(instrument.0 + 1));
+        }
+        let (held, now) = (cycle.outage, self.now);
+        self.each_owner(budget, outbox, |shard, owner, orders| {
+            let user = shard.users.get(owner).expect("an order is of a user");
+            let other = |id: &OrderId| user.order(*id).is_some_and(|order| order.is_open() && order.held != held);
+            let orders = orders.iter().copied().filter(other);
+            shard.facts.extend(orders.map(|order| Mutation::OrderHeld { order, held, at: now }));
+            shard.enact(owner, 0, true);
+        })
+    }
+
+    /// Unresolved markets whose end date is a day past: their orders expire.
+    fn close(
+        &mut self,
+        cycle: &mut Running<R>,
+        from: InstrumentId,
+        budget: usize,
+        outbox: &mut impl Outbox<R>,
+    ) -> usize {
+        if self.cycles.exhausted() {
+            let (catalog, venue_now) = (&self.catalog, cycle.venue_now);
+            let over = |instrument: &InstrumentId| {
+                catalog.market(instrument.market()).is_some_and(|market| {
+                    let status = market.status();
+                    let grace_ends = market.end().map(|end| end.plus(CLOSED_MARKET_GRACE_US));
+                    !status.tradable() && status.resolution.is_none() && grace_ends.is_some_and(|end| end <= venue_now)
+                })
+            };
+            let Some(instrument) = self.users.resting().instruments_from(from).find(over) else {
+                cycle.stage = Stage::Match(FIRST, Side::Buy);
+                return 0;
+            };
+            self.cycles.gather(self.users.resting().orders(instrument));
+            cycle.stage = Stage::Close(InstrumentId(instrument.0 + 1));
+        }
+        self.end_batch(cycle, CloseReason::MarketClosed, budget, outbox)
+    }
+
+    /// One side of the next instrument whose resting orders may meet its book.
+    fn match_side(
+        &mut self,
+        cycle: &mut Running<R>,
+        from: InstrumentId,
+        side: Side,
+        budget: usize,
+        outbox: &mut impl Outbox<R>,
+    ) -> usize {
+        let rules = self.rules.clone();
+        let (books, catalog) = (self.books.clone(), self.catalog.clone());
+        let ground = Ground { rules: &rules, books: &books, catalog: &catalog, now: self.now, outage: cycle.outage };
+        if outbox.room() != Room::Ample || cycle.outage {
+            // Nothing is lost: what was not looked at is not marked as seen.
+            cycle.stage = Stage::Finished;
+            return 0;
+        }
+        if self.cycles.exhausted() {
+            let Some(instrument) = self.next_to_match(cycle.full, from, &ground) else {
+                cycle.stage = Stage::Finished;
+                return 0;
+            };
+            // The version before the look: what changes after it is looked at next time.
+            let version = books.version(instrument);
+            let side = if instrument == from { side } else { Side::Buy };
+            let Ok(sight) = self.desk.look_deep(&ground, instrument, side) else {
+                cycle.stage = Stage::Match(InstrumentId(instrument.0 + 1), Side::Buy);
+                return 1;
+            };
+            let (resting, users) = (self.users.resting(), &self.users);
+            let touching = sight.needed(side).map(|best| resting.crossing(instrument, side, best));
+            let touches = |limit| sight.crossed_by(side, limit);
+            let awaiting = resting.awaiting_in(instrument).filter(|id| {
+                let order = users.get(UserId::of_object(id.0)).and_then(|user| user.order(*id));
+                order.is_some_and(|order| order.terms.side == side && !touches(order.terms.limit))
+            });
+            self.cycles.gather(touching.into_iter().flatten().chain(awaiting));
+            cycle.stage = match side {
+                Side::Buy => {
+                    self.cycles.looking = Some((instrument, version));
+                    Stage::Match(instrument, Side::Sell)
+                }
+                Side::Sell => {
+                    let first = self.cycles.looking.filter(|(of, _)| *of == instrument);
+                    self.cycles.seen.insert(instrument, first.map_or(version, |(_, version)| version));
+                    Stage::Match(InstrumentId(instrument.0 + 1), Side::Buy)
+                }
+            };
+            if self.cycles.exhausted() {
+                return 1;
+            }
+        } else if let Some(first) = self.terms_of(self.cycles.batch[self.cycles.done]) {
+            // The desk was used for other books since the last piece.
+            if self.desk.look_deep(&ground, first.0, first.1).is_err() {
+                return budget;
+            }
+        }
+        let (mut fills, mut closed_count) = (0, 0);
+        let looked_at = self.each_owner(budget, outbox, |shard, owner, orders| {
+            for id in orders {
+                let user = shard.users.get(owner).expect("an order is of a user");
+                let alive = |at: Option<Timestamp>| at.is_none_or(|at| at > ground.now);
+                let Some(order) = user.order(*id).filter(|order| order.is_open() && alive(order.terms.expiration()))
+                else {
+                    continue;
+                };
+                let from = shard.facts.len();
+                match meet(&ground, user, order, &mut shard.desk, &mut shard.facts) {
+                    Ok(Met::Filled) => fills += 1,
+                    Ok(Met::Closed) => closed_count += 1,
+                    Ok(Met::Untouched | Met::Judged) => {}
+                    Err(_) => {
+                        shard.cycles.seen.remove(&order.terms.instrument);
+                    }
+                }
+                shard.enact(owner, from, true);
+            }
+        });
+        cycle.looked_at += looked_at as u64;
+        cycle.fills += fills;
+        cycle.closed += closed_count;
+        looked_at + 1
+    }
+
+    /// The next instrument with resting orders, from `from` on, whose book is live and was not met as it stands.
+    fn next_to_match(&self, full: bool, from: InstrumentId, ground: &Ground<'_>) -> Option<InstrumentId> {
+        let resting = self.users.resting();
+        resting.instruments_from(from).find(|instrument| {
+            let seen = self.cycles.seen.get(instrument);
+            let changed = full || seen != Some(&ground.books.version(*instrument));
+            // The second side of an instrument belongs to the look at the first.
+            (changed || resting.awaiting_in(*instrument).next().is_some())
+                && ground.catalog.market(instrument.market()).is_some_and(|market| market.tradable())
+                && ground.live(&ground.quote(*instrument))
+        })
+    }
+
+    /// Ends every order of the batch that is still open.
+    fn end_batch(
+        &mut self,
+        cycle: &mut Running<R>,
+        reason: CloseReason,
+        budget: usize,
+        outbox: &mut impl Outbox<R>,
+    ) -> usize {
+        let now = self.now;
+        let mut closed_count = 0;
+        let looked_at = self.each_owner(budget, outbox, |shard, owner, orders| {
+            let user = shard.users.get(owner).expect("an order is of a user");
+            let open = |id: &OrderId| user.order(*id).is_some_and(|order| order.is_open());
+            shard.facts.extend(orders.iter().copied().filter(open).map(|id| closed(id, reason, now)));
+            closed_count += shard.facts.len() as u64;
+            shard.enact(owner, 0, true);
+        });
+        cycle.closed += closed_count;
+        looked_at
+    }
+
+    /// Goes on with the batch, owner by owner, for at most `budget` orders and as long as there is room: `decide`
+    /// leaves applied facts, which become the owner's record. Answers how many orders were looked at.
+    fn each_owner<O: Outbox<R>>(
+        &mut self,
+        budget: usize,
+        outbox: &mut O,
+        mut decide: impl FnMut(&mut Self, UserId, &[OrderId]),
+    ) -> usize {
+        let batch = std::mem::take(&mut self.cycles.batch);
+        let start = self.cycles.done;
+        while let Some(first) = batch.get(self.cycles.done) {
+            let left = budget - (self.cycles.done - start);
+            if left == 0 || outbox.room() == Room::None {
+                break;
+            }
+            let owner = UserId::of_object(first.0);
+            let orders = &batch[self.cycles.done..];
+            let same = orders.iter().take(left).take_while(|order| UserId::of_object(order.0) == owner).count();
+            decide(self, owner, &orders[..same]);
+            self.seal(owner, outbox);
+            self.cycles.done += same;
+        }
+        let looked_at = self.cycles.done - start;
+        self.cycles.batch = batch;
+        looked_at
+    }
+
+    fn terms_of(&self, order: OrderId) -> Option<(InstrumentId, Side)> {
+        let order = self.users.get(UserId::of_object(order.0))?.order(order)?;
+        Some((order.terms.instrument, order.terms.side))
+    }
+}

@@ -1,0 +1,234 @@
+//! Queries: copies of one user's state, made into views. Filters and pages are applied here, so that an answer is no
+//! larger than what was asked for.
+
+use crate::amount::Qty;
+use crate::command::{Answer, BatchEntry, FillFilter, MarketFilter, OrderFilter, Query, Wallets};
+use crate::id::{InstrumentId, KeyId, MarketId, OrderId, WalletId};
+use crate::order::enter::refusal;
+use crate::order::{CloseReason, Order, Side, Status};
+use crate::reject::Reject;
+use crate::user::{ApiKey, FirstAnswer, Position, User};
+use crate::view::{AccountView, FillPage, FillView, KeyView, OrderPage, OrderView, PositionView, UserView};
+
+/// Largest count of matches that is told; beyond it there is no hint (trading.md §3).
+const HINT_MAX: usize = 10_000;
+/// Rows that are counted through for the hint at most, so that a long history does not hold up the shard.
+const HINT_ROWS_MAX: usize = 100_000;
+
+/// Answers one query about `user`.
+pub fn answer(user: &User, query: Query) -> Answer {
+    let wallets = match &query {
+        Query::Orders(filter) => Some(filter.wallets),
+        Query::Fills(filter) => Some(filter.wallets),
+        Query::Account { wallets } | Query::Positions { wallets, .. } => Some(*wallets),
+        Query::User | Query::Keys | Query::Order(_) | Query::OrderByClientId(_) => None,
+    };
+    if let Some(one @ Wallets::One(_)) = wallets
+        && user.wallets_in(one).next().is_none()
+    {
+        return Answer::Refused(Reject::WalletNotFound);
+    }
+    let found = |order: Option<OrderView>| match order {
+        Some(view) => Answer::Order(Box::new(view)),
+        None => Answer::Refused(Reject::OrderNotFound),
+    };
+    match query {
+        Query::User => Answer::User(Box::new(whole(user))),
+        Query::Keys => Answer::Keys(user.keys.iter().rev().filter(|key| listed(key)).map(key_view).collect()),
+        Query::Order(id) => found(order(user, id)),
+        Query::OrderByClientId(id) => found(user.remembered(&id).and_then(|known| order(user, known.order))),
+        Query::Orders(filter) => Answer::Orders(orders(user, &filter)),
+        Query::Account { wallets } => Answer::Account(Box::new(account(user, wallets))),
+        Query::Positions { wallets, market, open } => Answer::Positions(positions(user, wallets, market, open)),
+        Query::Fills(filter) => Answer::Fills(fills(user, &filter)),
+    }
+}
+
+/// An order as it stands.
+pub fn order(user: &User, id: OrderId) -> Option<OrderView> {
+    user.order(id).map(|order| order_view(user, order))
+}
+
+/// What the first answer to a remembered request said (wire.md §11).
+pub fn replayed(user: &User, client_order_id: &str) -> BatchEntry {
+    let known = user.remembered(client_order_id).and_then(|known| Some((known, user.order(known.order)?)));
+    let Some((known, now)) = known else {
+        return BatchEntry::Refused(Reject::OrderNotFound);
+    };
+    let then = known.order_then(now);
+    let mut fills = user.fills_of(now);
+    let mut filled = Qty::ZERO;
+    fills.retain(|fill| {
+        let in_time = filled < then.filled;
+        filled += fill.qty;
+        in_time
+    });
+    let position = known.first.position.map(|_| position_then(user, now, &known.first));
+    let (reason, asked) = (known.first.closed, (now.terms.quantity, now.terms.limit));
+    let fillable = now.terms.quality().fillable.unwrap_or(Qty::ZERO);
+    let view = OrderView { order: then, fills, available: known.first.available, position, is_replay: true };
+    match reason {
+        Some(reason @ (CloseReason::FokNotFilled | CloseReason::FakNoFill)) => {
+            BatchEntry::Killed { reject: refusal(now.id, reason, fillable, asked.0, asked.1), order: Box::new(view) }
+        }
+        _ => BatchEntry::Placed(Box::new(view)),
+    }
+}
+
+/// A key that is still listed.
+pub fn key(user: &User, id: KeyId) -> Option<KeyView> {
+    user.keys.iter().find(|key| key.id == id && listed(key)).map(key_view)
+}
+
+fn listed(key: &ApiKey) -> bool {
+    key.revoked_at.is_none()
+}
+
+fn key_view(key: &ApiKey) -> KeyView {
+    KeyView {
+        id: key.id,
+        prefix: key.prefix.as_str().into(),
+        name: key.name.clone(),
+        tier: key.tier,
+        permissions: key.permissions,
+        created_at: key.created_at,
+        expires_at: key.expires_at,
+        beta_until: key.beta_until,
+        last_used_at: key.last_used_at,
+    }
+}
+
+fn whole(user: &User) -> UserView {
+    UserView {
+        id: user.id,
+        sub: user.sub().map(Box::from),
+        email: user.email().map(Box::from),
+        created_at: user.created_at,
+        grant: user.grant,
+        active_keys: user.active_keys_count(),
+        wallets: user.wallets.clone(),
+    }
+}
+
+fn order_view(user: &User, order: &Order) -> OrderView {
+    let (wallet, instrument) = (order.terms.wallet, order.terms.instrument);
+    OrderView {
+        order: order.clone(),
+        fills: user.fills_of(order),
+        available: user.wallet(wallet).map(|wallet| wallet.available()).unwrap_or_default(),
+        position: user.open_position(wallet, instrument).cloned(),
+        is_replay: false,
+    }
+}
+
+/// The position as the first answer showed it: quantity and cost of then, the rest of the episode it belongs to.
+fn position_then(user: &User, order: &Order, first: &FirstAnswer) -> Position {
+    let (wallet, instrument) = (order.terms.wallet, order.terms.instrument);
+    let mut episodes = user.positions().iter().rev();
+    let same = |position: &&Position| {
+        position.wallet == wallet && position.instrument == instrument && position.opened_at <= order.created_at
+    };
+    let episode = episodes.find(same).expect("a position that was shown is kept for ever");
+    let (qty, cost) = first.position.unwrap_or_default();
+    Position { qty, cost, closed_at: None, settlement: None, ..episode.clone() }
+}
+
+fn orders(user: &User, filter: &OrderFilter) -> OrderPage {
+    let wallets = chosen(user, filter.wallets);
+    let fits = |order: &&Order| {
+        let terms = &order.terms;
+        filter.status.is_none_or(|status| order.status() == status)
+            && filter.side.is_none_or(|side| terms.side == side)
+            && in_market(filter.market, terms.instrument)
+            && wallets.contains(&terms.wallet)
+    };
+    // Ids and times of a user's orders ascend together, so the list in id order is the keyset's.
+    let before = |order: &&Order| filter.after.is_none_or(|key| (order.created_at, order.id) < key);
+    let page = |rows: &mut dyn Iterator<Item = &Order>| {
+        let mut rows = rows.filter(before).skip(filter.offset);
+        let orders = rows.by_ref().take(filter.limit).map(|order| order_view(user, order)).collect();
+        (orders, rows.next().is_some())
+    };
+    let count = |rows: &mut dyn Iterator<Item = &Order>| rows.take(HINT_MAX + 1).count();
+    // Open orders have an index of their own, so they are found behind any history.
+    let ((orders, has_more), count) = if filter.status == Some(Status::Pending) {
+        let open = || user.open_orders().rev().filter(fits);
+        (page(&mut open()), Some(count(&mut open())))
+    } else {
+        let all = || user.orders().iter().rev();
+        let short = user.orders().len() <= HINT_ROWS_MAX;
+        (page(&mut all().filter(fits)), short.then(|| count(&mut all().filter(fits))))
+    };
+    OrderPage { orders, has_more, total_hint: count.filter(|count| *count <= HINT_MAX) }
+}
+
+fn fills(user: &User, filter: &FillFilter) -> FillPage {
+    let wallets = chosen(user, filter.wallets);
+    let mut rows = user
+        .fills()
+        .iter()
+        .rev()
+        .filter_map(|fill| Some((fill, user.order(fill.order)?)))
+        .filter(|(_, order)| {
+            filter.side.is_none_or(|side: Side| order.terms.side == side)
+                && in_market(filter.market, order.terms.instrument)
+                && wallets.contains(&order.terms.wallet)
+        })
+        .skip(filter.offset);
+    let view = |(fill, order): (&_, &Order)| FillView { fill: Clone::clone(fill), order: order.clone() };
+    let fills = rows.by_ref().take(filter.limit).map(view).collect();
+    FillPage { fills, has_more: rows.next().is_some() }
+}
+
+fn account(user: &User, wallets: Wallets) -> AccountView {
+    let chosen = chosen(user, wallets);
+    let closed = || user.positions().iter().filter(|row| !row.is_open() && chosen.contains(&row.wallet));
+    let open = user.open_positions().filter(|position| chosen.contains(&position.wallet));
+    let fills_count = if chosen.len() == user.wallets.len() {
+        user.fills().len()
+    } else {
+        let of_wallet = |order: OrderId| user.order(order).is_some_and(|order| chosen.contains(&order.terms.wallet));
+        user.fills().iter().filter(|fill| of_wallet(fill.order)).count()
+    };
+    AccountView {
+        wallets: user.wallets_in(wallets).cloned().collect(),
+        positions: open.map(position_view).collect(),
+        fills_count: fills_count as u64,
+        closed_count: closed().count() as u64,
+        // Break-even is no win, but counts among the closed ones.
+        won_count: closed().filter(|row| row.realized.0 > 0).count() as u64,
+    }
+}
+
+/// Open ones first, then by id, newest first (account.md §4).
+fn positions(user: &User, wallets: Wallets, market: Option<MarketId>, open: Option<bool>) -> Vec<PositionView> {
+    let chosen = chosen(user, wallets);
+    let fits = |position: &&Position| {
+        chosen.contains(&position.wallet) && market.is_none_or(|market| position.instrument.market() == market)
+    };
+    let mut rows: Vec<&Position> = Vec::new();
+    if open != Some(false) {
+        rows.extend(user.open_positions().filter(fits));
+        rows.sort_unstable_by_key(|position| std::cmp::Reverse(position.id));
+    }
+    if open != Some(true) {
+        rows.extend(user.positions().iter().rev().filter(|position| !position.is_open()).filter(fits));
+    }
+    rows.into_iter().map(position_view).collect()
+}
+
+fn position_view(position: &Position) -> PositionView {
+    PositionView { position: position.clone(), average: position.average() }
+}
+
+fn chosen(user: &User, wallets: Wallets) -> Vec<WalletId> {
+    user.wallets_in(wallets).map(|wallet| wallet.id).collect()
+}
+
+fn in_market(filter: Option<MarketFilter>, instrument: InstrumentId) -> bool {
+    match filter {
+        None => true,
+        Some(MarketFilter::Only(market)) => instrument.market() == market,
+        Some(MarketFilter::Unknown) => false,
+    }
+}

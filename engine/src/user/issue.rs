@@ -1,0 +1,191 @@
+//! Users and keys, decided: first sight, grants, issuing, rotation, renaming, revocation, last use.
+//!
+//! Gates that need lists or flags of the server (keys.md §3, rows 1–4 and 6) are the asker's; these here need only
+//! the user's own state. Nothing here changes anything: the answer is a list of facts.
+
+use crate::amount::Cash;
+use crate::command::{CreateUser, IssueKey, Secret};
+use crate::id::{KeyId, OBJECT_BITS, UserId, WalletId};
+use crate::mutation::Mutation;
+use crate::reject::Reject;
+use crate::rules::{self, KEY_USED_EVERY_US, KEYS_PER_USER_MAX, ROTATION_OVERLAP_US, Rules};
+use crate::time::Timestamp;
+use crate::user::key::grant_ended;
+use crate::user::{ApiKey, FIRST_OBJECT, Permissions, Tier, User, WalletKind};
+
+/// Object numbers that are left unused, so that a command never runs out of them half way.
+const OBJECTS_SPARE: u32 = 1 << 16;
+
+/// Hands out the ids of one command's new objects.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers {
+    owner: UserId,
+    next: u32,
+}
+
+impl Numbers {
+    /// Goes on from where `user` stands; `None` when its object numbers are used up.
+    pub fn of(user: &User) -> Option<Numbers> {
+        (user.next_object < (1 << OBJECT_BITS) - OBJECTS_SPARE)
+            .then_some(Numbers { owner: user.id, next: user.next_object })
+    }
+
+    /// The next object id.
+    pub fn take(&mut self) -> u64 {
+        let id = self.owner.object(self.next);
+        self.next += 1;
+        id
+    }
+}
+
+/// A new user: row, grant, MAIN wallet and API wallet in one record (keys.md §6).
+pub fn create(owner: UserId, asked: CreateUser, now: Timestamp, facts: &mut Vec<Mutation>) {
+    let tier = asked.grant.unwrap_or(Tier::Free);
+    let mut numbers = Numbers { owner, next: FIRST_OBJECT };
+    facts.push(Mutation::UserCreated { sub: asked.sub, email: asked.email, at: now });
+    if let Some(tier) = asked.grant {
+        facts.push(Mutation::GrantSet { tier, expires_at: None, at: now });
+    }
+    for kind in [WalletKind::Main, WalletKind::Api] {
+        let baseline = match (kind, asked.api_balance) {
+            (WalletKind::Api, Some(balance)) => balance.max(Cash::ZERO),
+            _ => rules::baseline(kind, tier),
+        };
+        facts.push(Mutation::WalletOpened {
+            wallet: WalletId(numbers.take()),
+            kind,
+            label: None,
+            baseline,
+            generation: 1,
+            parent: None,
+            at: now,
+        });
+    }
+}
+
+/// Gives a user a plan. A better one than before lifts what the API wallet counts as its start; cash stays
+/// (account.md §1.1).
+pub fn grant(user: &User, tier: Tier, expires_at: Option<Timestamp>, now: Timestamp, facts: &mut Vec<Mutation>) {
+    facts.push(Mutation::GrantSet { tier, expires_at, at: now });
+    let baseline = rules::baseline(WalletKind::Api, tier);
+    if let Some(wallet) = user.wallet_of(WalletKind::Api)
+        && tier > user.entitlement(now)
+        && wallet.baseline < baseline
+    {
+        facts.push(Mutation::BaselineRaised { wallet: wallet.id, baseline, at: now });
+    }
+}
+
+/// Issues a key (keys.md §3, rows 5 and 7; §2 for bootstrap).
+pub fn issue(
+    user: &User,
+    asked: IssueKey,
+    rules: &Rules,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<KeyId, Reject> {
+    let active_count = user.active_keys_count();
+    if asked.bootstrap && active_count > 0 {
+        return Err(Reject::BootstrapNotAllowed);
+    }
+    let entitled = user.entitlement(now);
+    let tier = asked.tier.unwrap_or(entitled);
+    let lapsed = grant_ended(user.grant, now);
+    if tier > entitled || (lapsed && asked.permissions == Some(Permissions::ReadTrade)) {
+        return Err(Reject::TierRequiresUpgrade);
+    }
+    if active_count >= rules.keys_max {
+        return Err(Reject::KeyLimit);
+    }
+    let default = if lapsed { Permissions::Read } else { Permissions::ReadTrade };
+    let key = next_key(user)?;
+    facts.push(issued(key, asked.secret, asked.name, tier, asked.permissions.unwrap_or(default), rules.beta(now), now));
+    Ok(key)
+}
+
+/// Replaces a key by a new one of the same kind; the old one works for another 24 h (keys.md §4).
+pub fn rotate(
+    user: &User,
+    key: KeyId,
+    replacement: Secret,
+    rules: &Rules,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<(KeyId, Timestamp), Reject> {
+    let old = listed(user, key)?;
+    if old.expires_at.is_some() {
+        return Err(Reject::KeyExpiring);
+    }
+    let new = next_key(user)?;
+    let expires_at = now.plus(ROTATION_OVERLAP_US);
+    // A beta key stays one: its cutoff moves along, or rotation would be the way around it.
+    let beta_until = old.beta_until.or(rules.beta(now));
+    let permissions = user.effective(old, rules.free_trade_since, now).permissions;
+    let name = old.name.as_deref().map(str::to_owned);
+    facts.push(issued(new, replacement, name, old.tier, permissions, beta_until, now));
+    facts.push(Mutation::KeyExpiring { key, expires_at, replaced_by: new, at: now });
+    Ok((new, expires_at))
+}
+
+/// Gives a key another name, or none.
+pub fn rename(
+    user: &User,
+    key: KeyId,
+    name: Option<String>,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<(), Reject> {
+    listed(user, key)?;
+    facts.push(Mutation::KeyRenamed { key, name, at: now });
+    Ok(())
+}
+
+/// Ends a key; a second time it is not found.
+pub fn revoke(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
+    listed(user, key)?;
+    facts.push(Mutation::KeyRevoked { key, at: now });
+    Ok(())
+}
+
+/// Notes that a key was used, at most once a minute.
+pub fn note_used(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
+    let due = listed(user, key)?.last_used_at.is_none_or(|last| now.since(last) >= KEY_USED_EVERY_US);
+    if due {
+        facts.push(Mutation::KeyUsed { key, at: now });
+    }
+    Ok(())
+}
+
+/// A key that its owner may still see: not revoked.
+fn listed(user: &User, key: KeyId) -> Result<&ApiKey, Reject> {
+    user.keys.iter().find(|known| known.id == key && known.revoked_at.is_none()).ok_or(Reject::KeyNotFound)
+}
+
+fn next_key(user: &User) -> Result<KeyId, Reject> {
+    if user.keys.len() >= KEYS_PER_USER_MAX {
+        return Err(Reject::Busy);
+    }
+    Numbers::of(user).map(|mut numbers| KeyId(numbers.take())).ok_or(Reject::Busy)
+}
+
+fn issued(
+    key: KeyId,
+    secret: Secret,
+    name: Option<String>,
+    tier: Tier,
+    permissions: Permissions,
+    beta_until: Option<Timestamp>,
+    now: Timestamp,
+) -> Mutation {
+    Mutation::KeyIssued {
+        key,
+        hash: secret.hash,
+        alias_hash: secret.alias_hash,
+        prefix: secret.prefix,
+        name,
+        tier,
+        permissions,
+        beta_until,
+        at: now,
+    }
+}

@@ -1,0 +1,12 @@
+//! Kalshi: message shapes and their translation (upstream.md §4, §6).
+
+mod book;
+pub mod dto;
+mod listing;
+pub mod metadata;
+pub mod translate;
+
+pub use translate::{Sequence, Translate};
+
+#[cfg(test)]
+mod tests;

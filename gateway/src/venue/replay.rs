@@ -1,0 +1,346 @@
+//! A tape played as a venue: its lines go through the same translators as live messages, on the recording's clock
+//! (upstream.md §7).
+//!
+//! Beside the lines there is an agenda: what the clock does to the markets of a Kalshi recording (open, close, settle
+//! at the moments of its metadata), merged into the lines by time and going on behind the last of them.
+
+use super::kalshi::{self, metadata::Change};
+use super::polymarket;
+use super::skips::{Skip, Skips};
+use super::tape::{Origin, Record, Tape, TapeError};
+use super::{FeedUpdate, Frame, NO_CONNECTION, Polled, Venue};
+use engine::time::{HOUR, MILLISECOND, Timestamp};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Most frames that one poll hands out, so that a poll takes milliseconds.
+const FRAMES_PER_POLL_MAX: usize = 4_096;
+/// How often a followed tape is looked at: well within the 100 ms in which a new line must be read.
+const FOLLOW_EVERY: u64 = 40 * MILLISECOND;
+/// Longest that a finished replay sleeps.
+const SLEEP_MAX: u64 = HOUR;
+
+/// How fast venue time runs between the lines of a tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speed {
+    /// Thousandths of wall time: 1 000 is as recorded.
+    Thousandths(u32),
+    /// From line to line without waiting.
+    Max,
+}
+
+impl Speed {
+    pub const RECORDED: Speed = Speed::Thousandths(1_000);
+}
+
+impl std::str::FromStr for Speed {
+    type Err = String;
+
+    /// `max`, or a number from 0.001 to 1 000 000 with at most three decimals.
+    fn from_str(text: &str) -> Result<Speed, String> {
+        if text == "max" {
+            return Ok(Speed::Max);
+        }
+        match super::loose::scaled(text, 3) {
+            Ok(thousandths @ 1..=1_000_000_000) => Ok(Speed::Thousandths(thousandths as u32)),
+            _ => Err(format!("a speed is `max` or a number from 0.001 to 1000000, not {text:?}")),
+        }
+    }
+}
+
+impl std::fmt::Display for Speed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Speed::Max => f.write_str("max speed"),
+            Speed::Thousandths(thousandths) if thousandths.is_multiple_of(1_000) => {
+                write!(f, "{}x", thousandths / 1_000)
+            }
+            Speed::Thousandths(thousandths) => write!(f, "{}x", f64::from(*thousandths) / 1_000.0),
+        }
+    }
+}
+
+/// A tape as a venue.
+pub struct Replay {
+    tape: Tape,
+    kalshi: kalshi::Translate,
+    polymarket: polymarket::Translate,
+    /// Names of connections, by their numbers.
+    connections: Vec<(Origin, String)>,
+    /// What the clock does, in order of time, and how much of it is done.
+    agenda: Vec<(Timestamp, String, Change)>,
+    agenda_done: usize,
+    /// Markets that are listed before the first line.
+    listed: Vec<kalshi::metadata::Dated>,
+    speed: Speed,
+    follow: bool,
+    /// What an earlier run reached: up to there `catch_up` folds.
+    resumed: Option<Timestamp>,
+    venue_now: Timestamp,
+    begun: bool,
+    /// A wall moment and the venue moment that belongs to it.
+    anchor: Option<(Timestamp, Timestamp)>,
+    /// The last line was handed out (for now, when the tape is followed).
+    at_end: bool,
+    updates: Vec<FeedUpdate>,
+    skips: Arc<Skips>,
+}
+
+impl Replay {
+    /// Opens a tape; nothing is handed out yet.
+    pub fn open(path: &Path, speed: Speed, follow: bool) -> Result<Replay, TapeError> {
+        let skips = Arc::new(Skips::default());
+        let tape = Tape::open(path, follow, skips.clone())?;
+        let mut kalshi = kalshi::Translate::new(kalshi::Sequence::Ignored, skips.clone());
+        let mut listed = Vec::new();
+        for path in tape.metadata() {
+            match std::fs::read_to_string(path) {
+                Ok(text) => listed.extend(kalshi.metadata(&text)),
+                Err(error) => skips.count(Skip::UnreadableFile, || format!("{}: {error}", path.display())),
+            }
+        }
+        let changes = listed
+            .iter()
+            .flat_map(|dated| dated.changes.iter().map(|(at, change)| (*at, dated.ticker.clone(), *change)));
+        let mut agenda: Vec<_> = changes.collect();
+        agenda.sort_by_key(|(at, _, _)| *at);
+        Ok(Replay {
+            at_end: tape.next_at().is_none(),
+            tape,
+            kalshi,
+            polymarket: polymarket::Translate::new(skips.clone()),
+            connections: Vec::new(),
+            agenda,
+            agenda_done: 0,
+            listed,
+            speed,
+            follow,
+            resumed: None,
+            venue_now: Timestamp::default(),
+            begun: false,
+            anchor: None,
+            updates: Vec::new(),
+            skips,
+        })
+    }
+
+    /// Sets the clock to the first line and lists what is known beforehand, each market as it stood at that moment.
+    /// This one step may go past `until`: before it there was no market whose crossing could be missed.
+    fn begin(&mut self, frame: &mut dyn FnMut(Frame<'_>)) {
+        let Some(first) = self.tape.next_at().filter(|_| !self.begun) else { return };
+        self.begun = true;
+        self.venue_now = first;
+        self.agenda_done = self.agenda.partition_point(|(at, _, _)| *at <= first);
+        self.updates.clear();
+        for dated in self.listed.drain(..) {
+            let (mut state, mut past) = (engine::market::terms::MarketState::Upcoming, Vec::new());
+            for (at, change) in dated.changes.iter().filter(|(at, _)| *at <= first) {
+                self.kalshi.happens(&dated.ticker, *change, *at, &mut past);
+            }
+            past.retain(|update| match update {
+                FeedUpdate::StateChanged { state: later, .. } => {
+                    state = *later;
+                    false
+                }
+                _ => true,
+            });
+            self.updates.push(FeedUpdate::Listed { listing: Box::new(dated.listing), state });
+            self.updates.append(&mut past);
+        }
+        if !self.updates.is_empty() {
+            frame(Frame { connection: NO_CONNECTION, received: first, updates: &self.updates });
+        }
+    }
+
+    /// When the next line or agenda entry is due. Before the first line nothing is.
+    fn next_at(&self) -> Option<Timestamp> {
+        if !self.begun {
+            return None;
+        }
+        let agenda = self.agenda.get(self.agenda_done).map(|(at, _, _)| *at);
+        let next = match (agenda, self.tape.next_at()) {
+            (Some(agenda), Some(line)) => agenda.min(line),
+            (agenda, line) => agenda.or(line)?,
+        };
+        Some(next.max(self.venue_now))
+    }
+
+    /// Hands out the next line or agenda entry.
+    fn step(&mut self, frame: &mut dyn FnMut(Frame<'_>)) {
+        let Some(at) = self.next_at() else { return };
+        self.venue_now = at;
+        self.updates.clear();
+        let line_at = self.tape.next_at();
+        if let Some((due, ticker, change)) = self.agenda.get(self.agenda_done)
+            && line_at.is_none_or(|line| *due <= line)
+        {
+            self.agenda_done += 1;
+            self.kalshi.happens(ticker, *change, *due, &mut self.updates);
+            return frame(Frame { connection: NO_CONNECTION, received: at, updates: &self.updates });
+        }
+        let Some(line) = self.tape.next_line() else { return };
+        let Some(record) = Record::parse(line.text) else {
+            return self.skips.count(Skip::UnknownLine, || line.text.into());
+        };
+        let updates = &mut self.updates;
+        let connection = match &record {
+            Record::Frame { origin, connection, .. } | Record::Gap { origin, connection, .. } => {
+                number(&mut self.connections, *origin, connection)
+            }
+            Record::Answer { origin, .. } => number(&mut self.connections, *origin, ""),
+        };
+        match record {
+            Record::Frame { origin: Origin::Kalshi, body, .. } => self.kalshi.frame(&body, connection, at, updates),
+            Record::Frame { origin: Origin::Polymarket, body, .. } => {
+                self.polymarket.frame(&body, connection, at, updates);
+            }
+            Record::Answer { origin: Origin::Kalshi, url, status, body } => {
+                self.kalshi.rest(&url, status, &body, at, updates);
+            }
+            Record::Answer { origin: Origin::Polymarket, url, status, body } => {
+                self.polymarket.rest(&url, status, &body, at, updates);
+            }
+            Record::Gap { origin: Origin::Kalshi, reason, .. } => self.kalshi.gap(connection, &reason, updates),
+            Record::Gap { origin: Origin::Polymarket, reason, .. } => {
+                self.polymarket.gap(connection, &reason, updates);
+            }
+        }
+        frame(Frame { connection, received: at, updates: &self.updates });
+    }
+
+    /// Lines are handed out as soon as they are there, not when their time has come.
+    fn hastens(&self) -> bool {
+        self.follow || self.speed == Speed::Max
+    }
+
+    /// The venue time that the wall clock has come to.
+    fn due(&self, server_now: Timestamp) -> Timestamp {
+        let Some((wall, venue)) = self.anchor else { return self.venue_now };
+        let elapsed = server_now.since(wall);
+        match self.speed {
+            _ if self.at_end => venue.plus(elapsed),
+            Speed::Thousandths(thousandths) if !self.follow => {
+                let run = u128::from(elapsed) * u128::from(thousandths) / 1_000;
+                venue.plus(u64::try_from(run).unwrap_or(u64::MAX))
+            }
+            _ => Timestamp(u64::MAX),
+        }
+    }
+
+    /// When the wall clock comes to a venue time: the opposite of [`Replay::due`].
+    fn wall_at(&self, venue_at: Timestamp) -> Timestamp {
+        let Some((wall, venue)) = self.anchor else { return Timestamp::default() };
+        let ahead = venue_at.since(venue);
+        match self.speed {
+            Speed::Thousandths(thousandths) if !self.at_end => {
+                let elapsed = (u128::from(ahead) * 1_000).div_ceil(u128::from(thousandths));
+                wall.plus(u64::try_from(elapsed).unwrap_or(u64::MAX))
+            }
+            _ => wall.plus(ahead),
+        }
+    }
+
+    /// Notes that the last line was handed out, or that a followed tape has new ones.
+    fn mark_end(&mut self, server_now: Timestamp) {
+        let at_end = self.begun && self.tape.next_at().is_none();
+        if at_end && !self.at_end {
+            self.anchor = Some((server_now, self.venue_now));
+        }
+        self.at_end = at_end;
+    }
+}
+
+/// The number of a connection, given out in the order of appearance; the last one is shared by all beyond.
+fn number(connections: &mut Vec<(Origin, String)>, origin: Origin, name: &str) -> u8 {
+    let known = connections.iter().position(|(of, known)| *of == origin && known == name);
+    let number = known.unwrap_or_else(|| {
+        if connections.len() < usize::from(NO_CONNECTION) {
+            connections.push((origin, name.into()));
+        }
+        connections.len() - 1
+    });
+    number as u8
+}
+
+impl Venue for Replay {
+    fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
+        self.tape.look_again();
+        self.begin(frame);
+        if self.begun && self.anchor.is_none() {
+            self.anchor = Some((server_now, self.venue_now));
+        }
+        self.mark_end(server_now);
+        let mut handed = 0;
+        let mut due = self.due(server_now).min(until);
+        while self.next_at().is_some_and(|at| at <= due) {
+            if handed == FRAMES_PER_POLL_MAX {
+                return Polled { venue_now: self.venue_now, wake_at: Some(server_now) };
+            }
+            self.step(frame);
+            handed += 1;
+            if self.tape.next_at().is_none() {
+                self.mark_end(server_now);
+                due = self.due(server_now).min(until);
+            }
+        }
+        self.venue_now = self.venue_now.max(due);
+        let stop = self.next_at().map_or(until, |next| next.min(until));
+        let wake_at = match self.hastens() && !self.at_end {
+            // Held back by `until` alone.
+            true => server_now,
+            false => self.wall_at(stop).max(server_now).min(server_now.plus(SLEEP_MAX)),
+        };
+        let wake_at = if self.follow { wake_at.min(server_now.plus(FOLLOW_EVERY)) } else { wake_at };
+        Polled { venue_now: self.venue_now, wake_at: Some(wake_at) }
+    }
+
+    fn drives_clock(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        let files = match self.tape.files_count() {
+            1 => "1 tape".into(),
+            count => format!("{count} tapes"),
+        };
+        match self.follow {
+            true => format!("replay of {files}, followed as they grow"),
+            false => format!("replay of {files} at {}", self.speed),
+        }
+    }
+
+    fn catch_up(&mut self, server_now: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Timestamp {
+        self.tape.look_again();
+        self.begin(frame);
+        let past = if self.follow { self.tape.next_at().map(|_| Timestamp(u64::MAX)) } else { self.resumed };
+        let Some(past) = past else { return self.venue_now };
+        while self.next_at().is_some_and(|at| at <= past) && (!self.follow || self.tape.next_at().is_some()) {
+            self.step(frame);
+        }
+        self.venue_now = self.venue_now.max(self.resumed.unwrap_or_default());
+        self.mark_end(server_now);
+        self.anchor = None;
+        self.venue_now
+    }
+
+    fn resume(&mut self, first_line: [u8; 32], reached: Timestamp) -> bool {
+        let same = self.tape.first_line() == Some(first_line);
+        self.resumed = same.then_some(reached);
+        same
+    }
+
+    fn first_line(&self) -> Option<[u8; 32]> {
+        self.tape.first_line()
+    }
+
+    fn ages_on_server_time(&self) -> bool {
+        self.follow
+    }
+
+    fn skips(&self) -> Option<Arc<Skips>> {
+        Some(self.skips.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;

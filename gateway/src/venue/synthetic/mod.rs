@@ -1,0 +1,336 @@
+//! A seeded venue that needs nothing from outside: some two hundred markets in all categories and rolling up-or-down
+//! windows, with books that look and move like recorded ones.
+//!
+//! Everything is a function of the seed and of the time (see [`noise`]): which markets exist, when they end, how they
+//! end, and every level of every book at every moment. So the venue keeps no state worth saving, and a restart goes
+//! on in the same world. What it holds in memory is only what it has told already.
+
+mod books;
+mod noise;
+mod prices;
+mod subjects;
+mod world;
+
+pub use prices::Underlying;
+
+use super::{BookSide, FeedUpdate, Figures, Frame, Polled, Venue};
+use ahash::AHashMap;
+use books::Book;
+use engine::amount::TickSize;
+use engine::market::terms::{Asset, Listing, MarketState};
+use engine::time::{DAY, HOUR, MILLISECOND, SECOND, Timestamp};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use world::{Key, Series, Spec, World};
+
+/// Markets that ended less than this before the start are listed, too, with their result.
+const RECENT: u64 = HOUR;
+/// Steps are gathered this long, so that an idle server wakes seldom.
+const GATHERED: u64 = 100 * MILLISECOND;
+/// Most frames that one poll hands out.
+const FRAMES_PER_POLL_MAX: usize = 4_096;
+/// Figures of a market are told this often.
+const FIGURES_EVERY: u64 = 300 * SECOND;
+/// All markets come on one connection.
+const CONNECTION: u8 = 0;
+
+/// The synthetic venue.
+pub struct Synthetic {
+    world: World,
+    now: Timestamp,
+    begun: bool,
+    markets: AHashMap<Key, Market>,
+    agenda: BinaryHeap<Reverse<(Timestamp, Due)>>,
+    /// Results that were asked for and are known, for the next poll.
+    recalled: Vec<FeedUpdate>,
+    updates: Vec<FeedUpdate>,
+}
+
+/// What is due at a moment. The order decides between things due at the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Resolve(Key),
+    Close(Key),
+    List(Series),
+    Open(Key),
+    Step(Key),
+}
+
+/// A market that is listed and not resolved.
+struct Market {
+    spec: Spec,
+    condition: String,
+    tokens: [String; 2],
+    /// As told last.
+    tick: TickSize,
+    book: Book,
+    figures_at: Timestamp,
+}
+
+impl Synthetic {
+    /// The world of a seed, from `now` on. The first poll lists it.
+    pub fn new(seed: u64, now: Timestamp) -> Synthetic {
+        Synthetic {
+            world: World { seed },
+            now,
+            begun: false,
+            markets: AHashMap::new(),
+            agenda: BinaryHeap::new(),
+            recalled: Vec::new(),
+            updates: Vec::new(),
+        }
+    }
+
+    /// The price of an asset in this world, in dollars: what decides its windows.
+    pub fn underlying(&self, asset: Asset) -> Underlying {
+        Underlying::new(self.world.seed, asset)
+    }
+
+    /// Lists what there is at `now`, and what ended shortly before, with a snapshot of every open book.
+    fn begin(&mut self, frame: &mut dyn FnMut(Frame<'_>)) {
+        self.begun = true;
+        let now = self.now;
+        for series in World::series() {
+            for key in self.world.listed(series, now, RECENT) {
+                self.list(key, now);
+                self.hand_out(now, frame);
+            }
+            self.agenda.push(Reverse((self.world.next_listed(series, now).0, Due::List(series))));
+        }
+    }
+
+    /// Lists a market as it stands at `now` and notes what becomes of it.
+    fn list(&mut self, key: Key, now: Timestamp) {
+        let Some(spec) = self.world.spec(key) else { return };
+        let mut listing = self.world.listing(&spec);
+        let open = spec.opens() <= now && now < spec.end;
+        let at = if open { books::last_step(&spec, now) } else { now };
+        if open {
+            listing.tick = books::tick(&spec, at);
+        }
+        let state = match () {
+            _ if now >= spec.end => MarketState::Closed,
+            _ if open => MarketState::Active,
+            _ => MarketState::Upcoming,
+        };
+        let mut market = Market {
+            condition: listing.condition.clone(),
+            tokens: listing.tokens.clone(),
+            tick: listing.tick,
+            book: Book::default(),
+            figures_at: now,
+            spec,
+        };
+        self.updates.push(FeedUpdate::Listed { listing: Box::new(listing), state });
+        if now >= market.spec.resolved {
+            return self.updates.push(market.resolved());
+        }
+        let due = [
+            (market.spec.resolved, Due::Resolve(key)),
+            (market.spec.end, Due::Close(key)),
+            (market.spec.opens(), Due::Open(key)),
+        ];
+        self.agenda.extend(due.into_iter().filter(|(at, _)| *at > now).map(Reverse));
+        if open {
+            market.book = books::book(&market.spec, at);
+            market.snapshot(at, &mut self.updates);
+            market.figures(now, &mut self.updates);
+            self.agenda.extend(books::next_step(&market.spec, now).map(|at| Reverse((at, Due::Step(key)))));
+        }
+        self.markets.insert(key, market);
+    }
+
+    /// Does what is due.
+    fn step(&mut self, at: Timestamp, due: Due) {
+        match due {
+            Due::List(series) => {
+                let before = Timestamp(at.0 - 1);
+                let (_, keys) = self.world.next_listed(series, before);
+                keys.into_iter().for_each(|key| self.list(key, at));
+                self.agenda.push(Reverse((self.world.next_listed(series, at).0, Due::List(series))));
+            }
+            Due::Open(key) | Due::Step(key) => {
+                let Some(market) = self.markets.get_mut(&key) else { return };
+                if let Due::Open(_) = due {
+                    let (condition, state) = (market.condition.clone(), MarketState::Active);
+                    self.updates.push(FeedUpdate::StateChanged { condition, state });
+                    market.open(at, &mut self.updates);
+                } else {
+                    market.step(at, &mut self.updates);
+                }
+                self.agenda.extend(books::next_step(&market.spec, at).map(|at| Reverse((at, Due::Step(key)))));
+            }
+            Due::Close(key) => {
+                let Some(market) = self.markets.get_mut(&key) else { return };
+                let (condition, state) = (market.condition.clone(), MarketState::Closed);
+                self.updates.push(FeedUpdate::StateChanged { condition, state });
+                market.book = Book::default();
+                market.snapshot(at, &mut self.updates);
+            }
+            Due::Resolve(key) => self.updates.extend(self.markets.remove(&key).map(|market| market.resolved())),
+        }
+    }
+
+    fn hand_out(&mut self, received: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) {
+        if !self.updates.is_empty() {
+            frame(Frame { connection: CONNECTION, received, updates: &self.updates });
+            self.updates.clear();
+        }
+    }
+}
+
+impl Market {
+    /// The first book.
+    fn open(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        self.retick(at, updates);
+        self.book = books::book(&self.spec, at);
+        self.snapshot(at, updates);
+        self.figures(at, updates);
+    }
+
+    /// The next book: what changed of it, or all of it, and a trade now and then.
+    fn step(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        let incident = books::incident(&self.spec, at);
+        let reticked = self.retick(at, updates);
+        let book = books::book(&self.spec, at);
+        let bids = books::changed(&self.book.bids, &book.bids, |a, b| a > b);
+        let asks = books::changed(&self.book.asks, &book.asks, |a, b| a < b);
+        self.book = book;
+        if reticked || incident.snapshot {
+            self.snapshot(at, updates);
+        } else if !bids.is_empty() || !asks.is_empty() {
+            let first = bids.iter().map(|(price, size)| (BookSide::Bid, *price, *size));
+            let first: Vec<_> = first.chain(asks.iter().map(|(price, size)| (BookSide::Ask, *price, *size))).collect();
+            let second = first.iter().map(|(side, price, size)| {
+                let side = if *side == BookSide::Bid { BookSide::Ask } else { BookSide::Bid };
+                (side, price.complement(), *size)
+            });
+            let second = second.collect();
+            for (token, levels) in self.tokens.iter().zip([first, second]) {
+                updates.push(FeedUpdate::BookDelta { token: token.clone(), levels, venue_ts: at });
+            }
+        }
+        if let Some(trade) = incident.trade {
+            let book = if trade.second_token { self.book.mirrored() } else { self.book.clone() };
+            let touch = if trade.taker_buys { book.asks.first() } else { book.bids.first() };
+            if let Some((price, there)) = touch {
+                updates.push(FeedUpdate::LastTrade {
+                    token: self.tokens[usize::from(trade.second_token)].clone(),
+                    price: *price,
+                    size: trade.size.min(*there),
+                    taker_buys: trade.taker_buys,
+                    venue_ts: at,
+                });
+            }
+        }
+        if at.since(self.figures_at) >= FIGURES_EVERY {
+            self.figures(at, updates);
+        }
+    }
+
+    /// Follows the tick; whether it changed.
+    fn retick(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) -> bool {
+        let tick = books::tick(&self.spec, at);
+        let changed = tick != self.tick;
+        if changed {
+            self.tick = tick;
+            updates.push(FeedUpdate::TickChanged { condition: self.condition.clone(), tick });
+        }
+        changed
+    }
+
+    fn snapshot(&self, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        for (token, book) in self.tokens.iter().zip([self.book.clone(), self.book.mirrored()]) {
+            updates.push(FeedUpdate::BookSnapshot {
+                token: token.clone(),
+                bids: book.bids,
+                asks: book.asks,
+                venue_ts: at,
+                hash: None,
+            });
+        }
+    }
+
+    fn figures(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        /// Dollars traded a second, from quiet to busy: the recorded 5-minute windows took 80.
+        const QUIET: f64 = 0.02;
+        const BUSY: f64 = 80.0;
+        let share = match self.spec.key {
+            Key::Window { .. } => 1.0,
+            Key::Plain { .. } => noise::fraction(noise::mix(self.spec.seed, 0xf19)).powi(4),
+        };
+        let per_second = (QUIET + (BUSY - QUIET) * share) * 1_000_000.0;
+        let traded = |micros: u64| (micros as f64 / SECOND as f64 * per_second) as u64;
+        let open = at.since(self.spec.opens());
+        let figures = Figures {
+            volume_24h: Some(traded(open.min(DAY))),
+            volume_total: Some(traded(open)),
+            liquidity: Some(self.book.liquidity()),
+        };
+        self.figures_at = at;
+        updates.push(FeedUpdate::Figures { condition: self.condition.clone(), figures });
+    }
+
+    fn resolved(&self) -> FeedUpdate {
+        FeedUpdate::Resolved {
+            condition: self.condition.clone(),
+            resolution: self.spec.resolution(),
+            venue_ts: self.spec.resolved,
+        }
+    }
+}
+
+impl Venue for Synthetic {
+    fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
+        if !self.begun {
+            self.begin(frame);
+        }
+        let due = server_now.min(until).max(self.now);
+        if !self.recalled.is_empty() {
+            self.updates.append(&mut self.recalled);
+            self.hand_out(self.now, frame);
+        }
+        let mut handed = 0;
+        while let Some(Reverse((at, what))) = self.agenda.peek().copied()
+            && at <= due
+        {
+            if handed == FRAMES_PER_POLL_MAX {
+                return Polled { venue_now: self.now, wake_at: Some(server_now) };
+            }
+            self.agenda.pop();
+            self.now = self.now.max(at);
+            self.step(at, what);
+            self.hand_out(self.now, frame);
+            handed += 1;
+        }
+        self.now = due;
+        let next = self.agenda.peek().map_or(until, |Reverse((at, _))| *at);
+        let wake_at = if due < server_now { server_now } else { next.max(server_now.plus(GATHERED)).min(until) };
+        Polled { venue_now: due, wake_at: Some(wake_at.max(server_now)) }
+    }
+
+    fn drives_clock(&self) -> bool {
+        false
+    }
+
+    fn describe(&self) -> String {
+        format!("synthetic venue, seed {}", self.world.seed)
+    }
+
+    fn recall(&mut self, listing: &Listing) {
+        let Some(spec) = listing.venue_market_id.parse().ok().and_then(|key| self.world.spec(key)) else { return };
+        let ours = self.world.listing(&spec).condition == listing.condition;
+        // What ended recently is listed with its result by the first poll.
+        if ours && spec.end.plus(RECENT) <= self.now {
+            let condition = listing.condition.clone();
+            self.recalled.push(FeedUpdate::Resolved {
+                condition,
+                resolution: spec.resolution(),
+                venue_ts: spec.resolved,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

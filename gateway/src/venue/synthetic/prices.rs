@@ -1,0 +1,291 @@
+//! What things are worth: underlyings of the up-or-down markets, and the fair price of every market at every moment.
+
+use super::noise::{below, fraction, mix, path, weight};
+use engine::market::terms::{Asset, Interval};
+use engine::time::{SECOND, Timestamp};
+
+/// Standard deviation of Bitcoin's log price over one second, as if it grew with √time. The Chainlink ticks of
+/// 2026-07-24 move 9.3e-4 in 5 minutes and 3.6e-3 in an hour: 5.4e-5 and 5.9e-5 a √second.
+const BITCOIN_DEVIATION: f64 = 5.5e-5;
+
+/// How far a plain market's log odds move, per √second, when it is calm and when it is lively. The hundred markets
+/// polled from 2026-06-05 on moved 0.02 cents (third quartile) to 0.2 cents (ninth decile) in 18 minutes near the
+/// middle; the lively end here moves more, so that there is something to trade.
+const CALM_DEVIATION: f64 = 0.000_2;
+const LIVELY_DEVIATION: f64 = 0.004;
+
+/// How much an outcome that is already certain weighs at the very end, in log odds.
+const CERTAINTY: f64 = 9.0;
+
+/// The price of an asset as a function of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Underlying {
+    seed: u64,
+    asset: Asset,
+}
+
+impl Underlying {
+    pub fn new(world_seed: u64, asset: Asset) -> Underlying {
+        Underlying { seed: mix(world_seed, 0xa55e_7000 + asset as u64), asset }
+    }
+
+    /// Log price over its level in the long run.
+    fn log(self, at: Timestamp) -> f64 {
+        path(self.seed, at) * deviation(self.asset)
+    }
+
+    /// Price in dollars.
+    pub fn price(self, at: Timestamp) -> f64 {
+        let log = self.log(at);
+        level(self.asset) * (1.0 + log + log * log / 2.0 + log * log * log / 6.0)
+    }
+
+    /// Mean log price over whole seconds in (from, to].
+    fn mean(self, from: Timestamp, to: Timestamp) -> f64 {
+        let secs = (to.since(from) / SECOND).max(1);
+        (0..secs).map(|ago| self.log(Timestamp(to.0 - ago * SECOND))).sum::<f64>() / secs as f64
+    }
+
+    /// What decides a window at its start and end: the mean of the last 30 s for 5M, of the last 60 s for 15M, else
+    /// the price of the moment (upstream.md §3.3).
+    fn reference(self, interval: Interval, at: Timestamp) -> f64 {
+        self.mean(Timestamp(at.0 - averaged(interval)), at)
+    }
+
+    /// Whether a window goes up: its end is not below its start.
+    pub fn goes_up(self, interval: Interval, start: Timestamp, end: Timestamp) -> bool {
+        self.reference(interval, end) >= self.reference(interval, start)
+    }
+
+    /// The chance that a window goes up, as seen at `at`; the strike is known from its start on.
+    pub(super) fn chance(self, window: &Window, at: Timestamp) -> f64 {
+        if at < window.start {
+            return 0.5;
+        }
+        let averaged = averaged(window.interval);
+        let left = window.end.since(at);
+        let (expected, deviation) = if left >= averaged {
+            let secs = (left as f64 / SECOND as f64).max(1.0);
+            (self.log(at), deviation(self.asset) * secs.sqrt())
+        } else {
+            // Part of the mean is known already and only the rest still moves.
+            let known = self.mean(Timestamp(window.end.0 - averaged), at);
+            let open = left as f64 / averaged as f64;
+            let secs = (left as f64 / SECOND as f64).max(0.25);
+            (known * (1.0 - open) + self.log(at) * open, deviation(self.asset) * secs.sqrt() * open.max(0.02) / 1.7)
+        };
+        below((expected - window.strike) / deviation)
+    }
+
+    /// The window with its strike worked out; before its start the strike is not looked at.
+    pub(super) fn window(self, interval: Interval, start: Timestamp, end: Timestamp) -> Window {
+        Window { interval, start, end, strike: self.reference(interval, start) }
+    }
+}
+
+/// A window and the log price to beat.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    interval: Interval,
+    start: Timestamp,
+    end: Timestamp,
+    strike: f64,
+}
+
+fn averaged(interval: Interval) -> u64 {
+    match interval {
+        Interval::FiveMinutes => 30 * SECOND,
+        Interval::FifteenMinutes => 60 * SECOND,
+        Interval::Hour | Interval::FourHours | Interval::Daily => SECOND,
+    }
+}
+
+/// Dollars an asset is worth in the long run.
+fn level(asset: Asset) -> f64 {
+    match asset {
+        Asset::Btc => 65_000.0,
+        Asset::Eth => 2_400.0,
+        Asset::Sol => 150.0,
+        Asset::Xrp => 1.6,
+        Asset::Spx => 7_100.0,
+        Asset::Ndx => 25_000.0,
+    }
+}
+
+fn deviation(asset: Asset) -> f64 {
+    BITCOIN_DEVIATION
+        * match asset {
+            Asset::Btc => 1.0,
+            Asset::Eth => 1.4,
+            Asset::Sol => 1.8,
+            Asset::Xrp => 1.7,
+            Asset::Spx => 0.35,
+            Asset::Ndx => 0.45,
+        }
+}
+
+/// How the markets of one event hang together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Exactly one outcome wins (neg-risk); a single market is one against nothing.
+    Exclusive,
+    /// Thresholds on one quantity: what lies below the result wins.
+    Thresholds,
+}
+
+/// One event's life: what its markets are worth at any moment and who wins.
+#[derive(Clone, Debug)]
+pub(super) struct Fortune {
+    seed: u64,
+    shape: Shape,
+    markets_count: u8,
+    start: Timestamp,
+    end: Timestamp,
+    deviation: f64,
+}
+
+/// How an event ended for one of its markets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Yes,
+    No,
+    /// Called off: each share pays half.
+    Split,
+}
+
+impl Fortune {
+    pub(super) fn new(seed: u64, shape: Shape, markets_count: u8, start: Timestamp, end: Timestamp) -> Fortune {
+        let lively = fraction(mix(seed, 1));
+        let deviation = CALM_DEVIATION + (LIVELY_DEVIATION - CALM_DEVIATION) * lively * lively;
+        Fortune { seed, shape, markets_count, start, end, deviation }
+    }
+
+    /// Where the market stands before anything happens, in log odds.
+    fn prior(&self, market: u8) -> f64 {
+        (fraction(mix(self.seed, 0x9210 + u64::from(market))) - 0.5) * 3.0
+    }
+
+    /// Offset of a threshold: the lower ones are likelier.
+    fn threshold(&self, market: u8) -> f64 {
+        (f64::from(market) - f64::from(self.markets_count - 1) / 2.0) * 1.3
+    }
+
+    /// How the event ends for a market: a function of the seed alone.
+    pub(super) fn ending(&self, market: u8, may_split: bool) -> Ending {
+        const SPLIT_IN: u64 = 16;
+        if may_split && mix(self.seed, 2).is_multiple_of(SPLIT_IN) {
+            return Ending::Split;
+        }
+        let luck = fraction(mix(self.seed, 3));
+        let yes = match self.shape {
+            Shape::Thresholds => luck < yes_share(self.prior(0) - self.threshold(market)),
+            Shape::Exclusive => {
+                let total: f64 = (0..self.markets_count).map(|number| weight(self.prior(number))).sum();
+                let before: f64 = (0..market).map(|number| weight(self.prior(number))).sum();
+                let after = before + weight(self.prior(market));
+                (before..after).contains(&(luck * total))
+            }
+        };
+        if yes { Ending::Yes } else { Ending::No }
+    }
+
+    /// The fair price of Yes at a moment: it wanders, and closes in on the ending in the last part of its life.
+    pub(super) fn chance(&self, market: u8, may_split: bool, at: Timestamp) -> f64 {
+        let life = self.end.since(self.start).max(1) as f64;
+        let lived = at.since(self.start) as f64 / life;
+        let known = (lived * lived * lived * lived).min(1.0);
+        let standing = |market: u8, seed: u64| {
+            let wandering = path(mix(self.seed, seed), at) * self.deviation;
+            let standing = self.prior(market) + wandering.clamp(-2.5, 2.5);
+            match self.ending(market, may_split) {
+                Ending::Yes => standing * (1.0 - known) + CERTAINTY * known,
+                Ending::No => standing * (1.0 - known) - CERTAINTY * known,
+                Ending::Split => standing * (1.0 - known),
+            }
+        };
+        match self.shape {
+            Shape::Thresholds => {
+                // One quantity moves them all; each closes in on its own ending.
+                let wandering = (path(mix(self.seed, 0xc0), at) * self.deviation).clamp(-2.5, 2.5);
+                let standing = (self.prior(0) + wandering - self.threshold(market)) * (1.0 - known);
+                yes_share(match self.ending(market, may_split) {
+                    Ending::Yes => standing + CERTAINTY * known,
+                    Ending::No => standing - CERTAINTY * known,
+                    Ending::Split => standing,
+                })
+            }
+            Shape::Exclusive => {
+                let weigh = |market: u8| weight(standing(market, 0xe0 + u64::from(market)));
+                weigh(market) / (0..self.markets_count).map(weigh).sum::<f64>()
+            }
+        }
+    }
+}
+
+/// Log odds to a share of one.
+fn yes_share(odds: f64) -> f64 {
+    let (yes, no) = (weight(odds / 2.0), weight(-odds / 2.0));
+    yes / (yes + no)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp(1_790_000_100 * SECOND);
+
+    #[test]
+    fn a_window_is_open_at_its_start_and_decided_at_its_end() {
+        let (mut ups, mut right, mut windows) = (0, 0, 0);
+        for number in 0..400 {
+            let underlying = Underlying::new(7, Asset::Btc);
+            let (start, end) = (START.plus(number * 300 * SECOND), START.plus((number + 1) * 300 * SECOND));
+            let window = underlying.window(Interval::FiveMinutes, start, end);
+            assert_eq!(underlying.chance(&window, Timestamp(start.0 - 1)), 0.5);
+            let late = underlying.chance(&window, Timestamp(end.0 - 100_000));
+            let up = underlying.goes_up(Interval::FiveMinutes, start, end);
+            (ups, windows) = (ups + u32::from(up), windows + 1);
+            right += u32::from((late > 0.5) == up);
+        }
+        assert!((150..250).contains(&ups), "{ups} of {windows} go up");
+        assert!(right >= 395, "{right} of {windows} are known at their end");
+    }
+
+    #[test]
+    fn chances_of_an_event_hang_together_and_lead_to_its_ending() {
+        let end = START.plus(86_400 * SECOND);
+        for seed in 0..200 {
+            let exclusive = Fortune::new(seed, Shape::Exclusive, 5, START, end);
+            let endings: Vec<Ending> = (0..5).map(|market| exclusive.ending(market, false)).collect();
+            assert_eq!(endings.iter().filter(|ending| **ending == Ending::Yes).count(), 1, "{endings:?}");
+            let sum: f64 = (0..5).map(|market| exclusive.chance(market, false, START.plus(1_000 * SECOND))).sum();
+            assert!((sum - 1.0).abs() < 1e-9);
+
+            let thresholds = Fortune::new(seed, Shape::Thresholds, 4, START, end);
+            let endings: Vec<bool> = (0..4).map(|market| thresholds.ending(market, false) == Ending::Yes).collect();
+            assert!(endings.windows(2).all(|pair| pair[0] >= pair[1]), "{endings:?}");
+            for (fortune, count) in [(&exclusive, 5), (&thresholds, 4)] {
+                for market in 0..count {
+                    let late = fortune.chance(market, false, Timestamp(end.0 - 1));
+                    let yes = fortune.ending(market, false) == Ending::Yes;
+                    assert!(if yes { late > 0.9 } else { late < 0.1 }, "{late} for {yes}");
+                }
+            }
+        }
+        assert!(
+            (0..200).any(|seed| Fortune::new(seed, Shape::Thresholds, 1, START, end).ending(0, true) == Ending::Split)
+        );
+    }
+
+    #[test]
+    fn bitcoin_moves_as_recorded() {
+        let underlying = Underlying::new(3, Asset::Btc);
+        let price = |secs: u64| underlying.price(START.plus(secs * SECOND));
+        let squares = (0..2_000_u64).map(|number| {
+            let moved = price(number * 977 + 300) / price(number * 977) - 1.0;
+            moved * moved
+        });
+        let deviation = (squares.sum::<f64>() / 2_000.0).sqrt();
+        assert!((6e-4..1.3e-3).contains(&deviation), "{deviation} in 5 minutes, recorded 9.3e-4");
+    }
+}

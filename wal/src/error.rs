@@ -1,0 +1,343 @@
+//! Why the log refused or stopped. Every variant is something that a caller or an operator can act on.
+
+use std::fmt;
+use std::io;
+
+use crate::Lsn;
+
+/// There is no room for the record: the open segment is full and no prepared one is there. Nothing was written.
+///
+/// The one way in which an append can fail. Ask [`crate::Log::room`] before deciding, and this does not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full;
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the log is full: no prepared segment")
+    }
+}
+
+impl std::error::Error for Full {}
+
+/// Everything that can go wrong outside of an append.
+#[derive(Debug)]
+pub enum Error {
+    /// A call to the file system failed.
+    Io {
+        /// What was being done, for a human.
+        doing: &'static str,
+        /// Name inside the log's directory, or the directory itself.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No room to start: the disk is full.
+    Full,
+    /// Another process owns the directory.
+    Locked {
+        /// Its id as written in the lock file; 0 when it had not yet written it.
+        pid: u32,
+    },
+    /// Records that were covered by a successful sync are damaged or gone. Starting would break a promise.
+    Lost(Loss),
+    /// The files are not a log of this program: wrong place, wrong version, or a file too many or too few.
+    Format {
+        /// Name inside the log's directory.
+        file: String,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// The directory cannot be trusted or cannot keep promises.
+    Place {
+        /// The directory or the name inside it.
+        file: String,
+        /// What is wrong with it.
+        fault: PlaceFault,
+    },
+    /// A sync failed earlier in this process. The log is dead until the process has been started again.
+    Poisoned,
+}
+
+/// Where promised records end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// The first LSN that is damaged or missing.
+    pub lsn: Lsn,
+    /// The file in which it should be.
+    pub file: String,
+    /// Its place in that file, bytes.
+    pub offset: u64,
+    /// The checksum that is stored there.
+    pub expected_crc: u32,
+    /// The checksum of the bytes that are there.
+    pub found_crc: u32,
+    /// The highest LSN that something else in the directory proves to have been synced.
+    pub synced: Lsn,
+}
+
+impl Loss {
+    /// Bytes of the audit record: lsn, offset, synced, both checksums, file name.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(32 + self.file.len());
+        bytes.extend_from_slice(&self.lsn.0.to_le_bytes());
+        bytes.extend_from_slice(&self.offset.to_le_bytes());
+        bytes.extend_from_slice(&self.synced.0.to_le_bytes());
+        bytes.extend_from_slice(&self.expected_crc.to_le_bytes());
+        bytes.extend_from_slice(&self.found_crc.to_le_bytes());
+        bytes.extend_from_slice(self.file.as_bytes());
+        bytes
+    }
+
+    /// Reads the payload of a [`crate::Kind::LossAccepted`] record; `None` when it is not one.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Loss> {
+        let (head, file) = bytes.split_at_checked(32)?;
+        let u64_at = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
+        let u32_at = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
+        Some(Loss {
+            lsn: Lsn(u64_at(0)),
+            offset: u64_at(8),
+            synced: Lsn(u64_at(16)),
+            expected_crc: u32_at(24),
+            found_crc: u32_at(28),
+            file: String::from_utf8(file.to_vec()).ok()?,
+        })
+    }
+}
+
+/// What is wrong with a file of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// It does not begin with the bytes that files of this type begin with.
+    Magic,
+    /// A program with a newer format wrote it. Downgrades are refused.
+    Version {
+        /// The version in the file.
+        found: u32,
+        /// The newest version that this program reads.
+        known: u32,
+    },
+    /// Its header or footer is damaged.
+    Checksum {
+        /// The checksum in the file.
+        expected: u32,
+        /// The checksum of its bytes.
+        found: u32,
+    },
+    /// It belongs to another directory.
+    Foreign,
+    /// Its name and its header disagree on the first LSN.
+    Name {
+        /// The first LSN by its header.
+        header: Lsn,
+    },
+    /// Its length in bytes is not the one it was made with.
+    Length {
+        /// The length it was made with.
+        expected: u64,
+        /// The length it has.
+        found: u64,
+    },
+    /// A segment is missing before it, or it is there twice, or in the wrong place.
+    Order {
+        /// The LSN that should come next.
+        expected: Lsn,
+        /// The first LSN of this file.
+        found: Lsn,
+    },
+    /// It follows another history: the checksum of the record before it does not fit.
+    Chain {
+        /// The checksum it was written behind.
+        expected: u32,
+        /// The checksum of the record before it.
+        found: u32,
+    },
+    /// There is something behind the last record of a sealed segment.
+    Trailing {
+        /// Where, in bytes from the start of the file.
+        offset: u64,
+    },
+    /// A whole record of a kind that this program does not know.
+    Kind {
+        /// The number of the kind.
+        found: u16,
+        /// Where, in bytes from the start of the file.
+        offset: u64,
+    },
+    /// A whole record with a field set that this program does not know.
+    Reserved {
+        /// Where, in bytes from the start of the file.
+        offset: u64,
+    },
+    /// A whole record whose epoch is below the one before it, or above every epoch that was ever started.
+    Epoch {
+        /// Its epoch.
+        found: u32,
+        /// Where, in bytes from the start of the file.
+        offset: u64,
+    },
+    /// The file must be there and is not.
+    Missing,
+    /// The file is not as long as its parts say, or a part has an impossible length.
+    Structure,
+}
+
+/// What is wrong with the place in which the log lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceFault {
+    /// A symbolic link where a file or the directory should be.
+    SymbolicLink,
+    /// Not a directory, or not a plain file.
+    Type,
+    /// It belongs to another user of the machine.
+    Owner,
+    /// Others than the owner may read or write it.
+    Mode(u32),
+    /// A network file system: its locks and syncs do not mean what they say. The number is the system's type.
+    Network(u64),
+}
+
+impl Error {
+    pub(crate) fn io(doing: &'static str, file: &str) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { doing, file: file.to_owned(), source }
+    }
+
+    pub(crate) fn format(file: &str, fault: Fault) -> Error {
+        Error::Format { file: file.to_owned(), fault }
+    }
+
+    /// Whether the disk (or its quota) is full, which passes by itself and is no damage.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Error::Full => true,
+            Error::Io { source, .. } => is_full(source),
+            _ => false,
+        }
+    }
+}
+
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+}
+
+impl From<Full> for Error {
+    fn from(_: Full) -> Error {
+        Error::Full
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { doing, file, source } => write!(f, "{doing} {file}: {source}"),
+            Error::Full => f.write_str("the disk is full: no room for a segment"),
+            Error::Locked { pid: 0 } => f.write_str("another process owns the log directory"),
+            Error::Locked { pid } => write!(f, "process {pid} owns the log directory"),
+            Error::Lost(loss) => write!(
+                f,
+                "synced records are gone from LSN {} on: {} at byte {}, checksum {:08x} expected, {:08x} found; synced up to LSN {}",
+                loss.lsn, loss.file, loss.offset, loss.expected_crc, loss.found_crc, loss.synced
+            ),
+            Error::Format { file, fault } => write!(f, "{file}: {fault}"),
+            Error::Place { file, fault } => write!(f, "{file}: {fault}"),
+            Error::Poisoned => f.write_str("a sync failed earlier; the log takes nothing more in this process"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Magic => f.write_str("not a file of this log"),
+            Fault::Version { found, known } => {
+                write!(f, "written in format {found} by a newer program; this one reads up to {known}")
+            }
+            Fault::Checksum { expected, found } => {
+                write!(f, "damaged: checksum {expected:08x} expected, {found:08x} found")
+            }
+            Fault::Foreign => f.write_str("belongs to another log directory"),
+            Fault::Name { header } => write!(f, "the name does not fit the header, which says LSN {header}"),
+            Fault::Length { expected, found } => {
+                write!(f, "has {found} bytes, was made with {expected}")
+            }
+            Fault::Order { expected, found } => {
+                write!(
+                    f,
+                    "LSN {expected} should come next, this file starts at {found}: a segment is missing or too many"
+                )
+            }
+            Fault::Chain { expected, found } => {
+                write!(f, "follows another history: {expected:08x} expected before it, {found:08x} found")
+            }
+            Fault::Trailing { offset } => {
+                write!(f, "bytes behind the last record of a sealed segment, at byte {offset}")
+            }
+            Fault::Kind { found, offset } => {
+                write!(f, "a record of the unknown kind {found} at byte {offset}")
+            }
+            Fault::Reserved { offset } => {
+                write!(f, "a record with an unknown field at byte {offset}")
+            }
+            Fault::Epoch { found, offset } => write!(f, "a record of the impossible epoch {found} at byte {offset}"),
+            Fault::Missing => f.write_str("is missing"),
+            Fault::Structure => f.write_str("its parts do not add up"),
+        }
+    }
+}
+
+impl fmt::Display for PlaceFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlaceFault::SymbolicLink => f.write_str("is a symbolic link"),
+            PlaceFault::Type => f.write_str("is not of the right type of file"),
+            PlaceFault::Owner => f.write_str("belongs to another user"),
+            PlaceFault::Mode(mode) => write!(f, "is open to others (mode {mode:o}); only its owner may have access"),
+            PlaceFault::Network(kind) => write!(f, "is on a network file system (type {kind:#x})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_survives_its_audit_record() {
+        let loss = Loss {
+            lsn: Lsn(7),
+            file: "00000000000000000001.wal".into(),
+            offset: 640,
+            expected_crc: 1,
+            found_crc: 2,
+            synced: Lsn(9),
+        };
+        assert_eq!(Loss::from_bytes(&loss.to_bytes()), Some(loss));
+        assert_eq!(Loss::from_bytes(&[0; 31]), None);
+    }
+
+    #[test]
+    fn messages_name_file_and_place() {
+        let loss = Loss {
+            lsn: Lsn(7),
+            file: "x.wal".into(),
+            offset: 640,
+            expected_crc: 0xab,
+            found_crc: 0xcd,
+            synced: Lsn(9),
+        };
+        assert_eq!(
+            Error::Lost(loss).to_string(),
+            "synced records are gone from LSN 7 on: x.wal at byte 640, checksum 000000ab expected, 000000cd found; synced up to LSN 9"
+        );
+        assert_eq!(Error::Locked { pid: 12 }.to_string(), "process 12 owns the log directory");
+        assert!(Error::from(Full).is_full());
+    }
+}

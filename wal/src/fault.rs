@@ -1,0 +1,617 @@
+//! A directory in memory that crashes and fails, for tests: of this crate and of everything that stands on it.
+//!
+//! ```text
+//!   store, write ──► cache ──(sync, or write-back at any moment, page by page, in any order)──► disk
+//!                      │                                                                          │
+//!                 kill() keeps it                                       crash() keeps this, and of every unsynced page
+//!                                                                       nothing, all, or some of its 512-byte sectors
+//! ```
+//!
+//! - Names have a cache of their own: after [`Faults::crash`] any subset of the unsynced creations, renames and removals
+//!   has happened.
+//! - After a failed sync its pages count as clean, as on Linux: a second sync succeeds and the disk still lacks them.
+//! - Everything is drawn from one seed, and nothing here waits or starts a thread: the same calls give the same world.
+//!
+//! Not modelled: latency, and several processes at once (a second lock is refused, that is all).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::error::Error;
+use crate::segment::PAGE_BYTES;
+use crate::storage::{DirectoryLock, SegmentMap, Storage, StoredFile};
+
+const SECTOR_BYTES: usize = 512;
+
+/// Seeded random numbers (SplitMix64); the same seed, the same numbers, on every machine and in every version.
+#[derive(Debug, Clone)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// From a seed, which the test prints.
+    pub fn new(seed: u64) -> Rng {
+        Rng(seed)
+    }
+
+    /// The next 64 bits.
+    #[allow(clippy::should_implement_trait)] // Never ends; an Option would be noise.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number below `bound`; 0 when that is 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.next() % bound }
+    }
+
+    /// True `parts` times in 1 024.
+    pub fn happens(&mut self, parts: u64) -> bool {
+        self.below(1024) < parts
+    }
+}
+
+/// A kind of call that can be made to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Call {
+    /// Open an existing file.
+    Open,
+    /// Make a file.
+    Create,
+    /// Read from a file.
+    Read,
+    /// Write to a file.
+    Write,
+    /// Reserve room for a file.
+    Reserve,
+    /// Sync a file.
+    Sync,
+    /// Sync names.
+    SyncDirectory,
+    /// Rename a file.
+    Rename,
+    /// Remove a file.
+    Remove,
+    /// Map a file.
+    Map,
+    /// List the directory.
+    List,
+}
+
+/// The directory. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Faults(Arc<Mutex<World>>);
+
+#[derive(Debug)]
+struct World {
+    rng: Rng,
+    inodes: Vec<Inode>,
+    /// Names as a running process sees them.
+    names: BTreeMap<String, usize>,
+    /// Names on the disk.
+    names_on_disk: BTreeMap<String, usize>,
+    unsynced_names: Vec<NameChange>,
+    is_locked: bool,
+    /// Raised by crash and kill: what was opened before is dead.
+    life: u64,
+    capacity_bytes: Option<u64>,
+    failures: Vec<Failure>,
+    calls: BTreeMap<Call, u64>,
+    drops_syncs: bool,
+    writeback_parts: u64,
+}
+
+#[derive(Debug, Default)]
+struct Inode {
+    cache: Vec<u8>,
+    disk: Vec<u8>,
+    dirty: BTreeSet<usize>,
+}
+
+#[derive(Debug, Clone)]
+enum NameChange {
+    Create(String, usize),
+    Rename(String, String, usize),
+    Remove(String),
+}
+
+#[derive(Debug)]
+struct Failure {
+    call: Call,
+    /// Counts down; fails at 0.
+    after: u64,
+    errno: i32,
+}
+
+impl Faults {
+    /// An empty directory whose accidents are drawn from `seed`.
+    pub fn new(seed: u64) -> Faults {
+        Faults(Arc::new(Mutex::new(World {
+            rng: Rng::new(seed),
+            inodes: Vec::new(),
+            names: BTreeMap::new(),
+            names_on_disk: BTreeMap::new(),
+            unsynced_names: Vec::new(),
+            is_locked: false,
+            life: 0,
+            capacity_bytes: None,
+            failures: Vec::new(),
+            calls: BTreeMap::new(),
+            drops_syncs: false,
+            writeback_parts: 0,
+        })))
+    }
+
+    /// Loss of power: of everything unsynced a random part remains. Files, mappings and locks of before are dead.
+    pub fn crash(&self) {
+        let world = &mut *self.world();
+        world.lose_names();
+        for inode in &mut world.inodes {
+            inode.lose_pages(&mut world.rng);
+        }
+        world.die();
+    }
+
+    /// Death of the process: everything written remains, synced or not. Files, mappings and locks of before are dead.
+    pub fn kill(&self) {
+        self.world().die();
+    }
+
+    /// Makes one call of this kind fail: the next one, or after so many others. Give the error as its number, for instance
+    /// `libc::EIO`.
+    pub fn fail(&self, call: Call, after: u64, errno: i32) {
+        self.world().failures.push(Failure { call, after, errno });
+    }
+
+    /// Takes back failures that have not happened yet.
+    pub fn fail_no_more(&self) {
+        self.world().failures.clear();
+    }
+
+    /// Sets the size of the disk; `None` for one that never fills.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.world().capacity_bytes = bytes;
+    }
+
+    /// A disk that lies: syncs answer and do nothing. A test that does not notice is not looking.
+    pub fn drop_syncs(&self, drops: bool) {
+        self.world().drops_syncs = drops;
+    }
+
+    /// How often, in 1 024 stores, the kernel writes some unsynced page back by itself.
+    pub fn set_writeback(&self, parts: u64) {
+        self.world().writeback_parts = parts;
+    }
+
+    /// How often a kind of call was made.
+    pub fn calls(&self, call: Call) -> u64 {
+        self.world().calls.get(&call).copied().unwrap_or(0)
+    }
+
+    /// Names in order.
+    pub fn names(&self) -> Vec<String> {
+        self.world().names.keys().cloned().collect()
+    }
+
+    /// The contents of a file.
+    pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
+        let world = self.world();
+        world.names.get(name).map(|inode| world.inodes[*inode].cache.clone())
+    }
+
+    /// Puts a file there, on the disk at once, in place of what had the name.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let world = &mut *self.world();
+        world.inodes.push(Inode { cache: bytes.to_vec(), disk: bytes.to_vec(), dirty: BTreeSet::new() });
+        let inode = world.inodes.len() - 1;
+        world.names.insert(name.to_owned(), inode);
+        world.names_on_disk.insert(name.to_owned(), inode);
+    }
+
+    /// Takes a file away, from the disk at once.
+    pub fn take(&self, name: &str) -> Option<Vec<u8>> {
+        let world = &mut *self.world();
+        world.names_on_disk.remove(name);
+        world.names.remove(name).map(|inode| world.inodes[inode].cache.clone())
+    }
+
+    /// A directory with the same files, all of them on the disk, and accidents of its own.
+    pub fn copy(&self, seed: u64) -> Faults {
+        let copy = Faults::new(seed);
+        for name in self.names() {
+            copy.put(&name, &self.contents(&name).expect("listed"));
+        }
+        copy
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn file(&self, world: &World, inode: usize) -> FaultFile {
+        FaultFile { faults: self.clone(), inode, life: world.life }
+    }
+}
+
+impl World {
+    /// Counts a call and fails it if that was asked for.
+    fn call(&mut self, call: Call) -> io::Result<()> {
+        *self.calls.entry(call).or_default() += 1;
+        let mut failed = None;
+        for (index, failure) in self.failures.iter_mut().enumerate() {
+            if failure.call == call {
+                if failure.after == 0 {
+                    failed.get_or_insert(index);
+                } else {
+                    failure.after -= 1;
+                }
+            }
+        }
+        match failed {
+            Some(index) => Err(io::Error::from_raw_os_error(self.failures.remove(index).errno)),
+            None => Ok(()),
+        }
+    }
+
+    fn inode(&self, name: &str) -> io::Result<usize> {
+        self.names.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn check_life(&self, life: u64) {
+        assert!(life == self.life, "a file that was opened before the last crash is used");
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.names.values().map(|inode| self.inodes[*inode].cache.len() as u64).sum()
+    }
+
+    fn grow(&mut self, inode: usize, bytes: usize) -> io::Result<()> {
+        let more = bytes.saturating_sub(self.inodes[inode].cache.len());
+        if more == 0 {
+            return Ok(());
+        }
+        if self.capacity_bytes.is_some_and(|capacity| self.used_bytes() + more as u64 > capacity) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        self.inodes[inode].cache.resize(bytes, 0);
+        Ok(())
+    }
+
+    fn mark_dirty(&mut self, inode: usize, at: usize, bytes: usize) {
+        if bytes > 0 {
+            self.inodes[inode].dirty.extend(at / PAGE_BYTES..=(at + bytes - 1) / PAGE_BYTES);
+        }
+        if self.writeback_parts > 0 && self.rng.happens(self.writeback_parts) {
+            let count = self.inodes.len() as u64;
+            let inode = self.rng.below(count) as usize;
+            let pages = self.inodes[inode].dirty.len() as u64;
+            let nth = self.rng.below(pages) as usize;
+            if let Some(page) = self.inodes[inode].dirty.iter().nth(nth).copied() {
+                self.inodes[inode].dirty.remove(&page);
+                self.inodes[inode].write_back(page, u8::MAX);
+            }
+        }
+    }
+
+    fn lose_names(&mut self) {
+        // All, none, a first part, or any part of what was not synced.
+        let style = self.rng.below(4);
+        let first = self.rng.below(self.unsynced_names.len() as u64 + 1) as usize;
+        for (index, change) in std::mem::take(&mut self.unsynced_names).into_iter().enumerate() {
+            let happened = match style {
+                0 => true,
+                1 => false,
+                2 => index < first,
+                _ => self.rng.below(2) == 0,
+            };
+            if happened {
+                apply(&mut self.names_on_disk, change);
+            }
+        }
+        self.names = self.names_on_disk.clone();
+    }
+
+    fn die(&mut self) {
+        self.life += 1;
+        self.is_locked = false;
+    }
+}
+
+fn apply(names: &mut BTreeMap<String, usize>, change: NameChange) {
+    match change {
+        NameChange::Create(name, inode) => {
+            names.insert(name, inode);
+        }
+        NameChange::Rename(from, to, inode) => {
+            // One name of the two always leads to the file; the old one may be long gone.
+            if names.get(&from) == Some(&inode) {
+                names.remove(&from);
+            }
+            names.insert(to, inode);
+        }
+        NameChange::Remove(name) => {
+            names.remove(&name);
+        }
+    }
+}
+
+impl Inode {
+    /// Copies some sectors of a page to the disk; one bit each.
+    fn write_back(&mut self, page: usize, sectors: u8) {
+        let at = page * PAGE_BYTES;
+        let end = (at + PAGE_BYTES).min(self.cache.len());
+        if end > self.disk.len() {
+            self.disk.resize(end, 0);
+        }
+        for (bit, start) in (at..end).step_by(SECTOR_BYTES).enumerate() {
+            if sectors & (1 << bit) != 0 {
+                let stop = (start + SECTOR_BYTES).min(end);
+                self.disk[start..stop].copy_from_slice(&self.cache[start..stop]);
+            }
+        }
+    }
+
+    fn lose_pages(&mut self, rng: &mut Rng) {
+        let style = rng.below(4);
+        for page in std::mem::take(&mut self.dirty) {
+            let sectors = match style {
+                0 => 0,
+                1 => u8::MAX,
+                2 => [0, u8::MAX][rng.below(2) as usize],
+                _ => rng.next() as u8,
+            };
+            if sectors != 0 {
+                self.write_back(page, sectors);
+            }
+        }
+        self.cache = self.disk.clone();
+    }
+}
+
+impl Storage for Faults {
+    type File = FaultFile;
+    type Map = FaultMap;
+    type Lock = FaultLock;
+
+    fn lock(&self) -> Result<FaultLock, Error> {
+        let mut world = self.world();
+        if world.is_locked {
+            return Err(Error::Locked { pid: std::process::id() });
+        }
+        world.is_locked = true;
+        Ok(FaultLock { faults: self.clone(), life: world.life })
+    }
+
+    fn list(&self) -> io::Result<Vec<(String, u64)>> {
+        let mut world = self.world();
+        world.call(Call::List)?;
+        Ok(world.names.iter().map(|(name, inode)| (name.clone(), world.inodes[*inode].cache.len() as u64)).collect())
+    }
+
+    fn open(&self, name: &str) -> io::Result<FaultFile> {
+        let mut world = self.world();
+        world.call(Call::Open)?;
+        let inode = world.inode(name)?;
+        Ok(self.file(&world, inode))
+    }
+
+    fn open_to_read(&self, name: &str) -> io::Result<FaultFile> {
+        self.open(name)
+    }
+
+    fn create(&self, name: &str) -> io::Result<FaultFile> {
+        let mut world = self.world();
+        world.call(Call::Create)?;
+        if world.names.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        world.inodes.push(Inode::default());
+        let inode = world.inodes.len() - 1;
+        world.names.insert(name.to_owned(), inode);
+        world.unsynced_names.push(NameChange::Create(name.to_owned(), inode));
+        Ok(self.file(&world, inode))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let world = &mut *self.world();
+        world.call(Call::Rename)?;
+        let change = NameChange::Rename(from.to_owned(), to.to_owned(), world.inode(from)?);
+        apply(&mut world.names, change.clone());
+        world.unsynced_names.push(change);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let world = &mut *self.world();
+        world.call(Call::Remove)?;
+        world.inode(name)?;
+        let change = NameChange::Remove(name.to_owned());
+        apply(&mut world.names, change.clone());
+        world.unsynced_names.push(change);
+        Ok(())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        let world = &mut *self.world();
+        world.call(Call::SyncDirectory)?;
+        if !world.drops_syncs {
+            world.unsynced_names.clear();
+            world.names_on_disk = world.names.clone();
+        }
+        Ok(())
+    }
+
+    fn map(&self, file: &FaultFile, bytes: u64) -> io::Result<FaultMap> {
+        let mut world = self.world();
+        world.call(Call::Map)?;
+        let length = world.inodes[file.inode].cache.len() as u64;
+        assert!(bytes <= length, "{bytes} bytes of a file of {length} are mapped: the rest would be SIGBUS");
+        Ok(FaultMap { faults: self.clone(), inode: file.inode, life: world.life, bytes: bytes as usize })
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let world = self.world();
+        Ok(world.capacity_bytes.map_or(u64::MAX, |capacity| capacity.saturating_sub(world.used_bytes())))
+    }
+
+    fn random_id(&self) -> io::Result<[u8; 16]> {
+        let world = &mut *self.world();
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&world.rng.next().to_le_bytes());
+        id[8..].copy_from_slice(&world.rng.next().to_le_bytes());
+        Ok(id)
+    }
+
+    fn place(&self) -> String {
+        "memory".to_owned()
+    }
+}
+
+/// A file of [`Faults`].
+#[derive(Debug)]
+pub struct FaultFile {
+    faults: Faults,
+    inode: usize,
+    life: u64,
+}
+
+impl FaultFile {
+    fn world(&self, call: Option<Call>) -> io::Result<MutexGuard<'_, World>> {
+        let mut world = self.faults.world();
+        world.check_life(self.life);
+        if let Some(call) = call {
+            world.call(call)?;
+        }
+        Ok(world)
+    }
+
+    fn sync_pages(&self, from: usize, to: usize) -> io::Result<()> {
+        let mut world = self.world(None)?;
+        let called = world.call(Call::Sync);
+        let drops = world.drops_syncs;
+        let inode = &mut world.inodes[self.inode];
+        let pages: Vec<usize> = inode.dirty.range(from..to).copied().collect();
+        if called.is_ok() && drops {
+            return Ok(());
+        }
+        for page in pages {
+            inode.dirty.remove(&page);
+            if called.is_ok() {
+                inode.write_back(page, u8::MAX);
+            }
+        }
+        called
+    }
+}
+
+impl StoredFile for FaultFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let world = self.world(Some(Call::Read))?;
+        let cache = &world.inodes[self.inode].cache;
+        let at = (offset as usize).min(cache.len());
+        let bytes = buffer.len().min(cache.len() - at);
+        buffer[..bytes].copy_from_slice(&cache[at..at + bytes]);
+        Ok(bytes)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let world = &mut *self.world(Some(Call::Write))?;
+        let at = offset as usize;
+        world.grow(self.inode, at + bytes.len())?;
+        world.inodes[self.inode].cache[at..at + bytes.len()].copy_from_slice(bytes);
+        world.mark_dirty(self.inode, at, bytes.len());
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_pages(0, usize::MAX)?;
+        let mut world = self.world(None)?;
+        if !world.drops_syncs {
+            let inode = &mut world.inodes[self.inode];
+            inode.disk.resize(inode.cache.len(), 0);
+        }
+        Ok(())
+    }
+
+    fn sync_range(&self, from: u64, to: u64) -> io::Result<()> {
+        self.sync_pages(from as usize / PAGE_BYTES, (to as usize).div_ceil(PAGE_BYTES))
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.world(None)?.inodes[self.inode].cache.len() as u64)
+    }
+
+    fn reserve(&self, bytes: u64) -> io::Result<()> {
+        self.world(Some(Call::Reserve))?.grow(self.inode, bytes as usize)
+    }
+
+    fn prefetch(&self) {}
+
+    fn forget(&self) {
+        let mut world = self.faults.world();
+        world.check_life(self.life);
+        let inode = &mut world.inodes[self.inode];
+        let length = inode.cache.len();
+        for page in 0..length.div_ceil(PAGE_BYTES) {
+            if !inode.dirty.contains(&page) {
+                let at = page * PAGE_BYTES;
+                let end = (at + PAGE_BYTES).min(length);
+                let on_disk = inode.disk.len().clamp(at, end);
+                inode.cache[at..on_disk].copy_from_slice(&inode.disk[at..on_disk]);
+                inode.cache[on_disk..end].fill(0);
+            }
+        }
+    }
+}
+
+/// A mapping of a [`FaultFile`].
+#[derive(Debug)]
+pub struct FaultMap {
+    faults: Faults,
+    inode: usize,
+    life: u64,
+    bytes: usize,
+}
+
+impl SegmentMap for FaultMap {
+    fn write<R>(&mut self, at: usize, bytes: usize, write: impl FnOnce(&mut [u8]) -> R) -> R {
+        assert!(at + bytes <= self.bytes, "bytes {at} to {} are outside of a mapping of {}", at + bytes, self.bytes);
+        let mut world = self.faults.world();
+        world.check_life(self.life);
+        let written = write(&mut world.inodes[self.inode].cache[at..at + bytes]);
+        world.mark_dirty(self.inode, at, bytes);
+        written
+    }
+
+    fn touch(&mut self, at: usize) {
+        let mut world = self.faults.world();
+        world.check_life(self.life);
+        world.mark_dirty(self.inode, at, self.bytes - at);
+    }
+}
+
+/// The lock of [`Faults`].
+#[derive(Debug)]
+pub struct FaultLock {
+    faults: Faults,
+    life: u64,
+}
+
+impl DirectoryLock for FaultLock {
+    fn describe(&self, _text: &str) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for FaultLock {
+    fn drop(&mut self) {
+        let mut world = self.faults.world();
+        if world.life == self.life {
+            world.is_locked = false;
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! From a directory as a crash left it to one that takes appends: replay, cut, drop, name, sync.
+//!
+//! [`crate::Scan`] reads and decides where the log ends. Only then is anything changed, in an order that can be interrupted
+//! anywhere: done again, it comes to the same end.
+//!
+//! 1. drop segments behind the end   2. sync and name those before it   3. zero the rest of the last one   4. clear the rest
+
+use crate::dir::{Dir, EPOCH_NAME, Name, SegmentFile};
+use crate::dir::{lost_name, parse_name, read_contents, segment_name, snapshot_name};
+use crate::error::{Error, Fault, Loss};
+use crate::log::OpenSegment;
+use crate::record::Kind;
+use crate::scan::{BLOCK_BYTES, End, Entry, Scan, ScanParts, Tail, is_zero, planted};
+use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, ZEROS};
+use crate::snapshot::Snapshot;
+use crate::storage::{Files, SegmentMap, Storage, StoredFile};
+use crate::{Lsn, Point, Points};
+
+/// Reads a log to be replayed and then makes it fit for appending. Obtained from [`Dir::recover`].
+pub struct Recovery<S: Storage = Files> {
+    scan: Option<Scan<S>>,
+    storage: S,
+    contents_making: Vec<String>,
+    records: u64,
+    points: Points,
+    /// The snapshot that the replay started from.
+    after: Lsn,
+    after_crc: u32,
+    snapshots: Vec<Lsn>,
+}
+
+/// What recovery found. [`Dir::start`] takes it.
+pub struct Recovered<S: Storage = Files> {
+    /// The last record of the log, or the snapshot's where nothing follows it.
+    pub last_lsn: Lsn,
+    /// Its checksum.
+    pub last_crc: u32,
+    /// Its time, µs since 1970; 0 in a new log.
+    pub last_time: u64,
+    /// Its epoch; 0 in a new log.
+    pub last_epoch: u32,
+    /// Records that were handed out to be replayed.
+    pub records: u64,
+    /// Bytes of a torn tail that were cut off; 0 for a clean end.
+    pub bytes_cut: u64,
+    /// Segments of the log, the open one included.
+    pub segments: u32,
+    /// Whether the last process stopped in order.
+    pub clean_stop: bool,
+    /// What was given up at an operator's word.
+    pub loss: Option<Loss>,
+    pub(crate) tail: Option<TailSegment>,
+    pub(crate) next_number: u64,
+    /// Zeroed spares that may be used again.
+    pub(crate) spares: Vec<String>,
+    pub(crate) _storage: std::marker::PhantomData<S>,
+}
+
+/// The segment that will take the next record.
+pub(crate) struct TailSegment {
+    name: String,
+    at: u64,
+    header: SegmentHeader,
+}
+
+impl TailSegment {
+    pub(crate) fn open<S: Storage>(self, storage: &S) -> Result<OpenSegment<S>, Error> {
+        let file = storage.open(&self.name).map_err(Error::io("open", &self.name))?;
+        // Reading it brought large pages into the cache, each of which a sync would write whole for one record in it.
+        file.forget();
+        let mut map = storage.map(&file, self.header.bytes).map_err(Error::io("map", &self.name))?;
+        map.touch(self.at as usize);
+        Ok(OpenSegment { file, map, at: self.at as usize, header: self.header })
+    }
+}
+
+impl<S: Storage> Recovery<S> {
+    pub(crate) fn begin(dir: &Dir<S>, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
+        let storage = dir.storage.clone();
+        forget_what_may_be_unsynced(&storage)?;
+        let mut contents = read_contents(&storage, dir.identity.as_ref().map(|identity| &identity.id))?;
+        let contents_making = std::mem::take(&mut contents.making);
+        let snapshots = contents.snapshots.clone();
+        let after = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
+        let after_crc = snapshot.map_or(0, |snapshot| snapshot.record_crc);
+        let scan = match dir.identity {
+            Some(identity) => {
+                Some(Scan::over(storage.clone(), identity, contents, after, Some(after_crc), accept_loss)?)
+            }
+            None => {
+                // The first start was interrupted before it could write a record; anything more is a robbed directory.
+                let only_first = contents.segments.iter().all(|segment| segment.first_lsn == Lsn(1));
+                let missing = || Error::format(EPOCH_NAME, Fault::Missing);
+                if !contents.snapshots.is_empty() || !only_first {
+                    return Err(missing());
+                }
+                for name in contents.segments.iter().map(|segment| &segment.name).chain(&contents.spares) {
+                    if !is_zero_from(&storage, name, SEGMENT_HEADER_BYTES as u64)? {
+                        return Err(missing());
+                    }
+                    storage.remove(name).map_err(Error::io("remove", name))?;
+                }
+                storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
+                None
+            }
+        };
+        let points = dir.options.points.clone();
+        Ok(Recovery { scan, storage, contents_making, records: 0, points, after, after_crc, snapshots })
+    }
+
+    /// The next record to be replayed, or `None` when that was the last.
+    ///
+    /// # Errors
+    /// As [`Scan::next`]. Nothing has been changed in the directory then.
+    #[allow(clippy::should_implement_trait)] // As in Scan.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Entry<'_>>, Error> {
+        let Some(scan) = &mut self.scan else {
+            return Ok(None);
+        };
+        let entry = scan.next()?;
+        self.records += u64::from(entry.is_some());
+        Ok(entry)
+    }
+
+    /// Reads what is left, then cuts a torn tail, drops what lies behind it, names what had not been named, and makes all
+    /// of it durable. May be interrupted at any point and done again with the same result.
+    ///
+    /// # Errors
+    /// As [`Scan::next`], and [`Error::Io`].
+    pub fn finish(mut self) -> Result<Recovered<S>, Error> {
+        while self.next()?.is_some() {}
+        for name in &self.contents_making {
+            self.storage.remove(name).map_err(Error::io("remove", name))?;
+        }
+        let Some(scan) = self.scan.take() else {
+            return Ok(Recovered::new_log());
+        };
+        self.finish_scan(scan)
+    }
+
+    fn finish_scan(&self, scan: Scan<S>) -> Result<Recovered<S>, Error> {
+        let ScanParts { segments, first_in_order, trailing, spares, last, end } = scan.into_parts();
+        let End { index, offset, tail, loss } = end;
+        let storage = &self.storage;
+        self.points.pass(Point::Recovery);
+        let is_past_snapshot = last.lsn >= self.after;
+        let hole = segments.get(index).filter(|segment| is_past_snapshot && segment.header.is_ok() && offset > 0);
+        // What the log goes on with: the segments up to the hole, or, where a snapshot stands for more than they hold, none.
+        let kept = if hole.is_some() { first_in_order..index + 1 } else { 0..0 };
+        self.drop_files(&segments[kept.end..], loss.is_some())?;
+        self.drop_files(&segments[..kept.start], loss.is_some())?;
+        let mut names = Vec::new();
+        for segment in &segments[kept.clone()] {
+            names.push(self.settle(segment)?);
+        }
+        for (index, offset) in trailing {
+            self.zero(&segments[index].name, offset, segments[index].bytes)?;
+        }
+        let tail_segment = match (hole, names.last()) {
+            (Some(segment), Some(name)) => {
+                if (matches!(tail, Tail::Torn { .. }) && !planted::skips_zeroing()) || loss.is_some() {
+                    self.zero(name, offset, segment.header.as_ref().expect("checked above").bytes)?;
+                }
+                let header = segment.header.clone().expect("checked above");
+                Some(TailSegment { name: name.clone(), at: offset, header })
+            }
+            _ => None,
+        };
+        if loss.is_some() {
+            self.put_aside_snapshots(last.lsn.max(self.after))?;
+        }
+        let mut clean_spares = Vec::new();
+        for name in spares {
+            if is_zero_from(storage, &name, 0)? {
+                clean_spares.push(name);
+            } else {
+                storage.remove(&name).map_err(Error::io("remove", &name))?;
+            }
+        }
+        storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
+        self.points.pass(Point::Recovery);
+        let numbers = segments.iter().filter_map(|segment| segment.header.as_ref().ok()).map(|header| header.number);
+        let behind_snapshot = !is_past_snapshot || kept.is_empty();
+        Ok(Recovered {
+            last_lsn: last.lsn.max(self.after),
+            last_crc: if behind_snapshot { self.after_crc } else { last.crc },
+            last_time: last.time,
+            last_epoch: last.epoch,
+            records: self.records,
+            bytes_cut: if let Tail::Torn { bytes } = tail { bytes } else { 0 },
+            segments: kept.len() as u32,
+            clean_stop: last.kind == Some(Kind::CleanStop) && tail == Tail::Clean,
+            loss,
+            tail: tail_segment,
+            next_number: numbers.max().unwrap_or(0) + 1,
+            spares: clean_spares,
+            _storage: std::marker::PhantomData,
+        })
+    }
+
+    /// Syncs a segment of which every record verified, and gives it its name if it has none.
+    fn settle(&self, segment: &SegmentFile) -> Result<String, Error> {
+        let file = self.storage.open(&segment.name).map_err(Error::io("open", &segment.name))?;
+        file.sync().map_err(Error::io("sync", &segment.name))?;
+        if segment.is_named {
+            return Ok(segment.name.clone());
+        }
+        let name = segment_name(segment.first_lsn);
+        self.points.pass(Point::Rename);
+        self.storage.rename(&segment.name, &name).map_err(Error::io("rename", &segment.name))?;
+        self.storage.sync_directory().map_err(Error::io("sync directory of", &name))?;
+        Ok(name)
+    }
+
+    /// Removes segments behind the hole; at a loss they are put aside instead, for somebody to look at.
+    fn drop_files(&self, segments: &[SegmentFile], is_loss: bool) -> Result<(), Error> {
+        for segment in segments {
+            self.points.pass(Point::Remove);
+            let name = &segment.name;
+            if is_loss {
+                self.storage.rename(name, &lost_name(name)).map_err(Error::io("rename", name))?;
+            } else {
+                self.storage.remove(name).map_err(Error::io("remove", name))?;
+            }
+        }
+        self.storage.sync_directory().map_err(Error::io("sync", &self.storage.place()))
+    }
+
+    /// After an accepted loss, snapshots that claim more than the log now reaches would be proof against it at every start.
+    fn put_aside_snapshots(&self, last_lsn: Lsn) -> Result<(), Error> {
+        for lsn in self.snapshots.iter().filter(|lsn| **lsn > last_lsn) {
+            let name = snapshot_name(*lsn);
+            self.storage.rename(&name, &lost_name(&name)).map_err(Error::io("rename", &name))?;
+        }
+        Ok(())
+    }
+
+    /// Overwrites with zeros from an offset to the end, page by page and only where something else is, and syncs.
+    fn zero(&self, name: &str, offset: u64, end: u64) -> Result<(), Error> {
+        self.points.pass(Point::Recovery);
+        let file = self.storage.open(name).map_err(Error::io("open", name))?;
+        let mut page = [0; PAGE_BYTES];
+        let mut at = offset;
+        while at < end {
+            let step = (PAGE_BYTES as u64 - at % PAGE_BYTES as u64).min(end - at) as usize;
+            let read = file.read_at(&mut page[..step], at).map_err(Error::io("read", name))?;
+            if read < step || !is_zero(&page[..step]) {
+                file.write_at(&ZEROS[..step], at).map_err(Error::io("zero", name))?;
+            }
+            at += step as u64;
+        }
+        file.sync().map_err(Error::io("sync", name))
+    }
+}
+
+impl<S: Storage> Recovered<S> {
+    fn new_log() -> Recovered<S> {
+        Recovered {
+            last_lsn: Lsn::ZERO,
+            last_crc: 0,
+            last_time: 0,
+            last_epoch: 0,
+            records: 0,
+            bytes_cut: 0,
+            segments: 0,
+            clean_stop: false,
+            loss: None,
+            tail: None,
+            next_number: 1,
+            spares: Vec::new(),
+            _storage: std::marker::PhantomData,
+        }
+    }
+}
+
+/// After a failed sync the kernel may still show pages that never reached the device. Where a sync may have failed, the
+/// device is asked: in the last segment that has its name, and in all that have none yet. Segments before were synced
+/// without a failure, or the one behind them would not have got its name.
+fn forget_what_may_be_unsynced<S: Storage>(storage: &S) -> Result<(), Error> {
+    let names = storage.list().map_err(Error::io("list", &storage.place()))?;
+    let last = names.iter().filter(|(name, _)| matches!(parse_name(name), Name::Segment(_))).max();
+    let spares = names.iter().filter(|(name, _)| matches!(parse_name(name), Name::Spare(_)));
+    for (name, _) in spares.chain(last) {
+        let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
+        file.forget();
+        file.prefetch();
+    }
+    Ok(())
+}
+
+/// Whether nothing but zeros is in a file from an offset on.
+fn is_zero_from<S: Storage>(storage: &S, name: &str, offset: u64) -> Result<bool, Error> {
+    let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
+    let left = file.bytes().map_err(Error::io("look at", name))?.saturating_sub(offset);
+    let mut block = vec![0; (left as usize).clamp(1, BLOCK_BYTES)];
+    let mut at = offset;
+    loop {
+        let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;
+        if bytes == 0 {
+            return Ok(true);
+        }
+        if !is_zero(&block[..bytes]) {
+            return Ok(false);
+        }
+        at += bytes as u64;
+    }
+}

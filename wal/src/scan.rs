@@ -1,0 +1,685 @@
+//! Reading a log back, and deciding what its end means.
+//!
+//! ```text
+//!   … 41 42 43 │ L: does not verify │ ??? good ??? good ??? │ zeros
+//!              │                    └ anything here that says `synced ≥ L`, or a snapshot or the floor at or above L,
+//!              │                      or a later segment that has its name:   promised records are gone → refuse
+//!              └ else: a torn tail. Zero from here to the end, drop later segments, sync, go on with L.
+//! ```
+//!
+//! Pages of an unsynced range reach the device in any order, so good records behind a bad one are normal in the last
+//! unsynced window and damage anywhere before it. Zeroing matters: a stale record behind the new end must never look valid.
+//!
+//! Everything is read with plain reads, never through a mapping: a failing device is then an error and not a signal.
+
+use std::io;
+
+use crate::Lsn;
+use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, read_contents, read_identity, segment_name};
+use crate::error::{Error, Fault, Loss};
+use crate::record::{self, ALIGN_BYTES, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
+use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, ZEROS};
+use crate::storage::{Files, Storage, StoredFile};
+
+/// Read at a time, bytes: fits into a core's cache beside what the reader does with it.
+pub(crate) const BLOCK_BYTES: usize = 256 << 10;
+
+/// A record and where it lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Its number.
+    pub lsn: Lsn,
+    /// Highest LSN that was synced when it was appended.
+    pub synced: Lsn,
+    /// µs since 1970.
+    pub time: u64,
+    /// Whom it belongs to; opaque.
+    pub owner: u64,
+    /// The start of the process that wrote it.
+    pub epoch: u32,
+    /// What it is for.
+    pub kind: Kind,
+    /// Format of the payload; opaque.
+    pub version: u16,
+    /// What was appended.
+    pub payload: &'a [u8],
+    /// Its checksum. A snapshot that covers it repeats it.
+    pub crc: u32,
+    /// The file it lies in.
+    pub file: &'a str,
+    /// Where in the file, bytes.
+    pub offset: u64,
+}
+
+/// How the readable part of a log ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// With zeros, or with the LSN that was asked for.
+    Clean,
+    /// With something that is no record: from here on so many bytes were written and never promised.
+    Torn {
+        /// From the first bad byte to the last one that is not zero, later segments included.
+        bytes: u64,
+    },
+}
+
+/// Reads the records of a log in order and verifies each. Never writes, needs no lock: for tools, for a checkpoint beside a
+/// running log, and as the reading half of [`crate::Recovery`].
+pub struct Scan<S: Storage = Files> {
+    storage: S,
+    identity: Identity,
+    segments: Vec<SegmentFile>,
+    /// Spares without a believable header; records in them may still prove something.
+    spares: Vec<String>,
+    /// The segment that is being read.
+    index: usize,
+    file: Option<S::File>,
+    file_bytes: u64,
+    block: Vec<u8>,
+    /// Place of the block's first byte in the file.
+    block_at: u64,
+    /// Next record in the block.
+    at: usize,
+    filled: usize,
+    /// The place in the file whose bytes were read again because nothing verified there.
+    looked_again_at: Option<u64>,
+    /// Records up to here are verified and not returned.
+    after: Lsn,
+    after_crc: Option<u32>,
+    until: Option<Lsn>,
+    last: Last,
+    /// Proof from outside of the segments that records up to here were synced: floor and snapshots.
+    proven: Lsn,
+    accepts_loss: bool,
+    /// Segments before this one are not read, and do not fit to it: only with the operator's word is that no refusal.
+    first_in_order: usize,
+    /// Sealed segments with something behind their last record, and where that begins: likewise.
+    trailing: Vec<(usize, u64)>,
+    end: Option<End>,
+}
+
+/// The last record that verified.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Last {
+    pub lsn: Lsn,
+    pub crc: u32,
+    pub epoch: u32,
+    pub time: u64,
+    pub kind: Option<Kind>,
+}
+
+/// Where and why reading ended.
+#[derive(Debug, Clone)]
+pub(crate) struct End {
+    /// The segment in which the next record would be, and where.
+    pub index: usize,
+    pub offset: u64,
+    pub tail: Tail,
+    pub loss: Option<Loss>,
+}
+
+/// What a scan that has ended leaves to recovery.
+pub(crate) struct ScanParts {
+    pub segments: Vec<SegmentFile>,
+    pub first_in_order: usize,
+    pub trailing: Vec<(usize, u64)>,
+    pub spares: Vec<String>,
+    pub last: Last,
+    pub end: End,
+}
+
+/// A verified record in the block.
+struct Found {
+    header: Header,
+    crc: u32,
+    /// Start in the block.
+    at: usize,
+    payload_bytes: usize,
+}
+
+impl<S: Storage> Scan<S> {
+    /// Reads the records after LSN `after`; [`Lsn::ZERO`] for all that are there. Reading starts with the segment that holds
+    /// the first of them.
+    ///
+    /// # Errors
+    /// [`Error::Format`] when the directory has no log, or does not hold all records after `after`.
+    pub fn open(storage: &S, after: Lsn) -> Result<Scan<S>, Error> {
+        let (identity, contents) = read_log(storage)?;
+        Scan::over(storage.clone(), identity, contents, after, None, false)
+    }
+
+    /// Reads every record that the directory still has, whatever snapshots cover.
+    ///
+    /// # Errors
+    /// [`Error::Format`] when the directory has no log.
+    pub fn open_all(storage: &S) -> Result<Scan<S>, Error> {
+        let (identity, contents) = read_log(storage)?;
+        let first = contents.segments.first().map_or(Lsn::ZERO, |segment| segment.first_lsn.before());
+        Scan::over(storage.clone(), identity, contents, first, None, false)
+    }
+
+    /// Stops behind this LSN without judging what follows; for reading beside a running log up to its synced mark. Not to
+    /// reach it is a loss.
+    pub fn until(mut self, lsn: Lsn) -> Scan<S> {
+        self.until = Some(lsn);
+        self.proven = self.proven.max(lsn);
+        self
+    }
+
+    /// Demands that the record `after` has this checksum, so that what is read continues what the caller has.
+    pub fn behind_crc(mut self, crc: u32) -> Scan<S> {
+        self.after_crc = Some(crc);
+        self
+    }
+
+    pub(crate) fn over(
+        storage: S,
+        identity: Identity,
+        contents: Contents,
+        after: Lsn,
+        after_crc: Option<u32>,
+        accepts_loss: bool,
+    ) -> Result<Scan<S>, Error> {
+        let Contents { segments, spares, snapshots, .. } = contents;
+        // The last segment that starts at or before the first record wanted.
+        let index = segments.partition_point(|segment| segment.first_lsn <= after.next()).saturating_sub(1);
+        let snapshot = snapshots.last().copied().unwrap_or_default();
+        let first_in_order = first_in_order(&segments, index);
+        if let (Some(before), false) = (segments[..first_in_order].last(), accepts_loss) {
+            let expected = segments[first_in_order].first_lsn;
+            let disorder = Fault::Order { expected, found: before.first_lsn };
+            return Err(Error::format(&before.name, before.header.clone().err().unwrap_or(disorder)));
+        }
+        Ok(Scan {
+            storage,
+            segments,
+            spares,
+            index,
+            file: None,
+            file_bytes: 0,
+            block: Vec::new(),
+            block_at: 0,
+            at: 0,
+            filled: 0,
+            looked_again_at: None,
+            after,
+            after_crc,
+            until: None,
+            last: Last::default(),
+            proven: identity.floor.max(snapshot).max(after),
+            identity,
+            accepts_loss,
+            first_in_order,
+            trailing: Vec::new(),
+            end: None,
+        })
+    }
+
+    /// The next record, or `None` at the end; [`Scan::tail`] then says how it ends.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] when promised records are damaged or missing; [`Error::Format`] when the segments are not one log,
+    /// or a newer program wrote them; [`Error::Io`].
+    #[allow(clippy::should_implement_trait)] // Each record borrows the buffer; an Iterator could not.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Entry<'_>>, Error> {
+        let Some(found) = self.step()? else {
+            return Ok(None);
+        };
+        let Found { header, crc, at, payload_bytes } = found;
+        let payload_at = at + HEADER_BYTES;
+        Ok(Some(Entry {
+            lsn: header.lsn,
+            synced: header.synced,
+            time: header.time,
+            owner: header.owner,
+            epoch: header.epoch,
+            kind: header.kind,
+            version: header.version,
+            payload: &self.block[payload_at..payload_at + payload_bytes],
+            crc,
+            file: &self.segments[self.index].name,
+            offset: self.block_at + at as u64,
+        }))
+    }
+
+    /// The last record that was read and verified; before the first one, the one before it.
+    pub fn last_lsn(&self) -> Lsn {
+        self.last.lsn
+    }
+
+    /// Its checksum.
+    pub fn last_crc(&self) -> u32 {
+        self.last.crc
+    }
+
+    /// What recovery goes on with, once the end is reached.
+    pub(crate) fn into_parts(self) -> ScanParts {
+        let Scan { segments, spares, last, end, first_in_order, trailing, .. } = self;
+        ScanParts { segments, first_in_order, trailing, spares, last, end: end.expect("the scan has ended") }
+    }
+
+    /// How the log ends, once [`Scan::next`] has returned `None`.
+    pub fn tail(&self) -> Option<Tail> {
+        self.end.as_ref().map(|end| end.tail)
+    }
+
+    #[inline]
+    fn step(&mut self) -> Result<Option<Found>, Error> {
+        if self.file.is_none() && !self.begin()? {
+            return Ok(None);
+        }
+        loop {
+            if self.end.is_some() {
+                return Ok(None);
+            }
+            let damage = match record::decode(&self.block[self.at..self.filled]) {
+                Ok(record) => {
+                    let header = record.header;
+                    let follows = header.lsn == self.last.lsn.next()
+                        && ((header.previous_crc == self.last.crc && header.epoch >= self.last.epoch)
+                            || planted::skips_chain());
+                    if follows && self.until.is_none_or(|until| header.lsn <= until) {
+                        if header.epoch > self.identity.epoch {
+                            return Err(self.fault(Fault::Epoch { found: header.epoch, offset: self.offset() }));
+                        }
+                        let found = Found { header, crc: record.crc, at: self.at, payload_bytes: record.payload.len() };
+                        self.at += record::slot_bytes(found.payload_bytes);
+                        self.last = Last {
+                            lsn: header.lsn,
+                            crc: found.crc,
+                            epoch: header.epoch,
+                            time: header.time,
+                            kind: Some(header.kind),
+                        };
+                        if header.lsn > self.after {
+                            return Ok(Some(found));
+                        }
+                        if header.lsn == self.after {
+                            self.check_after(found.crc)?;
+                        }
+                        continue;
+                    }
+                    Damage::Checksum { stored: header.previous_crc, computed: self.last.crc }
+                }
+                Err(damage) => damage,
+            };
+            self.pause(damage)?;
+        }
+    }
+
+    /// What follows in the block is no record of this log: read on, go on in the next segment, or end.
+    #[cold]
+    fn pause(&mut self, damage: Damage) -> Result<(), Error> {
+        if self.until.is_some_and(|until| self.last.lsn >= until) {
+            self.end(Tail::Clean, None);
+            return Ok(());
+        }
+        // The block may simply end here, or be older than what a running log has appended since: look again at fresh bytes.
+        let offset = self.offset();
+        if self.looked_again_at != Some(offset) {
+            self.looked_again_at = Some(offset);
+            return self.refill();
+        }
+        match damage {
+            Damage::Kind(found) => Err(self.fault(Fault::Kind { found, offset })),
+            Damage::Reserved(_) => Err(self.fault(Fault::Reserved { offset })),
+            _ if self.go_on_in_next_segment()? => Ok(()),
+            _ => self.judge(damage),
+        }
+    }
+
+    /// Opens the segment to start with. `false` when there is none and nothing is missing.
+    #[cold]
+    fn begin(&mut self) -> Result<bool, Error> {
+        if self.end.is_some() {
+            return Ok(false);
+        }
+        let Some(first) = self.segments.get(self.index) else {
+            // An epoch file is written only where a segment is.
+            return if self.accepts_loss {
+                self.last.lsn = self.after;
+                self.last.crc = self.after_crc.unwrap_or(0);
+                let loss =
+                    self.loss_at(self.after.next(), segment_name(self.after.next()), 0, Damage::Empty, self.proven);
+                self.end(Tail::Clean, Some(loss));
+                Ok(false)
+            } else {
+                Err(Error::format(&segment_name(self.after.next()), Fault::Missing))
+            };
+        };
+        let (expected, found) = (self.after.next(), first.first_lsn);
+        if found > expected {
+            if !self.accepts_loss {
+                return Err(Error::format(&first.name.clone(), Fault::Order { expected, found }));
+            }
+            self.last.lsn = self.after;
+            self.last.crc = self.after_crc.unwrap_or(0);
+            let loss = self.loss_at(expected, first.name.clone(), 0, Damage::Empty, self.proven);
+            self.end(Tail::Clean, Some(loss));
+            return Ok(false);
+        }
+        self.last.lsn = found.before();
+        match first.header.clone() {
+            Ok(header) => self.last.crc = header.previous_crc,
+            Err(fault) => {
+                let name = first.name.clone();
+                self.refuse_or_lose(&name, fault)?;
+                return Ok(false);
+            }
+        }
+        if self.last.lsn == self.after {
+            self.check_after(self.last.crc)?;
+        }
+        self.open_segment(self.index)?;
+        Ok(true)
+    }
+
+    /// The record that the caller continues from must be the one that is here.
+    fn check_after(&self, found: u32) -> Result<(), Error> {
+        match self.after_crc {
+            Some(expected) if expected != found => Err(self.fault(Fault::Chain { expected, found })),
+            _ => Ok(()),
+        }
+    }
+
+    fn open_segment(&mut self, index: usize) -> Result<(), Error> {
+        let segment = &mut self.segments[index];
+        let mut file = self.storage.open_to_read(&segment.name);
+        if !segment.is_named && file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            // Beside a running log: it got its name in the meantime.
+            (segment.name, segment.is_named) = (segment_name(segment.first_lsn), true);
+            file = self.storage.open_to_read(&segment.name);
+        }
+        let file = file.map_err(Error::io("open", &segment.name))?;
+        self.file_bytes = segment.bytes;
+        self.index = index;
+        self.file = Some(file);
+        (self.block_at, self.at, self.filled) = (SEGMENT_HEADER_BYTES as u64, 0, 0);
+        self.looked_again_at = None;
+        self.refill()
+    }
+
+    /// Moves what is left of the block to its start and reads behind it.
+    fn refill(&mut self) -> Result<(), Error> {
+        let file = self.file.as_ref().expect("a segment is open while records are read");
+        self.block_at += self.at as u64;
+        self.at = 0;
+        let left = self.file_bytes.saturating_sub(self.block_at);
+        // What is left in the block is read again, because it may have been cut in the middle of an append. A record that is
+        // longer than a block needs a longer one.
+        let wanted = match self.block.first_chunk::<4>().filter(|_| self.filled > 0) {
+            Some(_) => BLOCK_BYTES.max(self.claimed_bytes_at_start()),
+            None => BLOCK_BYTES,
+        };
+        let bytes = left.min(wanted as u64) as usize;
+        if self.block.len() < bytes {
+            self.block.resize(bytes, 0);
+        }
+        let name = &self.segments[self.index].name;
+        self.filled = file.read_at(&mut self.block[..bytes], self.block_at).map_err(Error::io("read", name))?;
+        // A record may claim more than a block; then the whole of it is wanted at once.
+        let claimed = self.claimed_bytes_at_start();
+        if claimed > self.filled && left > self.filled as u64 {
+            let bytes = left.min(claimed.max(BLOCK_BYTES) as u64) as usize;
+            if self.block.len() < bytes {
+                self.block.resize(bytes, 0);
+            }
+            self.filled = file.read_at(&mut self.block[..bytes], self.block_at).map_err(Error::io("read", name))?;
+        }
+        Ok(())
+    }
+
+    /// The length that the first record of the block claims, if it is a possible one, else 0.
+    fn claimed_bytes_at_start(&self) -> usize {
+        let length =
+            self.block[..self.filled].first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
+        if length <= MAX_RECORD_BYTES { length } else { 0 }
+    }
+
+    /// Goes on in the next segment if that continues exactly here. `true` when it does, or when it cannot belong to this log
+    /// and the operator accepts that as the end.
+    fn go_on_in_next_segment(&mut self) -> Result<bool, Error> {
+        let expected = self.last.lsn.next();
+        // A later start is for the judge: records are missing before it.
+        let Some(next) = self.segments.get(self.index + 1).filter(|next| next.first_lsn <= expected) else {
+            return Ok(false);
+        };
+        let number = self.segments[self.index].header.as_ref().map_or(0, |header| header.number);
+        let fault = match &next.header {
+            Err(fault) => Some(fault.clone()),
+            Ok(header) if header.first_lsn != expected || header.number != number + 1 => {
+                Some(Fault::Order { expected, found: header.first_lsn })
+            }
+            Ok(header) if header.previous_crc != self.last.crc => {
+                Some(Fault::Chain { expected: header.previous_crc, found: self.last.crc })
+            }
+            Ok(_) => None,
+        };
+        if let Some(fault) = fault {
+            let name = next.name.clone();
+            self.refuse_or_lose(&name, fault)?;
+            return Ok(true);
+        }
+        // Nothing is ever stored behind the last record of a sealed segment, not even by a crash.
+        let behind = self.look_behind(self.index, self.offset())?;
+        if let Some(offset) = behind.first_byte {
+            if !self.accepts_loss {
+                return Err(self.fault(Fault::Trailing { offset }));
+            }
+            self.trailing.push((self.index, self.offset()));
+        }
+        self.open_segment(self.index + 1)?;
+        Ok(true)
+    }
+
+    /// Nothing verifies at the next LSN and no segment continues there. Torn tail, or loss of what was promised?
+    fn judge(&mut self, damage: Damage) -> Result<(), Error> {
+        let lost = self.last.lsn.next();
+        let offset = self.offset();
+        let mut proven = self.proven;
+        let mut written = 0;
+        let here = self.look_behind(self.index, offset)?;
+        proven = proven.max(here.synced);
+        written += here.last_byte.map_or(0, |last| last + 1 - offset);
+        for index in self.index + 1..self.segments.len() {
+            let later = self.look_behind(index, SEGMENT_HEADER_BYTES as u64)?;
+            proven = proven.max(later.synced);
+            written += later.last_byte.map_or(0, |last| last + 1);
+            match &self.segments[index] {
+                // Its name was given after a sync of everything before it.
+                segment if segment.is_named && segment.header.is_ok() => {
+                    proven = proven.max(segment.first_lsn.before());
+                }
+                SegmentFile { name, header: Err(fault), .. } => {
+                    let (name, fault) = (name.clone(), fault.clone());
+                    return self.refuse_or_lose(&name, fault);
+                }
+                _ => {}
+            }
+        }
+        for name in self.spares.clone() {
+            let spare = self.look_into(&name, 0)?;
+            proven = proven.max(spare.synced);
+            written += spare.last_byte.map_or(0, |last| last + 1);
+        }
+        let loss = (proven >= lost)
+            .then(|| self.loss_at(lost, self.segments[self.index].name.clone(), offset, damage, proven));
+        if let Some(loss) = &loss {
+            // Beside a running log the record may have been appended, and a later one synced, while we were looking.
+            self.refill()?;
+            if let Ok(record) = record::decode(&self.block[..self.filled])
+                && record.header.lsn == lost
+                && record.header.previous_crc == self.last.crc
+            {
+                return Ok(());
+            }
+            if !self.accepts_loss {
+                return Err(Error::Lost(loss.clone()));
+            }
+        }
+        self.end(if written == 0 { Tail::Clean } else { Tail::Torn { bytes: written } }, loss);
+        Ok(())
+    }
+
+    fn loss_at(&self, lsn: Lsn, file: String, offset: u64, damage: Damage, synced: Lsn) -> Loss {
+        let (expected_crc, found_crc) = match damage {
+            Damage::Checksum { stored, computed } => (stored, computed),
+            _ => (0, 0),
+        };
+        Loss { lsn, file, offset, expected_crc, found_crc, synced }
+    }
+
+    /// A file that cannot be part of this log ends the reading: with an error, or, if the operator said so, as a loss.
+    fn refuse_or_lose(&mut self, name: &str, fault: Fault) -> Result<(), Error> {
+        // A newer format is no damage: nothing may be thrown away for it.
+        if !self.accepts_loss || matches!(fault, Fault::Version { .. }) {
+            return Err(Error::format(name, fault));
+        }
+        let loss = self.loss_at(self.last.lsn.next(), name.to_owned(), 0, Damage::Empty, self.proven);
+        self.end(Tail::Clean, Some(loss));
+        Ok(())
+    }
+
+    fn end(&mut self, tail: Tail, loss: Option<Loss>) {
+        // What was passed over on the way here at the operator's word is a loss too, if only of certainty.
+        let loss_in = |index: usize, offset| {
+            let segment: &SegmentFile = &self.segments[index];
+            self.loss_at(segment.first_lsn, segment.name.clone(), offset, Damage::Empty, self.proven)
+        };
+        let disordered = self.first_in_order.checked_sub(1).map(|index| loss_in(index, 0));
+        let trailing = self.trailing.first().map(|(index, offset)| loss_in(*index, *offset));
+        let loss = loss.or(disordered).or(trailing);
+        self.end = Some(End { index: self.index, offset: self.offset(), tail, loss });
+    }
+
+    /// Place of the next record in the file.
+    fn offset(&self) -> u64 {
+        self.block_at + self.at as u64
+    }
+
+    fn fault(&self, fault: Fault) -> Error {
+        Error::format(&self.segments[self.index].name, fault)
+    }
+
+    fn look_behind(&self, index: usize, offset: u64) -> Result<Behind, Error> {
+        self.look_into(&self.segments[index].name, offset)
+    }
+
+    /// Reads a file from an offset to its end: is anything written there, and what do whole records in it say was synced?
+    ///
+    /// Behind a hole neither start nor order of records is known, so every aligned place is tried; only checksum and LSN count.
+    fn look_into(&self, name: &str, offset: u64) -> Result<Behind, Error> {
+        let file = self.storage.open_to_read(name).map_err(Error::io("open", name))?;
+        let mut behind = Behind::default();
+        let end = file.bytes().map_err(Error::io("look at", name))?;
+        let mut block = vec![0; (end.saturating_sub(offset) as usize).min(BLOCK_BYTES)];
+        let mut at = offset;
+        while at < end {
+            let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;
+            if bytes == 0 {
+                break;
+            }
+            if !is_zero(&block[..bytes]) {
+                let first = block[..bytes].iter().position(|byte| *byte != 0).expect("not all zeros");
+                let last = block[..bytes].iter().rposition(|byte| *byte != 0).expect("not all zeros");
+                behind.first_byte.get_or_insert(at + first as u64);
+                behind.last_byte = Some(at + last as u64);
+            }
+            at += bytes as u64;
+        }
+        let (Some(first), Some(last)) = (behind.first_byte, behind.last_byte) else {
+            return Ok(behind);
+        };
+        // From the last aligned place at or before the first byte. Segments are bounded, and so is this buffer.
+        let first = offset + (first - offset) / ALIGN_BYTES as u64 * ALIGN_BYTES as u64;
+        let mut rest = vec![0; (last + 1 - first) as usize];
+        let filled = file.read_at(&mut rest, first).map_err(Error::io("read", name))?;
+        behind.synced = self.highest_synced(&rest[..filled]);
+        Ok(behind)
+    }
+
+    fn highest_synced(&self, bytes: &[u8]) -> Lsn {
+        let mut highest = Lsn::ZERO;
+        let hole = self.last.lsn.next();
+        let mut at = 0;
+        while let Some(head) = bytes[at.min(bytes.len())..].first_chunk::<HEADER_BYTES>() {
+            let (length, lsn, synced) = record::claimed(head);
+            let possible =
+                length as usize >= HEADER_BYTES && length as usize <= MAX_RECORD_BYTES && lsn > hole && synced < lsn;
+            match possible.then(|| record::decode(&bytes[at..])) {
+                Some(Ok(record)) => {
+                    highest = highest.max(record.header.synced);
+                    at += record::slot_bytes(record.payload.len());
+                }
+                _ => at += ALIGN_BYTES,
+            }
+        }
+        highest
+    }
+}
+
+fn read_log<S: Storage>(storage: &S) -> Result<(Identity, Contents), Error> {
+    let identity = read_identity(storage)?.ok_or_else(|| Error::format(EPOCH_NAME, Fault::Missing))?;
+    let contents = read_contents(storage, Some(&identity.id))?;
+    Ok((identity, contents))
+}
+
+/// Mistakes that a test makes on purpose, to see that the tests would notice them.
+#[cfg(test)]
+pub(crate) mod planted {
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(crate) static SKIP_CHAIN: Cell<bool> = const { Cell::new(false) };
+        pub(crate) static SKIP_ZEROING: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Neither previous checksum nor epoch is looked at.
+    pub(crate) fn skips_chain() -> bool {
+        SKIP_CHAIN.get()
+    }
+
+    pub(crate) fn skips_zeroing() -> bool {
+        SKIP_ZEROING.get()
+    }
+}
+
+#[cfg(not(test))]
+pub(crate) mod planted {
+    #[inline(always)]
+    pub(crate) const fn skips_chain() -> bool {
+        false
+    }
+
+    pub(crate) const fn skips_zeroing() -> bool {
+        false
+    }
+}
+
+/// Segments that are not read must at least be there, each once: numbers are dense and names rise. The first segment from
+/// which on that holds up to `index`.
+fn first_in_order(segments: &[SegmentFile], index: usize) -> usize {
+    let follows = |before: &SegmentFile, after: &SegmentFile| match (&before.header, &after.header) {
+        (Ok(before), Ok(after)) => before.number + 1 == after.number && before.first_lsn < after.first_lsn,
+        _ => false,
+    };
+    let mut first = index.min(segments.len().saturating_sub(1));
+    while first > 0 && follows(&segments[first - 1], &segments[first]) {
+        first -= 1;
+    }
+    first
+}
+
+/// What lies behind a place in a file.
+#[derive(Debug, Default)]
+struct Behind {
+    first_byte: Option<u64>,
+    last_byte: Option<u64>,
+    /// The highest `synced` of a whole record there.
+    synced: Lsn,
+}
+
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    bytes.chunks(PAGE_BYTES).all(|chunk| *chunk == ZEROS[..chunk.len()])
+}

@@ -1,0 +1,243 @@
+//! One file of the log: a fixed size, a header, then records; zero-filled, and mapped by the one thread that appends.
+//!
+//! ```text
+//!   0       8         12    16             32       40          48             52         56      64
+//!   | magic | version | crc | directory id | number | first LSN | previous crc | reserved | bytes | records … zeros |
+//! ```
+//!
+//! The header is stored when the segment is taken into use and is durable before the first record in it counts as
+//! synced (see `sync`). `previous crc` is the checksum of the record before the first one.
+//!
+//! **Why zeros, and why by 4 KiB writes.** Zeros over the whole length leave no hole that a full disk turns into
+//! SIGBUS, and no unwritten extent whose conversion costs a journal commit in every sync. Larger writes make the kernel
+//! keep larger pages, and then each sync of one record writes a megabyte.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+
+use memmap2::{Advice, MmapMut, MmapOptions};
+
+use crate::error::{Error, Fault};
+use crate::storage::{SegmentMap, StoredFile};
+use crate::{Lsn, sys};
+
+/// Bytes of a segment before its first record.
+pub const SEGMENT_HEADER_BYTES: usize = 64;
+
+/// Size of a segment unless configured otherwise.
+pub const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
+
+/// Smallest segment: one page, for tests.
+pub const MIN_SEGMENT_BYTES: u64 = 4096;
+
+/// Largest segment.
+pub const MAX_SEGMENT_BYTES: u64 = 1 << 30;
+
+/// Version of segment header and record header together.
+pub const FORMAT_VERSION: u32 = 1;
+
+pub(crate) const PAGE_BYTES: usize = 4096;
+
+const MAGIC: [u8; 8] = *b"WALSEGM\n";
+
+/// The header of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// The directory it belongs to.
+    pub directory_id: [u8; 16],
+    /// Place among the segments of this directory, dense from 1.
+    pub number: u64,
+    /// LSN of its first record.
+    pub first_lsn: Lsn,
+    /// Checksum of record `first_lsn` − 1; 0 when there is none.
+    pub previous_crc: u32,
+    /// Length of the file.
+    pub bytes: u64,
+}
+
+impl SegmentHeader {
+    /// The header as it is stored.
+    pub fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
+        let mut bytes = [0; SEGMENT_HEADER_BYTES];
+        bytes[0..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.directory_id);
+        bytes[32..40].copy_from_slice(&self.number.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.first_lsn.0.to_le_bytes());
+        bytes[48..52].copy_from_slice(&self.previous_crc.to_le_bytes());
+        bytes[56..64].copy_from_slice(&self.bytes.to_le_bytes());
+        let crc = header_crc(&bytes);
+        bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a stored header. The version is judged before the checksum: a newer format may keep it elsewhere.
+    pub fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Result<SegmentHeader, Fault> {
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        if bytes[0..8] != MAGIC {
+            return Err(Fault::Magic);
+        }
+        let version = u32_at(8);
+        if version != FORMAT_VERSION {
+            return Err(Fault::Version { found: version, known: FORMAT_VERSION });
+        }
+        let (expected, found) = (u32_at(12), header_crc(bytes));
+        if expected != found {
+            return Err(Fault::Checksum { expected, found });
+        }
+        let header = SegmentHeader {
+            directory_id: bytes[16..32].try_into().expect("sixteen bytes"),
+            number: u64_at(32),
+            first_lsn: Lsn(u64_at(40)),
+            previous_crc: u32_at(48),
+            bytes: u64_at(56),
+        };
+        let possible = u32_at(52) == 0
+            && header.number > 0
+            && header.first_lsn > Lsn::ZERO
+            && (MIN_SEGMENT_BYTES..=MAX_SEGMENT_BYTES).contains(&header.bytes);
+        if possible { Ok(header) } else { Err(Fault::Structure) }
+    }
+}
+
+fn header_crc(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&bytes[0..12]), &bytes[16..])
+}
+
+/// Fills the first `bytes` of a file with zeros and makes them durable.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::is_full`] tells a full disk from a broken one.
+pub(crate) fn fill_with_zeros<F: StoredFile>(file: &F, name: &str, bytes: u64) -> Result<(), Error> {
+    file.reserve(bytes).map_err(Error::io("reserve", name))?;
+    let mut at = 0;
+    while at < bytes {
+        let step = (bytes - at).min(PAGE_BYTES as u64);
+        file.write_at(&ZEROS[..step as usize], at).map_err(Error::io("fill", name))?;
+        at += step;
+    }
+    file.sync().map_err(Error::io("sync", name))
+}
+
+pub(crate) static ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
+
+/// A real segment in memory.
+#[derive(Debug)]
+pub struct FileMap(MmapMut);
+
+impl FileMap {
+    /// Maps the first `bytes` of `file`, shared and writable.
+    ///
+    /// # Errors
+    /// Those of mmap(2).
+    pub fn new(file: &File, bytes: u64) -> io::Result<FileMap> {
+        sys::install_fault_handler();
+        let bytes = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        // SAFETY: a mapping is sound as long as nobody changes the file behind the slice's back or cuts it short.
+        // - Change: the directory is locked for this process (`Storage::lock`), its files are readable and writable by
+        //   this user only, and in this process exactly one `Log` owns the mapping of a segment. The sync thread and the
+        //   readers have descriptors of their own and do not write; preparing and recycling end before a mapping begins.
+        // - Cut: no code of this crate shortens a segment. If somebody else does, the access raises SIGBUS, whose
+        //   handler (installed above) ends the process.
+        let map = unsafe { MmapOptions::new().len(bytes).map_mut(file)? };
+        // Without readahead around a fault the kernel brings in single pages: see above on large ones. Advice only.
+        let _ = map.advise(Advice::Random);
+        Ok(FileMap(map))
+    }
+}
+
+impl SegmentMap for FileMap {
+    #[inline]
+    fn write<R>(&mut self, at: usize, bytes: usize, write: impl FnOnce(&mut [u8]) -> R) -> R {
+        write(&mut self.0[at..at + bytes])
+    }
+
+    fn touch(&mut self, at: usize) {
+        for page in self.0[at..].chunks_mut(PAGE_BYTES) {
+            let first: *mut u8 = &raw mut page[0];
+            // SAFETY: `first` points into a slice that is borrowed mutably here. Volatile, because storing back what was
+            // read is exactly what a compiler would leave out, and the store is what makes the kernel prepare the page.
+            unsafe { first.write_volatile(first.read_volatile()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> SegmentHeader {
+        SegmentHeader {
+            directory_id: *b"0123456789abcdef",
+            number: 3,
+            first_lsn: Lsn(41),
+            previous_crc: 0x0102_0304,
+            bytes: 4096,
+        }
+    }
+
+    /// Version 1 of the segment header, byte by byte.
+    #[test]
+    fn golden_bytes() {
+        #[rustfmt::skip]
+        let golden: [u8; 64] = [
+            b'W', b'A', b'L', b'S', b'E', b'G', b'M', b'\n',
+            1, 0, 0, 0,
+            0x49, 0xec, 0xa4, 0xd2,
+            b'0', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'8', b'9', b'a', b'b', b'c', b'd', b'e', b'f',
+            3, 0, 0, 0, 0, 0, 0, 0,
+            41, 0, 0, 0, 0, 0, 0, 0,
+            4, 3, 2, 1,
+            0, 0, 0, 0,
+            0, 16, 0, 0, 0, 0, 0, 0,
+        ];
+        assert_eq!(header().encode(), golden);
+        assert_eq!(SegmentHeader::decode(&golden), Ok(header()));
+    }
+
+    #[test]
+    fn each_changed_bit_is_refused() {
+        let whole = header().encode();
+        for bit in 0..whole.len() * 8 {
+            let mut bytes = whole;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(SegmentHeader::decode(&bytes).is_err(), "bit {bit} changed and nobody saw it");
+        }
+        println!("damaged headers: {}", whole.len() * 8);
+    }
+
+    #[test]
+    fn other_versions_are_refused_by_number() {
+        for found in [0, FORMAT_VERSION + 1, u32::MAX] {
+            let mut bytes = header().encode();
+            bytes[8..12].copy_from_slice(&found.to_le_bytes());
+            assert_eq!(SegmentHeader::decode(&bytes), Err(Fault::Version { found, known: FORMAT_VERSION }));
+        }
+    }
+
+    #[test]
+    fn impossible_fields_are_refused_even_with_a_right_checksum() {
+        for change in [
+            SegmentHeader { number: 0, ..header() },
+            SegmentHeader { first_lsn: Lsn::ZERO, ..header() },
+            SegmentHeader { bytes: MIN_SEGMENT_BYTES - 1, ..header() },
+            SegmentHeader { bytes: MAX_SEGMENT_BYTES + 1, ..header() },
+        ] {
+            assert_eq!(SegmentHeader::decode(&change.encode()), Err(Fault::Structure));
+        }
+    }
+
+    #[test]
+    fn what_is_stored_in_a_mapping_is_in_the_file() {
+        let file = tempfile::tempfile().expect("temporary file");
+        file.set_len(8192).expect("grow");
+        let mut map = FileMap::new(&file, 8192).expect("map");
+        map.touch(0);
+        map.write(4090, 12, |bytes| bytes.copy_from_slice(b"over an edge"));
+        let mut seen = [0; 12];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut seen, 4090).expect("read");
+        assert_eq!(&seen, b"over an edge");
+    }
+}

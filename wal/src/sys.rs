@@ -1,0 +1,187 @@
+//! The few system calls without a safe wrapper: the answer to SIGBUS, the time slice of the sync thread, the barrier
+//! that lets an append be cheap, and questions about the file system.
+//!
+//! Linux only, like the log itself. Everything with a safe wrapper in the standard library is used from there.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Once;
+
+const FAULT_LINE: &[u8] = b"log: a page of a mapped segment could not be read or written (SIGBUS); aborting\n";
+
+extern "C" fn on_fault(_signal: libc::c_int) {
+    // SAFETY: `write` and `abort` are on the list of calls that are allowed inside a signal handler (signal-safety(7));
+    // the line is a constant, so nothing is allocated, locked or formatted here.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, FAULT_LINE.as_ptr().cast(), FAULT_LINE.len());
+        libc::abort();
+    }
+}
+
+/// Makes a failing page of a mapping end the process with one fixed line instead of silence. Done once per process, by
+/// the first mapping. There is no going on from it: an append was cut in the middle.
+pub(crate) fn install_fault_handler() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: `action` is zeroed, which is a valid `sigaction` with an empty mask, and its handler has the signature
+        // that a handler without SA_SIGINFO must have. `on_fault` keeps to signal-safe calls and never returns.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = on_fault as extern "C" fn(libc::c_int) as usize;
+            action.sa_flags = libc::SA_RESETHAND;
+            libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
+        }
+    });
+}
+
+/// The layout of `struct sched_attr`, first version (48 bytes); see sched_setattr(2).
+#[repr(C)]
+#[derive(Default)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+const SLICE_NS: u64 = 100_000;
+
+/// Asks for a time slice of 100 µs for the calling thread, so that it runs again soon after a sync although other
+/// threads keep the cores busy (measured: ten times the syncs on a loaded machine). Needs no privilege. Returns
+/// whether the kernel agreed; an old kernel or a sandbox may not, and then nothing has changed.
+pub fn take_short_slice() -> bool {
+    let mut attr = SchedAttr::default();
+    let size = size_of::<SchedAttr>() as libc::c_uint;
+    // SAFETY: both calls concern the calling thread (id 0) and get a pointer to a `sched_attr` of the size they are told;
+    // the kernel writes at most that many bytes and reads no others.
+    unsafe {
+        if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) != 0 {
+            return false;
+        }
+        if attr.policy != libc::SCHED_OTHER as u32 {
+            // Somebody has already chosen something better than a slice.
+            return false;
+        }
+        attr.size = size;
+        attr.runtime_ns = SLICE_NS;
+        libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) == 0
+    }
+}
+
+const MEMBARRIER_PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
+const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
+
+/// Registers the process for [`barrier_on_all_threads`]. `false` when the kernel has no such call.
+pub(crate) fn register_barrier() -> bool {
+    // SAFETY: membarrier takes three integers and touches no memory of ours.
+    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 }
+}
+
+/// Makes every running thread of the process pass a full memory barrier. Costs microseconds here and nothing there:
+/// the thread that is about to sleep pays, so that an append needs no barrier.
+///
+/// # Panics
+/// When [`register_barrier`] was not successful before.
+pub(crate) fn barrier_on_all_threads() {
+    // SAFETY: as above.
+    let done = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) };
+    assert!(done == 0, "membarrier was registered and cannot fail");
+}
+
+/// The user this process acts as.
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: geteuid has no arguments and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// The file system's type number and the bytes on it that this user may still take.
+pub(crate) fn file_system(file: &File) -> io::Result<(u64, u64)> {
+    // SAFETY: `stat` is a valid zeroed `statfs` that lives through the call, and the descriptor is open.
+    let stat = unsafe {
+        let mut stat: libc::statfs = std::mem::zeroed();
+        if libc::fstatfs(file.as_raw_fd(), &raw mut stat) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        stat
+    };
+    Ok((stat.f_type as u64, stat.f_bavail.saturating_mul(stat.f_bsize as u64)))
+}
+
+/// Reserves blocks for the first `bytes` of the file, so that a full disk shows here. A file system without the call
+/// answers with success: the zeros written next reserve them too.
+pub(crate) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    let bytes = libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    // SAFETY: integers only, and the descriptor is open.
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::EOPNOTSUPP) { Ok(()) } else { Err(error) }
+}
+
+/// Tells the kernel how the cached pages of the whole file will be used. Advice: nothing depends on its being followed.
+pub(crate) fn advise(file: &File, advice: libc::c_int) {
+    // SAFETY: integers only, and the descriptor is open.
+    unsafe {
+        libc::posix_fadvise(file.as_raw_fd(), 0, 0, advice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn the_slice_is_taken_or_left_without_harm() {
+        std::thread::spawn(|| println!("short slice: {}", take_short_slice())).join().expect("no panic");
+    }
+
+    #[test]
+    fn a_barrier_passes() {
+        if register_barrier() {
+            barrier_on_all_threads();
+        } else {
+            println!("SKIPPED: this kernel has no membarrier");
+        }
+    }
+
+    #[test]
+    fn the_file_system_is_known() {
+        let file = tempfile::tempfile().expect("temporary file");
+        let (kind, free_bytes) = file_system(&file).expect("fstatfs");
+        assert!(kind != 0 && free_bytes > 0);
+        reserve(&file, 8192).expect("8 KiB");
+        advise(&file, libc::POSIX_FADV_DONTNEED);
+    }
+
+    /// The half that dies: stores behind the end of a file that shrank under its mapping.
+    #[test]
+    #[ignore = "aborts; started by the test below"]
+    fn store_into_a_missing_page() {
+        use crate::storage::SegmentMap;
+        let file = tempfile::tempfile().expect("temporary file");
+        file.set_len(8192).expect("grow");
+        let mut map = crate::segment::FileMap::new(&file, 8192).expect("map");
+        file.set_len(0).expect("shrink");
+        map.write(4096, 8, |bytes| bytes.fill(1));
+    }
+
+    #[test]
+    fn a_fault_in_a_mapping_says_one_line_and_aborts() {
+        let test = std::env::current_exe().expect("path of this test");
+        let output = Command::new(test)
+            .args(["--exact", "sys::tests::store_into_a_missing_page", "--ignored", "--nocapture"])
+            .output()
+            .expect("run");
+        assert!(!output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("(SIGBUS); aborting"), "said {said:?}");
+    }
+}

@@ -1,0 +1,206 @@
+//! Segments that are missing, too many, doubled, renamed, or somebody else's; files of another version.
+
+use crate::fault::Faults;
+use crate::segment::SegmentHeader;
+use crate::tests::{append, put_changed, recover, snapshot, start, tiny};
+use crate::{Dir, Error, Fault, Lsn, Scan, Tail, sealed_lsn, segments};
+
+/// Five full segments and an open one, stopped in order. Returns the names of the segments.
+fn sample_of(seed: u64) -> (Faults, Vec<String>) {
+    let world = Faults::new(seed);
+    let (mut running, _) = start(&world, false).expect("new");
+    for number in 0..60u8 {
+        append(&mut running, &[number; 300]);
+        running.syncer.turn().expect("no failure");
+    }
+    running.log.append_clean_stop(4).expect("room");
+    running.syncer.finish().expect("no failure");
+    world.kill();
+    let names: Vec<String> = world.names().into_iter().filter(|name| name.ends_with(".wal")).collect();
+    assert!(names.len() >= 6, "{names:?}");
+    (world, names)
+}
+
+fn refusal(world: &Faults) -> Option<Error> {
+    let dir = Dir::open(world.clone(), tiny());
+    dir.and_then(|dir| recover(&dir, false)).err()
+}
+
+#[test]
+fn an_undamaged_log_is_taken() {
+    let (world, names) = sample_of(1);
+    assert!(refusal(&world).is_none());
+    let listed = segments(&world).expect("readable");
+    assert_eq!(listed.iter().map(|segment| &segment.name).collect::<Vec<_>>(), names.iter().collect::<Vec<_>>());
+    assert_eq!(sealed_lsn(&world).expect("readable"), listed.last().expect("several").first_lsn.before());
+}
+
+#[test]
+fn missing_segments_are_missed_wherever_they_were() {
+    let (sample, names) = sample_of(2);
+    for (index, name) in names.iter().enumerate() {
+        let world = sample.copy(3);
+        world.take(name);
+        let refused = refusal(&world).unwrap_or_else(|| panic!("{name} is missing and nobody said so"));
+        match refused {
+            Error::Format { fault: Fault::Order { .. }, .. } if index == 0 => {}
+            Error::Lost(loss) if index > 0 => assert!(loss.lsn.0 > 1 && loss.synced >= loss.lsn, "{loss:?}"),
+            error => panic!("{name}: {error}"),
+        }
+    }
+    // All of them, and all at the end of the log.
+    for left in 0..names.len() - 1 {
+        let world = sample.copy(4);
+        names[left..].iter().for_each(|name| {
+            world.take(name);
+        });
+        assert!(refusal(&world).is_some(), "only {left} segments are left and nobody said so");
+    }
+    println!("missing segments: {}", names.len() * 2 - 1);
+}
+
+#[test]
+fn wrong_places_are_refused() {
+    let (sample, names) = sample_of(5);
+    let (other, other_names) = sample_of(6);
+    let check = |what: &str, change: &dyn Fn(&Faults), expected: &dyn Fn(&Fault) -> bool| {
+        let world = sample.copy(7);
+        change(&world);
+        match refusal(&world) {
+            Some(Error::Format { fault, .. }) if expected(&fault) => {}
+            Some(error) => panic!("{what}: refused as {error:?}"),
+            None => panic!("{what}: taken"),
+        }
+    };
+    let copy = |world: &Faults, from: &str, to: &str| world.put(to, &world.contents(from).expect("there"));
+    check("copy under a new name", &|world| copy(world, &names[1], "00000000000000000999.wal"), &|fault| {
+        matches!(fault, Fault::Name { .. } | Fault::Order { .. })
+    });
+    check("copy as a spare", &|world| copy(world, &names[1], "00000099.spare"), &|fault| {
+        matches!(fault, Fault::Order { .. })
+    });
+    check("copy over the next", &|world| copy(world, &names[1], &names[2]), &|fault| {
+        matches!(fault, Fault::Name { .. })
+    });
+    check(
+        "two swapped",
+        &|world| {
+            let one = world.take(&names[1]).expect("there");
+            copy(world, &names[2], &names[1]);
+            world.put(&names[2], &one);
+        },
+        &|fault| matches!(fault, Fault::Name { .. }),
+    );
+    check(
+        "another directory's",
+        &|world| world.put(&names[2], &other.contents(&other_names[2]).expect("there")),
+        &|fault| matches!(fault, Fault::Foreign),
+    );
+    check(
+        "another directory's epoch",
+        &|world| world.put("epoch", &other.contents("epoch").expect("there")),
+        &|fault| matches!(fault, Fault::Foreign),
+    );
+    check("empty", &|world| world.put(&names[2], &[]), &|fault| matches!(fault, Fault::Length { .. }));
+    check("all zeros", &|world| world.put(&names[2], &[0; 4096]), &|fault| matches!(fault, Fault::Magic));
+    check("no epoch", &|world| assert!(world.take("epoch").is_some()), &|fault| matches!(fault, Fault::Missing));
+    check("a wrong number", &|world| change_header(world, &names[2], |header| header.number += 1), &|fault| {
+        matches!(fault, Fault::Order { .. })
+    });
+    check(
+        "another history before it",
+        &|world| change_header(world, &names[2], |header| header.previous_crc ^= 1),
+        &|fault| matches!(fault, Fault::Chain { .. }),
+    );
+}
+
+fn change_header(world: &Faults, name: &str, change: impl FnOnce(&mut SegmentHeader)) {
+    put_changed(world, name, |bytes| {
+        let mut header = SegmentHeader::decode(bytes.first_chunk().expect("long enough")).expect("whole");
+        change(&mut header);
+        bytes[..64].copy_from_slice(&header.encode());
+    });
+}
+
+#[test]
+fn other_versions_are_refused_by_number() {
+    let (sample, names) = sample_of(8);
+    let mut cases = 0;
+    for name in [&names[0], &names[3], "epoch"] {
+        for version in [0u32, 2] {
+            let world = sample.copy(9);
+            put_changed(&world, name, |bytes| {
+                bytes[8..12].copy_from_slice(&version.to_le_bytes());
+                let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..bytes.len().min(64)]);
+                bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+            });
+            match refusal(&world) {
+                Some(Error::Format { fault: Fault::Version { found, known: 1 }, .. }) if found == version => cases += 1,
+                other => panic!("{name} in version {version}: {other:?}"),
+            }
+            // Not even an operator's word makes a downgrade of it.
+            world.kill();
+            assert!(start(&world, true).is_err());
+        }
+    }
+    println!("other versions: {cases}");
+}
+
+#[test]
+fn an_old_epoch_file_is_refused() {
+    let world = Faults::new(10);
+    drop(start(&world, false).expect("new"));
+    world.kill();
+    let old = world.contents("epoch").expect("there");
+    drop(start(&world, false).expect("second"));
+    world.kill();
+    world.put("epoch", &old);
+    assert!(matches!(refusal(&world), Some(Error::Format { fault: Fault::Epoch { found: 2, .. }, .. })));
+}
+
+#[test]
+fn a_snapshot_of_another_history_is_refused() {
+    let world = Faults::new(11);
+    let (mut running, _) = start(&world, false).expect("new");
+    append(&mut running, b"one");
+    append(&mut running, b"two");
+    running.syncer.turn().expect("no failure");
+    snapshot(&mut running, 1);
+    world.kill();
+    assert!(matches!(refusal(&world), Some(Error::Format { fault: Fault::Chain { .. }, .. })));
+}
+
+#[test]
+fn reading_beside_a_running_log_stops_at_the_mark() {
+    let world = Faults::new(12);
+    let (mut running, _) = start(&world, false).expect("new");
+    let mut read = Lsn::ZERO;
+    let mut crc = 0;
+    for number in 0..200u8 {
+        append(&mut running, &[number; 200]);
+        if number % 7 == 0 {
+            running.syncer.turn().expect("no failure");
+            let synced = running.marks.synced();
+            let mut scan = Scan::open(&world, read).expect("log").behind_crc(crc).until(synced);
+            while let Some(entry) = scan.next().expect("record") {
+                assert_eq!(entry.lsn, read.next());
+                (read, crc) = (entry.lsn, entry.crc);
+            }
+            assert_eq!((read, scan.tail()), (synced, Some(Tail::Clean)));
+        }
+    }
+    // All of it, unnamed segments and unsynced records included.
+    let mut scan = Scan::open_all(&world).expect("log");
+    while scan.next().expect("record").is_some() {}
+    assert_eq!(scan.last_lsn(), running.log.last_lsn());
+    // A mark that is not reached is a loss.
+    let mut scan = Scan::open(&world, Lsn::ZERO).expect("log").until(running.log.last_lsn().next());
+    let lost = loop {
+        match scan.next() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the end came before the mark"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(lost, Error::Lost(loss) if loss.lsn == running.log.last_lsn().next()));
+}

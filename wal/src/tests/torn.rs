@@ -1,0 +1,189 @@
+//! Torn tail or lost data? The table of recovery, and the stale record behind a cut.
+
+use crate::fault::Faults;
+use crate::record;
+use crate::scan::planted;
+use crate::tests::{Fact, append, put_changed, recover, snapshot, start, tiny};
+use crate::{Dir, Error, Kind, Lsn, Scan};
+
+const FIRST: &str = "00000000000000000001.wal";
+
+/// A log of one segment. LSN 1 is the start; 2 to 5 are synced, and 6 to 9 know it; nothing after 5 is synced.
+struct Sample {
+    world: Faults,
+    /// Place of each record by its LSN.
+    offsets: Vec<usize>,
+}
+
+fn sample(with_snapshot: bool) -> Sample {
+    let world = Faults::new(4);
+    let (mut running, _) = start(&world, false).expect("new");
+    for number in 2..=9u8 {
+        append(&mut running, &[number; 64]);
+        if number == 5 {
+            running.syncer.turn().expect("no failure");
+            if with_snapshot {
+                snapshot(&mut running, 0);
+            }
+        }
+    }
+    world.kill();
+    let mut offsets = vec![0];
+    let mut scan = Scan::open_all(&world).expect("log");
+    while let Some(entry) = scan.next().expect("record") {
+        offsets.push(entry.offset as usize);
+    }
+    assert_eq!(offsets.len(), 10);
+    Sample { world, offsets }
+}
+
+/// What recovery is expected to say.
+#[derive(Debug, PartialEq)]
+enum Expected {
+    /// The log goes on behind this LSN; so many bytes were cut.
+    Cut(u64, u64),
+    /// Promised records are gone from this LSN on.
+    Lost(u64),
+}
+
+#[test]
+fn the_table() {
+    use Expected::{Cut, Lost};
+    type Change = fn(&mut [u8], &[usize]);
+    let slot = record::slot_bytes(64) as u64;
+    #[rustfmt::skip]
+    let table: [(&str, Change, Expected); 17] = [
+        ("nothing", |_, _| {}, Cut(9, 0)),
+        ("last byte of the last record", |b, at| b[at[9] + 119] ^= 1, Cut(8, slot)),
+        ("last record has no header", |b, at| b[at[9]..at[9] + 56].fill(0), Cut(8, slot)),
+        ("last record has no payload", |b, at| b[at[9] + 56..at[9] + 120].fill(0), Cut(8, 51)),
+        ("last record gone", |b, at| b[at[9]..].fill(0), Cut(8, 0)),
+        ("two torn in a row", |b, at| { b[at[7] + 60] ^= 1; b[at[8] + 60] ^= 1 }, Cut(6, 3 * slot)),
+        ("hole, good ones behind", |b, at| b[at[7]..at[8]].fill(0), Cut(6, 3 * slot)),
+        ("first unsynced torn, good ones behind", |b, at| b[at[6] + 9] ^= 1, Cut(5, 4 * slot)),
+        ("all unsynced gone", |b, at| b[at[6]..].fill(0), Cut(5, 0)),
+        ("impossible length", |b, at| b[at[8]..at[8] + 4].fill(0xff), Cut(7, 2 * slot)),
+        ("length beyond the segment", |b, at| b[at[8]..at[8] + 4].copy_from_slice(&100_000u32.to_le_bytes()), Cut(7, 2 * slot)),
+        ("length of a header", |b, at| b[at[8]..at[8] + 4].copy_from_slice(&56u32.to_le_bytes()), Cut(7, 2 * slot)),
+        ("bytes behind the end", |b, _| b[4000] = 1, Cut(9, 4001 - 1080)),
+        ("last synced torn", |b, at| b[at[5] + 70] ^= 1, Lost(5)),
+        ("last synced gone", |b, at| b[at[5]..at[6]].fill(0), Lost(5)),
+        ("first record torn", |b, at| b[at[1] + 30] ^= 1, Lost(1)),
+        ("synced and half of the rest gone", |b, at| { b[at[4]..at[9]].fill(0) }, Lost(4)),
+    ];
+    let mut cases = 0;
+    for (what, change, expected) in table {
+        let sample = sample(false);
+        put_changed(&sample.world, FIRST, |bytes| change(bytes, &sample.offsets));
+        check(what, &sample.world, &expected);
+        cases += 1;
+    }
+    println!("rows of the table: {cases}");
+}
+
+fn check(what: &str, world: &Faults, expected: &Expected) {
+    let dir = Dir::open(world.clone(), tiny()).expect("open");
+    match (recover(&dir, false), expected) {
+        (Ok((_, recovered)), Expected::Cut(last, bytes)) => {
+            assert_eq!((recovered.last_lsn.0, recovered.bytes_cut), (*last, *bytes), "{what}");
+            // A second time there is nothing left to cut.
+            let (_, again) = recover(&dir, false).expect("it was repaired");
+            assert_eq!((again.last_lsn.0, again.bytes_cut), (*last, 0), "{what}, again");
+        }
+        (Err(Error::Lost(loss)), Expected::Lost(lsn)) => {
+            assert_eq!((loss.lsn.0, loss.file.as_str()), (*lsn, FIRST), "{what}");
+            assert!(loss.synced >= loss.lsn, "{what}");
+        }
+        (Ok((_, recovered)), _) => panic!("{what}: went on behind {}", recovered.last_lsn),
+        (Err(error), _) => panic!("{what}: {error}"),
+    }
+}
+
+#[test]
+fn proof_of_a_sync_may_come_from_elsewhere() {
+    // Everything behind record 4 is zero: the log itself proves nothing any more.
+    let gone = |sample: &Sample| {
+        put_changed(&sample.world, FIRST, |bytes| bytes[sample.offsets[5]..].fill(0));
+    };
+    let plain = sample(false);
+    gone(&plain);
+    check("no proof", &plain.world, &Expected::Cut(4, 0));
+
+    let covered = sample(true);
+    gone(&covered);
+    check("a snapshot", &covered.world, &Expected::Lost(5));
+
+    // The snapshot is damaged, and its name still proves that there was one.
+    let damaged = sample(true);
+    gone(&damaged);
+    put_changed(&damaged.world, "00000000000000000005.snapshot", |bytes| bytes[60] ^= 1);
+    check("a damaged snapshot", &damaged.world, &Expected::Lost(5));
+
+    let stopped = sample(false);
+    let (mut running, _) = start(&stopped.world, false).expect("whole");
+    running.log.append_clean_stop(5).expect("room");
+    running.syncer.finish().expect("no failure");
+    stopped.world.kill();
+    put_changed(&stopped.world, FIRST, |bytes| bytes[stopped.offsets[9]..].fill(0));
+    check("the floor of a clean stop", &stopped.world, &Expected::Lost(9));
+}
+
+#[test]
+fn a_clean_stop_is_told_from_a_crash() {
+    let sample = sample(false);
+    let dir = Dir::open(sample.world.clone(), tiny()).expect("open");
+    let (_, recovered) = recover(&dir, false).expect("whole");
+    assert!(!recovered.clean_stop);
+    let mut running = dir.start(recovered, 1, Box::new(|_| {})).expect("start");
+    running.log.append_clean_stop(5).expect("room");
+    running.syncer.finish().expect("no failure");
+    sample.world.kill();
+    let dir = Dir::open(sample.world.clone(), tiny()).expect("open");
+    let (_, recovered) = recover(&dir, false).expect("whole");
+    assert!(recovered.clean_stop);
+    assert_eq!((recovered.last_epoch, recovered.segments), (2, 1));
+}
+
+/// Record 3 is torn, 4 to 6 reached the disk. Recovery cuts at 3, new records 3 and 4 are appended, which end exactly where
+/// the old 5 begins, and the process dies again. The old 5 and 6 must not come back as their followers.
+///
+/// Returns what is found in the end, and what was appended.
+fn stale_records() -> (Vec<Fact>, Vec<Fact>) {
+    let world = Faults::new(5);
+    let (mut running, _) = start(&world, false).expect("new");
+    append(&mut running, &[2; 64]);
+    running.syncer.turn().expect("no failure");
+    for number in 3..=6u8 {
+        append(&mut running, &[number; 64]);
+    }
+    world.kill();
+    let torn_at = 64 + record::slot_bytes(0) + record::slot_bytes(64);
+    put_changed(&world, FIRST, |bytes| bytes[torn_at + 60] ^= 1);
+
+    let (mut running, mut facts) = start(&world, false).expect("a torn tail");
+    assert_eq!(facts.last().expect("two records").0, Lsn(2));
+    facts.push((Lsn(3), Kind::EpochStart, Vec::new()));
+    let room = 2 * record::slot_bytes(64) - record::slot_bytes(0);
+    facts.push(append(&mut running, &vec![9; room - record::HEADER_BYTES]));
+    world.kill();
+    let (_, found) = start(&world, false).expect("whole");
+    (found, facts)
+}
+
+#[test]
+fn stale_records_do_not_come_back() {
+    let (found, appended) = stale_records();
+    assert_eq!(found, appended);
+
+    // Without the zeroing, chain and epoch still stop them.
+    planted::SKIP_ZEROING.set(true);
+    let (found, appended) = stale_records();
+    assert_eq!(found, appended);
+
+    // Without both they do come back: the danger is real, and this test would see it.
+    planted::SKIP_CHAIN.set(true);
+    let (found, appended) = stale_records();
+    planted::SKIP_CHAIN.set(false);
+    planted::SKIP_ZEROING.set(false);
+    assert_eq!(found.len(), appended.len() + 2, "checksum and LSN alone accept the old 5 and 6");
+}

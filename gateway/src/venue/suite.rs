@@ -25,8 +25,6 @@ pub struct Witness {
     pub resolutions: BTreeMap<String, (engine::market::terms::Resolution, Timestamp, Timestamp)>,
     pub listings: BTreeMap<String, engine::market::terms::Listing>,
     pub states: BTreeMap<String, MarketState>,
-    /// Frames come from a source that may cross for a moment (a recording of a venue that does).
-    pub may_cross: bool,
 }
 
 #[derive(Default)]
@@ -69,7 +67,7 @@ impl Witness {
             self.levels_max = self.levels_max.max(book.bids.len()).max(book.asks.len());
             let (bid, ask) = (book.bids.keys().next_back(), book.asks.keys().next());
             assert!(
-                self.may_cross || bid.zip(ask).is_none_or(|(bid, ask)| bid < ask),
+                bid.zip(ask).is_none_or(|(bid, ask)| bid < ask),
                 "no book is crossed behind a frame: {token} {bid:?} {ask:?} at {:?}",
                 frame.received
             );

@@ -1,6 +1,11 @@
 //! Polymarket: message shapes and their translation (upstream.md §2, §3).
 
 pub mod dto;
+mod listing;
+mod standing;
 pub mod translate;
 
 pub use translate::Translate;
+
+#[cfg(test)]
+mod tests;

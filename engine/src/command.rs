@@ -2,7 +2,7 @@
 
 use crate::amount::{Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, UserId, WalletId};
-use crate::order::{CloseReason, EntryRoute, OrderType, Side, Status, TimeInForce};
+use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::time::Timestamp;
 use crate::user::{Permissions, Tier};
@@ -294,16 +294,4 @@ pub enum BatchEntry {
     Placed(Box<OrderView>),
     Killed { reject: Reject, order: Box<OrderView> },
     Refused(Reject),
-}
-
-impl Command {
-    /// The closing reason a sweep writes.
-    pub fn sweep_reason(&self) -> Option<CloseReason> {
-        match self {
-            Command::Cancel { .. } => Some(CloseReason::UserCancelled),
-            Command::CancelAll { .. } => Some(CloseReason::CancelAll),
-            Command::CancelMarket { .. } => Some(CloseReason::CancelMarket),
-            _ => None,
-        }
-    }
 }

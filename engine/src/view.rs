@@ -1,7 +1,7 @@
 //! What answers are made of: copies of state as of one moment. Marks and market texts are the gateway's to add.
 
 use crate::amount::{Cash, Qty};
-use crate::id::{KeyId, OrderId, UserId, WalletId};
+use crate::id::{KeyId, OrderId, UserId};
 use crate::order::{Fill, Order};
 use crate::time::Timestamp;
 use crate::user::{Grant, Permissions, Position, Tier, Wallet};
@@ -98,6 +98,4 @@ pub struct CancelledOrders {
     pub not_cancellable: Vec<OrderId>,
     /// Wallet-independent shares and cash that became free, for the log line.
     pub released: (Qty, Cash),
-    /// `wallet_id` named a wallet that is not the user's.
-    pub wallet: Option<WalletId>,
 }

@@ -120,16 +120,18 @@ fn bare_append(map: &mut FileMap, slot_bytes: usize, count: usize, payload: &[u8
 /// The least that reads and checks them: blocks, checksum, one field.
 fn bare_read(file: &File, slot_bytes: usize, count: usize) -> u64 {
     let mut block = vec![0; (256 << 10) / slot_bytes * slot_bytes];
-    let (mut at, mut sum, mut left) = (0, 0, count);
+    let (mut offset, mut sum, mut left) = (0, 0, count);
     while left > 0 {
-        let bytes = file.read_at(&mut block, at).expect("read");
-        assert!(bytes / slot_bytes >= left.min(block.len() / slot_bytes), "a short read");
-        at += block.len() as u64;
-        for slot in block.chunks_exact(slot_bytes).take(left) {
+        let bytes = file.read_at(&mut block, offset).expect("read");
+        offset += bytes as u64;
+        let mut at = 0;
+        while left > 0 && at < bytes {
+            let slot = &block[at..];
             let length = u32::from_le_bytes(slot[0..4].try_into().expect("four")) as usize;
             let crc = u32::from_le_bytes(slot[4..8].try_into().expect("four"));
             assert!(crc32c::crc32c(&slot[8..length]) == crc);
             sum ^= u64::from_le_bytes(slot[32..40].try_into().expect("eight"));
+            at += length.next_multiple_of(8);
             left -= 1;
         }
     }

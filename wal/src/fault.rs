@@ -14,15 +14,16 @@
 //!
 //! Not modelled: latency, and several processes at once (a second lock is refused, that is all).
 
-use std::collections::{BTreeMap, BTreeSet};
+mod world;
+
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::Error;
 use crate::segment::PAGE_BYTES;
 use crate::storage::{DirectoryLock, SegmentMap, Storage, StoredFile};
-
-const SECTOR_BYTES: usize = 512;
+use world::{Failure, Inode, NameChange, World, apply};
 
 /// Seeded random numbers (SplitMix64); the same seed, the same numbers, on every machine and in every version.
 #[derive(Debug, Clone)]
@@ -86,64 +87,10 @@ pub enum Call {
 #[derive(Debug, Clone)]
 pub struct Faults(Arc<Mutex<World>>);
 
-#[derive(Debug)]
-struct World {
-    rng: Rng,
-    inodes: Vec<Inode>,
-    /// Names as a running process sees them.
-    names: BTreeMap<String, usize>,
-    /// Names on the disk.
-    names_on_disk: BTreeMap<String, usize>,
-    unsynced_names: Vec<NameChange>,
-    is_locked: bool,
-    /// Raised by crash and kill: what was opened before is dead.
-    life: u64,
-    capacity_bytes: Option<u64>,
-    failures: Vec<Failure>,
-    calls: BTreeMap<Call, u64>,
-    drops_syncs: bool,
-    writeback_parts: u64,
-}
-
-#[derive(Debug, Default)]
-struct Inode {
-    cache: Vec<u8>,
-    disk: Vec<u8>,
-    dirty: BTreeSet<usize>,
-}
-
-#[derive(Debug, Clone)]
-enum NameChange {
-    Create(String, usize),
-    Rename(String, String, usize),
-    Remove(String),
-}
-
-#[derive(Debug)]
-struct Failure {
-    call: Call,
-    /// Counts down; fails at 0.
-    after: u64,
-    errno: i32,
-}
-
 impl Faults {
     /// An empty directory whose accidents are drawn from `seed`.
     pub fn new(seed: u64) -> Faults {
-        Faults(Arc::new(Mutex::new(World {
-            rng: Rng::new(seed),
-            inodes: Vec::new(),
-            names: BTreeMap::new(),
-            names_on_disk: BTreeMap::new(),
-            unsynced_names: Vec::new(),
-            is_locked: false,
-            life: 0,
-            capacity_bytes: None,
-            failures: Vec::new(),
-            calls: BTreeMap::new(),
-            drops_syncs: false,
-            writeback_parts: 0,
-        })))
+        Faults(Arc::new(Mutex::new(World::new(seed))))
     }
 
     /// Loss of power: of everything unsynced a random part remains. Files, mappings and locks of before are dead.
@@ -234,141 +181,6 @@ impl Faults {
 
     fn file(&self, world: &World, inode: usize) -> FaultFile {
         FaultFile { faults: self.clone(), inode, life: world.life }
-    }
-}
-
-impl World {
-    /// Counts a call and fails it if that was asked for.
-    fn call(&mut self, call: Call) -> io::Result<()> {
-        *self.calls.entry(call).or_default() += 1;
-        let mut failed = None;
-        for (index, failure) in self.failures.iter_mut().enumerate() {
-            if failure.call == call {
-                if failure.after == 0 {
-                    failed.get_or_insert(index);
-                } else {
-                    failure.after -= 1;
-                }
-            }
-        }
-        match failed {
-            Some(index) => Err(io::Error::from_raw_os_error(self.failures.remove(index).errno)),
-            None => Ok(()),
-        }
-    }
-
-    fn inode(&self, name: &str) -> io::Result<usize> {
-        self.names.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    fn check_life(&self, life: u64) {
-        assert!(life == self.life, "a file that was opened before the last crash is used");
-    }
-
-    fn used_bytes(&self) -> u64 {
-        self.names.values().map(|inode| self.inodes[*inode].cache.len() as u64).sum()
-    }
-
-    fn grow(&mut self, inode: usize, bytes: usize) -> io::Result<()> {
-        let more = bytes.saturating_sub(self.inodes[inode].cache.len());
-        if more == 0 {
-            return Ok(());
-        }
-        if self.capacity_bytes.is_some_and(|capacity| self.used_bytes() + more as u64 > capacity) {
-            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
-        }
-        self.inodes[inode].cache.resize(bytes, 0);
-        Ok(())
-    }
-
-    fn mark_dirty(&mut self, inode: usize, at: usize, bytes: usize) {
-        if bytes > 0 {
-            self.inodes[inode].dirty.extend(at / PAGE_BYTES..=(at + bytes - 1) / PAGE_BYTES);
-        }
-        if self.writeback_parts > 0 && self.rng.happens(self.writeback_parts) {
-            let count = self.inodes.len() as u64;
-            let inode = self.rng.below(count) as usize;
-            let pages = self.inodes[inode].dirty.len() as u64;
-            let nth = self.rng.below(pages) as usize;
-            if let Some(page) = self.inodes[inode].dirty.iter().nth(nth).copied() {
-                self.inodes[inode].dirty.remove(&page);
-                self.inodes[inode].write_back(page, u8::MAX);
-            }
-        }
-    }
-
-    fn lose_names(&mut self) {
-        // All, none, a first part, or any part of what was not synced.
-        let style = self.rng.below(4);
-        let first = self.rng.below(self.unsynced_names.len() as u64 + 1) as usize;
-        for (index, change) in std::mem::take(&mut self.unsynced_names).into_iter().enumerate() {
-            let happened = match style {
-                0 => true,
-                1 => false,
-                2 => index < first,
-                _ => self.rng.below(2) == 0,
-            };
-            if happened {
-                apply(&mut self.names_on_disk, change);
-            }
-        }
-        self.names = self.names_on_disk.clone();
-    }
-
-    fn die(&mut self) {
-        self.life += 1;
-        self.is_locked = false;
-    }
-}
-
-fn apply(names: &mut BTreeMap<String, usize>, change: NameChange) {
-    match change {
-        NameChange::Create(name, inode) => {
-            names.insert(name, inode);
-        }
-        NameChange::Rename(from, to, inode) => {
-            // One name of the two always leads to the file; the old one may be long gone.
-            if names.get(&from) == Some(&inode) {
-                names.remove(&from);
-            }
-            names.insert(to, inode);
-        }
-        NameChange::Remove(name) => {
-            names.remove(&name);
-        }
-    }
-}
-
-impl Inode {
-    /// Copies some sectors of a page to the disk; one bit each.
-    fn write_back(&mut self, page: usize, sectors: u8) {
-        let at = page * PAGE_BYTES;
-        let end = (at + PAGE_BYTES).min(self.cache.len());
-        if end > self.disk.len() {
-            self.disk.resize(end, 0);
-        }
-        for (bit, start) in (at..end).step_by(SECTOR_BYTES).enumerate() {
-            if sectors & (1 << bit) != 0 {
-                let stop = (start + SECTOR_BYTES).min(end);
-                self.disk[start..stop].copy_from_slice(&self.cache[start..stop]);
-            }
-        }
-    }
-
-    fn lose_pages(&mut self, rng: &mut Rng) {
-        let style = rng.below(4);
-        for page in std::mem::take(&mut self.dirty) {
-            let sectors = match style {
-                0 => 0,
-                1 => u8::MAX,
-                2 => [0, u8::MAX][rng.below(2) as usize],
-                _ => rng.next() as u8,
-            };
-            if sectors != 0 {
-                self.write_back(page, sectors);
-            }
-        }
-        self.cache = self.disk.clone();
     }
 }
 
@@ -613,5 +425,104 @@ impl Drop for FaultLock {
         if world.life == self.life {
             world.is_locked = false;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of two pages: the first synced, the second not. Returns what a crash left of either.
+    fn crashed(seed: u64) -> (Vec<u8>, Vec<u8>) {
+        let world = Faults::new(seed);
+        let file = world.create("file").expect("made");
+        file.write_at(&[0; 8192], 0).expect("written");
+        file.sync().expect("synced");
+        world.sync_directory().expect("synced");
+        file.write_at(&[1; 8192], 0).expect("written");
+        file.sync_range(0, 4096).expect("synced");
+        world.crash();
+        let bytes = world.contents("file").expect("its name was synced");
+        (bytes[..4096].to_vec(), bytes[4096..].to_vec())
+    }
+
+    #[test]
+    fn a_crash_keeps_what_was_synced_and_any_sectors_of_the_rest() {
+        let (mut nothing, mut everything, mut some) = (0, 0, 0);
+        let cases = 200;
+        for seed in 0..cases {
+            let (synced, unsynced) = crashed(seed);
+            assert!(synced == [1; 4096], "seed {seed}");
+            let kept: Vec<u8> = unsynced.chunks(512).map(|sector| sector[0]).collect();
+            assert!(unsynced.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])));
+            match kept.iter().filter(|sector| **sector == 1).count() {
+                0 => nothing += 1,
+                8 => everything += 1,
+                _ => some += 1,
+            }
+            assert_eq!(crashed(seed), (synced, unsynced), "seed {seed} gives one world");
+        }
+        println!("crashes: {cases}; of the unsynced page {nothing} kept nothing, {everything} all, {some} some");
+        assert!(nothing > 20 && everything > 20 && some > 20);
+    }
+
+    #[test]
+    fn unsynced_names_happen_or_not() {
+        let (mut old, mut new, mut both) = (0, 0, 0);
+        for seed in 0..200 {
+            let world = Faults::new(seed);
+            world.create("old").expect("made");
+            world.sync_directory().expect("synced");
+            world.rename("old", "new").expect("renamed");
+            world.create("other").expect("made");
+            world.crash();
+            let names = world.names();
+            old += u64::from(names == ["old"]);
+            new += u64::from(names == ["new"]);
+            both += u64::from(names == ["new", "other"]);
+        }
+        println!("names after a crash: {old} old, {new} new, {both} with the other");
+        assert!(old > 20 && new > 20 && both > 20);
+    }
+
+    #[test]
+    fn a_failed_sync_lies_the_second_time() {
+        let world = Faults::new(1);
+        let file = world.create("file").expect("made");
+        file.write_at(&[0; 4096], 0).expect("written");
+        file.sync().expect("synced");
+        world.sync_directory().expect("synced");
+        file.write_at(b"lost", 0).expect("written");
+        world.fail(Call::Sync, 0, libc::EIO);
+        file.sync().expect_err("it was told to fail");
+        file.sync().expect("and then it succeeds");
+        assert_eq!(&world.contents("file").expect("there")[..4], b"lost", "memory still has it");
+        world.crash();
+        assert_eq!(&world.contents("file").expect("there")[..4], &[0; 4], "the disk never had");
+    }
+
+    #[test]
+    fn a_full_disk_refuses_to_grow() {
+        let world = Faults::new(1);
+        world.set_capacity(Some(8192));
+        let file = world.create("file").expect("made");
+        file.reserve(8192).expect("room");
+        file.write_at(&[1; 8192], 0).expect("reserved");
+        let error = file.write_at(&[1], 8192).expect_err("no room");
+        assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+        assert_eq!(world.free_bytes().expect("known"), 0);
+    }
+
+    #[test]
+    fn the_dead_do_not_write() {
+        let world = Faults::new(1);
+        let file = world.create("file").expect("made");
+        let lock = world.lock().expect("free");
+        assert!(matches!(world.lock(), Err(Error::Locked { .. })));
+        world.kill();
+        drop(lock);
+        let _new = world.lock().expect("the dead hold nothing");
+        let ghost = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| file.write_at(b"boo", 0)));
+        assert!(ghost.is_err());
     }
 }

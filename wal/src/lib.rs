@@ -34,10 +34,44 @@
 //! → [`Dir::start`] → [`Log`] (append), [`Syncer`] and [`Preparer`] (each with a `turn`), [`Marks`] (watermarks).
 //! Nothing here starts a thread, reads a clock or an environment variable.
 //!
+//! ```
+//! # fn main() -> Result<(), wal::Error> {
+//! # let storage = wal::fault::Faults::new(1); // A server: wal::Files::open(path)?
+//! use wal::{Dir, Kind, Options, Running};
+//!
+//! let dir = Dir::open(storage, Options { segment_bytes: 1 << 20, ..Options::default() })?;
+//! let snapshot = dir.newest_snapshot()?; // Its bytes: dir.snapshots().open(lsn)
+//! let mut recovery = dir.recover(snapshot.as_ref(), false)?;
+//! while let Some(entry) = recovery.next()? {
+//!     let _replay = (entry.lsn, entry.owner, entry.payload);
+//! }
+//! let recovered = recovery.finish()?;
+//! let Running { mut log, mut syncer, mut preparer, mut snapshots, marks, .. } =
+//!     dir.start(recovered, 1_700_000_000_000_000, Box::new(|_synced| { /* wake who waits */ }))?;
+//! preparer.turn()?; // on the checkpoint thread
+//!
+//! let lsn = log.append(Kind::Mutations, 1, 42, 1_700_000_000_000_001, b"facts")?;
+//! assert!(marks.appended() == lsn && marks.synced() < lsn);
+//! syncer.turn()?; // on the sync thread, with `wait` when idle
+//! assert!(marks.synced() == lsn);
+//!
+//! let mut writer = snapshots.create(lsn, log.last_crc())?;
+//! std::io::Write::write_all(&mut writer, b"state").expect("room");
+//! snapshots.commit(writer, [0; 32])?;
+//! if let Some(covered) = snapshots.covered()? {
+//!     preparer.recycle(covered)?;
+//! }
+//!
+//! log.append_clean_stop(1_700_000_000_000_002)?;
+//! syncer.finish()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Map
 //!
 //! `record` bytes of one record · `segment` one file · `dir` names, lock, epoch · `log` append · `sync` making durable ·
-//! `prepare` segments in reserve · `scan` reading · `recover` after a crash · `snapshot` blobs · `storage` the seam to the file
+//! `prepare` segments in reserve · `scan` reading · `behind` its end · `recover` after a crash · `snapshot` blobs · `storage` the seam to the file
 //! system · `fault` a file system in memory that crashes and fails · `sys` system calls.
 //!
 //! # Not here
@@ -46,10 +80,12 @@
 //! A payload in which strangers can place arbitrary bytes could hold a forged record; recovery looks for records behind a
 //! torn one, and could then be made to refuse. Keep such bytes out of payloads, or encoded.
 
+mod behind;
 mod dir;
 mod error;
 pub mod fault;
 mod log;
+mod planted;
 mod prepare;
 pub mod record;
 mod recover;

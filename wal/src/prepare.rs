@@ -150,6 +150,8 @@ impl<S: Storage> Preparer<S> {
             let file = self.storage.open(&name).map_err(Error::io("open", &name))?;
             let bytes = file.bytes().map_err(Error::io("look at", &name))?;
             if bytes == self.segment_bytes && self.wants_spare() {
+                // Recovery has read it in large pages, each of which a sync would write whole.
+                file.forget();
                 self.hand_over(file, name)?;
             } else {
                 self.storage.remove(&name).map_err(Error::io("remove", &name))?;
@@ -169,6 +171,8 @@ impl<S: Storage> Preparer<S> {
         self.storage.rename(name, &making).map_err(Error::io("rename", name))?;
         self.sync_directory()?;
         let file = self.storage.open(&making).map_err(Error::io("open", &making))?;
+        // A reader may have brought it into memory in large pages: see `segment` on those.
+        file.forget();
         fill_with_zeros(&file, &making, self.segment_bytes)?;
         self.adopt(file, &making)
     }

@@ -5,12 +5,14 @@
 //!
 //! 1. drop segments behind the end   2. sync and name those before it   3. zero the rest of the last one   4. clear the rest
 
+use crate::behind::{is_zero, is_zero_from};
 use crate::dir::{Dir, EPOCH_NAME, Name, SegmentFile};
 use crate::dir::{lost_name, parse_name, read_contents, segment_name, snapshot_name};
 use crate::error::{Error, Fault, Loss};
 use crate::log::OpenSegment;
+use crate::planted;
 use crate::record::Kind;
-use crate::scan::{BLOCK_BYTES, End, Entry, Scan, ScanParts, Tail, is_zero, planted};
+use crate::scan::{End, Entry, Scan, ScanParts, Tail};
 use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, ZEROS};
 use crate::snapshot::Snapshot;
 use crate::storage::{Files, SegmentMap, Storage, StoredFile};
@@ -287,22 +289,4 @@ fn forget_what_may_be_unsynced<S: Storage>(storage: &S) -> Result<(), Error> {
         file.prefetch();
     }
     Ok(())
-}
-
-/// Whether nothing but zeros is in a file from an offset on.
-fn is_zero_from<S: Storage>(storage: &S, name: &str, offset: u64) -> Result<bool, Error> {
-    let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
-    let left = file.bytes().map_err(Error::io("look at", name))?.saturating_sub(offset);
-    let mut block = vec![0; (left as usize).clamp(1, BLOCK_BYTES)];
-    let mut at = offset;
-    loop {
-        let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;
-        if bytes == 0 {
-            return Ok(true);
-        }
-        if !is_zero(&block[..bytes]) {
-            return Ok(false);
-        }
-        at += bytes as u64;
-    }
 }

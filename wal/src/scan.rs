@@ -15,10 +15,12 @@
 use std::io;
 
 use crate::Lsn;
+use crate::behind::{Behind, look_behind};
 use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, read_contents, read_identity, segment_name};
 use crate::error::{Error, Fault, Loss};
-use crate::record::{self, ALIGN_BYTES, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
-use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, ZEROS};
+use crate::planted;
+use crate::record::{self, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
+use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::storage::{Files, Storage, StoredFile};
 
 /// Read at a time, bytes: fits into a core's cache beside what the reader does with it.
@@ -499,7 +501,7 @@ impl<S: Storage> Scan<S> {
             }
         }
         for name in self.spares.clone() {
-            let spare = self.look_into(&name, 0)?;
+            let spare = look_behind(&self.storage, &name, 0, lost)?;
             proven = proven.max(spare.synced);
             written += spare.last_byte.map_or(0, |last| last + 1);
         }
@@ -563,59 +565,7 @@ impl<S: Storage> Scan<S> {
     }
 
     fn look_behind(&self, index: usize, offset: u64) -> Result<Behind, Error> {
-        self.look_into(&self.segments[index].name, offset)
-    }
-
-    /// Reads a file from an offset to its end: is anything written there, and what do whole records in it say was synced?
-    ///
-    /// Behind a hole neither start nor order of records is known, so every aligned place is tried; only checksum and LSN count.
-    fn look_into(&self, name: &str, offset: u64) -> Result<Behind, Error> {
-        let file = self.storage.open_to_read(name).map_err(Error::io("open", name))?;
-        let mut behind = Behind::default();
-        let end = file.bytes().map_err(Error::io("look at", name))?;
-        let mut block = vec![0; (end.saturating_sub(offset) as usize).min(BLOCK_BYTES)];
-        let mut at = offset;
-        while at < end {
-            let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;
-            if bytes == 0 {
-                break;
-            }
-            if !is_zero(&block[..bytes]) {
-                let first = block[..bytes].iter().position(|byte| *byte != 0).expect("not all zeros");
-                let last = block[..bytes].iter().rposition(|byte| *byte != 0).expect("not all zeros");
-                behind.first_byte.get_or_insert(at + first as u64);
-                behind.last_byte = Some(at + last as u64);
-            }
-            at += bytes as u64;
-        }
-        let (Some(first), Some(last)) = (behind.first_byte, behind.last_byte) else {
-            return Ok(behind);
-        };
-        // From the last aligned place at or before the first byte. Segments are bounded, and so is this buffer.
-        let first = offset + (first - offset) / ALIGN_BYTES as u64 * ALIGN_BYTES as u64;
-        let mut rest = vec![0; (last + 1 - first) as usize];
-        let filled = file.read_at(&mut rest, first).map_err(Error::io("read", name))?;
-        behind.synced = self.highest_synced(&rest[..filled]);
-        Ok(behind)
-    }
-
-    fn highest_synced(&self, bytes: &[u8]) -> Lsn {
-        let mut highest = Lsn::ZERO;
-        let hole = self.last.lsn.next();
-        let mut at = 0;
-        while let Some(head) = bytes[at.min(bytes.len())..].first_chunk::<HEADER_BYTES>() {
-            let (length, lsn, synced) = record::claimed(head);
-            let possible =
-                length as usize >= HEADER_BYTES && length as usize <= MAX_RECORD_BYTES && lsn > hole && synced < lsn;
-            match possible.then(|| record::decode(&bytes[at..])) {
-                Some(Ok(record)) => {
-                    highest = highest.max(record.header.synced);
-                    at += record::slot_bytes(record.payload.len());
-                }
-                _ => at += ALIGN_BYTES,
-            }
-        }
-        highest
+        look_behind(&self.storage, &self.segments[index].name, offset, self.last.lsn.next())
     }
 }
 
@@ -623,38 +573,6 @@ fn read_log<S: Storage>(storage: &S) -> Result<(Identity, Contents), Error> {
     let identity = read_identity(storage)?.ok_or_else(|| Error::format(EPOCH_NAME, Fault::Missing))?;
     let contents = read_contents(storage, Some(&identity.id))?;
     Ok((identity, contents))
-}
-
-/// Mistakes that a test makes on purpose, to see that the tests would notice them.
-#[cfg(test)]
-pub(crate) mod planted {
-    use std::cell::Cell;
-
-    thread_local! {
-        pub(crate) static SKIP_CHAIN: Cell<bool> = const { Cell::new(false) };
-        pub(crate) static SKIP_ZEROING: Cell<bool> = const { Cell::new(false) };
-    }
-
-    /// Neither previous checksum nor epoch is looked at.
-    pub(crate) fn skips_chain() -> bool {
-        SKIP_CHAIN.get()
-    }
-
-    pub(crate) fn skips_zeroing() -> bool {
-        SKIP_ZEROING.get()
-    }
-}
-
-#[cfg(not(test))]
-pub(crate) mod planted {
-    #[inline(always)]
-    pub(crate) const fn skips_chain() -> bool {
-        false
-    }
-
-    pub(crate) const fn skips_zeroing() -> bool {
-        false
-    }
 }
 
 /// Segments that are not read must at least be there, each once: numbers are dense and names rise. The first segment from
@@ -669,17 +587,4 @@ fn first_in_order(segments: &[SegmentFile], index: usize) -> usize {
         first -= 1;
     }
     first
-}
-
-/// What lies behind a place in a file.
-#[derive(Debug, Default)]
-struct Behind {
-    first_byte: Option<u64>,
-    last_byte: Option<u64>,
-    /// The highest `synced` of a whole record there.
-    synced: Lsn,
-}
-
-pub(crate) fn is_zero(bytes: &[u8]) -> bool {
-    bytes.chunks(PAGE_BYTES).all(|chunk| *chunk == ZEROS[..chunk.len()])
 }

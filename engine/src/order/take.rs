@@ -19,7 +19,7 @@ use ahash::AHashMap;
 pub use crate::book::walk::Want;
 
 /// Levels that are copied at first; few orders reach further.
-const NEAR_LEVELS: usize = 16;
+const NEAR_LEVELS: usize = 8;
 
 /// What a decision reads besides its user.
 #[derive(Clone, Copy)]

@@ -11,6 +11,8 @@ mod limits;
 mod market;
 mod property;
 mod resting;
+mod show;
+mod words;
 mod world;
 
 use world::run;

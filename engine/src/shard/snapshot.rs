@@ -4,17 +4,148 @@
 //! version u16 │ markets: length u64, bytes │ users u64 │ user: length u64, bytes │ user … in id order
 //! ```
 //!
+//! The digest of a state is SHA-256 over exactly these bytes.
+//!
 //! A user's bytes hold what the journal told and nothing that is derived from it, so they are the same whichever shard
 //! the user is in and however the state came about. Lists are in the order of their ids. Framing, checksums and files
 //! are not this file's matter.
 
+use super::replay::State;
+use crate::id::{UserId, object_number};
+use crate::market::Markets;
 use crate::mutation::bytes::{Bytes, put_list, take_list};
 use crate::mutation::codec::CodecError;
 use crate::time::Timestamp;
 use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
 use crate::user::trading::{NOTHING, Trading};
-use crate::user::{Identity, Quota, Remembered, Safeguard, User};
+use crate::user::{Identity, Quota, Remembered, Safeguard, User, Users};
+use sha2::{Digest, Sha256};
+use std::io::{self, Read, Write};
+
+/// Format of the snapshots that this build writes.
+pub const VERSION: u16 = 1;
+
+/// Why bytes are no snapshot.
+#[derive(Debug)]
+pub enum SnapshotError {
+    Io(io::Error),
+    /// Written by a build that this one cannot read.
+    Version(u16),
+    /// The bytes end too early, or go on behind the last user.
+    Length,
+    Markets(String),
+    User(CodecError),
+    /// Users are in id order, each once.
+    Order(UserId),
+}
+
+impl std::fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SnapshotError::Io(error) => error.fmt(f),
+            SnapshotError::Version(version) => {
+                write!(f, "snapshot format {version} is unknown; this build knows {VERSION}")
+            }
+            SnapshotError::Length => f.write_str("the snapshot ends too early or too late"),
+            SnapshotError::Markets(why) => write!(f, "markets of the snapshot: {why}"),
+            SnapshotError::User(error) => write!(f, "a user of the snapshot: {error}"),
+            SnapshotError::Order(user) => write!(f, "users of the snapshot are not in id order: {user}"),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {}
+
+impl From<io::Error> for SnapshotError {
+    fn from(error: io::Error) -> Self {
+        SnapshotError::Io(error)
+    }
+}
+
+/// Writes the whole state, user by user; `shards` may be any partition of the users.
+pub fn write(markets: &Markets, shards: &[&Users], out: &mut impl Write) -> io::Result<()> {
+    let mut users: Vec<&User> = shards.iter().flat_map(|users| users.unordered()).collect();
+    users.sort_unstable_by_key(|user| user.id);
+    let mut bytes = Vec::new();
+    out.write_all(&VERSION.to_le_bytes())?;
+    markets.encode(&mut bytes);
+    out.write_all(&(bytes.len() as u64).to_le_bytes())?;
+    out.write_all(&bytes)?;
+    out.write_all(&(users.len() as u64).to_le_bytes())?;
+    for user in users {
+        bytes.clear();
+        put_user(user, &mut bytes);
+        out.write_all(&(bytes.len() as u64).to_le_bytes())?;
+        out.write_all(&bytes)?;
+    }
+    Ok(())
+}
+
+/// Reads a state into so many shards. What it allocates is bounded by the bytes that are there.
+pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, SnapshotError> {
+    let mut version = [0; 2];
+    input.read_exact(&mut version)?;
+    let version = u16::from_le_bytes(version);
+    if version != VERSION {
+        return Err(SnapshotError::Version(version));
+    }
+    let mut state = State::new(shards_count);
+    let mut bytes = Vec::new();
+    read_part(input, &mut bytes)?;
+    state.markets = Markets::decode(&bytes).map_err(|error| SnapshotError::Markets(error.0))?;
+    let mut last = UserId(0);
+    for _ in 0..read_u64(input)? {
+        read_part(input, &mut bytes)?;
+        let mut rest = &bytes[..];
+        let user = take_user(&mut rest).map_err(SnapshotError::User)?;
+        if !rest.is_empty() {
+            return Err(SnapshotError::User(CodecError::Rest));
+        }
+        if user.id <= last {
+            return Err(SnapshotError::Order(user.id));
+        }
+        last = user.id;
+        state.insert(user);
+    }
+    if input.read(&mut [0])? != 0 {
+        return Err(SnapshotError::Length);
+    }
+    Ok(state)
+}
+
+/// SHA-256 over the snapshot of this state: the same for any partition of the users.
+pub fn digest(markets: &Markets, shards: &[&Users]) -> [u8; 32] {
+    let mut hash = Hash(Sha256::new());
+    write(markets, shards, &mut hash).expect("a hash takes every byte");
+    hash.0.finalize().into()
+}
+
+struct Hash(Sha256);
+
+impl Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn read_u64(input: &mut impl Read) -> Result<u64, SnapshotError> {
+    let mut bytes = [0; 8];
+    input.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Reads a length and as many bytes; the buffer grows with what comes, not with what was promised.
+fn read_part(input: &mut impl Read, bytes: &mut Vec<u8>) -> Result<(), SnapshotError> {
+    let len = read_u64(input)?;
+    bytes.clear();
+    let read = input.take(len).read_to_end(bytes)?;
+    if read as u64 == len { Ok(()) } else { Err(SnapshotError::Length) }
+}
 
 /// Appends the bytes of one user.
 pub fn put_user(user: &User, out: &mut Vec<u8>) {
@@ -61,6 +192,10 @@ pub fn take_user(input: &mut &[u8]) -> Result<User, CodecError> {
     take_list(input, |order| _ = trading.orders.push(order))?;
     take_list(input, |fill| _ = trading.fills.push(fill))?;
     take_list(input, |position| _ = trading.positions.push(position))?;
+    let known = |object: u64| UserId::of_object(object) == user.id && object_number(object) < user.next_object;
+    if !trading.orders.iter().all(|order| known(order.id.0)) || !trading.positions.iter().all(|held| known(held.id.0)) {
+        return Err(CodecError::Reference);
+    }
     trading.derive()?;
     let mut remembered = Rows::<Remembered>::new();
     take_list(input, |row| _ = remembered.push(row))?;
@@ -90,3 +225,6 @@ impl Bytes for Safeguard {
         Ok(Safeguard { label: Bytes::take(input)?, interval_ms: u32::take(input)?, lapses_at: Timestamp(0) })
     }
 }
+
+#[cfg(test)]
+mod tests;

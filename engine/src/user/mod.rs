@@ -13,6 +13,8 @@ pub mod position;
 pub mod quota;
 pub mod rows;
 pub mod safeguard;
+#[cfg(test)]
+pub(crate) mod sample;
 pub mod sorted;
 pub(crate) mod trading;
 pub mod users;
@@ -191,3 +193,6 @@ impl User {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

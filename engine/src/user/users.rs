@@ -51,9 +51,15 @@ impl Users {
         ids
     }
 
+    pub(crate) fn unordered(&self) -> impl Iterator<Item = &User> + '_ {
+        self.users.values().map(|user| &**user)
+    }
+
     /// Users in id order.
     pub fn iter(&self) -> impl Iterator<Item = &User> + '_ {
-        self.ids().into_iter().map(|id| &*self.users[&id])
+        let mut users: Vec<&User> = self.unordered().collect();
+        users.sort_unstable_by_key(|user| user.id);
+        users.into_iter()
     }
 
     /// Takes a user in that another shard, or a snapshot, has let go.

@@ -1,14 +1,20 @@
 //! The log over real files: what a death of the process leaves, who may own a directory, and what a sync costs the device.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::Tail;
+use crate::fault::Rng;
 use crate::segment::MIN_SEGMENT_BYTES;
-use crate::{Dir, Error, Fault, Files, Full, Kind, Lsn, Options, PlaceFault, Running, Scan};
+use crate::{Dir, Error, Fault, Files, Full, Kind, Lsn, Options, PlaceFault, Point, Points, Prepared, Progress};
+use crate::{Running, Scan};
 
 fn options(segment_bytes: u64) -> Options {
     Options { segment_bytes, reserve_bytes: 0, ..Options::default() }
@@ -156,4 +162,264 @@ fn places_that_cannot_be_trusted_are_refused() {
     drop((missing, dir));
     fs::rename(&aside, &epoch).expect("rename");
     drop(start(&path, options(MIN_SEGMENT_BYTES)));
+}
+
+/// What the child below is told, through its environment: directory, point and count of its death, seed.
+const CHILD: [&str; 4] = ["WAL_TEST_DIRECTORY", "WAL_TEST_POINT", "WAL_TEST_COUNT", "WAL_TEST_SEED"];
+
+fn payload_of(number: u64) -> Vec<u8> {
+    let mut rng = Rng::new(number);
+    (0..rng.below(700)).map(|_| rng.next() as u8).collect()
+}
+
+/// The half that dies: appends numbered records, says so, syncs, takes snapshots, recycles; until its point comes.
+#[test]
+#[ignore = "ends in the middle; started by the tests below"]
+fn child() {
+    let [path, point, count, seed] = CHILD.map(|name| std::env::var(name).expect("set by the parent"));
+    let left = AtomicU64::new(count.parse().expect("a number"));
+    let points = Points::new(move |passed| {
+        if passed.name() == point && left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            // No destructor runs, nothing is flushed.
+            std::process::abort();
+        }
+    });
+    let mut rng = Rng::new(seed.parse().expect("a number"));
+    let options = Options { points, ..options(MIN_SEGMENT_BYTES) };
+    let (mut running, _) = start(Path::new(&path), options);
+    let mut stdout = std::io::stdout();
+    for _ in 0..5_000 {
+        let number = running.log.last_lsn().next().0;
+        let lsn = append(&mut running, &payload_of(number));
+        assert_eq!(lsn.0, running.log.last_lsn().0);
+        // Not println: the test harness would keep it.
+        writeln!(stdout, "acked {lsn}").and_then(|()| stdout.flush()).expect("the parent listens");
+        match rng.below(40) {
+            0..10 => drop(running.syncer.turn().expect("sync")),
+            10..12 => {
+                running.syncer.turn().expect("sync");
+                let writer = running.snapshots.create(running.marks.synced(), running.log.last_crc());
+                let mut writer = writer.expect("snapshot");
+                writer.write_all(&payload_of(number)).expect("snapshot");
+                running.snapshots.commit(writer, [1; 32]).expect("snapshot");
+                if let Some(covered) = running.snapshots.covered().expect("snapshots") {
+                    running.preparer.recycle(covered).expect("recycle");
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Runs a child until it dies (or kills it after so many lines) and returns the last LSN that it had called appended.
+fn run_child(path: &Path, point: &str, count: u64, seed: u64, kill_after: Option<u64>) -> Option<Lsn> {
+    let mut child = Command::new(std::env::current_exe().expect("path of this test"))
+        .args(["--exact", "tests::files::child", "--ignored", "--nocapture"])
+        .envs(CHILD.into_iter().zip([path.to_str().expect("text"), point, &count.to_string(), &seed.to_string()]))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("spawn");
+    let mut acked = None;
+    let mut lines = 0;
+    for line in BufReader::new(child.stdout.take().expect("piped")).lines() {
+        let line = line.expect("text");
+        let Some(lsn) = line.strip_prefix("acked ") else { continue };
+        // The last line may be cut in the middle of its number; the child's death makes no newline.
+        acked = Some(Lsn(lsn.parse().expect("a number")));
+        lines += 1;
+        if kill_after == Some(lines) {
+            child.kill().expect("SIGKILL");
+        }
+    }
+    let status = child.wait().expect("wait");
+    assert!(!status.success(), "the child was to die at {point} × {count}");
+    acked
+}
+
+/// Everything acknowledged is there, in order, as it was given; nothing else is.
+fn check_after_death(path: &Path, acked: Option<Lsn>, what: &str) {
+    let dir = Dir::open(Files::open(path).expect("directory"), options(MIN_SEGMENT_BYTES)).expect("open");
+    let snapshot = dir.newest_snapshot().expect("snapshots");
+    let mut recovery = dir.recover(snapshot.as_ref(), false).expect("recover");
+    let mut next = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn).next();
+    while let Some(entry) = recovery.next().unwrap_or_else(|error| panic!("{what}: {error}")) {
+        assert_eq!(entry.lsn, next, "{what}");
+        if entry.kind == Kind::Mutations {
+            assert_eq!(entry.payload, payload_of(entry.lsn.0), "{what}: LSN {next}");
+        }
+        next = next.next();
+    }
+    // Only looked at: the next child repairs it, and may die in the middle of that.
+    let last = next.before();
+    assert!(acked.is_none_or(|acked| last >= acked), "{what}: acknowledged {acked:?}, found {last}");
+}
+
+#[test]
+fn death_at_every_point_loses_nothing_acknowledged() {
+    let seed = 0xdead_0001;
+    println!("seed {seed:#x}");
+    let mut rng = Rng::new(seed);
+    let mut deaths = 0;
+    for point in Point::ALL {
+        // One directory for several deaths: each starts where the one before died.
+        let (_parent, path) = place();
+        if point == Point::Recovery {
+            run_child(&path, "after-append", 30, 1, None);
+        }
+        for _ in 0..4 {
+            let count_max = match point {
+                Point::BeforeAppend | Point::AfterAppend => 60,
+                Point::Recovery => 2,
+                _ => 3,
+            };
+            let count = 1 + rng.below(count_max);
+            let acked = run_child(&path, point.name(), count, rng.next() >> 1, None);
+            check_after_death(&path, acked, &format!("{} × {count}", point.name()));
+            deaths += 1;
+        }
+    }
+    println!("deaths at points: {deaths}");
+    assert_eq!(deaths, 40);
+}
+
+#[test]
+fn a_kill_at_any_moment_loses_nothing_acknowledged() {
+    let seed = 0xdead_0002;
+    println!("seed {seed:#x}");
+    let mut rng = Rng::new(seed);
+    let (_parent, path) = place();
+    let kills = 12;
+    for kill in 0..kills {
+        let acked = run_child(&path, "never", 1, rng.next() >> 1, Some(1 + rng.below(200)));
+        check_after_death(&path, acked, &format!("kill {kill}"));
+    }
+    println!("kills: {kills}");
+}
+
+/// A wake-up that goes missing would leave the sync thread asleep for ever, and this test with it.
+#[test]
+fn the_sync_thread_sleeps_and_is_never_left_asleep() {
+    let (_parent, path) = place();
+    let (running, _) = start(&path, options(1 << 20));
+    let Running { mut log, mut syncer, mut preparer, marks, .. } = running;
+    let seed = 0x51ee_0001;
+    println!("seed {seed:#x}");
+    let mut rng = Rng::new(seed);
+    let stopped = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let sync_thread = scope.spawn(|| {
+            crate::take_short_slice();
+            while !stopped.load(Ordering::Acquire) {
+                if syncer.turn().expect("sync") == Progress::Idle {
+                    syncer.wait(Duration::from_secs(3600));
+                }
+            }
+        });
+        let rounds = 3_000;
+        for _ in 0..rounds {
+            for _ in 0..1 + rng.below(3) {
+                while log.append(Kind::Mutations, 1, 0, 0, &[5; 100]).is_err() {
+                    preparer.turn().expect("prepare");
+                }
+            }
+            while marks.synced() < log.last_lsn() {
+                thread::yield_now();
+            }
+            // The moment at which it falls asleep is the one to hit.
+            for _ in 0..rng.below(3_000) {
+                std::hint::spin_loop();
+            }
+        }
+        stopped.store(true, Ordering::Release);
+        while !sync_thread.is_finished() {
+            marks.wake();
+            thread::yield_now();
+        }
+        println!("wake-ups: {rounds}");
+    });
+    assert_eq!(marks.synced(), log.last_lsn());
+}
+
+/// Bytes written to the device of this directory so far, by everybody.
+fn device_bytes(path: &Path) -> Option<u64> {
+    let device = fs::metadata(path).ok()?.dev();
+    let (major, minor) = ((device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xfff00));
+    let stat = fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).ok()?;
+    // Field 7: sectors of 512 bytes written.
+    stat.split_whitespace().nth(6)?.parse::<u64>().ok().map(|sectors| sectors * 512)
+}
+
+/// Bytes of pages that this thread made dirty so far. Others on the machine do not show in it.
+fn dirtied_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/io").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("write_bytes: "))?.parse().ok()
+}
+
+#[test]
+fn a_synced_record_writes_one_page() {
+    const BYTES_MAX: u64 = 4_608;
+    let (_parent, path) = place();
+    let mut options = options(1 << 20);
+    options.spares_count = 8;
+    crate::take_short_slice();
+    for life in ["new", "reopened", "reopened, in a spare of before"] {
+        let (mut running, _) = start(&path, options.clone());
+        while running.preparer.turn().expect("prepare") == Prepared::One {}
+        if life.ends_with("before") {
+            while running.log.room(0) >= 8 << 20 {
+                running.log.append(Kind::Padding, 1, 0, 0, &[0; 4000]).expect("room");
+            }
+        }
+        running.syncer.turn().expect("sync");
+        if device_bytes(&path).is_none() {
+            println!("SKIPPED: the device of {} shows no statistics", path.display());
+            return;
+        }
+        let (mut best, mut dirtied) = (u64::MAX, u64::MAX);
+        // Others write to the device too, and in bursts: the quietest of many short rounds tells what is ours.
+        for _ in 0..25 {
+            let before = (device_bytes(&path).expect("as above"), dirtied_bytes());
+            let records = 30;
+            for _ in 0..records {
+                running.log.append(Kind::Mutations, 1, 0, 0, &[3; 72]).expect("room");
+                running.syncer.turn().expect("sync");
+            }
+            best = best.min((device_bytes(&path).expect("as above") - before.0) / records);
+            if let (Some(before), Some(after)) = (before.1, dirtied_bytes()) {
+                dirtied = dirtied.min((after - before) / records);
+            }
+        }
+        println!("{life}: {best} bytes on the device and {dirtied} bytes of pages for each synced record of 128");
+        if best > BYTES_MAX && dirtied <= BYTES_MAX {
+            println!("SKIPPED: others write to this device all the time");
+            continue;
+        }
+        assert!(best <= BYTES_MAX, "{life}: {best} bytes for a record");
+    }
+}
+
+/// What the rule of 4 KiB writes is for: the same stores into a file that was filled a megabyte at a time.
+#[test]
+fn a_segment_filled_in_large_writes_would_write_more() {
+    use crate::storage::{SegmentMap, Storage, StoredFile};
+    let (_parent, path) = place();
+    let storage = Files::open(&path).expect("directory");
+    let file = storage.create("control").expect("file");
+    for at in 0..4 {
+        file.write_at(&vec![0; 1 << 20], at << 20).expect("fill");
+    }
+    file.sync().expect("sync");
+    let mut map = storage.map(&file, 4 << 20).expect("map");
+    let before = dirtied_bytes();
+    for at in 0..20 {
+        map.write(at * 128, 128, |bytes| bytes.fill(3));
+        file.sync_range(0, 4096).expect("sync");
+    }
+    match (before, dirtied_bytes()) {
+        (Some(before), Some(after)) if (after - before) / 20 > 4_608 => {
+            println!("filled in large writes: {} bytes of pages for each record", (after - before) / 20);
+        }
+        _ => println!("SKIPPED: this kernel keeps small pages anyway, or does not say"),
+    }
 }

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::fault::{Call, Faults, Rng};
-use crate::scan::planted;
+use crate::planted;
 use crate::{Dir, Error, Kind, Lsn, Options, Prepared, Running};
 
 /// One record as the list knows it.

@@ -1,8 +1,8 @@
 //! Torn tail or lost data? The table of recovery, and the stale record behind a cut.
 
 use crate::fault::Faults;
+use crate::planted;
 use crate::record;
-use crate::scan::planted;
 use crate::tests::{Fact, append, put_changed, recover, snapshot, start, tiny};
 use crate::{Dir, Error, Kind, Lsn, Scan};
 
@@ -118,6 +118,16 @@ fn proof_of_a_sync_may_come_from_elsewhere() {
     gone(&damaged);
     put_changed(&damaged.world, "00000000000000000005.snapshot", |bytes| bytes[60] ^= 1);
     check("a damaged snapshot", &damaged.world, &Expected::Lost(5));
+
+    // The last record of an orderly stop, which ends in zeros, is all that knows.
+    let world = Faults::new(6);
+    let (mut running, _) = start(&world, false).expect("new");
+    append(&mut running, &[2; 64]);
+    running.syncer.turn().expect("no failure");
+    running.log.append_clean_stop(5).expect("room");
+    world.kill();
+    put_changed(&world, FIRST, |bytes| bytes[64 + 56 + 70] ^= 1);
+    check("a clean stop", &world, &Expected::Lost(2));
 
     let stopped = sample(false);
     let (mut running, _) = start(&stopped.world, false).expect("whole");

@@ -1,29 +1,29 @@
 //! A small world that a scenario acts on: one venue, one shard, records kept.
 
 use super::Count;
-use crate::amount::{Cash, Price, Qty, TickSize, average_half_up};
+use super::show::{quality_text, shares, text};
+use super::words::{cash, level, number, price, span, tier, token};
+use crate::amount::{Cash, Qty, TickSize};
 use crate::book::{BookSide, BookWriter, Books, LastTrade};
 use crate::command::{
-    Answer, AskedPrice, BatchEntry, Command, CreateUser, Envelope, IdSource, IssueKey, MarketFilter, OrderFilter,
-    Placement, PlacementTerms, Query, RequestIdentity, Secret, Size, Unsound, Wallets,
+    Answer, Command, CreateUser, Envelope, FillFilter, IssueKey, MarketFilter, OrderFilter, Placement, Query, Secret,
+    Wallets,
 };
 use crate::directory::Directory;
-use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, UserId, WalletId, object_number};
+use crate::id::{KeyId, MarketId, OrderId, Outcome, UserId, WalletId, object_number};
+use crate::market::Markets;
 use crate::market::catalog::Catalog;
-use crate::market::mutation::MarketMutation;
-use crate::market::terms::{Asset, Category, Interval, Listing, MarketState, Resolution, UpDown, Venue};
-use crate::market::{Markets, publish};
+use crate::market::terms::{MarketState, Resolution};
 use crate::mutation::{Mutation, codec};
-use crate::notice::Notice;
-use crate::order::{EntryRoute, Order, OrderType, Side, Status, TimeInForce};
-use crate::reject::Reject;
+use crate::notice::{Notice, OrderFact};
+use crate::order::{Fill, Side, Status};
 use crate::ring::Ring;
 use crate::rules::Rules;
 use crate::shard::snapshot::put_user;
 use crate::shard::{Outbox, Room, Shard};
-use crate::time::{MILLISECOND, SECOND, Timestamp};
+use crate::time::{SECOND, Timestamp};
 use crate::user::{Permissions, Tier, User, Users, WalletKind};
-use crate::view::OrderView;
+use crate::view::PositionView;
 use std::sync::Arc;
 
 /// 2026-10-02T09:15:00Z.
@@ -91,12 +91,12 @@ pub struct World {
     pub catalog: Arc<Catalog>,
     pub books: Arc<Books>,
     pub writer: BookWriter,
-    shard: Option<Shard<u64>>,
+    pub(super) shard: Option<Shard<u64>>,
     pub inbox: Ring<Envelope<u64>>,
     pub out: Out,
     pub user: UserId,
-    tier: Tier,
-    orders: Vec<OrderId>,
+    pub(super) tier: Tier,
+    pub(super) orders: Vec<OrderId>,
     /// First record of the last action.
     last: usize,
     next_reply: u64,
@@ -420,7 +420,7 @@ impl World {
                     0,
                 );
                 let Answer::Positions(rows) = answer else { return "error".to_owned() };
-                let row = |row: &crate::view::PositionView| {
+                let row = |row: &PositionView| {
                     let settled = row.position.settlement.as_ref().map_or(String::new(), |settled| {
                         format!(
                             " paid {} at {}",
@@ -437,7 +437,7 @@ impl World {
                 let order = self.order(rest[0]);
                 let user = self.the_user();
                 let Some(order) = user.order(order) else { return "error".to_owned() };
-                let fill = |fill: &crate::order::Fill| {
+                let fill = |fill: &Fill| {
                     format!(
                         "{:?} {:?} {} for {} fee {} at {} bps",
                         fill.liquidity,
@@ -482,7 +482,7 @@ impl World {
                     if terms.expiration().is_some() { " expires" } else { "" },
                 )
             }
-            "facts" => self.last_facts().iter().map(kind).collect::<Vec<_>>().join(" "),
+            "facts" => self.last_facts().iter().map(super::show::kind).collect::<Vec<_>>().join(" "),
             "records" => (self.out.records.len()).to_string(),
             "quota" => self.the_user().quota.used.to_string(),
             "notices" => {
@@ -492,10 +492,10 @@ impl World {
                     .drain(..)
                     .map(|notice| {
                         let what = match notice.what {
-                            crate::notice::OrderFact::Placed => "placed",
-                            crate::notice::OrderFact::Filled { resting: false, .. } => "filled",
-                            crate::notice::OrderFact::Filled { resting: true, .. } => "filled-resting",
-                            crate::notice::OrderFact::Closed => "closed",
+                            OrderFact::Placed => "placed",
+                            OrderFact::Filled { resting: false, .. } => "filled",
+                            OrderFact::Filled { resting: true, .. } => "filled-resting",
+                            OrderFact::Closed => "closed",
                         };
                         format!("{}:{what}", notice.user_seq)
                     })
@@ -515,7 +515,7 @@ impl World {
                 )
             }
             "history" => {
-                let filter = crate::command::FillFilter {
+                let filter = FillFilter {
                     wallets: Wallets::Api,
                     market: None,
                     side: None,
@@ -618,171 +618,12 @@ impl World {
         }
     }
 
-    /// `buy TOKEN SIZE market|limit PRICE [words]`; see the body for the words.
-    fn placement(&self, side: &str, words: &[&str]) -> Placement {
-        let side = if side == "buy" { Side::Buy } else { Side::Sell };
-        let order_type = if words[2] == "market" { OrderType::Market } else { OrderType::Limit };
-        let mut terms = PlacementTerms {
-            wallet: None,
-            instrument: (words[0] != "?").then(|| token(words[0])),
-            side,
-            order_type,
-            time_in_force: if order_type == OrderType::Market { TimeInForce::Fok } else { TimeInForce::Gtc },
-            size: match words[1].strip_prefix('$') {
-                Some(amount) => Size::Amount(cash(amount)),
-                None => Size::Shares { qty: qty(words[1]), rounded_from: None },
-            },
-            price: if words[3] == "off" { AskedPrice::OffGrid } else { AskedPrice::At(price(words[3])) },
-            expiration: None,
-            post_only: false,
-        };
-        let (mut tier, mut route, mut unsound) = (self.tier, EntryRoute::Native, false);
-        let (mut id, mut source, mut body) = (None, IdSource::Body, 1);
-        for word in &words[4..] {
-            match word.split_once('=') {
-                Some(("exp", at)) => {
-                    terms.expiration = Some(match at.strip_prefix('-') {
-                        Some(before) => Timestamp(self.now.0 - span(before)),
-                        None => self.now.plus(span(at.trim_start_matches('+'))),
-                    });
-                }
-                Some(("id", text)) => id = Some(text.to_owned()),
-                Some(("body", n)) => body = number(n) as u8,
-                Some(("from", "main")) => {
-                    terms.wallet = self.the_user().wallet_of(WalletKind::Main).map(|wallet| wallet.id);
-                }
-                Some(("from", _)) => terms.wallet = Some(WalletId(4_711)),
-                Some(("rounded", text)) => {
-                    if let Size::Shares { rounded_from, .. } = &mut terms.size {
-                        *rounded_from = Some(text.to_owned());
-                    }
-                }
-                _ => match *word {
-                    "gtc" => terms.time_in_force = TimeInForce::Gtc,
-                    "gtd" => terms.time_in_force = TimeInForce::Gtd,
-                    "fok" => terms.time_in_force = TimeInForce::Fok,
-                    "fak" => terms.time_in_force = TimeInForce::Fak,
-                    "ioc" => terms.time_in_force = TimeInForce::Ioc,
-                    "post" => terms.post_only = true,
-                    "header" => source = IdSource::Header,
-                    "implicit" => source = IdSource::Implicit,
-                    "venue" => route = EntryRoute::Venue,
-                    "pro" => tier = Tier::Pro,
-                    "unsound" => unsound = true,
-                    other => panic!("no such word: {other}"),
-                },
-            }
-        }
-        Placement {
-            key: KeyId(5),
-            tier,
-            route,
-            request: id.map(|client_order_id| RequestIdentity { client_order_id, digest: [body; 32], source }),
-            terms: if unsound { Err(Unsound) } else { Ok(terms) },
-        }
-    }
-
-    fn list(&mut self, words: &[&str]) -> String {
-        let market = number(words[0]);
-        let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-        let end = option("end").map(|after| self.now.plus(span(after)));
-        let interval =
-            option("updown").map(|name| Interval::ALL.into_iter().find(|known| known.name() == name).expect("known"));
-        let listing = Listing {
-            venue: Venue::Synthetic,
-            venue_market_id: market.to_string(),
-            condition: format!("0x{market:064x}"),
-            tokens: [(market * 2 + 100).to_string(), (market * 2 + 101).to_string()],
-            outcomes: ["Yes".to_owned(), "No".to_owned()],
-            slug: format!("market-{market}"),
-            question: format!("Market {market}?"),
-            description: None,
-            image: None,
-            label: None,
-            category: Category::named(words[1]).unwrap_or(Category::Unknown),
-            tags: Vec::new(),
-            event: None,
-            tick: TickSize(price(words[2]).0),
-            min_order_size: None,
-            neg_risk: false,
-            start: None,
-            end,
-            updown: interval.map(|interval| UpDown {
-                asset: Asset::Btc,
-                interval,
-                start: self.now,
-                end: self.now.plus(300 * SECOND),
-            }),
-            sports: false,
-        };
-        let facts = self.markets.list(&listing, MarketState::Active, self.now, self.now);
-        self.publish(facts)
-    }
-
-    fn publish(&mut self, facts: impl IntoIterator<Item = MarketMutation>) -> String {
-        for fact in facts {
-            self.markets.apply(&fact);
-            publish(&fact, &self.catalog, &mut self.writer);
-        }
-        String::new()
-    }
-
-    /// `book TOKEN bids P×S … asks P×S …`.
-    fn book(&mut self, words: &[&str]) -> String {
-        let (mut bids, mut asks, mut side) = (Vec::new(), Vec::new(), None);
-        for word in &words[1..] {
-            match (*word, side) {
-                ("bids", _) => side = Some(BookSide::Bid),
-                ("asks", _) => side = Some(BookSide::Ask),
-                (text, Some(BookSide::Bid)) => bids.push(level(text)),
-                (text, _) => asks.push(level(text)),
-            }
-        }
-        let (token, now) = (token(words[0]), self.books.venue_now(self.now));
-        self.writer.frame(0, now, |frame| frame.snapshot(token, &bids, &asks, now, None));
-        String::new()
-    }
-
-    fn flag(&mut self, name: &str, on: bool) -> String {
-        assert!(self.shard.is_none(), "flags come first");
-        let flags = &mut self.rules.flags;
-        let flag = match name {
-            "fak_partial_fills" => &mut flags.fak_partial_fills,
-            "fok_depth_aware" => &mut flags.fok_depth_aware,
-            "gtd_auto_expiry" => &mut flags.gtd_auto_expiry,
-            "post_only_enforced" => &mut flags.post_only_enforced,
-            "min_order_size_enforced" => &mut flags.min_order_size_enforced,
-            "book_impact_depletion" => &mut flags.book_impact_depletion,
-            "maker_fill_at_limit" => &mut flags.maker_fill_at_limit,
-            "require_book_depth" => &mut self.rules.require_book_depth,
-            "quote_age_enforced" => &mut self.rules.quote_age_enforced,
-            "emergency_exit" => &mut self.rules.emergency_exit,
-            "sync_gtc_match" => &mut self.rules.sync_gtc_match,
-            "depletion_covers_market_orders" => &mut self.rules.depletion_covers_market_orders,
-            other => panic!("no such flag: {other}"),
-        };
-        *flag = on;
-        String::new()
-    }
-
-    fn rule(&mut self, name: &str, value: &str) -> String {
-        match name {
-            "fok_shortfall" => self.rules.fok_shortfall = qty(value),
-            "max_shares" => self.rules.max_shares_per_order = qty(value),
-            "free_daily_orders" => self.rules.free_daily_orders = number(value) as u32,
-            "beta_until" => self.rules.beta_until = Some(self.now.plus(span(value))),
-            "free_trade_since" => self.rules.free_trade_since = self.now.plus(span(value)),
-            other => panic!("no such rule: {other}"),
-        }
-        String::new()
-    }
-
     fn order(&self, name: &str) -> OrderId {
         let index = number(name.trim_start_matches('#')) as usize;
         self.orders.get(index.wrapping_sub(1)).copied().unwrap_or(OrderId(99))
     }
 
-    fn name(&self, id: OrderId) -> String {
+    pub(super) fn name(&self, id: OrderId) -> String {
         match self.orders.iter().position(|known| *known == id) {
             Some(index) => format!("#{}", index + 1),
             None => format!("?{}", object_number(id.0)),
@@ -808,84 +649,6 @@ impl World {
         records.iter().flat_map(|(_, payload)| facts(payload)).collect()
     }
 
-    fn answer_text(&mut self, answer: Answer) -> String {
-        match answer {
-            Answer::Done => "done".to_owned(),
-            Answer::Created(_) => "created".to_owned(),
-            Answer::Order(view) => self.order_text(&view),
-            Answer::Killed { reject, order } => {
-                let order = self.order_text(&order);
-                format!("{} | {order}", reject_text(&reject))
-            }
-            Answer::Refused(reject) => reject_text(&reject),
-            Answer::Batch(entries) => {
-                let texts: Vec<String> = entries
-                    .into_iter()
-                    .map(|entry| match entry {
-                        BatchEntry::Placed(view) => self.order_text(&view),
-                        BatchEntry::Killed { reject, order } => {
-                            self.order_text(&order);
-                            reject_text(&reject)
-                        }
-                        BatchEntry::Refused(reject) => reject_text(&reject),
-                    })
-                    .collect();
-                texts.join(" | ")
-            }
-            Answer::Cancelled(swept) => {
-                let names = |ids: &[OrderId]| ids.iter().map(|id| self.name(*id)).collect::<Vec<_>>().join(" ");
-                let released = format!("{} and {}", text(swept.released.1), shares(swept.released.0));
-                format!("cancelled {} released {released}", names(&swept.cancelled)).replace("  ", " ")
-            }
-            Answer::Cycled { looked_at, fills, closed } => format!("looked {looked_at} filled {fills} closed {closed}"),
-            Answer::Settled { positions, orders } => format!("paid {positions} expired {orders}"),
-            Answer::Beating { lapses_at } => format!("lapses in {} ms", lapses_at.since(self.now) / MILLISECOND),
-            Answer::Key(key) => key_text(&key),
-            Answer::Rotated { replacement, old_expires_at } => {
-                format!(
-                    "{} old ends in {} h",
-                    key_text(&replacement),
-                    old_expires_at.since(self.now) / (3_600 * SECOND)
-                )
-            }
-            Answer::Keys(keys) => keys.iter().map(key_text).collect::<Vec<_>>().join(" | "),
-            other => format!("{other:?}"),
-        }
-    }
-
-    fn order_text(&mut self, view: &OrderView) -> String {
-        let order = &view.order;
-        if !self.orders.contains(&order.id) {
-            self.orders.push(order.id);
-        }
-        let mut line = format!("{:?}", order.status()).to_uppercase();
-        if let Some((reason, _)) = order.closed() {
-            line += &format!(" {reason:?}");
-        }
-        line += &format!(" {}/{}", shares(order.filled), shares(order.terms.quantity));
-        if let Some(average) = average_half_up(order.notional, order.filled) {
-            line += &format!(" @{} fee {}", text(average), text(order.fee));
-        }
-        if order.reserved_cash() != Cash::ZERO {
-            line += &format!(" reserved {}", text(order.reserved_cash()));
-        }
-        if !order.reserved_qty().is_zero() {
-            line += &format!(" reserved {} shares", shares(order.reserved_qty()));
-        }
-        for (word, is) in [("awaiting", order.awaiting_book), ("held", order.held), ("replay", view.is_replay)] {
-            if is {
-                line += &format!(" {word}");
-            }
-        }
-        if view.is_replay {
-            let position = view.position.as_ref().map_or("nothing".to_owned(), |held| shares(held.qty));
-            line += &format!(" available {} holding {position} fills {}", text(view.available), view.fills.len());
-            let quality = order.terms.quality();
-            assert_eq!((quality.spread_bps, quality.impact_bps, quality.book_walk_levels), (None, None, None));
-        }
-        line
-    }
-
     /// All promises are kept, and the records alone give the same state.
     pub fn check(&mut self) -> Result<(), String> {
         let shard = self.shard();
@@ -908,133 +671,4 @@ impl World {
         }
         Ok(())
     }
-}
-
-fn kind(fact: &Mutation) -> String {
-    let text = format!("{fact:?}");
-    text.split([' ', '{']).next().unwrap_or_default().to_owned()
-}
-
-fn quality_text(order: &Order) -> String {
-    let quality = order.terms.quality();
-    let mut line = String::new();
-    let figures = [
-        ("age", quality.quote_age_ms),
-        ("spread", quality.spread_bps),
-        ("slippage", quality.slippage_bps),
-        ("impact", quality.impact_bps),
-        ("levels", quality.book_walk_levels.map(u32::from)),
-    ];
-    line += &format!("displayed {}", quality.displayed.map_or("none".to_owned(), text));
-    for (name, figure) in figures {
-        if let Some(figure) = figure {
-            line += &format!(" {name} {figure}");
-        }
-    }
-    for (word, is) in [("high", quality.high_slippage), ("stale", quality.stale_quote)] {
-        if is {
-            line += &format!(" {word}");
-        }
-    }
-    line
-}
-
-fn key_text(key: &crate::view::KeyView) -> String {
-    let mut line = format!("{} {:?} {:?}", key.name.as_deref().unwrap_or("-"), key.tier, key.permissions);
-    for (word, is) in
-        [("ends", key.expires_at.is_some()), ("beta", key.beta_until.is_some()), ("used", key.last_used_at.is_some())]
-    {
-        if is {
-            line += &format!(" {word}");
-        }
-    }
-    line
-}
-
-pub fn reject_text(reject: &Reject) -> String {
-    match reject {
-        Reject::DailyLimit { limit, used, resets_at } => {
-            format!("DailyLimit {used}/{limit} resets {}", resets_at.since(START) / SECOND)
-        }
-        Reject::OffTick { tick } => format!("OffTick {}", text(Cash(i64::from(tick.0) * 100))),
-        Reject::BelowMinimum { minimum } => format!("BelowMinimum {}", shares(*minimum)),
-        Reject::InsufficientPosition { available, requested } => {
-            format!("InsufficientPosition {} < {}", shares(*available), shares(*requested))
-        }
-        Reject::StaleQuote { age_ms, max_age_ms } => format!("StaleQuote {age_ms} > {max_age_ms}"),
-        Reject::NoExecutableDepth { .. } => "NoExecutableDepth".to_owned(),
-        Reject::InsufficientLiquidity { .. } => "InsufficientLiquidity".to_owned(),
-        Reject::FokNotFilled { fillable, requested, limit, .. } => {
-            let limit = text(Cash(i64::from(limit.0) * 100));
-            format!("FokNotFilled {} < {} at {limit}", shares(*fillable), shares(*requested))
-        }
-        Reject::InsufficientBalance { available, required } => {
-            format!("InsufficientBalance {} < {}", text(*available), text(*required))
-        }
-        other => format!("{other:?}"),
-    }
-}
-
-/// A decimal without trailing zeros.
-pub fn text(cash: Cash) -> String {
-    let sign = if cash.0 < 0 { "-" } else { "" };
-    sign.to_owned() + &shares(Qty(cash.0.unsigned_abs()))
-}
-
-pub fn shares(qty: Qty) -> String {
-    let text = format!("{}.{:06}", qty.0 / 1_000_000, qty.0 % 1_000_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn micros(text: &str) -> u64 {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let part = format!("{part:0<6}");
-    whole.parse::<u64>().expect("a number") * 1_000_000 + part.parse::<u64>().expect("at most six decimals")
-}
-
-fn number(text: &str) -> u64 {
-    text.parse().expect("a whole number")
-}
-
-fn qty(text: &str) -> Qty {
-    Qty(micros(text))
-}
-
-fn cash(text: &str) -> Cash {
-    Cash(micros(text) as i64)
-}
-
-fn price(text: &str) -> Price {
-    Price((micros(text) / 100) as u16)
-}
-
-fn level(text: &str) -> (Price, Qty) {
-    let (at, size) = text.split_once('x').expect("PRICExSIZE");
-    (price(at), qty(size))
-}
-
-fn token(name: &str) -> InstrumentId {
-    let outcome = if name.starts_with('Y') { Outcome::First } else { Outcome::Second };
-    let market = if name.len() > 1 { number(&name[1..]) } else { 0 };
-    MarketId(market as u32).instrument(outcome)
-}
-
-fn tier(name: &str) -> Tier {
-    match name {
-        "pro" => Tier::Pro,
-        "pro_plus" => Tier::ProPlus,
-        "enterprise" => Tier::Enterprise,
-        _ => Tier::Free,
-    }
-}
-
-fn span(text: &str) -> u64 {
-    let digits = text.trim_end_matches(char::is_alphabetic);
-    number(digits)
-        * match &text[digits.len()..] {
-            "us" => 1,
-            "ms" => MILLISECOND,
-            "h" => 3_600 * SECOND,
-            _ => SECOND,
-        }
 }

@@ -1,0 +1,131 @@
+//! What lies behind the end of a log: nothing, remains of what was never promised, or proof that something was.
+
+use crate::Lsn;
+use crate::error::Error;
+use crate::record::{self, ALIGN_BYTES, HEADER_BYTES, MAX_RECORD_BYTES};
+use crate::scan::BLOCK_BYTES;
+use crate::segment::{PAGE_BYTES, ZEROS};
+use crate::storage::{Storage, StoredFile};
+
+/// What lies behind a place in a file. Offsets are bytes from the start of the file.
+#[derive(Debug, Default)]
+pub(crate) struct Behind {
+    /// The first byte that is not zero.
+    pub first_byte: Option<u64>,
+    /// The last one.
+    pub last_byte: Option<u64>,
+    /// The highest `synced` of a whole record there.
+    pub synced: Lsn,
+}
+
+/// Reads a file from an offset to its end. Records at or below `hole`, the first LSN that did not verify, prove nothing.
+pub(crate) fn look_behind<S: Storage>(storage: &S, name: &str, offset: u64, hole: Lsn) -> Result<Behind, Error> {
+    let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
+    let mut behind = Behind::default();
+    let end = file.bytes().map_err(Error::io("look at", name))?;
+    let mut block = vec![0; (end.saturating_sub(offset) as usize).min(BLOCK_BYTES)];
+    let mut at = offset;
+    while at < end {
+        let bytes = file.read_at(&mut block, at).map_err(Error::io("read", name))?;
+        if bytes == 0 {
+            break;
+        }
+        if !is_zero(&block[..bytes]) {
+            let first = block[..bytes].iter().position(|byte| *byte != 0).expect("not all zeros");
+            let last = block[..bytes].iter().rposition(|byte| *byte != 0).expect("not all zeros");
+            behind.first_byte.get_or_insert(at + first as u64);
+            behind.last_byte = Some(at + last as u64);
+        }
+        at += bytes as u64;
+    }
+    let (Some(first), Some(last)) = (behind.first_byte, behind.last_byte) else {
+        return Ok(behind);
+    };
+    // From the last aligned place at or before the first byte, and far enough behind the last one that a record which ends
+    // in zeros is seen whole. Segments are bounded, and so is this buffer.
+    let from = offset + (first - offset) / ALIGN_BYTES as u64 * ALIGN_BYTES as u64;
+    let to = end.min(last + 1 + MAX_RECORD_BYTES as u64);
+    let mut rest = vec![0; (to - from) as usize];
+    let filled = file.read_at(&mut rest, from).map_err(Error::io("read", name))?;
+    behind.synced = highest_synced(&rest[..filled], hole);
+    Ok(behind)
+}
+
+/// Neither start nor order of records is known here, so every aligned place is tried; only checksum and LSN count. The cheap
+/// look at a few fields comes first: behind a hole most places are the middle of something.
+fn highest_synced(bytes: &[u8], hole: Lsn) -> Lsn {
+    let mut highest = Lsn::ZERO;
+    let mut at = 0;
+    while let Some(head) = bytes.get(at..).and_then(|rest| rest.first_chunk::<HEADER_BYTES>()) {
+        let (length, lsn, synced) = record::claimed(head);
+        let is_possible = (HEADER_BYTES..=MAX_RECORD_BYTES).contains(&(length as usize)) && lsn > hole && synced < lsn;
+        match is_possible.then(|| record::decode(&bytes[at..])) {
+            Some(Ok(record)) => {
+                highest = highest.max(record.header.synced);
+                at += record::slot_bytes(record.payload.len());
+            }
+            _ => at += ALIGN_BYTES,
+        }
+    }
+    highest
+}
+
+/// Whether nothing but zeros is in a file from an offset on.
+pub(crate) fn is_zero_from<S: Storage>(storage: &S, name: &str, offset: u64) -> Result<bool, Error> {
+    Ok(look_behind(storage, name, offset, Lsn(u64::MAX))?.first_byte.is_none())
+}
+
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    bytes.chunks(PAGE_BYTES).all(|chunk| *chunk == ZEROS[..chunk.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Faults;
+    use crate::record::{Header, Kind};
+
+    #[test]
+    fn only_whole_records_behind_the_hole_prove_something() {
+        let encode = |slot: &mut [u8], lsn: u64, synced: u64, payload: &[u8]| {
+            let header = Header {
+                lsn: Lsn(lsn),
+                synced: Lsn(synced),
+                time: 0,
+                owner: 0,
+                epoch: 1,
+                previous_crc: 0,
+                version: 0,
+                kind: Kind::CleanStop,
+            };
+            record::encode(slot, &header, payload);
+        };
+        let check = |what: &str, build: &dyn Fn(&mut Vec<u8>), first: Option<u64>, last: Option<u64>, synced: u64| {
+            let mut bytes = vec![0; 4096];
+            build(&mut bytes);
+            let world = Faults::new(1);
+            world.put("file", &bytes);
+            let behind = look_behind(&world, "file", 64, Lsn(7)).expect("readable");
+            assert_eq!((behind.first_byte, behind.last_byte, behind.synced), (first, last, Lsn(synced)), "{what}");
+        };
+        check("nothing", &|_| {}, None, None, 0);
+        check("before the place", &|b| b[63] = 1, None, None, 0);
+        check("one byte", &|b| b[4095] = 1, Some(4095), Some(4095), 0);
+        check("ends in zeros", &|b| encode(&mut b[800..], 9, 8, &[]), Some(800), Some(850), 8);
+        check("ends in many zeros", &|b| encode(&mut b[800..], 9, 8, &[0; 2000]), Some(800), Some(850), 8);
+        check("at the hole", &|b| encode(&mut b[800..], 7, 6, &[]), Some(800), Some(850), 0);
+        check("knows more than itself", &|b| encode(&mut b[800..], 9, 9, &[]), Some(800), Some(850), 0);
+        check("not aligned", &|b| encode(&mut b[801..], 9, 8, &[]), Some(801), Some(851), 0);
+        let two = |b: &mut Vec<u8>| {
+            encode(&mut b[800..], 11, 5, &[1; 8]);
+            encode(&mut b[1000..], 10, 4, &[1; 8]);
+        };
+        check("out of order", &two, Some(800), Some(1063), 5);
+        let inside = |b: &mut Vec<u8>| {
+            let mut payload = vec![0; 64];
+            encode(&mut payload, 20, 19, &[1; 8]);
+            encode(&mut b[800..], 11, 5, &payload);
+        };
+        check("one in the payload of another", &inside, Some(800), Some(919), 5);
+    }
+}

@@ -67,6 +67,24 @@ pub fn decode<F: Fact>(version: u16, payload: &[u8]) -> Result<Facts<'_, F>, Cod
     Ok(Facts { rest: payload, fact: std::marker::PhantomData })
 }
 
+/// Hands each fact of a payload to `take` and says how many there were: the same as going through [`decode`], without
+/// moving a fact once it is read.
+#[inline]
+pub fn each<F: Fact>(version: u16, payload: &[u8], mut take: impl FnMut(&F)) -> Result<usize, CodecError> {
+    if version != VERSION {
+        return Err(CodecError::Version(version));
+    }
+    let (mut rest, mut count) = (payload, 0);
+    while !rest.is_empty() {
+        match <F as SchemaRead<'_, Layout>>::get(&mut rest) {
+            Ok(ref fact) => take(fact),
+            Err(error) => return Err(named(error)),
+        }
+        count += 1;
+    }
+    Ok(count)
+}
+
 /// Facts as they are read; ends at the end of the payload or behind the first error.
 #[derive(Clone, Debug)]
 pub struct Facts<'a, F> {
@@ -113,4 +131,4 @@ fn named(error: wincode::ReadError) -> CodecError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

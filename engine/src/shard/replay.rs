@@ -8,7 +8,7 @@ use crate::id::{MARKETS, UserId};
 use crate::market::Markets;
 use crate::market::mutation::MarketMutation;
 use crate::mutation::Mutation;
-use crate::mutation::codec::{CodecError, decode};
+use crate::mutation::codec::{CodecError, each};
 use crate::user::{User, Users};
 
 /// The whole state: markets, and users by shard.
@@ -57,19 +57,37 @@ impl State {
 /// Folds the payload of one record onto the state and says how many facts it held. After an error the state holds
 /// part of the record: it is of no further use.
 pub fn fold(state: &mut State, owner: UserId, version: u16, payload: &[u8]) -> Result<usize, CodecError> {
-    let mut count = 0;
     if owner == MARKETS {
-        for fact in decode::<MarketMutation>(version, payload)? {
-            state.markets.apply(&fact?);
-            count += 1;
-        }
-    } else {
-        let shard = shard_of(owner, state.users.len());
-        let users = &mut state.users[shard];
-        for fact in decode::<Mutation>(version, payload)? {
-            users.apply(owner, &fact?);
-            count += 1;
-        }
+        return each(version, payload, |fact: &MarketMutation| state.markets.apply(fact));
+    }
+    let shard = shard_of(owner, state.users.len());
+    let users = &mut state.users[shard];
+    each(version, payload, |fact: &Mutation| users.apply(owner, fact))
+}
+
+/// One record as the log hands it over.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    pub owner: UserId,
+    pub version: u16,
+    pub payload: &'a [u8],
+}
+
+/// Folds many records, user by user: the same state as [`fold`] of one after the other, since users do not touch each
+/// other, several times faster, since a user's state is brought into the caches once. A segment of the log is a good
+/// size. Says how many facts there were.
+pub fn fold_batch(state: &mut State, records: &[Record<'_>]) -> Result<usize, CodecError> {
+    let mut order: Vec<(UserId, u32)> =
+        records.iter().enumerate().map(|(at, record)| (record.owner, at as u32)).collect();
+    // By owner, and the records of one in their order.
+    order.sort_unstable();
+    let mut count = 0;
+    for (owner, at) in order {
+        let record = &records[at as usize];
+        count += fold(state, owner, record.version, record.payload)?;
     }
     Ok(count)
 }
+
+#[cfg(test)]
+mod tests;

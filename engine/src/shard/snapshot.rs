@@ -11,7 +11,7 @@
 //! are not this file's matter.
 
 use super::replay::State;
-use crate::id::UserId;
+use crate::id::{UserId, object_number};
 use crate::market::Markets;
 use crate::mutation::bytes::{Bytes, put_list, take_list};
 use crate::mutation::codec::CodecError;
@@ -192,6 +192,10 @@ pub fn take_user(input: &mut &[u8]) -> Result<User, CodecError> {
     take_list(input, |order| _ = trading.orders.push(order))?;
     take_list(input, |fill| _ = trading.fills.push(fill))?;
     take_list(input, |position| _ = trading.positions.push(position))?;
+    let known = |object: u64| UserId::of_object(object) == user.id && object_number(object) < user.next_object;
+    if !trading.orders.iter().all(|order| known(order.id.0)) || !trading.positions.iter().all(|held| known(held.id.0)) {
+        return Err(CodecError::Reference);
+    }
     trading.derive()?;
     let mut remembered = Rows::<Remembered>::new();
     take_list(input, |row| _ = remembered.push(row))?;

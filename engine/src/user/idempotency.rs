@@ -84,7 +84,7 @@ pub(crate) struct Requests {
     /// Derived: hash of an id → the newest row with it. The few that share a hash are told apart by their text.
     newest: AHashMap<u64, u32>,
     /// Derived: for each row the row before it with the same hash, or [`NO_ROW`].
-    before: Rows<u32, 512>,
+    before: Vec<u32>,
 }
 
 const NO_ROW: u32 = u32::MAX;

@@ -2,101 +2,113 @@
 //! orders appends as fast as a new one, and the room left over is at most part of one block.
 
 /// Rows in a full block.
-const ROWS_PER_BLOCK: usize = 32;
+const ROWS_PER_BLOCK: usize = 16;
+/// Room of a new block; it doubles until the block is full.
+const ROWS_AT_FIRST: usize = 4;
 
 /// An append-only list; a row is found by its index, in constant time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rows<T, const PER_BLOCK: usize = ROWS_PER_BLOCK> {
-    /// All full but the last.
-    blocks: Vec<Vec<T>>,
+pub struct Rows<T> {
+    full: Vec<Vec<T>>,
+    /// The block that grows, kept at hand: most of what happens concerns the newest rows.
+    last: Vec<T>,
 }
 
-impl<T, const PER_BLOCK: usize> Rows<T, PER_BLOCK> {
+impl<T> Rows<T> {
     pub const fn new() -> Self {
-        Rows { blocks: Vec::new() }
+        Rows { full: Vec::new(), last: Vec::new() }
     }
 
     /// Adds a row at the end and says its index.
     pub fn push(&mut self, row: T) -> usize {
         let index = self.len();
-        match self.blocks.last_mut() {
-            Some(block) if block.len() < PER_BLOCK => {
-                if block.len() == block.capacity() {
-                    // Doubling, but never beyond the block.
-                    block.reserve_exact(block.len().min(PER_BLOCK - block.len()));
-                }
-                block.push(row);
-            }
-            full => {
-                let first = full.is_none();
-                if first {
-                    self.blocks.reserve_exact(1);
-                }
-                let mut block = Vec::with_capacity(if first { 1 } else { PER_BLOCK });
-                block.push(row);
-                self.blocks.push(block);
-            }
+        if self.last.len() == self.last.capacity() {
+            self.grow();
         }
+        self.last.push(row);
         index
     }
 
-    pub fn len(&self) -> usize {
-        match self.blocks.last() {
-            Some(last) => (self.blocks.len() - 1) * PER_BLOCK + last.len(),
-            None => 0,
+    #[cold]
+    fn grow(&mut self) {
+        match self.last.len() {
+            // A first row is often the only one.
+            0 => self.last.reserve_exact(1),
+            1 if self.full.is_empty() => self.last.reserve_exact(ROWS_AT_FIRST - 1),
+            ROWS_PER_BLOCK => {
+                let next = Vec::with_capacity(ROWS_AT_FIRST);
+                self.full.push(std::mem::replace(&mut self.last, next));
+            }
+            len => self.last.reserve_exact(len.min(ROWS_PER_BLOCK - len)),
         }
     }
 
+    pub fn len(&self) -> usize {
+        self.full.len() * ROWS_PER_BLOCK + self.last.len()
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
+        self.last.is_empty()
     }
 
     pub fn get(&self, index: usize) -> Option<&T> {
-        self.blocks.get(index / PER_BLOCK)?.get(index % PER_BLOCK)
+        match self.full.get(index / ROWS_PER_BLOCK) {
+            Some(block) => block.get(index % ROWS_PER_BLOCK),
+            None => self.last.get(index.checked_sub(self.full.len() * ROWS_PER_BLOCK)?),
+        }
     }
 
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
-        self.blocks.get_mut(index / PER_BLOCK)?.get_mut(index % PER_BLOCK)
+        let full_count = self.full.len();
+        match self.full.get_mut(index / ROWS_PER_BLOCK) {
+            Some(block) => block.get_mut(index % ROWS_PER_BLOCK),
+            None => self.last.get_mut(index.checked_sub(full_count * ROWS_PER_BLOCK)?),
+        }
     }
 
     pub fn last(&self) -> Option<&T> {
-        self.blocks.last()?.last()
+        self.last.last()
     }
 
     /// All rows, from either end.
-    pub fn iter(&self) -> std::iter::Flatten<std::slice::Iter<'_, Vec<T>>> {
-        self.blocks.iter().flatten()
+    pub fn iter(&self) -> Iter<'_, T> {
+        self.full.iter().flatten().chain(&self.last)
     }
 }
 
-impl<T, const PER_BLOCK: usize> Default for Rows<T, PER_BLOCK> {
+/// Rows from either end.
+pub type Iter<'a, T> = std::iter::Chain<std::iter::Flatten<std::slice::Iter<'a, Vec<T>>>, std::slice::Iter<'a, T>>;
+
+impl<T> Default for Rows<T> {
     fn default() -> Self {
         Rows::new()
     }
 }
 
-impl<T, const PER_BLOCK: usize> std::ops::Index<usize> for Rows<T, PER_BLOCK> {
+impl<T> std::ops::Index<usize> for Rows<T> {
     type Output = T;
+    #[inline]
     fn index(&self, index: usize) -> &T {
-        &self.blocks[index / PER_BLOCK][index % PER_BLOCK]
+        self.get(index).expect("rows are named by indexes that were given out")
     }
 }
 
-impl<T, const PER_BLOCK: usize> std::ops::IndexMut<usize> for Rows<T, PER_BLOCK> {
+impl<T> std::ops::IndexMut<usize> for Rows<T> {
+    #[inline]
     fn index_mut(&mut self, index: usize) -> &mut T {
-        &mut self.blocks[index / PER_BLOCK][index % PER_BLOCK]
+        self.get_mut(index).expect("rows are named by indexes that were given out")
     }
 }
 
-impl<'a, T, const PER_BLOCK: usize> IntoIterator for &'a Rows<T, PER_BLOCK> {
+impl<'a, T> IntoIterator for &'a Rows<T> {
     type Item = &'a T;
-    type IntoIter = std::iter::Flatten<std::slice::Iter<'a, Vec<T>>>;
+    type IntoIter = Iter<'a, T>;
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-impl<T, const PER_BLOCK: usize> FromIterator<T> for Rows<T, PER_BLOCK> {
+impl<T> FromIterator<T> for Rows<T> {
     fn from_iter<I: IntoIterator<Item = T>>(rows: I) -> Self {
         let mut list = Rows::new();
         for row in rows {
@@ -112,7 +124,7 @@ mod tests {
 
     #[test]
     fn rows_behave_like_a_list() {
-        let mut rows: Rows<usize, 4> = Rows::new();
+        let mut rows: Rows<usize> = Rows::new();
         for i in 0..50 {
             assert_eq!(rows.len(), i);
             assert_eq!(rows.push(i * 10), i);

@@ -7,82 +7,87 @@ const VALUES_PER_BLOCK: usize = 128;
 /// A set in ascending order.
 #[derive(Clone, Debug)]
 pub struct Sorted<T> {
-    /// Each ascending, and all of one below all of the next; none is empty, except one that is alone.
+    /// All values, while they fit in one block; else empty.
+    alone: Vec<T>,
+    /// Two or more blocks, none empty, or none. Each ascending, and all of one below all of the next.
     blocks: Vec<Vec<T>>,
-    len: usize,
 }
 
 impl<T: Copy + Ord> Sorted<T> {
     pub const fn new() -> Self {
-        Sorted { blocks: Vec::new(), len: 0 }
+        Sorted { alone: Vec::new(), blocks: Vec::new() }
     }
 
     pub fn len(&self) -> usize {
-        self.len
+        self.alone.len() + self.blocks.iter().map(Vec::len).sum::<usize>()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.alone.is_empty() && self.blocks.is_empty()
     }
 
     /// Adds `value`; false when it was there.
     pub fn insert(&mut self, value: T) -> bool {
-        // New ids are the largest of their user, so the end is the place to look first.
-        match self.blocks.last_mut() {
-            None => self.blocks.push(vec![value]),
-            Some(block) if block.last().is_none_or(|last| *last < value) => {
-                if block.len() < VALUES_PER_BLOCK {
-                    block.push(value);
-                } else {
-                    let mut next = Vec::with_capacity(VALUES_PER_BLOCK);
-                    next.push(value);
-                    self.blocks.push(next);
-                }
+        if self.blocks.is_empty() {
+            let inserted = insert_into(&mut self.alone, value);
+            if self.alone.len() > VALUES_PER_BLOCK {
+                let mut lower = std::mem::take(&mut self.alone);
+                let upper = lower.split_off(VALUES_PER_BLOCK / 2);
+                self.blocks = vec![lower, upper];
             }
-            Some(_) => {
-                let at = self.block_of(value);
-                let block = &mut self.blocks[at];
-                let Err(place) = block.binary_search(&value) else { return false };
-                block.insert(place, value);
-                if block.len() > VALUES_PER_BLOCK {
-                    let upper = block.split_off(VALUES_PER_BLOCK / 2);
-                    self.blocks.insert(at + 1, upper);
-                }
-            }
+            return inserted;
         }
-        self.len += 1;
-        true
+        let at = self.block_of(value).min(self.blocks.len() - 1);
+        let inserted = insert_into(&mut self.blocks[at], value);
+        if self.blocks[at].len() > VALUES_PER_BLOCK {
+            // Values mostly come in order: then the full block stays full.
+            let last = at + 1 == self.blocks.len();
+            let upper = self.blocks[at].split_off(if last { VALUES_PER_BLOCK } else { VALUES_PER_BLOCK / 2 });
+            self.blocks.insert(at + 1, upper);
+        }
+        inserted
     }
 
     /// Takes `value` out; false when it was not there.
     pub fn remove(&mut self, value: T) -> bool {
         let at = self.block_of(value);
-        let Some(block) = self.blocks.get_mut(at) else { return false };
+        let block = self.blocks.get_mut(at).unwrap_or(&mut self.alone);
         let Ok(place) = block.binary_search(&value) else { return false };
         block.remove(place);
-        if block.is_empty() && self.blocks.len() > 1 {
+        if block.is_empty() && !self.blocks.is_empty() {
             self.blocks.remove(at);
+            if self.blocks.len() == 1 {
+                self.alone = self.blocks.pop().expect("one is left");
+            }
         }
-        self.len -= 1;
         true
     }
 
     pub fn contains(&self, value: T) -> bool {
-        self.blocks.get(self.block_of(value)).is_some_and(|block| block.binary_search(&value).is_ok())
+        self.blocks.get(self.block_of(value)).unwrap_or(&self.alone).binary_search(&value).is_ok()
     }
 
     /// All values, ascending, from either end.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = T> + Clone + '_ {
-        self.blocks.iter().flatten().copied()
+        self.alone.iter().chain(self.blocks.iter().flatten()).copied()
     }
 
-    /// The block that holds `value` if any does.
+    /// The block that holds `value` if any does; beyond the last when all values are smaller.
     fn block_of(&self, value: T) -> usize {
-        if self.blocks.len() == 1 {
-            return 0;
-        }
         self.blocks.partition_point(|block| block.last().is_some_and(|last| *last < value))
     }
+}
+
+/// Adds `value` to one block; false when it was there.
+fn insert_into<T: Copy + Ord>(block: &mut Vec<T>, value: T) -> bool {
+    // New ids are the largest of their user, so the end is the place to look first.
+    if block.last().is_none_or(|last| *last < value) {
+        block.push(value);
+        return true;
+    }
+    let Err(place) = block.binary_search(&value) else { return false };
+    block.insert(place, value);
+    true
 }
 
 impl<T: Copy + Ord> Default for Sorted<T> {

@@ -21,7 +21,7 @@ pub(crate) struct Trading {
     pub safeguards: Vec<Safeguard>,
     pub requests: Option<Box<Requests>>,
     /// Derived: row of an order or position by its object number.
-    index: Rows<u32, 512>,
+    index: Vec<u32>,
     /// Derived: rows of the open orders.
     pub open: Sorted<u32>,
     /// Derived: the open episodes, by instrument and wallet.
@@ -46,7 +46,7 @@ pub(crate) static NOTHING: Trading = Trading {
     positions: Rows::new(),
     safeguards: Vec::new(),
     requests: None,
-    index: Rows::new(),
+    index: Vec::new(),
     open: Sorted::new(),
     held: Vec::new(),
 };
@@ -217,8 +217,13 @@ impl Trading {
 
     fn set_row(&mut self, object: u64, row: usize) {
         let number = object_number(object) as usize;
-        while self.index.len() <= number {
-            self.index.push(NO_ROW);
+        if number >= self.index.capacity() {
+            // A quarter more, not twice as much: it has an entry for every object.
+            let spare = number / 4 + 8;
+            self.index.reserve_exact(number + spare - self.index.len());
+        }
+        if number >= self.index.len() {
+            self.index.resize(number + 1, NO_ROW);
         }
         self.index[number] = row as u32;
     }

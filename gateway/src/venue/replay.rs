@@ -10,6 +10,7 @@ use super::skips::{Skip, Skips};
 use super::tape::{Origin, Record, Tape, TapeError};
 use super::{FeedUpdate, Frame, NO_CONNECTION, Polled, Venue};
 use engine::time::{HOUR, MILLISECOND, Timestamp};
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,13 +25,14 @@ const SLEEP_MAX: u64 = HOUR;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speed {
     /// Thousandths of wall time: 1 000 is as recorded.
-    Thousandths(u32),
+    Thousandths(NonZeroU32),
     /// From line to line without waiting.
     Max,
 }
 
 impl Speed {
-    pub const RECORDED: Speed = Speed::Thousandths(1_000);
+    /// As recorded.
+    pub const RECORDED: Speed = Speed::Thousandths(NonZeroU32::new(1_000).expect("not zero"));
 }
 
 impl std::str::FromStr for Speed {
@@ -41,9 +43,11 @@ impl std::str::FromStr for Speed {
         if text == "max" {
             return Ok(Speed::Max);
         }
-        match super::loose::scaled(text, 3) {
-            Ok(thousandths @ 1..=1_000_000_000) => Ok(Speed::Thousandths(thousandths as u32)),
-            _ => Err(format!("a speed is `max` or a number from 0.001 to 1000000, not {text:?}")),
+        const THOUSANDTHS_MAX: u64 = 1_000_000_000;
+        let thousandths = super::loose::scaled(text, 3).ok().filter(|thousandths| *thousandths <= THOUSANDTHS_MAX);
+        match thousandths.and_then(|thousandths| NonZeroU32::new(thousandths as u32)) {
+            Some(thousandths) => Ok(Speed::Thousandths(thousandths)),
+            None => Err(format!("a speed is `max` or a number from 0.001 to 1000000, not {text:?}")),
         }
     }
 }
@@ -52,10 +56,10 @@ impl std::fmt::Display for Speed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Speed::Max => f.write_str("max speed"),
-            Speed::Thousandths(thousandths) if thousandths.is_multiple_of(1_000) => {
-                write!(f, "{}x", thousandths / 1_000)
-            }
-            Speed::Thousandths(thousandths) => write!(f, "{}x", f64::from(*thousandths) / 1_000.0),
+            Speed::Thousandths(thousandths) => match (thousandths.get() / 1_000, thousandths.get() % 1_000) {
+                (whole, 0) => write!(f, "{whole}x"),
+                (whole, part) => write!(f, "{}x", format!("{whole}.{part:03}").trim_end_matches('0')),
+            },
         }
     }
 }
@@ -220,7 +224,7 @@ impl Replay {
         match self.speed {
             _ if self.at_end => venue.plus(elapsed),
             Speed::Thousandths(thousandths) if !self.follow => {
-                let run = u128::from(elapsed) * u128::from(thousandths) / 1_000;
+                let run = u128::from(elapsed) * u128::from(thousandths.get()) / 1_000;
                 venue.plus(u64::try_from(run).unwrap_or(u64::MAX))
             }
             _ => Timestamp(u64::MAX),
@@ -233,7 +237,7 @@ impl Replay {
         let ahead = venue_at.since(venue);
         match self.speed {
             Speed::Thousandths(thousandths) if !self.at_end => {
-                let elapsed = (u128::from(ahead) * 1_000).div_ceil(u128::from(thousandths));
+                let elapsed = (u128::from(ahead) * 1_000).div_ceil(u128::from(thousandths.get()));
                 wall.plus(u64::try_from(elapsed).unwrap_or(u64::MAX))
             }
             _ => wall.plus(ahead),

@@ -83,6 +83,7 @@ impl Skips {
         }
     }
 
+    /// How many of a kind there were.
     pub fn get(&self, kind: Skip) -> u64 {
         self.0[kind as usize].load(Ordering::Relaxed)
     }

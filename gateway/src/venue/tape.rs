@@ -131,6 +131,7 @@ impl Tape {
         &self.metadata
     }
 
+    /// Files of lines, read or still to be read.
     pub fn files_count(&self) -> usize {
         self.sources.len()
     }

@@ -7,6 +7,7 @@ use crate::id::{MarketId, UserId};
 use crate::order::Status;
 use crate::rules::{CYCLE_ORDERS_PER_TURN_MAX, SWEEP_ORDERS_PER_RECORD_MAX};
 use crate::shard::Room;
+use crate::time::SECOND;
 
 const SEEDS: u64 = 24;
 const STEPS: usize = 1_500;
@@ -165,14 +166,14 @@ fn random_days_keep_every_promise_and_repeat() {
     }
 }
 
-/// A world in which user 1 has so many resting BUY orders at 0.10.
-fn crowded(orders: usize) -> World {
+/// A world in which user 1 has so many resting BUY orders at 0.10, with these words behind them.
+fn crowded(orders: usize, words: &str) -> World {
     let mut world = World::of("");
     for line in ["market 1 geopolitics 0.01", "balance 100000", "tier pro", "book Y1 asks 0.90x10"] {
         world.act(line);
     }
     for _ in 0..orders {
-        assert_eq!(world.act("buy Y1 5 limit 0.10"), "PENDING 0/5 reserved 0.5");
+        assert_eq!(world.act(&format!("buy Y1 5 limit 0.10 {words}")), "PENDING 0/5 reserved 0.5");
     }
     world
 }
@@ -180,7 +181,7 @@ fn crowded(orders: usize) -> World {
 #[test]
 fn a_cycle_longer_than_a_turn_goes_on_in_the_next() {
     let orders = 2 * CYCLE_ORDERS_PER_TURN_MAX + 500;
-    let mut world = crowded(orders);
+    let mut world = crowded(orders, "");
     world.act("cycle");
     world.act("level Y1 ask 0.10x20000");
     let (now, venue_now) = (world.now, world.now);
@@ -232,9 +233,27 @@ fn a_cycle_longer_than_a_turn_goes_on_in_the_next() {
 }
 
 #[test]
+fn an_order_that_dies_between_two_pieces_of_a_cycle_is_not_filled() {
+    let orders = CYCLE_ORDERS_PER_TURN_MAX + 500;
+    let mut world = crowded(orders, "gtd exp=10s");
+    world.act("cycle");
+    world.act("level Y1 ask 0.10x20000");
+    let (now, later) = (world.now, world.now.plus(10 * SECOND));
+    let (shard, inbox, out) = world.parts();
+    let command = Command::Cycle { venue_now: now };
+    shard.take(Envelope { owner: UserId(0), command, received_at: now, reply: 900 }, now, out);
+    while shard.turn(inbox, later, out) {}
+    let Some((900, Answer::Cycled { fills, .. })) = out.answers.pop() else { panic!("an answer comes") };
+    assert!(fills > 0 && fills < orders as u64, "{fills}");
+    world.now = later;
+    assert_eq!(world.act("cycle"), format!("looked 0 filled 0 closed {}", orders as u64 - fills));
+    world.check().expect("all promises");
+}
+
+#[test]
 fn a_sweep_longer_than_a_record_is_cut() {
     let orders = 2 * SWEEP_ORDERS_PER_RECORD_MAX + 10;
-    let mut world = crowded(orders);
+    let mut world = crowded(orders, "");
     let now = world.now;
     let records = world.out.records.len();
     let (shard, inbox, out) = world.parts();
@@ -250,7 +269,7 @@ fn a_sweep_longer_than_a_record_is_cut() {
 
 #[test]
 fn a_settlement_longer_than_a_turn_pays_everybody_once() {
-    let mut world = crowded(SWEEP_ORDERS_PER_RECORD_MAX + 10);
+    let mut world = crowded(SWEEP_ORDERS_PER_RECORD_MAX + 10, "");
     for user in 2..30 {
         world.act(&format!("user {user}"));
         world.act("book Y1 asks 0.40x10");

@@ -1,1 +1,159 @@
+use super::*;
+use crate::id::{MARKETS, MarketId};
+use crate::market::mutation::MarketMutation;
+use crate::market::terms::MarketState;
+use crate::mutation::codec;
+use crate::shard::replay::fold;
+use crate::user::sample::{Dice, Sample};
 
+/// A random state, folded from records into so many shards.
+fn world(seed: u64, records_count: usize, shards_count: usize) -> State {
+    let mut sample = Sample::new(seed, 30, 20);
+    let mut state = State::new(shards_count);
+    let mut payload = Vec::new();
+    for market in 0..10 {
+        let listed = MarketMutation::MarketListed {
+            market: MarketId(market),
+            listing: Box::new(codec::tests::listing(&mut Dice(seed + u64::from(market)))),
+            state: MarketState::Active,
+            at: Timestamp(5),
+        };
+        payload.clear();
+        codec::encode(&[listed], &mut payload);
+        assert_eq!(fold(&mut state, MARKETS, codec::VERSION, &payload), Ok(1));
+    }
+    for _ in 0..records_count {
+        let (owner, facts) = sample.record();
+        payload.clear();
+        codec::encode(&facts, &mut payload);
+        assert_eq!(fold(&mut state, owner, codec::VERSION, &payload), Ok(facts.len()));
+    }
+    state
+}
+
+fn digest_of(state: &State) -> [u8; 32] {
+    digest(&state.markets, &state.users.iter().collect::<Vec<_>>())
+}
+
+fn bytes_of(state: &State) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(&state.markets, &state.users.iter().collect::<Vec<_>>(), &mut bytes).expect("memory takes every byte");
+    bytes
+}
+
+/// Everything a user holds, rows and indexes alike; beats excepted.
+fn shown(user: &User) -> String {
+    let trading = user.trading();
+    let open: Vec<_> = user.open_orders().map(|order| order.id).collect();
+    let held: Vec<_> = user.open_positions().map(|held| held.id).collect();
+    let remembered: Vec<_> = trading.requests.iter().flat_map(|requests| requests.rows.iter()).collect();
+    let armed: Vec<_> = user.safeguards().iter().map(|armed| (&armed.label, armed.interval_ms)).collect();
+    format!(
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {open:?} {held:?} {remembered:?} {armed:?}",
+        (user.id, user.created_at, user.order_facts, user.next_object),
+        user.identity,
+        user.grant,
+        user.wallets,
+        user.keys,
+        user.quota,
+        user.orders(),
+        user.fills(),
+        user.positions(),
+        user.open_orders_count(),
+        trading.held,
+    )
+}
+
+#[test]
+fn a_restored_state_is_the_same_state() {
+    for seed in 0..5 {
+        println!("seed {seed}");
+        let mut state = world(seed, 3_000, 3);
+        let bytes = bytes_of(&state);
+        let mut restored = read(&mut &bytes[..], 3).expect("just written");
+        restored.check_all().expect("every promise holds");
+        assert_eq!(digest_of(&restored), digest_of(&state));
+        for (before, after) in state.users.iter().zip(&restored.users) {
+            assert!(before.iter().map(shown).eq(after.iter().map(shown)));
+            let orders = |users: &Users| -> Vec<_> {
+                let resting = users.resting();
+                resting.instruments().flat_map(|instrument| resting.orders(instrument)).collect()
+            };
+            assert_eq!(orders(before), orders(after));
+        }
+        // And it goes on like the one it was made from.
+        let mut sample = Sample::new(seed, 30, 20);
+        let records: Vec<_> = (0..4_000).map(|_| sample.record()).collect();
+        for (owner, facts) in &records[3_000..] {
+            let mut payload = Vec::new();
+            codec::encode(facts, &mut payload);
+            for state in [&mut state, &mut restored] {
+                fold(state, *owner, codec::VERSION, &payload).expect("just encoded");
+            }
+        }
+        assert_eq!(bytes_of(&restored), bytes_of(&state));
+    }
+}
+
+#[test]
+fn the_digest_does_not_depend_on_the_shard_count() {
+    let one = world(7, 4_000, 1);
+    let digest = digest_of(&one);
+    let mut state = one;
+    for shards_count in [2, 3, 7, 1] {
+        assert_eq!(digest_of(&world(7, 4_000, shards_count)), digest, "folded into {shards_count} shards");
+        state = state.repartition(shards_count);
+        state.check_all().expect("every promise holds");
+        assert_eq!(state.users.len(), shards_count);
+        assert_eq!(digest_of(&state), digest, "moved into {shards_count} shards");
+        let bytes = bytes_of(&state);
+        assert_eq!(digest_of(&read(&mut &bytes[..], 5).expect("just written")), digest);
+    }
+}
+
+#[test]
+fn any_change_of_the_state_changes_the_digest() {
+    let mut sample = Sample::new(8, 30, 20);
+    let mut state = State::new(2);
+    let mut last = digest_of(&state);
+    let mut same = 0;
+    for _ in 0..500 {
+        let (owner, facts) = sample.record();
+        let mut payload = Vec::new();
+        codec::encode(&facts, &mut payload);
+        fold(&mut state, owner, codec::VERSION, &payload).expect("just encoded");
+        let now = digest_of(&state);
+        same += usize::from(now == last);
+        last = now;
+    }
+    // Holding what is held, or ending a heartbeat that is not armed, changes nothing.
+    assert!(same < 50, "{same} of 500 records left the digest as it was");
+}
+
+/// Short reads, wrong lengths, changed bytes: an error or another state, never a panic or an allocation beyond the
+/// bytes.
+#[test]
+fn a_broken_snapshot_is_an_error() {
+    let state = world(9, 300, 1);
+    let bytes = bytes_of(&state);
+    let mut dice = Dice(4);
+    for end in (0..bytes.len()).step_by(37) {
+        assert!(read(&mut &bytes[..end], 1).is_err(), "cut at {end}");
+    }
+    let mut longer = bytes.clone();
+    longer.push(0);
+    assert!(matches!(read(&mut &longer[..], 1), Err(SnapshotError::Length)));
+    let mut newer = bytes.clone();
+    newer[0] = 2;
+    assert!(matches!(read(&mut &newer[..], 1), Err(SnapshotError::Version(2))));
+    // Behind the markets, whose bytes are their own matter.
+    let users_at = 2 + 8 + u64::from_le_bytes(*bytes[2..].first_chunk().expect("a length")) as usize;
+    let mut errors = 0;
+    for _ in 0..3_000 {
+        let mut broken = bytes.clone();
+        let at = users_at + dice.below((bytes.len() - users_at) as u64) as usize;
+        broken[at] ^= 1 << dice.below(8);
+        errors += usize::from(read(&mut &broken[..], 1).is_err());
+    }
+    println!("{errors} of 3000 changes noticed by the reader alone");
+}

@@ -49,7 +49,16 @@ struct Market {
     connection: u8,
 }
 
+/// Bids of both tokens as a message has them.
+struct Sides<'a> {
+    yes: Loose<'a>,
+    no: Loose<'a>,
+    /// In dollars, or in cents as older messages write them.
+    dollars: bool,
+}
+
 impl Translate {
+    /// Knows no market yet; what is skipped is counted in `skips`.
     pub fn new(sequence: Sequence, skips: Arc<Skips>) -> Translate {
         Translate {
             markets: AHashMap::new(),
@@ -61,6 +70,7 @@ impl Translate {
         }
     }
 
+    /// What was dropped so far.
     pub fn skips(&self) -> &Skips {
         &self.skips
     }
@@ -150,17 +160,14 @@ impl Translate {
     fn snapshot(&mut self, msg: &dto::Message<'_>, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let dollars = msg.yes.is_absent() && msg.no.is_absent();
         let (yes, no) = if dollars { (msg.yes_dollars_fp, msg.no_dollars_fp) } else { (msg.yes, msg.no) };
-        self.book(msg.market_ticker, yes, no, dollars, Some(connection), received, updates);
+        self.book(msg.market_ticker, &Sides { yes, no, dollars }, Some(connection), received, updates);
     }
 
     /// The whole book of a market: `connection` is `None` for a REST answer.
-    #[allow(clippy::too_many_arguments)] // one call site each for socket and REST; a struct would only rename this list
     fn book(
         &mut self,
         ticker: Loose<'_>,
-        yes: Loose<'_>,
-        no: Loose<'_>,
-        dollars: bool,
+        sides: &Sides<'_>,
         connection: Option<u8>,
         venue_ts: Timestamp,
         updates: &mut Vec<FeedUpdate>,
@@ -168,7 +175,7 @@ impl Translate {
         let Some(market) = market(&mut self.markets, ticker, &self.skips) else { return };
         market.connection = connection.unwrap_or(market.connection);
         market.book.reset();
-        for (side, levels) in [(Side::Yes, yes), (Side::No, no)] {
+        for (side, levels) in [(Side::Yes, sides.yes), (Side::No, sides.no)] {
             if levels.is_absent() {
                 continue;
             }
@@ -177,7 +184,7 @@ impl Translate {
                 continue;
             };
             for row in levels {
-                match level(row, dollars) {
+                match level(row, sides.dollars) {
                     Ok((price, size)) => {
                         if let Some(price) = market.grid.outward(side, price) {
                             // Sizes are at most QTY_MAX; a sum beyond i64 would take ten levels of that on one price.
@@ -307,7 +314,7 @@ impl Translate {
             || !book.no_dollars.is_absent();
         let (yes, no) = if dollars { (book.yes_dollars, book.no_dollars) } else { (book.yes, book.no) };
         let quoted = format!("\"{ticker}\"");
-        self.book(Loose::of(&quoted), yes, no, dollars, None, at, updates);
+        self.book(Loose::of(&quoted), &Sides { yes, no, dollars }, None, at, updates);
     }
 
     fn catalogue(&mut self, answer: &dto::Answer<'_>, received: Timestamp, updates: &mut Vec<FeedUpdate>) {

@@ -58,6 +58,7 @@ enum Via {
 }
 
 impl Translate {
+    /// Knows no market yet; what is skipped is counted in `skips`.
     pub fn new(skips: Arc<Skips>) -> Translate {
         Translate { markets: Vec::new(), by_condition: AHashMap::new(), tokens: AHashMap::new(), skips }
     }

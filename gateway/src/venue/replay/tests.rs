@@ -1,5 +1,5 @@
 use super::*;
-use crate::venue::suite::{Witness, recorded};
+use crate::venue::suite::{Witness, broken, recorded};
 use engine::id::Outcome;
 use engine::market::terms::{MarketState, Resolution};
 use engine::time::SECOND;
@@ -226,6 +226,30 @@ fn lines_of_two_venues_and_their_gaps_go_to_their_translators() {
     assert_eq!(connections, [0, 1, 0, 0, 2]);
     assert_eq!((witness.count("listed"), witness.count("snapshot"), witness.count("gap")), (1, 4, 1));
     assert_eq!((replay.skips.get(Skip::Unlisted), replay.skips.get(Skip::UnknownLine)), (1, 3));
+}
+
+/// Broken lines of every form, in one file: none stops the replay, each is counted or was still readable.
+#[test]
+fn nothing_that_a_tape_holds_stops_the_replay() {
+    let frame = event(START_MS, "orderbook_snapshot", r#""yes_dollars_fp":[["0.4000","1.00"]]"#);
+    let lines = [
+        frame.clone(),
+        r#"{"r":1788249540000,"v":"polymarket","c":"x","m":{"event_type":"book","asset_id":"1","bids":[]}}"#.into(),
+        r#"{"r":1788249540000,"v":"kalshi","u":"/markets/KX-1","s":200,"b":{"market":{"ticker":"KX-1","status":"active"}}}"#.into(),
+        r#"{"r":1788249540000,"v":"kalshi","c":"ws-1","gap":"reconnect"}"#.into(),
+    ];
+    let cases: Vec<String> = lines.iter().flat_map(|line| broken(line)).map(|case| case.replace('\n', " ")).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tape.ndjson");
+    std::fs::write(&path, format!("{frame}\n{}\n{frame}", cases.join("\n"))).unwrap();
+    let mut replay = Replay::open(&path, Speed::Max, false).unwrap();
+    let mut frames = 0;
+    while !replay.at_end {
+        replay.poll(Timestamp::from_secs(1), FOREVER, &mut |_| frames += 1);
+    }
+    let counted = replay.skips.total();
+    println!("{} broken lines, {frames} frames, {counted} skips counted", cases.len());
+    assert!(cases.len() > 1_000 && counted > 900, "{} cases, {counted} counted", cases.len());
 }
 
 /// The recorded Kalshi tapes: every message is folded, no size ever falls below zero, no book is ever crossed, and

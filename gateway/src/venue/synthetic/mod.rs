@@ -1,7 +1,7 @@
 //! A seeded venue that needs nothing from outside: some two hundred markets in all categories and rolling up-or-down
 //! windows, with books that look and move like recorded ones.
 //!
-//! Everything is a function of the seed and of the time (see [`noise`]): which markets exist, when they end, how they
+//! Everything is a function of the seed and of the time (`noise.rs`): which markets exist, when they end, how they
 //! end, and every level of every book at every moment. So the venue keeps no state worth saving, and a restart goes
 //! on in the same world. What it holds in memory is only what it has told already.
 
@@ -31,6 +31,9 @@ const GATHERED: u64 = 100 * MILLISECOND;
 const FRAMES_PER_POLL_MAX: usize = 4_096;
 /// Figures of a market are told this often.
 const FIGURES_EVERY: u64 = 300 * SECOND;
+/// Steps older than this when their turn comes are passed over: a server that was asleep goes on with the books as
+/// they stand now. Listings and results are never passed over.
+const STEPS_LATE_MAX: u64 = 600 * SECOND;
 /// All markets come on one connection.
 const CONNECTION: u8 = 0;
 
@@ -140,8 +143,8 @@ impl Synthetic {
         self.markets.insert(key, market);
     }
 
-    /// Does what is due.
-    fn step(&mut self, at: Timestamp, due: Due) {
+    /// Does what is due; `now` is how far this poll goes.
+    fn step(&mut self, at: Timestamp, due: Due, now: Timestamp) {
         match due {
             Due::List(series) => {
                 let before = Timestamp(at.0 - 1);
@@ -158,7 +161,8 @@ impl Synthetic {
                 } else {
                     market.step(at, &mut self.updates);
                 }
-                self.agenda.extend(books::next_step(&market.spec, at).map(|at| Reverse((at, Due::Step(key)))));
+                let from = at.max(Timestamp(now.0.saturating_sub(STEPS_LATE_MAX)));
+                self.agenda.extend(books::next_step(&market.spec, from).map(|at| Reverse((at, Due::Step(key)))));
             }
             Due::Close(key) => {
                 let Some(market) = self.markets.get_mut(&key) else { return };
@@ -299,7 +303,7 @@ impl Venue for Synthetic {
             }
             self.agenda.pop();
             self.now = self.now.max(at);
-            self.step(at, what);
+            self.step(at, what, due);
             self.hand_out(self.now, frame);
             handed += 1;
         }

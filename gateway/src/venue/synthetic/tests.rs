@@ -1,5 +1,6 @@
 use super::*;
-use crate::venue::suite::Witness;
+use crate::venue::replay::{Replay, Speed};
+use crate::venue::suite::{Witness, recorded};
 use engine::amount::Price;
 use engine::id::Outcome;
 use engine::market::terms::{Category, Interval, Resolution};
@@ -169,6 +170,79 @@ fn prices_lead_to_their_result_and_ticks_get_finer_on_the_way() {
     assert!(count > 30 && right * 10 >= count * 9, "{right} of {count} are known at the end");
     assert!(fine > 0, "some end on a finer grid");
     assert!(last.values().flat_map(|(bid, ask)| [bid, ask]).flatten().all(|price| *price < Price(10_000)));
+}
+
+#[test]
+fn a_server_that_slept_goes_on_with_the_books_of_today() {
+    let mut venue = Synthetic::new(5, NOW);
+    let mut witness = Witness::default();
+    venue.poll(NOW, FOREVER, &mut |frame| witness.see(&frame));
+    let woken = NOW.plus(9 * HOUR);
+    let mut frames = 0;
+    while venue.poll(woken, FOREVER, &mut |frame| witness.see(&frame)).venue_now < woken {
+        frames += 1;
+    }
+    println!("{frames} polls, {} frames", witness.frames);
+    assert!(witness.frames < 200_000, "{}", witness.frames);
+    let fresh = run(5, woken, 0, SECOND);
+    for (condition, listing) in &fresh.listings {
+        let window = fresh.resolutions.contains_key(condition);
+        assert_eq!(witness.resolutions.contains_key(condition), window, "{}", listing.slug);
+        if fresh.states[condition] == MarketState::Active {
+            assert_eq!(witness.levels(&listing.tokens[0]), fresh.levels(&listing.tokens[0]), "{}", listing.slug);
+        }
+    }
+}
+
+/// Where the constants of `books.rs` come from: the same figures of the recorded tapes and of this world.
+#[test]
+#[ignore = "an analysis"]
+fn shapes_of_recorded_books() {
+    let shape = |venue: &mut dyn Venue, name: &str, from: Timestamp, until: Timestamp, each: u64| {
+        let (mut witness, mut seen) = (Witness::default(), 0_u64);
+        let (mut spreads, mut levels, mut touch, mut trades) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut now, mut deltas) = (from, 0_u64);
+        loop {
+            let polled = venue.poll(now, until, &mut |frame| {
+                witness.see(&frame);
+                for update in frame.updates {
+                    match update {
+                        FeedUpdate::LastTrade { size, .. } => trades.push(size.0),
+                        FeedUpdate::BookDelta { token, .. } => {
+                            deltas += 1;
+                            seen += 1;
+                            let (bids, asks) = witness.levels(token);
+                            let best = bids.iter().next_back().zip(asks.iter().next());
+                            if let Some(((bid, size), (ask, _))) = best.filter(|_| seen.is_multiple_of(each)) {
+                                spreads.push(u64::from(ask.0 - bid.0));
+                                levels.push((bids.len() + asks.len()) as u64);
+                                touch.push(size.0);
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            });
+            if polled.venue_now >= until {
+                break;
+            }
+            now = now.plus(SECOND);
+        }
+        let quantiles = |values: &mut Vec<u64>, scale: f64| {
+            values.sort();
+            [10, 50, 90, 99].map(|percent| values[values.len() * percent / 100] as f64 / scale)
+        };
+        println!("{name}: {deltas} deltas, {} trades", trades.len());
+        println!("  spread in cents {:?}", quantiles(&mut spreads, 100.0));
+        println!("  levels {:?}", quantiles(&mut levels, 1.0));
+        println!("  shares at the touch {:?}", quantiles(&mut touch, 1e6));
+        println!("  shares of a trade {:?}", quantiles(&mut trades, 1e6));
+    };
+    if let Some(path) = recorded("kalshi_ws") {
+        let mut replay = Replay::open(&path, Speed::Max, false).unwrap();
+        shape(&mut replay, "recorded", NOW, Timestamp::from_secs(1_786_420_000), 199);
+    }
+    shape(&mut Synthetic::new(1, NOW), "synthetic", NOW, NOW.plus(1_800 * SECOND), 19);
 }
 
 /// What an idle server costs: `cargo test --release -p gateway --lib venue -- --ignored idle --nocapture`.

@@ -1,0 +1,347 @@
+use super::*;
+use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up, reservation_rounded_up};
+use crate::id::{InstrumentId, KeyId, OrderId, PositionId, TradeId, WalletId};
+use crate::mutation::codec::{self, encode};
+use crate::order::{
+    CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, TimeInForce,
+};
+use crate::shard::snapshot;
+use crate::time::Timestamp;
+use crate::user::sample::Sample;
+use crate::user::{Permissions, Tier, WalletKind};
+use std::time::Duration;
+
+#[test]
+fn folding_the_same_records_twice_gives_the_same_state() {
+    let digest = || {
+        let mut sample = Sample::new(11, 20, 12);
+        let mut state = State::new(2);
+        let (mut facts_count, mut payload) = (0, Vec::new());
+        for _ in 0..3_000 {
+            let (owner, facts) = sample.record();
+            payload.clear();
+            encode(&facts, &mut payload);
+            facts_count += fold(&mut state, owner, codec::VERSION, &payload).expect("just encoded");
+        }
+        state.check_all().expect("every promise holds");
+        println!("{facts_count} facts");
+        snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>())
+    };
+    assert_eq!(digest(), digest());
+}
+
+#[test]
+fn a_batch_is_its_records_one_after_the_other() {
+    let mut sample = Sample::new(12, 20, 12);
+    let records: Vec<(UserId, Vec<u8>)> = (0..2_000)
+        .map(|_| {
+            let (owner, facts) = sample.record();
+            let mut payload = Vec::new();
+            encode(&facts, &mut payload);
+            (owner, payload)
+        })
+        .collect();
+    let digest = |state: &State| snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
+    let (mut one, mut all) = (State::new(3), State::new(3));
+    let mut facts_count = 0;
+    for (owner, payload) in &records {
+        facts_count += fold(&mut one, *owner, codec::VERSION, payload).expect("just encoded");
+    }
+    let records: Vec<Record<'_>> =
+        records.iter().map(|(owner, payload)| Record { owner: *owner, version: codec::VERSION, payload }).collect();
+    assert_eq!(fold_batch(&mut all, &records), Ok(facts_count));
+    all.check_all().expect("every promise holds");
+    assert_eq!(digest(&all), digest(&one));
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_an_error() {
+    let mut state = State::new(1);
+    assert_eq!(fold(&mut state, UserId(1), 9, &[]), Err(CodecError::Version(9)));
+    assert_eq!(fold(&mut state, UserId(1), codec::VERSION, &[0, 0]), Err(CodecError::Length));
+    assert_eq!(fold(&mut state, MARKETS, codec::VERSION, &[99, 0, 0, 0]), Err(CodecError::Variant));
+}
+
+/// Records of many users as bytes.
+struct Tape {
+    bytes: Vec<u8>,
+    records: Vec<(UserId, usize)>,
+    facts_count: usize,
+}
+
+impl Tape {
+    fn new() -> Tape {
+        Tape { bytes: Vec::new(), records: Vec::new(), facts_count: 0 }
+    }
+
+    fn push(&mut self, owner: UserId, facts: &[Mutation]) {
+        encode(facts, &mut self.bytes);
+        self.records.push((owner, self.bytes.len()));
+        self.facts_count += facts.len();
+    }
+
+    /// Nanoseconds a fact, in batches as large as a segment.
+    fn fold_batches_onto(&self, state: &mut State) -> f64 {
+        let started = ran();
+        let (mut start, mut at) = (0, 0);
+        while at < self.records.len() {
+            let (mut records, segment) = (Vec::new(), start);
+            while at < self.records.len() && start - segment < 8 << 20 {
+                let (owner, end) = self.records[at];
+                records.push(Record { owner, version: codec::VERSION, payload: &self.bytes[start..end] });
+                (start, at) = (end, at + 1);
+            }
+            fold_batch(state, &records).expect("just encoded");
+        }
+        (ran() - started).as_nanos() as f64 / self.facts_count as f64
+    }
+
+    /// Nanoseconds a fact.
+    fn fold_onto(&self, state: &mut State) -> f64 {
+        let started = ran();
+        let mut start = 0;
+        for (owner, end) in &self.records {
+            fold(state, *owner, codec::VERSION, &self.bytes[start..*end]).expect("just encoded");
+            start = *end;
+        }
+        (ran() - started).as_nanos() as f64 / self.facts_count as f64
+    }
+}
+
+/// A user of the measurements.
+struct Trader {
+    id: UserId,
+    next: u32,
+    position: Option<PositionId>,
+    open: Vec<(OrderId, Price)>,
+}
+
+const SHARES: Qty = Qty::from_shares(1);
+
+impl Trader {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.id.object(self.next)
+    }
+
+    fn create(id: UserId) -> (Trader, Vec<Mutation>) {
+        let mut trader = Trader { id, next: 0, position: None, open: Vec::new() };
+        let at = Timestamp(1);
+        let mut facts = vec![Mutation::UserCreated { sub: None, email: None, at }];
+        for kind in [WalletKind::Main, WalletKind::Api] {
+            facts.push(Mutation::WalletOpened {
+                wallet: WalletId(trader.number()),
+                kind,
+                label: None,
+                baseline: Cash::from_dollars(1_000_000),
+                generation: 1,
+                parent: None,
+                at,
+            });
+        }
+        facts.push(Mutation::KeyIssued {
+            key: KeyId(trader.number()),
+            hash: [1; 32],
+            alias_hash: [2; 32],
+            prefix: "svc_live_4f0c9d2".to_owned(),
+            name: None,
+            tier: Tier::Free,
+            permissions: Permissions::ReadTrade,
+            beta_until: None,
+            at,
+        });
+        (trader, facts)
+    }
+
+    fn place(&mut self, limit: Price) -> (OrderId, Mutation) {
+        let order = OrderId(self.number());
+        let terms = OrderTerms {
+            wallet: WalletId(self.id.object(2)),
+            key: KeyId(self.id.object(3)),
+            instrument: InstrumentId(0),
+            side: Side::Buy,
+            order_type: OrderType::Limit,
+            time_in_force: TimeInForce::Gtc,
+            limit,
+            quantity: SHARES,
+            amount: None,
+            expiration: None,
+            post_only: false,
+            client_order_id: None,
+            route: EntryRoute::Native,
+            fee_rate: Bps(500),
+            marketable: true,
+            quality: Quality { displayed: Some(Cash(420_000)), quote_age_ms: Some(12), ..Quality::default() },
+            rounded_from: None,
+        };
+        (order, Mutation::OrderPlaced { order, terms, counted: true, at: Timestamp(9) })
+    }
+
+    fn rest(&mut self, limit: Price) -> Vec<Mutation> {
+        let (order, placed) = self.place(limit);
+        self.open.push((order, limit));
+        let reserved_cash = reservation_rounded_up(limit, SHARES);
+        let rested = Mutation::OrderRested {
+            order,
+            reserved_cash,
+            reserved_qty: Qty::ZERO,
+            awaiting_book: false,
+            held: false,
+            at: Timestamp(9),
+        };
+        vec![placed, rested]
+    }
+
+    fn filled(&mut self, order: OrderId, limit: Price, liquidity: Liquidity) -> Mutation {
+        let trade = TradeId(self.number());
+        let position = match self.position {
+            Some(position) => position,
+            None => *self.position.insert(PositionId(self.id.object(self.next + 1))),
+        };
+        if position.0 == self.id.object(self.next + 1) {
+            self.next += 1;
+        }
+        Mutation::OrderFilled {
+            order,
+            trade,
+            position,
+            qty: SHARES,
+            notional: notional_half_up(exact_notional(limit, SHARES)),
+            fee: Cash::ZERO,
+            fee_rate: Bps(0),
+            liquidity,
+            source: PriceSource::BookWalk,
+            quote_age_ms: Some(12),
+            cost_out: Cash::ZERO,
+            reserved_cash: Cash::ZERO,
+            reserved_qty: Qty::ZERO,
+            levels: Vec::new(),
+            at: Timestamp(9),
+        }
+    }
+
+    fn take(&mut self, limit: Price) -> Vec<Mutation> {
+        let (order, placed) = self.place(limit);
+        vec![placed, self.filled(order, limit, Liquidity::Taker)]
+    }
+
+    fn close_one(&mut self, which: u64) -> Option<Vec<Mutation>> {
+        let at = (which % self.open.len().max(1) as u64) as usize;
+        let (order, _) = (at < self.open.len()).then(|| self.open.swap_remove(at))?;
+        Some(vec![Mutation::OrderClosed { order, reason: CloseReason::UserCancelled, at: Timestamp(9) }])
+    }
+
+    fn fill_one(&mut self, which: u64) -> Option<Vec<Mutation>> {
+        let at = (which % self.open.len().max(1) as u64) as usize;
+        let (order, limit) = (at < self.open.len()).then(|| self.open.swap_remove(at))?;
+        Some(vec![self.filled(order, limit, Liquidity::Maker)])
+    }
+}
+
+/// Time this thread has run, so that what else the machine does counts less.
+fn ran() -> Duration {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(schedstat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
+}
+
+/// Resident bytes of this process.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
+}
+
+/// `cargo test --release -p engine measure -- --ignored --nocapture --test-threads 1`
+#[test]
+#[ignore = "a measurement"]
+fn measure_folding_and_memory() {
+    use crate::user::sample::Dice;
+    let users_count = 10_000;
+
+    let mut state = State::new(1);
+    let mut traders: Vec<Trader> = Vec::new();
+    let mut tape = Tape::new();
+    for id in 1..=users_count {
+        let (trader, facts) = Trader::create(UserId(id));
+        traders.push(trader);
+        tape.push(UserId(id), &facts);
+    }
+    let before = resident();
+    let ns = tape.fold_onto(&mut state);
+    println!("{users_count} idle users: {} B each, {ns:.0} ns a fact", (resident() - before) / users_count as usize);
+
+    let mut dice = Dice(5);
+    let mut tape = Tape::new();
+    for _ in 0..100 {
+        for trader in &mut traders {
+            let facts = trader.take(Price(1 + dice.below(99) as u16));
+            tape.push(trader.id, &facts);
+        }
+    }
+    let before = resident();
+    let ns = tape.fold_onto(&mut state);
+    let bytes = (resident() - before) / 1_000_000;
+    println!(
+        "1 M orders placed and filled: {bytes} B each with its fill, {ns:.0} ns a fact, {:.1} M facts/s",
+        1e3 / ns
+    );
+
+    let mut out = Vec::with_capacity(400 << 20);
+    let started = ran();
+    snapshot::write(&state.markets, &state.users.iter().collect::<Vec<_>>(), &mut out).expect("memory");
+    println!("snapshot of that: {} MB in {:?}", out.len() >> 20, (ran() - started));
+    let started = ran();
+    let digest = snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
+    println!("digest: {:?}", (ran() - started));
+    let started = ran();
+    let restored = snapshot::read(&mut &out[..], 1).expect("just written");
+    println!("restored in {:?}", (ran() - started));
+    assert_eq!(snapshot::digest(&restored.markets, &restored.users.iter().collect::<Vec<_>>()), digest);
+    drop((restored, out, state));
+
+    for (users_count, name) in [(10, "10 users"), (1_000, "1 000 users"), (10_000, "10 000 users")] {
+        let mut state = State::new(1);
+        let mut traders: Vec<Trader> = Vec::new();
+        let mut tape = Tape::new();
+        for id in 1..=users_count {
+            let (trader, facts) = Trader::create(UserId(id));
+            traders.push(trader);
+            tape.push(UserId(id), &facts);
+        }
+        tape.fold_onto(&mut state);
+        let created = std::mem::replace(&mut tape, Tape::new());
+        for _ in 0..1_000_000 {
+            let trader = &mut traders[dice.below(users_count) as usize];
+            let facts = match dice.below(100) {
+                0..50 => Some(trader.rest(Price(10 * (1 + dice.below(96)) as u16))),
+                50..90 => trader.close_one(dice.next()),
+                _ => trader.fill_one(dice.next()),
+            };
+            if let Some(facts) = facts {
+                tape.push(trader.id, &facts);
+            }
+        }
+        let started = ran();
+        let mut start = 0;
+        for (_, end) in &tape.records {
+            let payload = &tape.bytes[start..*end];
+            codec::each(codec::VERSION, payload, |fact: &Mutation| _ = std::hint::black_box(fact)).expect("encoded");
+            start = *end;
+        }
+        println!("decoding alone: {:.1} ns a fact", (ran() - started).as_nanos() as f64 / tape.facts_count as f64);
+        let ns = tape.fold_onto(&mut state);
+        println!(
+            "mix of 1 M operations, {name}: {} facts of {} B, {ns:.0} ns a fact, {:.1} M facts/s, {:.0} ns an operation",
+            tape.facts_count,
+            tape.bytes.len() / tape.facts_count,
+            1e3 / ns,
+            ns * tape.facts_count as f64 / tape.records.len() as f64
+        );
+        state.check_all().expect("every promise holds");
+        let mut batched = State::new(1);
+        created.fold_onto(&mut batched);
+        let ns = tape.fold_batches_onto(&mut batched);
+        println!("  in batches: {ns:.0} ns a fact, {:.1} M facts/s", 1e3 / ns);
+        let digest = |state: &State| snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
+        assert_eq!(digest(&batched), digest(&state));
+    }
+}

@@ -1,6 +1,7 @@
 //! What was dropped on the way in, counted by kind: nothing a venue says can stop the server, and nothing it says is
 //! dropped without a trace.
 
+use super::loose::Fault;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! kinds {
@@ -64,6 +65,18 @@ kinds! {
     LineTooLong = "line_too_long",
     /// A file that cannot be read to its end.
     UnreadableFile = "unreadable_file",
+}
+
+/// A number that was not taken, as a kind.
+impl From<Fault> for Skip {
+    fn from(fault: Fault) -> Skip {
+        match fault {
+            Fault::Missing => Skip::MissingField,
+            Fault::Malformed => Skip::BadNumber,
+            Fault::TooFine => Skip::PriceTooFine,
+            Fault::OutOfRange => Skip::PriceOutOfRange,
+        }
+    }
 }
 
 /// Counts by kind; written by the venue's thread, read by anyone.

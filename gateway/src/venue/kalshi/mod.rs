@@ -1,6 +1,7 @@
 //! Kalshi: message shapes and their translation (upstream.md §4, §6).
 
 mod book;
+mod catalogue;
 pub mod dto;
 mod listing;
 pub mod metadata;

@@ -5,13 +5,13 @@
 
 use super::book::{Book, Grid, Side};
 use super::dto;
-use super::listing::{EventFacts, listing, resolution, state};
+use super::listing::{EventFacts, resolution};
 use crate::venue::loose::{Fault, Loose};
 use crate::venue::skips::{Skip, Skips};
-use crate::venue::{BookSide, FeedUpdate, Figures, Level, category, rest_path};
+use crate::venue::{BookSide, FeedUpdate, Level};
 use ahash::AHashMap;
 use engine::amount::{Price, Qty, TickSize};
-use engine::market::terms::{Listing, MarketState, Resolution};
+use engine::market::terms::{MarketState, Resolution};
 use engine::time::Timestamp;
 use std::sync::Arc;
 
@@ -26,35 +26,36 @@ pub enum Sequence {
 
 /// The fold from Kalshi's messages to [`FeedUpdate`]s.
 pub struct Translate {
-    markets: AHashMap<String, Market>,
-    events: AHashMap<String, EventFacts>,
-    series: AHashMap<String, String>,
+    pub(super) markets: AHashMap<String, Market>,
+    pub(super) events: AHashMap<String, EventFacts>,
+    pub(super) series: AHashMap<String, String>,
     /// Last number by connection and subscription.
     sequences: AHashMap<(u8, u64), u64>,
     sequence: Sequence,
     skips: Arc<Skips>,
 }
 
-struct Market {
-    condition: String,
-    tokens: [String; 2],
-    grid: Grid,
-    tick: TickSize,
-    state: MarketState,
-    end: Option<Timestamp>,
+/// What is remembered of a market.
+pub(super) struct Market {
+    pub(super) condition: String,
+    pub(super) tokens: [String; 2],
+    pub(super) grid: Grid,
+    pub(super) tick: TickSize,
+    pub(super) state: MarketState,
+    pub(super) end: Option<Timestamp>,
     /// Announced and not yet final: a settlement that names no result means this one.
-    determined: Option<Resolution>,
-    resolved: Option<Resolution>,
-    book: Book,
-    connection: u8,
+    pub(super) determined: Option<Resolution>,
+    pub(super) resolved: Option<Resolution>,
+    pub(super) book: Book,
+    pub(super) connection: u8,
 }
 
 /// Bids of both tokens as a message has them.
-struct Sides<'a> {
-    yes: Loose<'a>,
-    no: Loose<'a>,
+pub(super) struct Sides<'a> {
+    pub(super) yes: Loose<'a>,
+    pub(super) no: Loose<'a>,
     /// In dollars, or in cents as older messages write them.
-    dollars: bool,
+    pub(super) dollars: bool,
 }
 
 impl Translate {
@@ -63,7 +64,7 @@ impl Translate {
         Translate {
             markets: AHashMap::new(),
             events: AHashMap::new(),
-            series: AHashMap::new(),
+            pub(super) series: AHashMap::new(),
             sequences: AHashMap::new(),
             sequence,
             skips,
@@ -135,7 +136,7 @@ impl Translate {
         let (price, change) = match (price, msg.delta_fp.or(msg.delta).change()) {
             (Ok(price), Ok(change)) => (price, change),
             (Err(fault), _) | (_, Err(fault)) => {
-                return self.skips.count(skip(fault), || format!("delta {:?} {:?}", msg.price_dollars, msg.delta_fp));
+                return self.skips.count(fault.into(), || format!("delta {:?} {:?}", msg.price_dollars, msg.delta_fp));
             }
         };
         market.connection = connection;
@@ -164,7 +165,7 @@ impl Translate {
     }
 
     /// The whole book of a market: `connection` is `None` for a REST answer.
-    fn book(
+    pub(super) fn book(
         &mut self,
         ticker: Loose<'_>,
         sides: &Sides<'_>,
@@ -191,7 +192,7 @@ impl Translate {
                             let _ = market.book.change(side, price, size.0 as i64);
                         }
                     }
-                    Err(fault) => self.skips.count(skip(fault), || row.raw().into()),
+                    Err(fault) => self.skips.count(fault.into(), || row.raw().into()),
                 }
             }
         }
@@ -225,7 +226,7 @@ impl Translate {
                 taker_buys: true,
                 venue_ts: msg.ts_ms.millis().unwrap_or(received),
             }),
-            (Err(fault), _) | (_, Err(fault)) => self.skips.count(skip(fault), || format!("trade at {dollars:?}")),
+            (Err(fault), _) | (_, Err(fault)) => self.skips.count(fault.into(), || format!("trade at {dollars:?}")),
         }
     }
 
@@ -279,195 +280,6 @@ impl Translate {
             updates.push(FeedUpdate::Listed { listing: Box::new(listing), state });
         }
     }
-
-    /// One REST answer; the path's own name decides what it is.
-    pub fn rest(&mut self, url: &str, status: u16, body: &str, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        let path = rest_path(url);
-        if status != 200 {
-            return self.skips.count(Skip::HttpStatus, || format!("{status} from {url}"));
-        }
-        let Ok(answer) = serde_json::from_str::<dto::Answer<'_>>(body) else {
-            return self.skips.count(Skip::BadJson, || body.into());
-        };
-        match path.as_slice() {
-            [.., "markets", "trades"] => {}
-            [.., "markets", ticker, "orderbook"] => self.rest_book(ticker, &answer, received, updates),
-            [.., "series", ticker] => {
-                let series: dto::Series<'_> = answer.series.object().unwrap_or_default();
-                if let Some(category) = series.category.owned() {
-                    self.series.insert(series.ticker.owned().unwrap_or_else(|| (*ticker).into()), category);
-                }
-            }
-            [.., "events"] | [.., "events", _] | [.., "markets"] | [.., "markets", _] => {
-                self.catalogue(&answer, received, updates);
-            }
-            _ => self.skips.count(Skip::UnknownType, || format!("path {url}")),
-        }
-    }
-
-    fn rest_book(&mut self, ticker: &str, answer: &dto::Answer<'_>, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        let Some(book) = answer.orderbook_fp.or(answer.orderbook).object::<dto::Orderbook<'_>>() else {
-            return self.skips.count(Skip::MissingField, || format!("orderbook of {ticker}"));
-        };
-        let dollars = book.yes.is_absent() && book.no.is_absent()
-            || !book.yes_dollars.is_absent()
-            || !book.no_dollars.is_absent();
-        let (yes, no) = if dollars { (book.yes_dollars, book.no_dollars) } else { (book.yes, book.no) };
-        let quoted = format!("\"{ticker}\"");
-        self.book(Loose::of(&quoted), &Sides { yes, no, dollars }, None, at, updates);
-    }
-
-    fn catalogue(&mut self, answer: &dto::Answer<'_>, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        let events = answer.events.elements().unwrap_or_default();
-        let single = (!answer.event.is_absent()).then_some(answer.event);
-        for row in events.into_iter().chain(single) {
-            let Some(event) = row.object::<dto::Event<'_>>() else {
-                self.skips.count(Skip::BadJson, || row.raw().into());
-                continue;
-            };
-            self.learn_event(&event);
-            for row in event.markets.elements().unwrap_or_default() {
-                self.market_row(row, event.event_ticker, received, updates);
-            }
-        }
-        let single = (!answer.market.is_absent()).then_some(answer.market);
-        for row in answer.markets.elements().unwrap_or_default().into_iter().chain(single) {
-            self.market_row(row, Loose::default(), received, updates);
-        }
-    }
-
-    /// Remembers title and category of an event, and the latest close of the markets that came with it.
-    pub(super) fn learn_event(&mut self, event: &dto::Event<'_>) {
-        let Some(ticker) = event.event_ticker.owned() else { return };
-        let category = event.category.owned().or_else(|| self.series.get(&*event.series_ticker.text()?).cloned());
-        let facts = self.events.entry(ticker).or_default();
-        facts.title = event.title.owned().or(facts.title.take());
-        facts.category = category.map(|name| category::of_kalshi(&name)).or(facts.category);
-        for market in event.markets.elements().unwrap_or_default() {
-            let close = market.object::<dto::Market<'_>>().and_then(|market| market.close_time.instant());
-            facts.end = facts.end.max(close);
-        }
-    }
-
-    /// A market as a REST answer shows it: listed when new, else its changes.
-    fn market_row(&mut self, row: Loose<'_>, event: Loose<'_>, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        let Some(market) = row.object::<dto::Market<'_>>() else {
-            return self.skips.count(Skip::BadJson, || row.raw().into());
-        };
-        let Some(ticker) = market.ticker.filled() else {
-            return self.skips.count(Skip::MissingField, || row.raw().into());
-        };
-        let status = market.status.text();
-        let state = status.as_deref().map_or(Some(MarketState::Halted), state);
-        let settled = state.is_none();
-        let state = state.unwrap_or(MarketState::Closed);
-        if self.markets.contains_key(&*ticker) {
-            if let Some(end) = market.close_time.instant() {
-                self.set_end(&ticker, Some(end), updates);
-            }
-            self.set_state(&ticker, state, updates);
-        } else {
-            let Some(listing) = self.list(&market, event, state) else { return };
-            updates.push(FeedUpdate::Listed { listing: Box::new(listing), state });
-        }
-        let figures = Figures {
-            volume_24h: market.volume_24h_fp.or(market.volume_24h).figure(),
-            volume_total: market.volume_fp.or(market.volume).figure(),
-            liquidity: market.liquidity_dollars.figure(),
-        };
-        if let Some(market) = self.markets.get(&*ticker).filter(|_| figures != Figures::default()) {
-            updates.push(FeedUpdate::Figures { condition: market.condition.clone(), figures });
-        }
-        if settled {
-            let at = market.settlement_ts.instant().unwrap_or(at).min(at);
-            self.finalized(&ticker, resolution(market.result, market.settlement_value_dollars), at, updates);
-        }
-    }
-
-    /// Takes a market in. `None` when it is known already or cannot be listed. `event` names its event when the row
-    /// itself does not.
-    pub(super) fn list(&mut self, row: &dto::Market<'_>, event: Loose<'_>, state: MarketState) -> Option<Listing> {
-        let row_event = row.event_ticker.or(event);
-        let facts = row_event.text().and_then(|ticker| self.events.get(&*ticker));
-        let row = dto::Market { event_ticker: row_event, ..*row };
-        let (listing, grid) = match listing(&row, facts) {
-            Ok(listed) => listed,
-            Err(kind) => {
-                self.skips.count(kind, || format!("market {:?}", row.ticker));
-                return None;
-            }
-        };
-        if self.markets.contains_key(&listing.venue_market_id) {
-            return None;
-        }
-        let market = Market {
-            condition: listing.condition.clone(),
-            tokens: listing.tokens.clone(),
-            tick: listing.tick,
-            grid,
-            state,
-            end: listing.end,
-            determined: None,
-            resolved: None,
-            book: Book::default(),
-            connection: 0,
-        };
-        self.markets.insert(listing.venue_market_id.clone(), market);
-        Some(listing)
-    }
-
-    /// Changes a market's state; a resolved one stays as it is.
-    pub(super) fn set_state(&mut self, ticker: &str, state: MarketState, updates: &mut Vec<FeedUpdate>) {
-        if let Some(market) = self.markets.get_mut(ticker)
-            && market.resolved.is_none()
-            && market.state != state
-        {
-            market.state = state;
-            updates.push(FeedUpdate::StateChanged { condition: market.condition.clone(), state });
-        }
-    }
-
-    fn set_end(&mut self, ticker: &str, end: Option<Timestamp>, updates: &mut Vec<FeedUpdate>) {
-        if let Some(market) = self.markets.get_mut(ticker)
-            && market.resolved.is_none()
-            && market.end != end
-        {
-            market.end = end;
-            updates.push(FeedUpdate::EndChanged { condition: market.condition.clone(), end });
-        }
-    }
-
-    /// A final status: resolved when its result can be paid, else closed for good.
-    fn finalized(&mut self, ticker: &str, result: Option<Resolution>, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        match result {
-            Some(resolution) => self.settle(ticker, resolution, at, updates),
-            None => {
-                self.skips.count(Skip::UnsupportedResult, || format!("market {ticker}"));
-                self.set_state(ticker, MarketState::Closed, updates);
-            }
-        }
-    }
-
-    /// Resolves a market, once.
-    pub(super) fn settle(
-        &mut self,
-        ticker: &str,
-        resolution: Resolution,
-        venue_ts: Timestamp,
-        updates: &mut Vec<FeedUpdate>,
-    ) {
-        let Some(market) = self.markets.get_mut(ticker) else { return };
-        match market.resolved {
-            None => {
-                (market.state, market.resolved) = (MarketState::Resolved, Some(resolution));
-                updates.push(FeedUpdate::Resolved { condition: market.condition.clone(), resolution, venue_ts });
-            }
-            Some(known) if known != resolution => {
-                self.skips.count(Skip::ResultsDisagree, || format!("{ticker}: {known:?}, now {resolution:?}"));
-            }
-            Some(_) => {}
-        }
-    }
 }
 
 impl Market {
@@ -510,13 +322,4 @@ fn level(row: Loose<'_>, dollars: bool) -> Result<Level, Fault> {
     let row = row.elements().ok_or(Fault::Malformed)?;
     let [price, size] = row.as_slice() else { return Err(Fault::Malformed) };
     Ok((if dollars { price.dollars()? } else { price.cents()? }, size.qty()?))
-}
-
-fn skip(fault: Fault) -> Skip {
-    match fault {
-        Fault::Missing => Skip::MissingField,
-        Fault::Malformed => Skip::BadNumber,
-        Fault::TooFine => Skip::PriceTooFine,
-        Fault::OutOfRange => Skip::PriceOutOfRange,
-    }
 }

@@ -8,7 +8,7 @@ use crate::id::{MARKETS, UserId};
 use crate::market::Markets;
 use crate::market::mutation::MarketMutation;
 use crate::mutation::Mutation;
-use crate::mutation::codec::{CodecError, each};
+use crate::mutation::codec::{CodecError, decode, each};
 use crate::user::{User, Users};
 
 /// The whole state: markets, and users by shard.
@@ -73,20 +73,40 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
 }
 
-/// Folds many records, user by user: the same state as [`fold`] of one after the other, since users do not touch each
-/// other, several times faster, since a user's state is brought into the caches once. A segment of the log is a good
-/// size. Says how many facts there were.
+/// Facts that are looked at together before they are applied.
+const FACTS_PER_GROUP: usize = 32;
+
+/// Folds many records: the same state as [`fold`] of one after the other, faster where users are many. A fact waits
+/// mostly for memory, one access behind the other; here those of a group of facts are waited for at once. Says how
+/// many facts there were.
 pub fn fold_batch(state: &mut State, records: &[Record<'_>]) -> Result<usize, CodecError> {
-    let mut order: Vec<(UserId, u32)> =
-        records.iter().enumerate().map(|(at, record)| (record.owner, at as u32)).collect();
-    // By owner, and the records of one in their order.
-    order.sort_unstable();
+    let shards_count = state.users.len();
+    let mut group: Vec<(UserId, Mutation)> = Vec::with_capacity(FACTS_PER_GROUP);
     let mut count = 0;
-    for (owner, at) in order {
-        let record = &records[at as usize];
-        count += fold(state, owner, record.version, record.payload)?;
+    for record in records {
+        if record.owner == MARKETS {
+            count += fold(state, record.owner, record.version, record.payload)?;
+            continue;
+        }
+        for fact in decode::<Mutation>(record.version, record.payload)? {
+            if group.len() == FACTS_PER_GROUP {
+                apply_group(&mut state.users, shards_count, &mut group);
+            }
+            group.push((record.owner, fact?));
+            count += 1;
+        }
     }
+    apply_group(&mut state.users, shards_count, &mut group);
     Ok(count)
+}
+
+fn apply_group(shards: &mut [Users], shards_count: usize, group: &mut Vec<(UserId, Mutation)>) {
+    if let [users] = shards {
+        users.warm(group);
+    }
+    for (owner, fact) in group.drain(..) {
+        shards[shard_of(owner, shards_count)].apply(owner, &fact);
+    }
 }
 
 #[cfg(test)]

@@ -67,6 +67,11 @@ impl<T: Copy + Ord> Sorted<T> {
         self.blocks.get(self.block_of(value)).unwrap_or(&self.alone).binary_search(&value).is_ok()
     }
 
+    /// The largest value.
+    pub fn last(&self) -> Option<T> {
+        self.blocks.last().unwrap_or(&self.alone).last().copied()
+    }
+
     /// All values, ascending, from either end.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = T> + Clone + '_ {
         self.alone.iter().chain(self.blocks.iter().flatten()).copied()

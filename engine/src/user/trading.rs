@@ -58,6 +58,19 @@ impl Trading {
         self.orders.get(row).is_some_and(|order| order.id == id).then_some(row)
     }
 
+    /// The row where an order must be, without a look at it.
+    pub fn order_row_hint(&self, id: OrderId) -> Option<usize> {
+        self.row(id.0)
+    }
+
+    /// Reads the ends of the lists, where the next rows go.
+    pub fn warm(&self) -> usize {
+        let order = self.orders.last().map_or(0, |order| order.id.0);
+        let fill = self.fills.last().map_or(0, |fill| fill.id.0);
+        let index = self.index.last().map_or(0, |row| *row as usize);
+        (order ^ fill) as usize ^ index ^ self.open.last().map_or(0, |row| row as usize)
+    }
+
     /// The row of a position.
     pub fn position_row(&self, id: PositionId) -> Option<usize> {
         let row = self.row(id.0)?;

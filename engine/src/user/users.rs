@@ -44,6 +44,39 @@ impl Users {
         self.users.insert(owner, Box::new(User::new(owner, sub.as_deref(), email.as_deref(), *at)));
     }
 
+    /// Reads what `apply` of these facts will read, step by step for all of them, so that the waits for memory overlap.
+    /// Changes nothing.
+    pub(crate) fn warm(&self, facts: &[(UserId, Mutation)]) {
+        const FACTS_MAX: usize = 32;
+        let mut users = [None; FACTS_MAX];
+        let mut rows = [None; FACTS_MAX];
+        for (user, (owner, _)) in users.iter_mut().zip(facts) {
+            *user = self.get(*owner);
+        }
+        let mut read = 0;
+        for user in users.iter().flatten() {
+            read ^= user.wallets.len() ^ user.trading().orders.len();
+        }
+        for ((user, row), (_, fact)) in users.iter().zip(&mut rows).zip(facts) {
+            let Some(user) = user else { continue };
+            read ^= user.wallets.last().map_or(0, |wallet| wallet.cash.0 as usize);
+            *row = match fact {
+                Mutation::OrderFilled { order, .. }
+                | Mutation::OrderRested { order, .. }
+                | Mutation::OrderClosed { order, .. } => user.trading().order_row_hint(*order),
+                _ => None,
+            };
+            read ^= user.trading().warm();
+        }
+        for (user, row) in users.iter().zip(&rows) {
+            if let (Some(user), Some(row)) = (user, row) {
+                read ^=
+                    user.orders().get(*row).map_or(0, |order| order.filled.0 as usize ^ order.terms.limit.0 as usize);
+            }
+        }
+        std::hint::black_box(read);
+    }
+
     /// Ids in order.
     pub fn ids(&self) -> Vec<UserId> {
         let mut ids: Vec<UserId> = self.users.keys().copied().collect();

@@ -16,7 +16,8 @@ fn one_header_wins() {
     let bearer_other = format!("Bearer {other}");
     let bad = "svc_live_bad";
     // Headers as sent; whose key it was.
-    let rows: [(&[(&str, &str)], Option<usize>); 17] = [
+    type Sent<'a> = &'a [(&'a str, &'a str)];
+    let rows: [(Sent, Option<usize>); 17] = [
         (&[("X-API-Key", good)], Some(0)),
         (&[("x-api-key", good)], Some(0)),
         (&[("MKT_API_KEY", good)], Some(0)),

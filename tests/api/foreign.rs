@@ -31,7 +31,8 @@ fn foreign_ids_look_unknown() {
     let in_wallet = |id: &str| {
         changed(&limit(rain, "BUY", "0.30", "10"), &json!({"wallet_id": id.parse::<i64>().expect("a number")}))
     };
-    let doors: Vec<(Box<dyn Fn(&str) -> Request>, &str, u16)> = vec![
+    type Door<'a> = Box<dyn Fn(&str) -> Request + 'a>;
+    let doors: Vec<(Door, &str, u16)> = vec![
         (Box::new(|id| Request::get(&format!("/v1/orders/{id}"))), &order_id, 404),
         (Box::new(|id| Request::get(&format!("/v1/orders/{id}?source=filled"))), &filled_id, 404),
         (Box::new(|id| Request::new("DELETE", &format!("/v1/orders/{id}"))), &order_id, 404),

@@ -64,7 +64,7 @@ fn rate_headers_come_doubled_with_a_recognised_key() {
         assert_eq!(answer.header("X-RateLimit-Limit"), Some("1000000"));
         assert_eq!(answer.header("X-RateLimit-Limit-Per-Second"), Some("100000"));
         let reset: u64 = answer.header("X-RateLimit-Reset").unwrap().parse().unwrap();
-        assert!(reset % 60 == 0 && reset > tests::token::unix_now() - 60, "{reset} is the end of a minute");
+        assert!(reset.is_multiple_of(60) && reset > tests::token::unix_now() - 60, "{reset} is the end of a minute");
     }
     // No key, no headers.
     for path in ["/v1/orders", "/v1/health", book.as_str()] {

@@ -282,3 +282,31 @@ fn requests_in_flight_are_bounded() {
     tests::eventually("the slots to come back", || (world.user(0).get("/v1/orders").status == 200).then_some(()));
     cases.add(2);
 }
+
+#[test]
+fn placements_in_flight_have_their_own_bound() {
+    let cases = Cases::of("placements in flight");
+    let world = World::start_with(2, |place| _ = place.set("limits", "placements_per_user", "1"));
+    let order = limit(&world.markets.rain, "BUY", "0.30", "10");
+    let mut waiting = connect(world.server.address()).expect("a connection");
+    let head = format!(
+        "POST /v1/orders HTTP/1.1\r\nHost: x\r\nX-API-Key: {}\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{{",
+        world.users[0].key
+    );
+    waiting.write_all(head.as_bytes()).expect("half a placement");
+    let refused = tests::eventually("the cap of placements in flight", || {
+        Some(world.user(0).post("/v1/orders", &order)).filter(|answer| answer.status != 200)
+    });
+    let said = refused.refused(429, "RATE_LIMITED");
+    assert_eq!(int(&said, "/retry_after_ms"), 250);
+    assert_eq!(refused.header("Retry-After"), Some("1"));
+    // Batches too; reads and other users not.
+    world.user(0).post("/v1/orders/batch", &json!([order])).refused(429, "RATE_LIMITED");
+    world.user(0).get("/v1/orders").expect(200);
+    world.user(1).post("/v1/orders", &order).expect(200);
+    drop(waiting);
+    tests::eventually("the slot to come back", || {
+        (world.user(0).post("/v1/orders", &order).status == 200).then_some(())
+    });
+    cases.add(5);
+}

@@ -33,7 +33,7 @@ fn files_with(dir: &Path, needles: &[(String, Vec<u8>)], found: &mut Vec<String>
 #[test]
 fn no_secret_is_written_down() {
     let cases = Cases::of("canaries");
-    let mut world = World::start_with(1, |place| _ = place.set("journal", "segment_bytes", "65536"));
+    let mut world = World::start_with(1, |place| _ = place.set("journal", "segment_bytes", "1048576"));
     let mut owner = world.user(0);
     let person = token("person with a secret");
     let mut by_token = world.server.with_token(&person);

@@ -100,7 +100,7 @@ fn a_flipped_byte_before_a_synced_record_stops_the_start() {
     let cases = Cases::of("flipped bytes");
     let mut chance = Chance::from_env("DAMAGE_SEED");
     // Several segments: a roll makes what lies before it certain.
-    let Wreck { place, .. } = wreck("65536", 400);
+    let Wreck { place, .. } = wreck("1048576", 400);
     let data = place.data();
     let first = segments(&data).into_iter().next().expect("a segment");
     assert!(segments(&data).len() > 1 || data.join("epoch").exists());
@@ -142,11 +142,11 @@ fn a_flipped_byte_before_a_synced_record_stops_the_start() {
 #[test]
 fn missing_and_foreign_files_stop_the_start() {
     let cases = Cases::of("wrong files");
-    let Wreck { place, .. } = wreck("65536", 400);
+    let Wreck { place, .. } = wreck("1048576", 400);
     let data = place.data();
     let untouched = place.root().join("untouched");
     copy_dir(&data, &untouched);
-    let Wreck { place: other, .. } = wreck("65536", 50);
+    let Wreck { place: other, .. } = wreck("1048576", 50);
     let names: Vec<String> =
         segments(&data).iter().map(|path| path.file_name().expect("a name").to_string_lossy().into_owned()).collect();
     let newest = names.last().expect("a segment").clone();

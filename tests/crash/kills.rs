@@ -45,7 +45,7 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
         place.set("engine", "shards", &chance.between(1, 3).to_string());
         place.set("journal", "durability", chance.pick::<&str>(&["\"process\"", "\"process\"", "\"power\""]));
         if total.whole_log_kills(kills) < cases.count() {
-            place.set("journal", "segment_bytes", chance.pick::<&str>(&["65536", "131072", "262144"]));
+            place.set("journal", "segment_bytes", chance.pick::<&str>(&["1048576", "131072", "262144"]));
             place.set("journal", "checkpoint_segments", "1");
         }
         while cases.count() < kills && chance.percent(15) {

@@ -423,7 +423,7 @@ fn a_full_disk_refuses_orders_and_nothing_else() {
         return;
     };
     let data = disk.0.join("data");
-    place.set("data", "dir", &format!("{:?}", data)).set("journal", "segment_bytes", "65536");
+    place.set("data", "dir", &format!("{:?}", data)).set("journal", "segment_bytes", "1048576");
     place.set("journal", "reserve_bytes", "4194304").set("venue", "seed", "5");
     let mut serve = tests::binary::command();
     serve.arg("serve").arg("--config").arg(place.config());

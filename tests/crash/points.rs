@@ -33,7 +33,7 @@ fn every_named_place_is_a_good_place_to_die() {
     let mut place = Place::new();
     place.set("venue", "seed", "12").set("flags", "match_interval_ms", "50");
     // Few records per segment, so that rolls, snapshots and removals come often.
-    place.set("journal", "segment_bytes", "65536").set("journal", "checkpoint_segments", "1");
+    place.set("journal", "segment_bytes", "1048576").set("journal", "checkpoint_segments", "1");
     let users = place.seed(2, "enterprise", "100000");
     let server = place.start();
     let tradables = Arc::new(tradables(&server, &users[0].key));

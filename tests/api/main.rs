@@ -1,1 +1,26 @@
 //! The contract, endpoint by endpoint, over a real socket.
+//!
+//! Each file is a group of rules with its tables. The market is hand-made (`tests::tape`), so every amount is a number
+//! that can be checked with a pencil; a section number in a comment is the place of the rule in the contract.
+
+mod account;
+mod batch;
+mod books;
+mod cancels;
+mod credentials;
+mod foreign;
+mod headers;
+mod health;
+mod idempotency;
+mod keys;
+mod limits;
+mod lists;
+mod malformed;
+mod markets;
+mod matching;
+mod numbers;
+mod order;
+mod place;
+mod refuse;
+mod routes;
+mod secrets;

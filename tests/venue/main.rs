@@ -1,1 +1,4 @@
-//! The contract, endpoint by endpoint, over a real socket.
+//! The venues as the whole server shows them: recorded markets from their listing to their payout.
+
+mod kalshi_tape;
+mod synthetic;

@@ -1,0 +1,94 @@
+//! What belongs to another user answers exactly like what does not exist (reliability.md 41).
+
+use serde_json::{Value, json};
+use tests::cases::Cases;
+use tests::http::{Client, Request};
+use tests::json::{at, int, list, text};
+use tests::world::{World, changed, limit, market};
+
+/// Status, body without the id that was asked for, and the headers that could tell something.
+fn shape(client: &mut Client, request: &Request, id: &str) -> (u16, String, Vec<String>) {
+    let answer = client.send(request);
+    let names: Vec<String> = answer.headers.iter().map(|(name, _)| name.to_lowercase()).collect();
+    (answer.status, answer.lossy().replace(id, "ID"), names)
+}
+
+#[test]
+fn foreign_ids_look_unknown() {
+    let cases = Cases::of("foreign ids");
+    let world = World::start(2);
+    let rain = &world.markets.rain;
+    let mut owner = world.user(0);
+    let named = changed(&limit(rain, "BUY", "0.30", "10"), &json!({"client_order_id": "mine alone"}));
+    let order = owner.post("/v1/orders", &named).expect(200);
+    let filled = owner.post("/v1/orders", &market(rain, "BUY", "0.42", "10")).expect(200);
+    let key = owner.post("/v1/keys", &json!({})).expect(201);
+    let wallet = int(&order, "/wallet_id").to_string();
+    let (order_id, filled_id, key_id) =
+        (int(&order, "/order_id").to_string(), int(&filled, "/order_id").to_string(), int(&key, "/id").to_string());
+    // Ids as large as a real one, that nobody has.
+    let unknown = (int(&order, "/order_id") + 100_000).to_string();
+    let in_wallet = |id: &str| {
+        changed(&limit(rain, "BUY", "0.30", "10"), &json!({"wallet_id": id.parse::<i64>().expect("a number")}))
+    };
+    type Door<'a> = Box<dyn Fn(&str) -> Request + 'a>;
+    let doors: Vec<(Door, &str, u16)> = vec![
+        (Box::new(|id| Request::get(&format!("/v1/orders/{id}"))), &order_id, 404),
+        (Box::new(|id| Request::get(&format!("/v1/orders/{id}?source=filled"))), &filled_id, 404),
+        (Box::new(|id| Request::new("DELETE", &format!("/v1/orders/{id}"))), &order_id, 404),
+        (Box::new(|id| Request::new("DELETE", &format!("/v1/orders/{id}"))), &filled_id, 404),
+        (Box::new(|id| Request::get(&format!("/v1/orders?wallet_id={id}"))), &wallet, 404),
+        (Box::new(|id| Request::get(&format!("/v1/account/balance?wallet_id={id}"))), &wallet, 404),
+        (Box::new(|id| Request::get(&format!("/v1/account/positions?wallet_id={id}"))), &wallet, 404),
+        (Box::new(|id| Request::get(&format!("/v1/account/portfolio?wallet_id={id}"))), &wallet, 404),
+        (Box::new(|id| Request::get(&format!("/v1/account/history?wallet_id={id}"))), &wallet, 404),
+        (Box::new(|id| Request::post(&format!("/v1/cancel-all?confirm=true&wallet_id={id}"))), &wallet, 404),
+        (Box::new(move |id| Request::post("/v1/orders").json(&in_wallet(id))), &wallet, 404),
+        (Box::new(|id| Request::new("PATCH", &format!("/v1/keys/{id}")).json(&json!({"name": "x"}))), &key_id, 404),
+        (Box::new(|id| Request::new("DELETE", &format!("/v1/keys/{id}"))), &key_id, 404),
+        (Box::new(|id| Request::post(&format!("/v1/keys/{id}/rotate"))), &key_id, 404),
+    ];
+    let mut stranger = world.user(1);
+    for (door, id, status) in &doors {
+        let foreign = shape(&mut stranger, &door(id), id);
+        let nobodys = shape(&mut stranger, &door(&unknown), &unknown);
+        assert_eq!(foreign.0, *status, "{foreign:?}");
+        assert_eq!(foreign, nobodys);
+        cases.one();
+    }
+    stranger.get("/v1/orders/by-client-id/mine%20alone").refused(404, "ORDER_NOT_FOUND");
+    // And the owner lost nothing by it.
+    let kept = owner.get(&format!("/v1/orders/{order_id}")).expect(200);
+    assert_eq!(text(&kept, "/status"), "PENDING");
+    assert_eq!(list(&owner.get("/v1/keys").expect(200), "").len(), 2);
+    cases.add(3);
+}
+
+#[test]
+fn lists_show_nothing_of_others() {
+    let cases = Cases::of("lists of others");
+    let world = World::start(2);
+    let rain = &world.markets.rain;
+    world.user(0).post("/v1/orders", &market(rain, "BUY", "0.42", "10")).expect(200);
+    world.user(0).post("/v1/orders", &limit(rain, "BUY", "0.30", "10")).expect(200);
+    let mut stranger = world.user(1);
+    let empty = [
+        ("/v1/orders?wallet_id=all", "/orders"),
+        ("/v1/account/positions?wallet_id=all", ""),
+        ("/v1/account/history?wallet_id=all", ""),
+        ("/v1/account/portfolio?wallet_id=all", "/positions"),
+    ];
+    for (path, place) in empty {
+        let shown: Value = stranger.get(path).expect(200);
+        assert_eq!(at(&shown, place), &json!([]), "{path}");
+        cases.one();
+    }
+    let swept = stranger.post("/v1/cancel-all?confirm=true&wallet_id=all", &json!({})).expect(200);
+    assert_eq!(at(&swept, "/canceled"), &json!([]));
+    // A cursor of one user is no window into another.
+    let page = world.user(0).get("/v1/orders?limit=1").expect(200);
+    let cursor = text(&page, "/next_cursor");
+    let shown = stranger.get(&format!("/v1/orders?cursor={cursor}")).expect(200);
+    assert_eq!(at(&shown, "/orders"), &json!([]));
+    cases.add(2);
+}

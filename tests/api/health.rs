@@ -1,0 +1,82 @@
+//! Health and status (market-data.md §11).
+
+use tests::cases::Cases;
+use tests::json::{at, int, list, text};
+use tests::world::World;
+
+#[test]
+fn health_says_that_it_lives_and_that_it_is_ready() {
+    let cases = Cases::of("health");
+    let world = World::start(0);
+    for (path, status) in [("/v1/health", "ok"), ("/v1/health/live", "alive"), ("/v1/health/ready", "ok")] {
+        let said = world.public().get(path).expect(200);
+        assert_eq!(text(&said, "/status"), status, "{path}");
+        assert!(text(&said, "/timestamp").ends_with('Z'));
+        if path != "/v1/health/ready" {
+            assert_eq!(text(&said, "/version"), "1.0.0-beta");
+        }
+        cases.one();
+    }
+    let ready = world.public().get("/v1/health/ready").expect(200);
+    for check in ["database", "upstream", "market_cache", "redis"] {
+        assert_eq!(text(&ready, &format!("/checks/{check}/status")), "ok");
+        cases.one();
+    }
+    assert!(at(&ready, "/checks/database/latency_ms").is_number());
+    assert!(int(&ready, "/checks/upstream/subscribed_tokens") >= 2);
+    let markets = int(&ready, "/checks/market_cache/cached_markets");
+    assert_eq!(markets, world.markets.all().len() as i64);
+    assert_eq!(int(&ready, "/checks/redis/cached_markets"), markets);
+}
+
+#[test]
+fn status_shows_the_parts() {
+    let cases = Cases::of("status");
+    let world = World::start(0);
+    let said = world.public().get("/v1/status").expect(200);
+    assert_eq!(text(&said, "/status"), "healthy");
+    assert_eq!(text(&said, "/version"), "1.0.0-beta");
+    assert!(at(&said, "/uptime_seconds").is_number());
+    assert_eq!(text(&said, "/redis/status"), "not_used");
+    let fields = [
+        "/database/status",
+        "/database/latency_ms",
+        "/database/size_bytes",
+        "/database/last_commit_at",
+        "/matching_engine/status",
+        "/matching_engine/last_cycle_at",
+        "/matching_engine/last_cycle_ms",
+        "/matching_engine/pending_orders",
+        "/matching_engine/upstream",
+        "/websocket/connections",
+        "/websocket/upstream_connections",
+        "/websocket/last_upstream_message_at",
+        "/markets/active",
+        "/markets/hot",
+        "/markets/last_sync_at",
+    ];
+    for field in fields {
+        at(&said, field);
+        cases.one();
+    }
+    assert_eq!(text(&said, "/matching_engine/upstream"), "live", "a recording is never an outage");
+}
+
+#[test]
+fn health_is_not_metered() {
+    let cases = Cases::of("unmetered health");
+    let world = World::start_with(0, |place| {
+        place.set("limits", "public_ip_per_second", "1").set("limits", "public_ip_per_minute", "1");
+        place.set("limits", "meter_loopback", "true");
+    });
+    for _ in 0..20 {
+        for path in ["/v1/health", "/v1/health/live", "/v1/health/ready"] {
+            world.public().get(path).expect(200);
+            cases.one();
+        }
+    }
+    let book = format!("/v1/book?token_id={}", world.markets.rain.yes());
+    let statuses: Vec<u16> = (0..3).map(|_| world.public().get(&book).status).collect();
+    assert!(statuses.contains(&429), "other public reads are metered: {statuses:?}");
+    cases.add(list(&serde_json::json!(statuses), "").len());
+}

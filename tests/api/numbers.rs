@@ -1,0 +1,330 @@
+//! Numbers that break parsers (reliability.md 40 and §G), through every door a number comes in by.
+//!
+//! Whatever comes: never a 5xx, never a silent rounding, always the contract's code in the contract's form.
+
+use serde_json::{Value, json};
+use tests::cases::Cases;
+use tests::http::{Client, Request, Response};
+use tests::json::{list, text};
+use tests::token::unix_now;
+use tests::world::{World, changed, limit, market};
+
+/// Tokens as they would stand in a JSON text.
+const RAW: [&str; 26] = [
+    "0",
+    "-0",
+    "-1",
+    "1e400",
+    "1e-400",
+    "1E5",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "0x10",
+    "1_000",
+    "+1",
+    ".5",
+    "5.",
+    "00.5",
+    "0.00000000000000000001",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551616",
+    "999999999999999999999999999999999999999",
+    "true",
+    "[]",
+    "{}",
+    "--1",
+    "1.2.3",
+    "1 2",
+];
+
+/// The same and more as JSON strings, between the quotes.
+const QUOTED: [&str; 31] = [
+    "0",
+    "-0",
+    "-1",
+    "1e400",
+    "1e-400",
+    "1E5",
+    "NaN",
+    "Infinity",
+    "inf",
+    "0x10",
+    "1_000",
+    "+1",
+    ".5",
+    "5.",
+    "00.5",
+    "0.00000000000000000001",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551616",
+    "１２",
+    "٣",
+    "",
+    " 1",
+    "1 ",
+    "1\\u0000",
+    "1,5",
+    "--1",
+    "1.2.3",
+    "$1",
+    "½",
+    "1\\n",
+];
+
+/// What the grammar of wire.md §1 makes of a text.
+enum Meaning {
+    /// Not a number of the contract.
+    Refused,
+    Zero,
+    BelowZero,
+    Half,
+}
+
+fn meaning(number: &str) -> Meaning {
+    match number {
+        "0" | "-0" => Meaning::Zero,
+        "-1" => Meaning::BelowZero,
+        "00.5" => Meaning::Half,
+        _ => Meaning::Refused,
+    }
+}
+
+fn is_json(raw: &str) -> bool {
+    serde_json::from_str::<&serde_json::value::RawValue>(raw).is_ok()
+}
+
+/// Sends the body with `field` set to a raw piece of JSON text.
+fn send(client: &mut Client, body: &Value, field: &str, raw: &str) -> Response {
+    let body = changed(body, &json!({field: "@"})).to_string().replace("\"@\"", raw);
+    client.send(&Request::post("/v1/orders").text("application/json", &body))
+}
+
+fn assert_answer(answer: &Response, expected: (u16, &str), what: &str) {
+    assert_eq!((answer.status, answer.code().as_str()), expected, "{what}: {}", answer.lossy());
+    if answer.status >= 400 {
+        answer.assert_envelope();
+    }
+}
+
+/// Every number of RAW and QUOTED with the JSON text that carries it.
+fn texts() -> Vec<(String, String, bool)> {
+    let raw = RAW.iter().map(|raw| (raw.to_string(), raw.to_string(), is_json(raw)));
+    let quoted = QUOTED.iter().map(|quoted| (quoted.to_string(), format!("\"{quoted}\""), true));
+    raw.chain(quoted).collect()
+}
+
+#[test]
+fn quantity_amount_and_price_read_one_grammar() {
+    let cases = Cases::of("decimals of an order");
+    let world = World::start(1);
+    let mut client = world.user(0);
+    let rain = &world.markets.rain;
+    let invalid = (422, "VALIDATION_FAILED");
+    for (number, raw, sound) in texts() {
+        let rows = [
+            (
+                "quantity",
+                limit(rain, "BUY", "0.01", "5"),
+                match meaning(&number) {
+                    Meaning::Refused => invalid,
+                    Meaning::Zero | Meaning::BelowZero => (400, "INVALID_QUANTITY"),
+                    Meaning::Half => (400, "INVALID_ORDER_MIN_SIZE"),
+                },
+            ),
+            (
+                "amount",
+                changed(&market(rain, "BUY", "0.42", "5"), &json!({"quantity": null})),
+                match meaning(&number) {
+                    Meaning::Refused => invalid,
+                    Meaning::Zero | Meaning::BelowZero => (400, "INVALID_QUANTITY"),
+                    Meaning::Half => (400, "INVALID_ORDER_MIN_SIZE"),
+                },
+            ),
+            (
+                "price",
+                changed(&limit(rain, "BUY", "0.01", "5"), &json!({"post_only": true})),
+                match meaning(&number) {
+                    Meaning::Half => (400, "INVALID_POST_ONLY_ORDER"),
+                    _ => invalid,
+                },
+            ),
+        ];
+        for (field, body, expected) in rows {
+            let answer = send(&mut client, &body, field, &raw);
+            let expected = if sound { expected } else { (400, "INVALID_BODY") };
+            assert_answer(&answer, expected, &format!("{field}: {raw}"));
+            cases.one();
+        }
+    }
+    assert_eq!(list(&client.get("/v1/orders").expect(200), "/orders").len(), 0, "nothing was accepted");
+}
+
+#[test]
+fn whole_numbers_of_an_order_never_break_it() {
+    let cases = Cases::of("integers of an order");
+    let world = World::start(1);
+    let mut client = world.user(0);
+    let rain = &world.markets.rain;
+    let gtd =
+        changed(&limit(rain, "BUY", "0.01", "5"), &json!({"time_in_force": "GTD", "expiration": unix_now() + 99}));
+    for (_, raw, sound) in texts() {
+        let answer = send(&mut client, &gtd, "expiration", &raw);
+        let code = answer.code();
+        // Any future time is accepted; what is none is said to be none.
+        let fine = match answer.status {
+            200 => {
+                raw.contains("9223372036854775807")
+                    || raw.contains("9223372036854775808")
+                    || raw.contains("18446744073709551616")
+            }
+            400 => {
+                (code == "INVALID_BODY") != sound
+                    && ["INVALID_BODY", "INVALID_ORDER_EXPIRATION"].contains(&code.as_str())
+            }
+            422 => sound && code == "VALIDATION_FAILED" && ["true", "[]", "{}"].contains(&raw.as_str()),
+            _ => false,
+        };
+        assert!(fine, "expiration {raw}: {} {}", answer.status, answer.lossy());
+        cases.one();
+        let answer = send(&mut client, &limit(rain, "BUY", "0.01", "5"), "wallet_id", &raw);
+        let fine = match (answer.status, answer.code().as_str()) {
+            (404, "WALLET_NOT_FOUND") | (422, "VALIDATION_FAILED") => sound,
+            (400, "INVALID_BODY") => !sound,
+            _ => false,
+        };
+        assert!(fine, "wallet_id {raw}: {} {}", answer.status, answer.lossy());
+        cases.one();
+    }
+}
+
+#[test]
+fn texts_that_are_numbers_never_break_an_order() {
+    let cases = Cases::of("numbers as texts");
+    let world = World::start(1);
+    let mut client = world.user(0);
+    let rain = &world.markets.rain;
+    let by_token =
+        changed(&limit(rain, "BUY", "0.01", "5"), &json!({"market_id": null, "outcome": null, "token_id": rain.yes()}));
+    let fields = ["market_id", "outcome", "side", "order_type", "time_in_force", "post_only", "client_order_id"];
+    for (_, raw, sound) in texts() {
+        for (field, body) in
+            fields.iter().map(|field| (*field, limit(rain, "BUY", "0.01", "5"))).chain([("token_id", by_token.clone())])
+        {
+            let answer = send(&mut client, &body, field, &raw);
+            assert!(answer.status < 500, "{field} {raw}: {} {}", answer.status, answer.lossy());
+            if !sound {
+                assert_answer(&answer, (400, "INVALID_BODY"), &format!("{field}: {raw}"));
+            } else if answer.status >= 400 {
+                answer.assert_envelope();
+            } else {
+                // An id may be any printable text, and an empty field is an absent one.
+                assert!(field == "client_order_id" || raw == "\"\"", "{field} {raw} was accepted");
+            }
+            cases.one();
+        }
+    }
+}
+
+#[test]
+fn products_that_overflow_are_only_too_dear() {
+    let cases = Cases::of("products");
+    let world = World::start(1);
+    let mut client = world.user(0);
+    let treaty = &world.markets.treaty;
+    let rows = [
+        (limit(treaty, "BUY", "0.9999", "1000000"), 400, "INSUFFICIENT_BALANCE"),
+        (limit(treaty, "BUY", "0.0001", "1000000"), 200, ""),
+        (limit(treaty, "SELL", "0.9999", "1000000"), 400, "INSUFFICIENT_POSITION"),
+        (limit(treaty, "BUY", "0.9999", "999999999999999999"), 422, "VALIDATION_FAILED"),
+        (limit(treaty, "BUY", "0.9999", "999999999999999999.999999999999"), 422, "VALIDATION_FAILED"),
+        (limit(treaty, "BUY", "0.999999999999", "1000000"), 400, "INVALID_ORDER_MIN_TICK_SIZE"),
+        (
+            changed(&market(treaty, "BUY", "1", "5"), &json!({"quantity": null, "amount": "999999999999999999"})),
+            400,
+            "FOK_ORDER_NOT_FILLED_ERROR",
+        ),
+        (
+            changed(
+                &market(treaty, "BUY", "1", "5"),
+                &json!({"quantity": null, "amount": "999999999999999999.999999999999"}),
+            ),
+            400,
+            "FOK_ORDER_NOT_FILLED_ERROR",
+        ),
+    ];
+    for (body, status, code) in rows {
+        let answer = client.post("/v1/orders", &body);
+        // A budget beyond every share there is may also be called out of range.
+        if body.get("amount").is_some() && [400, 422].contains(&answer.status) {
+            answer.assert_envelope();
+        } else {
+            assert_answer(&answer, (status, code), &body.to_string());
+        }
+        cases.one();
+    }
+    let account = client.get("/v1/account/balance").expect(200);
+    assert_eq!((text(&account, "/balance"), text(&account, "/reserved")), ("9900.00", "100.00"));
+}
+
+#[test]
+fn query_numbers_are_in_range_or_refused() {
+    let cases = Cases::of("numbers in queries");
+    let world = World::start(1);
+    let mut client = world.user(0);
+    let condition = &world.markets.rain.condition;
+    let token = world.markets.rain.yes();
+    let doors = [
+        ("/v1/orders?limit=".to_string(), 200),
+        ("/v1/orders?offset=".into(), usize::MAX),
+        ("/v1/account/history?limit=".into(), 200),
+        ("/v1/account/history?offset=".into(), usize::MAX),
+        ("/v1/markets?limit=".into(), 200),
+        ("/v1/markets?offset=".into(), usize::MAX),
+        ("/v1/keys?limit=".into(), 200),
+        ("/v1/keys?offset=".into(), usize::MAX),
+        (format!("/v1/book?token_id={token}&depth="), 500),
+        (format!("/v1/clob/book/{token}?depth="), 500),
+        (format!("/v1/markets/{condition}/book?depth="), 500),
+    ];
+    for (door, most) in &doors {
+        for number in RAW.iter().chain(&QUOTED) {
+            let encoded: String = number
+                .replace("\\u0000", "\0")
+                .replace("\\n", "\n")
+                .bytes()
+                .map(
+                    |byte| {
+                        if byte.is_ascii_alphanumeric() { (byte as char).to_string() } else { format!("%{byte:02X}") }
+                    },
+                )
+                .collect();
+            let answer = client.get(&format!("{door}{encoded}"));
+            let valid = number.parse::<usize>().is_ok_and(|value| value <= *most && (value > 0 || *most == usize::MAX));
+            let whole = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+            if valid && whole {
+                // Beyond any list is an empty page, or out of range.
+                assert!([200, 422].contains(&answer.status), "{door}{number}: {}", answer.lossy());
+                assert!(number.len() > 4 || answer.status == 200, "{door}{number}: {}", answer.lossy());
+            } else {
+                assert_answer(&answer, (422, "VALIDATION_FAILED"), &format!("{door}{number}"));
+            }
+            cases.one();
+        }
+    }
+    for number in RAW.iter().chain(&QUOTED).filter(|number| !number.contains('\\') && !number.contains(' ')) {
+        for door in
+            ["/v1/orders/", "/v1/orders?wallet_id=", "/v1/orders?cursor=", "/v1/book?token_id=", "/v1/tick-size/"]
+        {
+            let encoded: String = number.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            let answer = client.get(&format!("{door}{encoded}"));
+            assert!(answer.status < 500, "{door}{number}: {} {}", answer.status, answer.lossy());
+            if answer.status >= 400 {
+                answer.assert_envelope();
+            }
+            cases.one();
+        }
+    }
+}

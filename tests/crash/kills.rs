@@ -1,0 +1,245 @@
+//! `kill -9` at random moments under load, many times over, on one data directory.
+//!
+//! `CRASH_KILLS` sets how many (200), `CRASH_SEED` repeats the choices of a run. Between two kills everything else
+//! changes too: the number of shards, the promise, the size of segments; and some kills fall into the start itself.
+
+use crate::money::Account;
+use crate::reconcile::{Books, Reconciled, reconcile};
+use crate::trader::{Tradable, Trader};
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tests::binary::{run, run_well};
+use tests::cases::Cases;
+use tests::chance::Chance;
+use tests::json::{at, list, micros_at, text};
+use tests::server::{Place, Server, digest_of};
+
+const TRADERS: usize = 6;
+
+#[test]
+fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
+    let cases = Cases::of("kills");
+    let kills: usize = env::var("CRASH_KILLS").map_or(200, |text| text.parse().expect("CRASH_KILLS is a number"));
+    let mut chance = Chance::from_env("CRASH_SEED");
+    let mut place = Place::new();
+    place.set("venue", "seed", "11").set("flags", "match_interval_ms", "50");
+    place.set("limits", "placements_per_user", "64");
+    let users = place.seed(TRADERS, "enterprise", "100000");
+    let mut server = place.start();
+    let tradables = Arc::new(tradables(&server, &users[0].key));
+    println!("tradable: {} outcomes", tradables.len());
+    let mut traders: Vec<(Trader, Books)> = users
+        .into_iter()
+        .map(|user| (Trader::new(user, &server, tradables.clone(), chance.fork()), Books::default()))
+        .collect();
+    let mut total = Totals::default();
+    while cases.count() < kills {
+        load_and_kill(&mut traders, &mut server, &mut chance);
+        cases.one();
+        check_log(&place, &mut total, &mut chance);
+        // What may change between two starts, changes.
+        place.set("engine", "shards", &chance.between(1, 3).to_string());
+        place.set("journal", "durability", chance.pick::<&str>(&["\"process\"", "\"process\"", "\"power\""]));
+        if total.whole_log_kills(kills) < cases.count() {
+            place.set("journal", "segment_bytes", chance.pick::<&str>(&["1048576", "131072", "262144"]));
+            place.set("journal", "checkpoint_segments", "1");
+        }
+        while cases.count() < kills && chance.percent(15) {
+            let starting = place.spawn_with(&[], &[]);
+            std::thread::sleep(Duration::from_micros(chance.between(0, 120_000) as u64));
+            starting.kill();
+            cases.one();
+            total.kills_in_start += 1;
+        }
+        server = place.start();
+        total.note_recovery(&server);
+        let all = cases.count().is_multiple_of(40) || cases.count() >= kills;
+        std::thread::scope(|scope| {
+            let address = server.address();
+            let checks: Vec<_> = traders
+                .iter_mut()
+                .map(|(trader, books)| {
+                    scope.spawn(move || {
+                        trader.client.moved_to(address);
+                        reconcile(trader, books, all)
+                    })
+                })
+                .collect();
+            for check in checks {
+                total.add(check.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+        });
+    }
+    final_accounts(&mut traders);
+    let said = server.stop();
+    check_log(&place, &mut total, &mut chance);
+    println!("after an orderly end the last lines were:\n{said}");
+    let answered: u64 = traders.iter().map(|(trader, _)| trader.answered).sum();
+    let fills: usize = traders.iter().map(|(_, books)| books.ledger.fills).sum();
+    println!("{answered} requests answered under load, {fills} fills; {total:?}");
+    assert!(total.reconciled.happened > 0 && total.reconciled.not_happened > 0, "kills fell into requests");
+    assert!(total.from_nothing > 0, "some replays started from nothing");
+    assert!(total.recycled, "the log was long enough to recycle segments");
+}
+
+#[derive(Default, Debug)]
+struct Totals {
+    reconciled: Reconciled,
+    kills_in_start: usize,
+    verified: usize,
+    from_nothing: usize,
+    from_older_snapshot: usize,
+    torn_bytes: u64,
+    recycled: bool,
+}
+
+impl Totals {
+    /// So many kills keep the whole log, for replays from nothing.
+    fn whole_log_kills(&self, kills: usize) -> usize {
+        kills / 4
+    }
+
+    fn add(&mut self, one: Reconciled) {
+        self.reconciled.rows += one.rows;
+        self.reconciled.happened += one.happened;
+        self.reconciled.not_happened += one.not_happened;
+    }
+
+    /// The banner says what was recovered, in numbers.
+    fn note_recovery(&mut self, server: &Server) {
+        let line = server.recovered().unwrap_or_else(|| panic!("no word of recovery in:\n{}", server.said()));
+        let numbers: Vec<u64> = line
+            .split(|c: char| !c.is_ascii_digit())
+            .filter(|word| !word.is_empty())
+            .map(|word| word.parse().expect("digits"))
+            .collect();
+        assert!(numbers.len() >= 4, "records, LSN, milliseconds, bytes cut: {line}");
+        assert!(line.contains("LSN") && line.contains("records") && line.contains("torn"), "{line}");
+        self.torn_bytes += numbers[3];
+    }
+}
+
+impl std::fmt::Debug for Reconciled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} rows compared, {} unanswered had happened, {} had not",
+            self.rows, self.happened, self.not_happened
+        )
+    }
+}
+
+/// Outcomes with a price on both sides that last longer than this test.
+pub fn tradables(server: &Server, key: &str) -> Vec<Tradable> {
+    let mut client = server.with_key(key);
+    let markets = client.get("/v1/markets?limit=200").expect(200);
+    let mut found = Vec::new();
+    for market in list(&markets, "") {
+        for token in list(market, "/clob_token_ids").iter().filter_map(|token| token.as_str()) {
+            let answer = client.get(&format!("/v1/spread?token_id={token}"));
+            if answer.status != 200 {
+                continue;
+            }
+            let spread = answer.json();
+            let (bid, ask) = (text(&spread, "/bid").to_string(), text(&spread, "/ask").to_string());
+            found.push(Tradable { token: token.to_string(), bid, ask });
+        }
+        if found.len() >= 60 {
+            break;
+        }
+    }
+    assert!(found.len() >= 10, "the synthetic venue has books");
+    found
+}
+
+/// All clients trade; somewhere in the middle the process is killed.
+fn load_and_kill(traders: &mut [(Trader, Books)], server: &mut Server, chance: &mut Chance) {
+    let moment = Duration::from_micros(chance.between(1_000, 250_000) as u64);
+    std::thread::scope(|scope| {
+        let address = server.address();
+        let trading: Vec<_> = traders
+            .iter_mut()
+            .map(|(trader, _)| {
+                scope.spawn(move || {
+                    trader.client.moved_to(address);
+                    trader.trade_until_it_dies();
+                })
+            })
+            .collect();
+        // Not a wait for anything: the moment of the kill is the random input of this test.
+        std::thread::sleep(moment);
+        server.kill();
+        for trader in trading {
+            trader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    });
+}
+
+/// The log of a dead server is whole, and folds to one state whichever way.
+fn check_log(place: &Place, total: &mut Totals, chance: &mut Chance) {
+    let verified = place.log("verify");
+    assert!(
+        verified.status.success(),
+        "papertape log verify: {}{}",
+        String::from_utf8_lossy(&verified.stdout),
+        String::from_utf8_lossy(&verified.stderr)
+    );
+    total.verified += 1;
+    let data = place.data();
+    let whole = data.join(format!("{:020}.wal", 1)).exists();
+    total.recycled |= !whole;
+    if !chance.percent(25) {
+        return;
+    }
+    let digest = digest_of(&data);
+    if whole {
+        let from_nothing =
+            run_well([OsString::from("log"), "digest".into(), "--from-nothing".into(), data.clone().into()]);
+        assert!(from_nothing.contains(&digest), "a replay from nothing gives {from_nothing}, not {digest}");
+        total.from_nothing += 1;
+    }
+    // The older snapshot and the log behind it give the same.
+    if let Some(newest) = newest_snapshot(&data) {
+        let copy = place.root().join("copy");
+        copy_dir(&data, &copy);
+        fs::remove_file(copy.join(newest)).expect("a copied snapshot can be removed");
+        if whole || newest_snapshot(&copy).is_some() {
+            assert_eq!(digest_of(&copy), digest, "the older snapshot leads elsewhere");
+            total.from_older_snapshot += 1;
+        } else {
+            assert!(!run([OsString::from("log"), "digest".into(), copy.clone().into()]).status.success());
+        }
+        fs::remove_dir_all(copy).expect("the copy can be removed");
+    }
+}
+
+fn newest_snapshot(dir: &Path) -> Option<PathBuf> {
+    let names =
+        fs::read_dir(dir).expect("a data directory").map(|entry| PathBuf::from(entry.expect("an entry").file_name()));
+    names.filter(|name| name.extension().is_some_and(|extension| extension == "snapshot")).max()
+}
+
+pub fn copy_dir(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("a directory for the copy");
+    for entry in fs::read_dir(from).expect("a data directory") {
+        let path = entry.expect("an entry").path();
+        fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("a file can be copied");
+    }
+}
+
+/// At the end the wallets hold what the fills say, and cancelling everything frees all that was reserved.
+fn final_accounts(traders: &mut [(Trader, Books)]) {
+    for (trader, books) in traders {
+        trader.client.post("/v1/cancel-all?confirm=true", &serde_json::json!({})).expect(200);
+        let account = Account::read(&mut trader.client, &mut books.ledger);
+        account.check(&books.ledger, &mut trader.client);
+        assert_eq!((account.reserved, account.pending.len()), (0, 0));
+        let shown = trader.client.get("/v1/account/balance").expect(200);
+        assert_eq!(micros_at(&shown, "/balance"), account.balance);
+        assert_eq!(at(&shown, "/reserved"), "0.00");
+    }
+}

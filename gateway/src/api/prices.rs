@@ -167,7 +167,7 @@ async fn time(call: Call) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::api::testing::Town;
+    use crate::api::testing::{Text as _, Town};
 
     #[test]
     fn small_reads_answer_as_in_the_contract() {

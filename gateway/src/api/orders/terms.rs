@@ -406,5 +406,4 @@ fn unix_secs(value: &Value<'_>) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
-#[path = "terms_tests.rs"]
 mod tests;

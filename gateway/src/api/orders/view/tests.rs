@@ -1,0 +1,258 @@
+use super::*;
+use crate::api::testing::{Filled, Town, Trader, shows};
+use engine::id::Outcome;
+use engine::mutation::Mutation;
+use engine::order::{OrderTerms, Quality, Side, TimeInForce};
+use engine::time::Timestamp;
+
+/// 2026-10-02T09:15:00.004211Z.
+const FILLED_AT: Timestamp = Timestamp(1_790_932_500_004_211);
+
+fn at_once(at: Timestamp) -> Filled {
+    Filled { liquidity: Liquidity::Taker, source: PriceSource::BookWalk, quote_age_ms: Some(310), at }
+}
+
+fn rested(at: Timestamp) -> Filled {
+    Filled { liquidity: Liquidity::Maker, source: PriceSource::MatchingEngine, quote_age_ms: Some(40), at }
+}
+
+fn written(view: &OrderView, town: &Town) -> Vec<u8> {
+    let mut out = Vec::new();
+    order(&mut out, view, &town.catalog, None);
+    out
+}
+
+fn trader(town: &Town) -> Trader {
+    Trader::new(100_000_000, town.market.instrument(Outcome::First))
+}
+
+fn market_order(trader: &Trader) -> OrderTerms {
+    OrderTerms {
+        order_type: OrderType::Market,
+        time_in_force: TimeInForce::Fok,
+        client_order_id: Some("m-1".to_owned()),
+        quality: Quality {
+            slippage_bps: Some(120),
+            spread_bps: Some(241),
+            impact_bps: Some(0),
+            book_walk_levels: Some(1),
+            quote_age_ms: Some(310),
+            ..Quality::default()
+        },
+        ..trader.terms(4_300, 50)
+    }
+}
+
+#[test]
+fn a_filled_order_is_shown_as_in_the_contract() {
+    let town = Town::new();
+    let mut trader = trader(&town);
+    let terms = market_order(&trader);
+    trader.place(90_412, terms, FILLED_AT);
+    trader.fill(90_412, 90_413, (50_000_000, 21_000_000, 609_000), at_once(FILLED_AT));
+    let example = concat!(
+        r#"{"order_id":90412,"status":"FILLED","order_type":"market","side":"BUY","outcome":"Yes","price":"0.42","#,
+        r#""quantity":"50","notional":"21.00","fee":"0.609","filled_at":"2026-10-02T09:15:00.004211Z","#,
+        r#""cancelled_reason":null,"fill_source":"synchronous","price_source":"book_walk","slippage_bps":120,"#,
+        r#""quote_age_ms":310,"spread_bps":241,"impact_bps":0,"book_walk_levels":1,"account_balance":"78.391","#,
+        r#""position":{"market_id":"CONDITION","outcome":"Yes","quantity":"50","avg_entry_price":"0.42","#,
+        r#""status":"OPEN"},"client_order_id":"m-1","error":null,"error_message":null,"amount_interpreted_as":null,"#,
+        r#""is_replay":false,"warnings":[]"#
+    );
+    let example = example.replace("CONDITION", town.condition());
+    let text = String::from_utf8(written(&trader.view(90_412), &town)).unwrap();
+    assert!(text.starts_with(&example), "{text}");
+    let rest = format!(
+        concat!(
+            r#"{{"requested_quantity":"50","filled_quantity":"50","remaining_quantity":"0","token_id":"81140002","#,
+            r#""market_id":"{}","time_in_force":"FOK","requested_time_in_force":"FOK","wallet_id":3,"#,
+            r#""created_at":"2026-10-02T09:15:00.004211Z","hold_reason":null,"fee_rate_bps":500,"liquidity":"TAKER"}}"#
+        ),
+        town.condition()
+    );
+    shows(text.as_bytes(), &rest);
+    // A replay says the same without repeating the walk.
+    let replay = OrderView { is_replay: true, ..trader.view(90_412) };
+    let expected = concat!(
+        r#"{"is_replay":true,"slippage_bps":120,"quote_age_ms":310,"spread_bps":null,"impact_bps":null,"#,
+        r#""book_walk_levels":null}"#
+    );
+    shows(&written(&replay, &town), expected);
+}
+
+#[test]
+fn a_resting_order_is_shown_as_in_the_contract() {
+    let town = Town::new();
+    let mut trader = trader(&town);
+    let terms = OrderTerms {
+        time_in_force: TimeInForce::Gtd,
+        expiration: Some(Timestamp::from_secs(1_791_000_000)),
+        client_order_id: Some("g-0017".to_owned()),
+        ..trader.terms(3_700, 20)
+    };
+    // 2026-10-02T09:20:00Z.
+    trader.place(90_415, terms, Timestamp::from_secs(1_790_932_800));
+    trader.apply(&Mutation::OrderRested {
+        order: engine::id::OrderId(90_415),
+        reserved_cash: Cash(7_400_000),
+        reserved_qty: Qty::ZERO,
+        awaiting_book: false,
+        held: false,
+        at: Timestamp::from_secs(1_790_932_800),
+    });
+    let view = trader.view(90_415);
+    let mut out = Vec::new();
+    row(&mut out, &view, &town.catalog);
+    let example = concat!(
+        r#"{"order_id":90415,"market_id":"CONDITION","side":"BUY","outcome":"Yes","order_type":"limit","#,
+        r#""limit_price":"0.37","quantity":"20","time_in_force":"GTD","status":"PENDING","client_order_id":"g-0017","#,
+        r#""created_at":"2026-10-02T09:20:00Z","filled_at":null,"fill_price":null,"cancelled_at":null,"#,
+        r#""cancelled_reason":null,"hold_reason":null,"filled_quantity":"0","token_id":"81140002","wallet_id":3,"#,
+        r#""expiration":1791000000,"post_only":false}"#
+    );
+    assert_eq!(String::from_utf8(out).unwrap(), example.replace("CONDITION", town.condition()));
+    let expected = concat!(
+        r#"{"status":"PENDING","price":"0.37","quantity":"20","notional":"7.40","fee":"0.00","filled_at":null,"#,
+        r#""fill_source":null,"price_source":null,"slippage_bps":null,"quote_age_ms":null,"spread_bps":null,"#,
+        r#""account_balance":"92.60","position":null,"remaining_quantity":"20","fee_rate_bps":null,"liquidity":null,"#,
+        r#""warnings":[]}"#
+    );
+    shows(&written(&view, &town), expected);
+    let mut out = Vec::new();
+    detail(&mut out, &view, &town.catalog);
+    shows(&out, r#"{"limit_price":"0.37","fill_price":null,"expiration":1791000000,"post_only":false,"fills":[]}"#);
+}
+
+#[test]
+fn a_slice_is_filled_and_says_what_it_lacks() {
+    let town = Town::new();
+    let mut trader = trader(&town);
+    let terms = OrderTerms {
+        time_in_force: TimeInForce::Fak,
+        rounded_from: Some("100.00009".to_owned()),
+        quality: Quality {
+            slippage_bps: Some(612),
+            quote_age_ms: Some(70_000),
+            high_slippage: true,
+            stale_quote: true,
+            ..Quality::default()
+        },
+        ..trader.terms(4_200, 100)
+    };
+    trader.place(90_416, terms, FILLED_AT);
+    trader.fill(90_416, 90_417, (60_500_000, 25_410_000, 736_890), at_once(FILLED_AT));
+    let id = engine::id::OrderId(90_416);
+    trader.apply(&Mutation::OrderClosed { order: id, reason: CloseReason::FakRest, at: FILLED_AT });
+    let expected = concat!(
+        r#"{"order_id":90416,"status":"FILLED","order_type":"limit","side":"BUY","outcome":"Yes","price":"0.42","#,
+        r#""quantity":"60.5","notional":"25.41","fee":"0.73689","time_in_force":"IOC","cancelled_reason":null,"#,
+        r#""requested_time_in_force":"FAK","requested_quantity":"100","remaining_quantity":"0","slippage_bps":null,"#,
+        r#""warnings":["partial_fill:filled=60.5,requested=100","high_slippage_bps_612","#,
+        r#""quantity_rounded:requested=100.00009,used=100","stale_quote:age_ms=70000"]}"#
+    );
+    shows(&written(&trader.view(90_416), &town), expected);
+}
+
+#[test]
+fn fills_of_several_moments_are_told_apart() {
+    let town = Town::new();
+    let mut trader = trader(&town);
+    let terms = trader.terms(4_200, 100);
+    trader.place(90_420, terms, FILLED_AT);
+    trader.fill(90_420, 90_421, (60_000_000, 24_600_000, 700_000), at_once(FILLED_AT));
+    let part = r#"{"status":"PENDING","warnings":["partial_fill:filled=60,requested=100"],"remaining_quantity":"40"}"#;
+    shows(&written(&trader.view(90_420), &town), part);
+    trader.fill(90_420, 90_422, (40_000_000, 16_800_000, 0), rested(FILLED_AT.plus(1_000_000)));
+    let view = trader.view(90_420);
+    let whole = concat!(
+        r#"{"status":"FILLED","price":"0.414","quantity":"100","notional":"41.40","fee":"0.70","#,
+        r#""fill_source":"matching_engine","price_source":"matching_engine","quote_age_ms":40,"liquidity":"MIXED","#,
+        r#""fee_rate_bps":500,"warnings":["partial_fill:filled=60,requested=100"]}"#
+    );
+    shows(&written(&view, &town), whole);
+    let mut out = Vec::new();
+    detail(&mut out, &view, &town.catalog);
+    let fills = concat!(
+        r#"{"fills":[{"trade_id":90421,"price":"0.41","quantity":"60","notional":"24.60","fee":"0.70","#,
+        r#""fee_rate_bps":500,"liquidity":"TAKER","filled_at":"2026-10-02T09:15:00.004211Z","#,
+        r#""price_source":"book_walk"},{"trade_id":90422,"price":"0.42","quantity":"40","notional":"16.80","#,
+        r#""fee":"0.00","fee_rate_bps":0,"liquidity":"MAKER","filled_at":"2026-10-02T09:15:01.004211Z","#,
+        r#""price_source":"matching_engine"}],"fill_price":"0.414"}"#
+    );
+    shows(&out, fills);
+}
+
+#[test]
+fn what_was_killed_or_cancelled_says_why() {
+    let town = Town::new();
+    let mut trader = trader(&town);
+    for (order, reason, status, text) in [
+        (90_430, CloseReason::FokNotFilled, "CANCELLED", "fok_not_filled"),
+        (90_431, CloseReason::UserCancelled, "CANCELLED", "user_cancelled"),
+        (90_432, CloseReason::MarketResolved, "EXPIRED", "market_resolved"),
+    ] {
+        let terms = trader.terms(4_200, 10);
+        trader.place(order, terms, FILLED_AT);
+        trader.apply(&Mutation::OrderClosed { order: engine::id::OrderId(order), reason, at: FILLED_AT });
+        let mut out = Vec::new();
+        detail(&mut out, &trader.view(order), &town.catalog);
+        let expected = format!(
+            concat!(
+                r#"{{"status":"{}","cancelled_reason":"{}","notional":"0.00","price":"0.42","quantity":"10","#,
+                r#""remaining_quantity":"0","cancelled_at":"2026-10-02T09:15:00.004211Z"}}"#
+            ),
+            status, text
+        );
+        shows(&out, &expected);
+    }
+    let failure = Some((Code::FokOrderNotFilled, "Too little."));
+    let mut out = Vec::new();
+    order(&mut out, &trader.view(90_430), &town.catalog, failure);
+    shows(&out, r#"{"order_id":90430,"error":"FOK_ORDER_NOT_FILLED_ERROR","error_message":"Too little."}"#);
+}
+
+#[test]
+fn a_refused_entry_repeats_its_request() {
+    let town = Town::new();
+    let echo = Echo { side: Some(Side::Sell), outcome: Some("yes"), quantity: Some("900"), ..Echo::default() };
+    let known = Echo { instrument: Some(town.market.instrument(Outcome::First)), ..echo };
+    let mut out = Vec::new();
+    let code = Code::InsufficientPosition;
+    refused_entry(&mut out, &known, code, code.message(), &town.catalog);
+    let example = concat!(
+        r#"{"order_id":0,"status":"REJECTED","side":"SELL","outcome":"Yes","price":"0","quantity":"900","#,
+        r#""notional":"0","fee":"0","error":"INSUFFICIENT_POSITION","#,
+        r#""error_message":"Held position is smaller than the order."}"#
+    );
+    shows(&out, example);
+    let fields = |json: &[u8]| -> Vec<String> {
+        let value: serde_json::Value = serde_json::from_slice(json).expect("JSON");
+        value.as_object().expect("an object").keys().cloned().collect()
+    };
+    let mut trader = trader(&town);
+    let terms = trader.terms(4_200, 10);
+    trader.place(90_440, terms, FILLED_AT);
+    assert_eq!(fields(&out), fields(&written(&trader.view(90_440), &town)), "every field of an order");
+    let mut out = Vec::new();
+    refused_entry(&mut out, &Echo::default(), Code::ServerBusy, "", &town.catalog);
+    shows(&out, r#"{"status":"ERROR","side":null,"outcome":null,"quantity":"0","error":"SERVER_BUSY"}"#);
+}
+
+#[test]
+fn a_sweep_lists_ids_as_texts() {
+    let id = engine::id::OrderId;
+    let swept = engine::view::CancelledOrders {
+        cancelled: vec![id(90_415)],
+        not_cancellable: vec![id(7)],
+        ..Default::default()
+    };
+    let mut out = Vec::new();
+    sweep(&mut out, &swept);
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        r#"{"canceled":["90415"],"not_canceled":{"7":"ORDER_NOT_CANCELLABLE"}}"#
+    );
+    let mut out = Vec::new();
+    sweep(&mut out, &Default::default());
+    assert_eq!(out, br#"{"canceled":[],"not_canceled":{}}"#);
+}

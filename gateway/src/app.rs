@@ -1,5 +1,6 @@
 //! What every IO thread shares, and what one IO thread has for itself.
 
+use crate::api::health::Vitals;
 use crate::clock::Clock;
 use crate::commit::CommitFigures;
 use crate::config::Config;
@@ -13,6 +14,7 @@ use engine::market::catalog::Catalog;
 use engine::rules::Rules;
 use engine::time::Timestamp;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Shared by all threads: configuration, the lock-free read sides, limits, figures.
 pub struct App {
@@ -33,4 +35,23 @@ pub struct App {
 pub struct Edge {
     pub app: Arc<App>,
     pub engine: EngineClient,
+}
+
+impl App {
+    /// Figures of the core and the feed, for health and status.
+    pub fn vitals(&self) -> Vitals {
+        let number = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        // 0 stands for "never yet".
+        let moment = |figure: &AtomicU64| Some(Timestamp(number(figure))).filter(|at| at.0 > 0);
+        Vitals {
+            last_commit_at: moment(&self.commit.last_commit_at),
+            last_message_at: moment(&self.feed.last_frame_at),
+            last_cycle_at: moment(&self.feed.last_cycle_at),
+            last_cycle_us: number(&self.feed.last_cycle_us),
+            pending_orders: number(&self.feed.pending_orders),
+            // Sockets of clients come with the streams, those of venues with the live adapters.
+            connections: 0,
+            upstream_connections: 0,
+        }
+    }
 }

@@ -65,6 +65,8 @@ pub struct Http {
     pub body_timeout: Duration,
     /// A connection without a request.
     pub idle_timeout: Duration,
+    /// A whole request, from its head to the start of its answer.
+    pub request_timeout: Duration,
     /// A peer that does not read what it is sent.
     pub write_timeout: Duration,
     pub trusted_proxies: Vec<Network>,
@@ -347,6 +349,7 @@ fn read_http(source: &mut Source) -> Http {
         header_timeout: millis(source, "http.header_timeout_ms", 5_000, 10..=5_000),
         body_timeout: millis(source, "http.body_timeout_ms", 10_000, 10..=10_000),
         idle_timeout: millis(source, "http.idle_timeout_ms", 75_000, 10..=3_600_000),
+        request_timeout: millis(source, "http.request_timeout_ms", 30_000, 100..=600_000),
         write_timeout: millis(source, "http.write_timeout_ms", 30_000, 10..=600_000),
         trusted_proxies: source.list(
             "http.trusted_proxies",

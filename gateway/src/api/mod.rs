@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod books;
+pub mod health;
 pub mod keys;
 pub mod markets;
 pub mod me;
@@ -18,5 +19,13 @@ pub(crate) mod testing;
 use crate::http::route::Route;
 
 /// Every route there is, by group.
-pub const GROUPS: &[&[Route]] =
-    &[orders::ROUTES, account::ROUTES, me::ROUTES, keys::ROUTES, markets::ROUTES, books::ROUTES, prices::ROUTES];
+pub const GROUPS: &[&[Route]] = &[
+    orders::ROUTES,
+    account::ROUTES,
+    me::ROUTES,
+    keys::ROUTES,
+    markets::ROUTES,
+    books::ROUTES,
+    prices::ROUTES,
+    health::ROUTES,
+];

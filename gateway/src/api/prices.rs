@@ -56,9 +56,9 @@ async fn midpoint(call: Call) -> Outcome {
 async fn price(call: Call) -> Outcome {
     let query = call.query();
     tokens::asked(&query)?;
-    let named = query.get("side").and_then(|text| {
-        words::SIDES.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)).map(|(_, side)| *side)
-    });
+    let named = query
+        .get("side")
+        .and_then(|text| words::SIDES.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)).map(|(_, side)| *side));
     let side = match named {
         Some(Side::Buy) => BookSide::Bid,
         Some(Side::Sell) => BookSide::Ask,
@@ -92,8 +92,7 @@ async fn spread(call: Call) -> Outcome {
 /// Best levels of the token that the query names. A resolved market has no book any more.
 fn top(call: &Call) -> Result<(InstrumentId, Top), Refusal> {
     let query = call.query();
-    let (instrument, cell) =
-        tokens::find(&call.app().catalog, tokens::asked(&query)?).ok_or(Code::BookUnavailable)?;
+    let (instrument, cell) = tokens::find(&call.app().catalog, tokens::asked(&query)?).ok_or(Code::BookUnavailable)?;
     if cell.resolution().is_some() {
         return Err(Code::BookUnavailable.into());
     }
@@ -216,7 +215,12 @@ mod tests {
             ("/v1/midpoint?token_id=", 400, "INVALID_TOKEN_ID", "Invalid token id"),
             ("/v1/midpoint?token_id=0x51", 400, "INVALID_TOKEN_ID", "Invalid token id"),
             ("/v1/midpoint?token_id=5", 404, "BOOK_UNAVAILABLE", "No orderbook exists for the requested token id"),
-            ("/v1/midpoint?token_id=90000001", 404, "BOOK_UNAVAILABLE", "No orderbook exists for the requested token id"),
+            (
+                "/v1/midpoint?token_id=90000001",
+                404,
+                "BOOK_UNAVAILABLE",
+                "No orderbook exists for the requested token id",
+            ),
             ("/v1/price?token_id=81140002", 400, "INVALID_REQUEST", "Invalid side"),
             ("/v1/price?token_id=81140002&side=x", 400, "INVALID_REQUEST", "Invalid side"),
             ("/v1/price?side=buy", 400, "INVALID_TOKEN_ID", "Invalid token id"),

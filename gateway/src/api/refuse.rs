@@ -13,13 +13,13 @@ use engine::time::{SECOND, Timestamp};
 pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
     let refusal = Refusal::from(Code::of(reject));
     match reject {
-        Reject::DailyLimit { limit, used, resets_at } => refusal
-            .retry_after(seconds_until(*resets_at, now))
-            .details(details(|o| {
+        Reject::DailyLimit { limit, used, resets_at } => {
+            refusal.retry_after(seconds_until(*resets_at, now)).details(details(|o| {
                 o.integer("limit", (*limit).into());
                 o.integer("used", (*used).into());
                 o.ts("resets_at", *resets_at);
-            })),
+            }))
+        }
         Reject::OffTick { tick } => refusal.details(details(|o| {
             let out = o.name("tick_size");
             out.push(b'"');
@@ -39,13 +39,11 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
             o.integer("quote_age_ms", *age_ms);
             o.integer("max_age_ms", *max_age_ms);
         })),
-        Reject::FokNotFilled { order, fillable, requested, limit } => refusal
-            .order_id(order.0)
-            .details(details(|o| {
-                o.qty("fillable", *fillable);
-                o.qty("requested", *requested);
-                o.price("limit", *limit);
-            })),
+        Reject::FokNotFilled { order, fillable, requested, limit } => refusal.order_id(order.0).details(details(|o| {
+            o.qty("fillable", *fillable);
+            o.qty("requested", *requested);
+            o.price("limit", *limit);
+        })),
         Reject::NoExecutableDepth { order: Some(order) } | Reject::InsufficientLiquidity { order: Some(order) } => {
             refusal.order_id(order.0)
         }

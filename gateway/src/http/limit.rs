@@ -242,6 +242,11 @@ impl Limits {
         noted.load(Relaxed) != minute && noted.swap(minute, Relaxed) != minute
     }
 
+    /// Requests of that payer in flight now.
+    pub fn in_flight(&self, payer: Payer) -> u32 {
+        self.with_meter(payer, 0, |meter| meter.in_flight.load(Relaxed))
+    }
+
     fn with_meter<T>(&self, payer: Payer, now_secs: u64, then: impl FnOnce(&Meter) -> T) -> T {
         match payer {
             Payer::Key(slot) => then(self.keys.get(slot)),

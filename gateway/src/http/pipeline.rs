@@ -40,26 +40,42 @@ pub async fn respond<B>(edge: Rc<Edge>, peer: IpAddr, request: Request<B>) -> Re
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let app = Rc::clone(&edge);
-    let app = &app.app;
+    let shared = Rc::clone(&edge);
+    let app = &*shared.app;
     let (parts, body) = request.into_parts();
     let mut dress = dress(app, &parts);
     let outcome = {
         let line = pin!(straight(edge, peer, parts, body, &mut dress));
-        caught(line).await
+        bounded(line, app.config.http.request_timeout).await
     };
-    dress.finish(outcome.unwrap_or_else(|_| Err(Code::InternalError.into())))
+    let outcome = outcome.unwrap_or_else(|failure| {
+        tracing::error!(request_id = ?dress.request_id, ?failure, "a request was given up");
+        Err(Refusal::from(Code::InternalError).closing())
+    });
+    dress.finish(outcome)
 }
 
-/// Runs a future; a panic in it is an error here and nothing more.
-async fn caught<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, ()> {
+/// How a request can fail that no check foresees.
+#[derive(Debug)]
+enum Failure {
+    /// The panic hook has said where.
+    Panicked,
+    /// Every wait of a request has its own bound; this one is for the wait that was forgotten.
+    TookTooLong,
+}
+
+/// Runs a request. A panic in it ends this request and nothing more.
+async fn bounded<F: Future>(mut request: Pin<&mut F>, timeout: Duration) -> Result<F::Output, Failure> {
+    let mut timer = None;
     std::future::poll_fn(|context| {
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Ok(Poll::Pending) => Poll::Pending,
-            // The panic hook has logged it; the connection and everybody else's go on.
-            Err(_) => Poll::Ready(Err(())),
+        match catch_unwind(AssertUnwindSafe(|| request.as_mut().poll(context))) {
+            Ok(Poll::Ready(output)) => return Poll::Ready(Ok(output)),
+            Ok(Poll::Pending) => {}
+            Err(_) => return Poll::Ready(Err(Failure::Panicked)),
         }
+        // Most requests are answered at once and never come here.
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        timer.as_mut().poll(context).map(|()| Err(Failure::TookTooLong))
     })
     .await
 }

@@ -40,7 +40,9 @@ impl World {
                 let released = format!("{} and {}", text(swept.released.1), shares(swept.released.0));
                 format!("cancelled {} released {released}", names(&swept.cancelled)).replace("  ", " ")
             }
-            Answer::Cycled { looked_at, fills, closed, .. } => format!("looked {looked_at} filled {fills} closed {closed}"),
+            Answer::Cycled { looked_at, fills, closed, .. } => {
+                format!("looked {looked_at} filled {fills} closed {closed}")
+            }
             Answer::Settled { positions, orders } => format!("paid {positions} expired {orders}"),
             Answer::Beating { lapses_at } => format!("lapses in {} ms", lapses_at.since(self.now) / MILLISECOND),
             Answer::Key(key) => key_text(&key),

@@ -183,7 +183,8 @@ fn side(text: &str) -> Result<Side, Refusal> {
 }
 
 fn market(call: &Call, query: &QueryText<'_>) -> Option<MarketFilter> {
-    query.get("market_id").map(|condition| match call.app().catalog.by_condition(condition) {
+    let condition = query.get("market_id").filter(|condition| !condition.is_empty());
+    condition.map(|condition| match call.app().catalog.by_condition(condition) {
         Some(market) => MarketFilter::Only(market),
         None => MarketFilter::Unknown,
     })

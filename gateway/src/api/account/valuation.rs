@@ -55,7 +55,8 @@ impl Balance {
             reserved += i128::from(wallet.reserved.0);
             starting += i128::from(wallet.baseline.0);
         }
-        let value = |held: &Position| marks.mark(held.instrument).map_or(held.cost, |mark| market_value(mark, held.qty));
+        let value =
+            |held: &Position| marks.mark(held.instrument).map_or(held.cost, |mark| market_value(mark, held.qty));
         let held: i128 = positions.into_iter().map(|held| i128::from(value(held).0)).sum();
         Balance {
             available: cash(cash_total - reserved),

@@ -88,7 +88,11 @@ fn depth(call: &Call) -> Result<Option<usize>, Refusal> {
     let query = call.query();
     let mut params = Params::new(&query);
     let depth = params.integer("depth", 1..=DEPTH_MAX);
-    if params.problems.is_empty() { Ok(depth.map(|depth| depth as usize)) } else { Err(Refusal::validation(&params.problems)) }
+    if params.problems.is_empty() {
+        Ok(depth.map(|depth| depth as usize))
+    } else {
+        Err(Refusal::validation(&params.problems))
+    }
 }
 
 async fn batch(call: Call) -> Outcome {

@@ -1,0 +1,153 @@
+use crate::api::testing::{Text as _, Town, shows};
+use engine::amount::{Price, Qty};
+use engine::book::BookSide;
+use engine::id::Outcome;
+use engine::time::Timestamp;
+
+const BOOK: &str = concat!(
+    r#"{"token_id":"81140002","asset_id":"81140002","market":"CONDITION","hash":"9ae1","#,
+    r#""bids":[{"price":"0.40","size":"310"},{"price":"0.41","size":"85"}],"#,
+    r#""asks":[{"price":"0.44","size":"120"},{"price":"0.42","size":"60.5"}],"min_order_size":"5","#,
+    r#""tick_size":"0.01","neg_risk":false,"last_trade_price":"0.42","mid":"0.415","spread":"0.01","#,
+    r#""timestamp":"1790932444120","stale":false,"source":"clob"}"#
+);
+
+#[test]
+fn a_book_has_the_shape_of_the_contract_on_every_route() {
+    let town = Town::new();
+    let expected = BOOK.replace("CONDITION", town.condition());
+    for target in [
+        "/v1/book?token_id=81140002",
+        "/v1/book?token=81140002",
+        "/v1/clob/book/81140002",
+        &format!("/v1/markets/{}/book", town.condition()),
+        &format!("/v1/markets/{}/book?outcome=YES", town.condition()),
+        &format!("/v1/markets/{}/book?token_id=81140002", town.condition()),
+        "/v1/book?token_id=81140002&depth=500",
+    ] {
+        let answer = town.send("GET", target, "");
+        assert_eq!((answer.status, answer.text()), (200, expected.as_str()), "{target}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+    }
+    for body in [r#"[{"token_id":"81140002","side":"BUY"}]"#, r#"{"items":[{"token_id":"81140002"}]}"#] {
+        assert_eq!(town.send("POST", "/v1/books", body).text(), format!("[{expected}]"));
+    }
+}
+
+#[test]
+fn the_best_levels_stay_when_a_book_is_trimmed() {
+    let town = Town::new();
+    let answer = town.send("GET", "/v1/book?token_id=81140002&depth=1", "");
+    let expected = concat!(
+        r#"{"bids":[{"price":"0.41","size":"85"}],"asks":[{"price":"0.42","size":"60.5"}],"mid":"0.415","#,
+        r#""spread":"0.01"}"#
+    );
+    shows(answer.text().as_bytes(), expected);
+    // What is shown is no longer the venue's snapshot.
+    assert_ne!(answer.json()["hash"], "9ae1");
+    for (depth, status) in [("0", 422), ("501", 422), ("x", 422), ("-1", 422), ("", 422), ("500", 200)] {
+        let answer = town.send("GET", &format!("/v1/book?token_id=81140002&depth={depth}"), "");
+        assert_eq!(answer.status, status, "{depth}");
+    }
+}
+
+/// The digest of a changed book, over the text that the venue's own clients would hash.
+#[test]
+fn a_changed_book_has_a_hash_of_its_own() {
+    let town = Town::new();
+    let first = town.market.instrument(Outcome::First);
+    let at = Timestamp(1_790_932_445_000_000);
+    town.writer.borrow_mut().frame(0, at, |frame| {
+        frame.delta(first, &[(BookSide::Bid, Price(4_100), Qty(1_234_500))], at);
+    });
+    let answer = town.send("GET", "/v1/book?token_id=81140002", "").json();
+    let text = concat!(
+        r#"{"market":"CONDITION","asset_id":"81140002","timestamp":"1790932445000","hash":"","#,
+        r#""bids":[{"price":"0.40","size":"310"},{"price":"0.41","size":"1.2345"}],"#,
+        r#""asks":[{"price":"0.44","size":"120"},{"price":"0.42","size":"60.5"}],"min_order_size":"5","#,
+        r#""tick_size":"0.01","neg_risk":false,"last_trade_price":"0.42"}"#
+    );
+    let digest = super::sha1::sha1(text.replace("CONDITION", town.condition()).as_bytes());
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(answer["hash"], digest);
+}
+
+#[test]
+fn one_side_is_a_book_too() {
+    let town = Town::new();
+    let first = town.unquoted.instrument(Outcome::First);
+    let at = Timestamp(1_790_932_445_000_000);
+    town.writer.borrow_mut().frame(0, at, |frame| {
+        frame.snapshot(first, &[(Price(4_155), Qty(1_000_000))], &[], at, None);
+    });
+    let answer = town.send("GET", "/v1/book?token_id=90000001", "");
+    let expected = concat!(
+        r#"{"bids":[{"price":"0.4155","size":"1"}],"asks":[],"mid":null,"spread":null,"last_trade_price":"","#,
+        r#""min_order_size":"1","tick_size":"0.001"}"#
+    );
+    shows(answer.text().as_bytes(), expected);
+}
+
+#[test]
+fn what_has_no_book_has_its_code() {
+    let town = Town::new();
+    let condition = town.condition().to_owned();
+    let no_outcome = format!("/v1/markets/{condition}/book?outcome=Maybe");
+    let foreign = format!("/v1/markets/{condition}/book?token_id=90000001");
+    for (target, expected) in [
+        ("/v1/book", (400, "INVALID_TOKEN_ID")),
+        ("/v1/book?token_id=", (400, "INVALID_TOKEN_ID")),
+        ("/v1/book?token_id=x", (400, "INVALID_TOKEN_ID")),
+        ("/v1/book?token_id=0x51", (404, "BOOK_UNAVAILABLE")),
+        ("/v1/book?token_id=5", (404, "BOOK_UNAVAILABLE")),
+        ("/v1/book?token_id=90000001", (404, "BOOK_UNAVAILABLE")),
+        ("/v1/clob/book/x", (404, "BOOK_UNAVAILABLE")),
+        ("/v1/markets/0x00/book", (404, "MARKET_NOT_FOUND")),
+        (&no_outcome, (404, "MARKET_NOT_FOUND")),
+        (&foreign, (404, "MARKET_NOT_FOUND")),
+    ] {
+        assert_eq!(town.send("GET", target, "").code(), expected, "{target}");
+    }
+    town.resolve(Outcome::First);
+    assert_eq!(town.send("GET", "/v1/book?token_id=81140002", "").code(), (404, "BOOK_UNAVAILABLE"));
+}
+
+#[test]
+fn a_batch_leaves_out_what_has_no_book() {
+    let town = Town::new();
+    let many = |count: usize| format!("[{}]", vec![r#"{"token_id":"5"}"#; count].join(","));
+    let body =
+        r#"[{"token_id":"5"},{"token_id":"81140002","depth":1},{"token_id":"90000001"},{"token_id":"81140002"}]"#;
+    let answer = town.send("POST", "/v1/books", body);
+    let books = answer.json();
+    let books = books.as_array().expect("an array");
+    let levels: Vec<_> = books.iter().map(|book| book["bids"].as_array().expect("levels").len()).collect();
+    assert_eq!(levels, [1, 2]);
+    assert_eq!(
+        town.send("POST", "/v1/books?depth=1", r#"[{"token_id":"81140002"}]"#).json()[0]["asks"][0]["price"],
+        "0.42"
+    );
+    assert_eq!(town.send("POST", "/v1/books", &many(500)).text(), "[]");
+    for (body, expected) in [
+        (many(501).as_str(), (400, "INVALID_BODY")),
+        ("[]", (400, "INVALID_BODY")),
+        ("{}", (400, "INVALID_BODY")),
+        ("", (400, "INVALID_BODY")),
+        ("5", (400, "INVALID_BODY")),
+        ("[5]", (400, "INVALID_TOKEN_ID")),
+        (r#"[{"token_id":5}]"#, (400, "INVALID_TOKEN_ID")),
+        (r#"[{}]"#, (400, "INVALID_TOKEN_ID")),
+        (r#"[{"token_id":"81140002","depth":0}]"#, (422, "VALIDATION_FAILED")),
+        (r#"[{"token_id":"81140002","depth":"1"}]"#, (422, "VALIDATION_FAILED")),
+    ] {
+        assert_eq!(town.send("POST", "/v1/books", body).code(), expected, "{}", &body[..body.len().min(40)]);
+    }
+}
+
+#[test]
+fn a_book_nobody_speaks_of_is_stale() {
+    let town = Town::new();
+    town.clock.set(Timestamp(1_790_932_445_000_000 + 31_000_000));
+    let answer = town.send("GET", "/v1/book?token_id=81140002", "");
+    shows(answer.text().as_bytes(), r#"{"stale":true,"bids":[{"price":"0.40"},{"price":"0.41"}]}"#);
+}

@@ -79,7 +79,10 @@ fn hash_of(o: &mut Object<'_>, asked: Asked<'_>, depth: &Depth, trade: Option<La
     let out = o.name("hash");
     out.push(b'"');
     for byte in sha1(&text) {
-        out.extend_from_slice(&[b"0123456789abcdef"[usize::from(byte >> 4)], b"0123456789abcdef"[usize::from(byte & 15)]]);
+        out.extend_from_slice(&[
+            b"0123456789abcdef"[usize::from(byte >> 4)],
+            b"0123456789abcdef"[usize::from(byte & 15)],
+        ]);
     }
     out.push(b'"');
 }

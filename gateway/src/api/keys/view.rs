@@ -63,8 +63,7 @@ pub fn listed(out: &mut Vec<u8>, key: &KeyView, moment: Moment, disabled: bool) 
 
 fn shown(o: &mut Object<'_>, key: &KeyView, moment: Moment) {
     let stored = (key.tier, key.permissions);
-    let served =
-        effective(stored, key.created_at, key.beta_until, moment.grant, moment.free_trade_since, moment.now);
+    let served = effective(stored, key.created_at, key.beta_until, moment.grant, moment.free_trade_since, moment.now);
     o.text("key_prefix", &key.prefix);
     o.text_or_null("name", key.name.as_deref());
     o.word("rate_limit_tier", TIERS[key.tier as usize].1);

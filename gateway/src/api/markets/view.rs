@@ -208,5 +208,4 @@ fn venue_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp
 }
 
 #[cfg(test)]
-#[path = "view_tests.rs"]
 mod tests;

@@ -23,7 +23,7 @@ const ROW_BYTES: usize = 640;
 const DETAIL_BYTES: usize = 1_792;
 
 /// Which orders a `status` names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Wanted {
     All,
     Only(Status),
@@ -57,7 +57,7 @@ pub async fn list(call: Call) -> Outcome {
 }
 
 /// The page asked for; `None` is the empty one behind the last.
-fn filter(query: &QueryText<'_>, catalog: &Catalog) -> Result<Option<OrderFilter>, Refusal> {
+pub(super) fn filter(query: &QueryText<'_>, catalog: &Catalog) -> Result<Option<OrderFilter>, Refusal> {
     let mut params = Params::new(query);
     let wanted = params.choice("status", &STATUSES).unwrap_or(Wanted::All);
     let side = params.choice("side", &SIDES);
@@ -73,9 +73,11 @@ fn filter(query: &QueryText<'_>, catalog: &Catalog) -> Result<Option<OrderFilter
         OrderCursor::After(created, id) => Some((created, id)),
         OrderCursor::End => return Ok(None),
     };
-    let market = query.get("market_id").map(|condition| match catalog.by_condition(condition) {
-        Some(market) => MarketFilter::Only(market),
-        None => MarketFilter::Unknown,
+    let market = query.get("market_id").filter(|condition| !condition.is_empty()).map(|condition| {
+        match catalog.by_condition(condition) {
+            Some(market) => MarketFilter::Only(market),
+            None => MarketFilter::Unknown,
+        }
     });
     let (status, market) = match wanted {
         Wanted::All => (None, market),
@@ -182,7 +184,3 @@ impl Source {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "list_tests.rs"]
-mod tests;

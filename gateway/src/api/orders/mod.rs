@@ -122,3 +122,6 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::TradeInProgress])
         .run(|call| Box::pin(heartbeat::end(call))),
 ];
+
+#[cfg(test)]
+mod tests;

@@ -265,8 +265,8 @@ impl<'a> Fields<'a> {
         if self.amount.is_some() && !(market && buys) {
             return Err(Fault::Contradicts("Only market BUY orders can be sized by amount."));
         }
-        let instrument =
-            named.map_err(|Contradiction| Fault::Contradicts("token_id is not the token of that market and outcome."))?;
+        let instrument = named
+            .map_err(|Contradiction| Fault::Contradicts("token_id is not the token of that market and outcome."))?;
         let price = self.price.ok_or(Fault::Code(Code::PriceRequired))?;
         let price = if !market {
             price.price_exact().map_or(AskedPrice::OffGrid, AskedPrice::At)
@@ -406,5 +406,4 @@ fn unix_secs(value: &Value<'_>) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
-#[path = "terms_tests.rs"]
 mod tests;

@@ -329,5 +329,4 @@ pub fn rows(out: &mut Vec<u8>, views: &[OrderView], catalog: &Catalog) {
 }
 
 #[cfg(test)]
-#[path = "view_tests.rs"]
 mod tests;

@@ -26,6 +26,10 @@ fn panics(_: Call) -> super::super::route::Running {
     Box::pin(async { panic!("a handler that breaks") })
 }
 
+fn never_ends(_: Call) -> super::super::route::Running {
+    Box::pin(std::future::pending())
+}
+
 const TABLE: &[Route] = &[
     Route::get("/v1/public", "public").run(echo),
     Route::get("/v1/book", "book").no_store().run(echo),
@@ -36,6 +40,7 @@ const TABLE: &[Route] = &[
     Route::post("/v1/boot", "boot").auth(Auth::Jwt).rate(RateClass::Bootstrap).body(BodyKind::Optional).run(echo),
     Route::get("/v1/gated", "gated").gate(Gate::SimulationApi).run(echo),
     Route::get("/v1/broken", "broken").run(panics),
+    Route::get("/v1/stuck", "stuck").run(never_ends),
 ];
 
 fn world() -> World {
@@ -386,6 +391,16 @@ fn a_handler_that_panics_is_an_internal_error_and_frees_its_place() {
         assert_eq!(answer.json()["error"], "INTERNAL_ERROR");
         assert!(answer.header("x-request-id").is_some());
     }
+    assert_eq!(world.edge.app.front.limits.in_flight(Payer::Key(0)), 0);
+}
+
+#[test]
+fn a_request_that_never_ends_is_given_up() {
+    let world = World::new("[http]\nrequest_timeout_ms = 100", &[TABLE]);
+    let key = world.key(Tier::Free, Permissions::ReadTrade);
+    let answer = world.send("GET", "/v1/stuck", &[("x-api-key", &key)], "");
+    assert_eq!((answer.code(), answer.header("connection")), ((500, "INTERNAL_ERROR"), Some("close")));
+    assert_eq!(world.edge.app.front.limits.in_flight(Payer::Key(0)), 0);
 }
 
 /// A body of several frames.

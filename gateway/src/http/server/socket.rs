@@ -24,6 +24,8 @@ use tokio::time::Sleep;
 
 /// Bytes that gather before they are written whatever else there is to do. Larger pieces are not copied.
 const GATHER_BYTES_MAX: usize = 64 * 1_024;
+/// Capacity that a connection keeps between answers; there may be thousands of them.
+const KEPT_BYTES_MAX: usize = 8 * 1_024;
 /// How long, and for how many bytes, a peer is listened to that was told to stop.
 const LINGER: Duration = Duration::from_millis(500);
 const LINGER_BYTES_MAX: usize = 8 << 20;
@@ -95,6 +97,7 @@ impl Wire {
             }
         }
         self.gathered.clear();
+        self.gathered.shrink_to(KEPT_BYTES_MAX);
         self.written = 0;
         Poll::Ready(Ok(()))
     }

@@ -237,6 +237,42 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
+fn answers_before_a_malformed_request_are_not_lost() {
+    with_server("", async |served: Served| {
+        let good = "GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n";
+        let text = served.exchange(format!("{good}{good}{good}BROKEN\r\n\r\n").as_bytes()).await;
+        assert_eq!(statuses(&text), [200, 200, 200, 400]);
+        // Nor do they wait for a request that is not whole yet.
+        let mut stream = served.connect().await;
+        stream.write_all(format!("{good}GET /v1/ti").as_bytes()).await.unwrap();
+        let mut piece = [0; 1_024];
+        let count = tokio::time::timeout(Duration::from_secs(2), stream.read(&mut piece)).await.unwrap().unwrap();
+        assert_eq!(statuses(&String::from_utf8_lossy(&piece[..count])), [200]);
+        stream.write_all(b"me HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
+        assert_eq!(statuses(&text_until_closed(&mut stream).await), [200]);
+    });
+}
+
+#[test]
+fn the_older_protocol_closes_after_its_answer() {
+    with_server("", async |served: Served| {
+        let text = served.exchange(b"GET /v1/time HTTP/1.0\r\n\r\n").await;
+        assert_eq!(statuses(&text), [200]);
+        let text = served.exchange(b"HEAD /v1/time HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+        assert!(text.contains("content-length: 12\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+    });
+}
+
+#[test]
+fn large_answers_arrive_whole() {
+    with_server("", async |served: Served| {
+        let text = served.exchange(b"GET /v1/large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+        let (_, body) = text.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body.len(), 32 << 20);
+    });
+}
+
+#[test]
 fn a_sender_that_stops_sending_still_gets_its_answer() {
     with_server("", async |served: Served| {
         let mut stream = served.connect().await;

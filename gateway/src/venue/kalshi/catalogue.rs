@@ -169,7 +169,13 @@ impl Translate {
     }
 
     /// A final status: resolved when its result can be paid, else closed for good.
-    pub(super) fn finalized(&mut self, ticker: &str, result: Option<Resolution>, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
+    pub(super) fn finalized(
+        &mut self,
+        ticker: &str,
+        result: Option<Resolution>,
+        at: Timestamp,
+        updates: &mut Vec<FeedUpdate>,
+    ) {
         match result {
             Some(resolution) => self.settle(ticker, resolution, at, updates),
             None => {

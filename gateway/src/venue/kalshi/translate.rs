@@ -32,7 +32,7 @@ pub struct Translate {
     /// Last number by connection and subscription.
     sequences: AHashMap<(u8, u64), u64>,
     sequence: Sequence,
-    skips: Arc<Skips>,
+    pub(super) skips: Arc<Skips>,
 }
 
 /// What is remembered of a market.
@@ -64,7 +64,7 @@ impl Translate {
         Translate {
             markets: AHashMap::new(),
             events: AHashMap::new(),
-            pub(super) series: AHashMap::new(),
+            series: AHashMap::new(),
             sequences: AHashMap::new(),
             sequence,
             skips,

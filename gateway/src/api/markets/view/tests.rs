@@ -1,0 +1,95 @@
+use super::*;
+use crate::api::testing::{Town, shows};
+use crate::http::testing::NOW;
+use engine::market::mutation::MarketMutation;
+
+fn shown(town: &Town, market: engine::id::MarketId, now: Timestamp) -> Vec<u8> {
+    let mut out = Vec::new();
+    detail(&mut out, town.catalog.market(market).expect("listed"), &town.edge.app, now, false);
+    out
+}
+
+#[test]
+fn a_summary_has_the_shape_of_the_contract() {
+    let town = Town::new();
+    let mut out = Vec::new();
+    summary(&mut out, town.catalog.market(town.market).expect("listed"), &town.edge.app, NOW);
+    let expected = concat!(
+        r#"{"condition_id":"CONDITION","slug":"rain-in-lisbon-oct-3","question":"Rain in Lisbon on 3 October?","#,
+        r#""outcomes":["Yes","No"],"active":true,"closed":false,"is_hot":true,"image_url":null,"category":"weather","#,
+        r#""display_label":null,"clob_token_ids":["81140002","55200077"],"volume_24h":"1822.5","#,
+        r#""volume_total":"9310","last_price":"0.42","live_price":{"buy":"0.41","sell":"0.42","volume":"9310","#,
+        r#""updated_at":"2026-10-02T09:14:04.120000Z","source":"clob","outcomes":[{"label":"Yes","price":"0.415","#,
+        r#""token_id":"81140002"},{"label":"No","price":"0.585","token_id":"55200077"}],"#,
+        r#""synced_at":"2026-10-02T09:14:00Z"}}"#
+    );
+    assert_eq!(String::from_utf8(out).unwrap(), expected.replace("CONDITION", town.condition()));
+}
+
+#[test]
+fn what_was_never_quoted_has_no_live_price() {
+    let town = Town::new();
+    let expected = concat!(
+        r#"{"live_price":null,"last_price":null,"volume_24h":null,"volume_total":null,"is_hot":false,"#,
+        r#""category":"geopolitics","fee_rate_bps":0,"taker_base_fee":0,"tick_size":"0.001","#,
+        r#""minimum_tick_size":0.001,"min_order_size":"1","minimum_order_size":1,"event_group_id":null,"#,
+        r#""tokens":[{"token_id":"90000001","outcome":"Yes","price":null,"winner":false},"#,
+        r#"{"token_id":"90000002","outcome":"No","price":null,"winner":false}]}"#
+    );
+    shows(&shown(&town, town.unquoted, NOW), expected);
+    // A price from market data stands in for both sides.
+    let second = town.unquoted.instrument(Outcome::Second);
+    let first = town.unquoted.instrument(Outcome::First);
+    town.writer.borrow_mut().display(first, Some(Price(3_000)));
+    town.writer.borrow_mut().display(second, Some(Price(7_000)));
+    let expected = concat!(
+        r#"{"live_price":{"buy":"0.30","sell":"0.30","updated_at":null,"source":"upstream_meta","synced_at":null,"#,
+        r#""outcomes":[{"price":"0.30"},{"price":"0.70"}]},"tokens":[{"price":0.3},{"price":0.7}]}"#
+    );
+    shows(&shown(&town, town.unquoted, NOW), expected);
+}
+
+#[test]
+fn a_detail_says_how_far_its_market_has_come() {
+    let town = Town::new();
+    let fresh = concat!(
+        r#"{"event_group_id":"e-771","event_title":"Lisbon weather","end_date":"2026-10-04T00:00:00Z","#,
+        r#""resolved_outcome":null,"archived":false,"archived_at":null,"question_id":"CONDITION","#,
+        r#""market_slug":"rain-in-lisbon-oct-3","neg_risk":false,"tick_size":"0.01","min_order_size":"5","#,
+        r#""fee_rate_bps":500,"description":null,"venue":"synthetic","accepting_orders":true,"active":true,"#,
+        r#""closed":false,"minimum_tick_size":0.01,"minimum_order_size":5,"end_date_iso":"2026-10-04T00:00:00Z","#,
+        r#""taker_base_fee":1000,"rewards":{"rates":null,"min_size":0,"max_spread":0},"tags":[],"#,
+        r#""tokens":[{"price":0.415,"winner":false},{"price":0.585,"winner":false}]}"#
+    );
+    shows(&shown(&town, town.market, NOW), &fresh.replace("CONDITION", town.condition()));
+    town.catalog.publish(&MarketMutation::MarketStateChanged {
+        market: town.market,
+        state: MarketState::Closed,
+        ended: true,
+        at: NOW,
+    });
+    shows(&shown(&town, town.market, NOW), r#"{"active":false,"closed":true,"accepting_orders":false}"#);
+    town.resolve(Outcome::Second);
+    let resolved = concat!(
+        r#"{"active":false,"closed":true,"resolved_outcome":"No","archived":false,"#,
+        r#""tokens":[{"price":0,"winner":false},{"price":1,"winner":true}]}"#
+    );
+    shows(&shown(&town, town.market, NOW.plus(30 * DAY - 1)), resolved);
+    let archived = r#"{"archived":true,"archived_at":"2026-11-01T09:14:05Z"}"#;
+    shows(&shown(&town, town.market, NOW.plus(30 * DAY)), archived);
+}
+
+#[test]
+fn a_detail_carries_its_book_when_asked() {
+    let town = Town::new();
+    let cell = town.catalog.market(town.market).expect("listed");
+    for (market, expected) in [
+        (cell, r#"{"order_book":{"token_id":"81140002","hash":"9ae1","mid":"0.415"}}"#),
+        (town.catalog.market(town.unquoted).expect("listed"), r#"{"order_book":null}"#),
+    ] {
+        let mut out = Vec::new();
+        detail(&mut out, market, &town.edge.app, NOW, true);
+        shows(&out, expected);
+    }
+    assert!(!String::from_utf8(shown(&town, town.market, NOW)).unwrap().contains("order_book"));
+}

@@ -4,6 +4,7 @@ use super::auth;
 use super::front::Front;
 use super::pipeline::respond;
 use super::route::Route;
+use super::server::Connections;
 use crate::app::{App, Edge};
 use crate::clock::Clock;
 use crate::config::{Config, Secret};
@@ -73,7 +74,10 @@ impl World {
             directory: Arc::new(Directory::new()),
             clock: clock.clone(),
             front: Front::new(&config, tables).expect("a sound table"),
+            connections: Arc::new(Connections::new(&config)),
             started_at: NOW,
+            commit: Arc::default(),
+            feed: Arc::default(),
             config,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));

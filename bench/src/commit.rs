@@ -15,7 +15,8 @@ const ROUNDS: usize = 5;
 fn start(segment_bytes: u64) -> (tempfile::TempDir, Running<Files>) {
     let place = tempfile::tempdir().expect("a temporary directory");
     let options = Options { segment_bytes, spares_count: 2, reserve_bytes: 0, ..Options::default() };
-    let dir = Dir::open(Files::open(place.path().join("log")).expect("a new directory"), options).expect("nobody has it");
+    let dir =
+        Dir::open(Files::open(place.path().join("log")).expect("a new directory"), options).expect("nobody has it");
     let recovered = dir.recover(None, false).expect("an empty directory").finish().expect("nothing to read");
     let mut running = dir.start(recovered, 1, Box::new(|_| {})).expect("room for a log");
     while running.preparer.turn().expect("room for spares") == wal::Prepared::One {}

@@ -48,7 +48,11 @@ pub fn run(size: Size, report: &mut Report) {
         read("effective book, whole", copies / 8, Box::new(|| books.effective(instrument, whole).is_ok()));
         let reach = Reach::of(BookSide::Ask, 10);
         let mut ten = Effective::default();
-        read("effective book, ten asks", copies / 4, Box::new(move || books.effective_within(instrument, reach, &mut ten).is_ok()));
+        read(
+            "effective book, ten asks",
+            copies / 4,
+            Box::new(move || books.effective_within(instrument, reach, &mut ten).is_ok()),
+        );
         stop.store(true, Ordering::Relaxed);
         let rate = written.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64();
         report.figure("level changes meanwhile", rate, "a second");

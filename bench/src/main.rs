@@ -7,11 +7,8 @@
 
 mod chance;
 mod commit;
-mod http;
 mod ladder;
-mod recovery;
 mod report;
-mod shard;
 mod walk;
 
 use clap::Parser;
@@ -29,11 +26,12 @@ struct Scenario {
 const SCENARIOS: &[Scenario] = &[
     Scenario { name: "ladder", question: "what does reading a book cost while the feed writes it?", run: ladder::run },
     Scenario { name: "walk", question: "what does a taker walk of ten levels with fees cost?", run: walk::run },
-    Scenario { name: "shard", question: "what does one order cost, decided, applied and encoded?", run: shard::run },
-    Scenario { name: "append", question: "what does an append cost beside a bare copy and checksum?", run: commit::append },
+    Scenario {
+        name: "append",
+        question: "what does an append cost beside a bare copy and checksum?",
+        run: commit::append,
+    },
     Scenario { name: "commit", question: "how many durable groups beside raw write and sync?", run: commit::durable },
-    Scenario { name: "recovery", question: "how fast does a log become state again?", run: recovery::run },
-    Scenario { name: "http", question: "how many orders a second over HTTP, beside health answers?", run: http::run },
 ];
 
 /// Benchmarks of papertape.

@@ -67,7 +67,8 @@ impl Report {
     pub fn percentiles(&mut self, what: &str, nanos: &Histogram<u64>) {
         let at = |quantile| nanos.value_at_quantile(quantile);
         let points = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("max", 1.0)];
-        let text: Vec<_> = points.iter().map(|(name, quantile)| format!("{name} {}", duration(at(*quantile)))).collect();
+        let text: Vec<_> =
+            points.iter().map(|(name, quantile)| format!("{name} {}", duration(at(*quantile)))).collect();
         self.row(what, text.join("  "));
         let figures: serde_json::Map<_, _> =
             points.iter().map(|(name, quantile)| ((*name).to_owned(), json!(at(*quantile)))).collect();
@@ -138,10 +139,15 @@ pub fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let model = read("/proc/cpuinfo");
-    let model = model.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("?", |(_, name)| name);
+    let model =
+        model.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("?", |(_, name)| name);
     let kernel = read("/proc/sys/kernel/osrelease");
     let load = read("/proc/loadavg");
     let load = load.split(' ').next().unwrap_or("?");
     let profile = if cfg!(debug_assertions) { "debug (not for publishing)" } else { "release" };
-    format!("{cores} cores, {model}, Linux {}, load {load}, {profile} build, version {}", kernel.trim(), env!("CARGO_PKG_VERSION"))
+    format!(
+        "{cores} cores, {model}, Linux {}, load {load}, {profile} build, version {}",
+        kernel.trim(),
+        env!("CARGO_PKG_VERSION")
+    )
 }

@@ -26,7 +26,7 @@ use std::time::Duration;
 pub struct Config {
     pub server: Server,
     pub http: Http,
-    pub data: Data,
+    pub data: DataDir,
     pub journal: Journal,
     pub venue: VenueConfig,
     pub brand: Brand,
@@ -76,7 +76,7 @@ pub struct Http {
 }
 
 #[derive(Clone, Debug)]
-pub struct Data {
+pub struct DataDir {
     pub dir: PathBuf,
 }
 
@@ -254,7 +254,7 @@ impl Config {
         let config = Config {
             server: read_server(&mut source),
             http: read_http(&mut source),
-            data: Data { dir: read_path(&mut source, "data.dir").unwrap_or_else(|| "papertape-data".into()) },
+            data: DataDir { dir: read_path(&mut source, "data.dir").unwrap_or_else(|| "papertape-data".into()) },
             journal: read_journal(&mut source),
             venue: read_venue(&mut source),
             brand: read_brand(&mut source),

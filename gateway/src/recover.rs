@@ -26,6 +26,25 @@ pub struct Report {
     pub markets: usize,
 }
 
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.lsn == Lsn::ZERO {
+            return f.write_str("nothing: a new data directory");
+        }
+        write!(f, "{} record{} up to LSN {}", self.records, plural(self.records), self.lsn)?;
+        if self.snapshot != Lsn::ZERO {
+            write!(f, " behind the snapshot of LSN {}", self.snapshot)?;
+        }
+        let users = self.users as u64;
+        write!(f, " in {} ms, {} bytes cut from a torn tail, ", self.millis, self.bytes_cut)?;
+        write!(f, "{users} user{}", plural(users))
+    }
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
 /// Why there is no state.
 #[derive(Debug)]
 pub enum RecoverError {

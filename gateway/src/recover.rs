@@ -31,18 +31,14 @@ impl fmt::Display for Report {
         if self.lsn == Lsn::ZERO {
             return f.write_str("nothing: a new data directory");
         }
-        write!(f, "{} record{} up to LSN {}", self.records, plural(self.records), self.lsn)?;
+        let Report { records, lsn, millis, bytes_cut, users, .. } = self;
+        write!(f, "{records} records up to LSN {lsn} in {millis} ms, {bytes_cut} bytes cut from a torn tail, ")?;
+        write!(f, "{users} user{}", if *users == 1 { "" } else { "s" })?;
         if self.snapshot != Lsn::ZERO {
-            write!(f, " behind the snapshot of LSN {}", self.snapshot)?;
+            write!(f, ", behind the snapshot of LSN {}", self.snapshot)?;
         }
-        let users = self.users as u64;
-        write!(f, " in {} ms, {} bytes cut from a torn tail, ", self.millis, self.bytes_cut)?;
-        write!(f, "{users} user{}", plural(users))
+        Ok(())
     }
-}
-
-fn plural(count: u64) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }
 
 /// Why there is no state.

@@ -115,6 +115,8 @@ pub struct Brand {
 pub struct Auth {
     /// The first one signs; all verify. Empty until [`Config::complete_secrets`].
     pub jwt_secrets: Vec<Secret>,
+    /// Signs socket tokens; without one the process makes its own, for they do not outlive it (keys.md §8).
+    pub ws_secret: Option<Secret>,
 }
 
 #[derive(Clone, Debug)]
@@ -258,7 +260,7 @@ impl Config {
             journal: read_journal(&mut source),
             venue: read_venue(&mut source),
             brand: read_brand(&mut source),
-            auth: Auth { jwt_secrets: source.secrets("auth.jwt_secret") },
+            auth: Auth { jwt_secrets: source.secrets("auth.jwt_secret"), ws_secret: source.secret("auth.ws_secret") },
             engine: Engine { shards: source.integer("engine.shards", default_shards(), 1..=64) as usize },
             limits: read_limits(&mut source),
             flags: read_flags(&mut source),
@@ -293,12 +295,10 @@ fn kept_secret(path: &Path) -> std::io::Result<Secret> {
     let open = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     match open {
         Ok(mut file) => {
-            let mut random = [0u8; 32];
-            getrandom::fill(&mut random).map_err(std::io::Error::other)?;
-            let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-            file.write_all(text.as_bytes())?;
+            let secret = Secret::random().map_err(std::io::Error::other)?;
+            file.write_all(secret.expose().as_bytes())?;
             file.sync_all()?;
-            Ok(Secret::new(text))
+            Ok(secret)
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let mut text = String::new();

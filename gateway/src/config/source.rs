@@ -33,6 +33,16 @@ impl Secret {
         Secret(zeroize::Zeroizing::new(text))
     }
 
+    /// A new one of 64 random hex digits.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn random() -> Result<Secret, getrandom::Error> {
+        let mut random = zeroize::Zeroizing::new([0u8; 32]);
+        getrandom::fill(&mut random[..])?;
+        Ok(Secret::new(random.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
     /// The secret itself; for the code that signs and verifies with it.
     pub fn expose(&self) -> &str {
         &self.0
@@ -221,6 +231,18 @@ impl Source {
         };
         let show = |secrets: &Vec<Secret>| format!("[{} secrets, not shown]", secrets.len());
         self.value(key, Vec::new(), "a text, or a list of texts, of at least 32 bytes each", parse, show)
+    }
+
+    /// One secret of at least 32 bytes, or none; shown nowhere.
+    pub(super) fn secret(&mut self, key: &str) -> Option<Secret> {
+        let parse = |raw: &Raw| match raw {
+            Raw::Text(text) | Raw::Toml(toml::Value::String(text)) if text.len() >= 32 => {
+                Some(Some(Secret::new(text.clone())))
+            }
+            _ => None,
+        };
+        let show = |secret: &Option<Secret>| if secret.is_some() { "not shown" } else { "none" }.to_owned();
+        self.value(key, None, "a text of at least 32 bytes", parse, show)
     }
 
     /// All keys under `prefix.`, whatever their names.

@@ -22,6 +22,8 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(config.limits.tier(Tier::ProPlus), &DEFAULT_TIERS[2]);
     assert_eq!(config.limits.tier(Tier::Free).in_flight, 10);
     assert_eq!(config.limits.placements_per_server, 512);
+    let seconds = |bound: Duration| bound.as_secs();
+    assert_eq!((seconds(config.http.header_timeout), seconds(config.http.body_timeout)), (5, 10));
     assert!(config.rules.flags.fok_depth_aware && config.rules.sync_gtc_match);
     assert_eq!(config.rules.fees.rate(Category::Crypto), Bps(700));
     assert_eq!(crate::wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");

@@ -121,6 +121,8 @@ pub struct Brand {
 pub struct Auth {
     /// The first one signs; all verify. Empty until [`Config::complete_secrets`].
     pub jwt_secrets: Vec<Secret>,
+    /// Signs socket tokens; without one the process makes its own, for they do not outlive it (keys.md §8).
+    pub ws_secret: Option<Secret>,
 }
 
 #[derive(Clone, Debug)]
@@ -229,7 +231,7 @@ impl Config {
             journal: read::journal(&mut source),
             venue: read::venue(&mut source),
             brand: read::brand(&mut source),
-            auth: Auth { jwt_secrets: source.secrets("auth.jwt_secret") },
+            auth: read::auth(&mut source),
             engine: read::engine(&mut source),
             limits: read::limits(&mut source),
             flags: read::flags(&mut source),

@@ -146,6 +146,10 @@ pub(super) fn brand(source: &mut Source) -> Brand {
     }
 }
 
+pub(super) fn auth(source: &mut Source) -> Auth {
+    Auth { jwt_secrets: source.secrets("auth.jwt_secret"), ws_secret: source.secret("auth.ws_secret") }
+}
+
 pub(super) fn limits(source: &mut Source) -> Limits {
     let mut one = |key: &str, default: u64| source.integer(&format!("limits.{key}"), default, 1..=1_000_000) as u32;
     let mut limits = Limits {

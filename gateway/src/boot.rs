@@ -88,6 +88,7 @@ fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> BootError {
 /// # Errors
 /// [`BootError`].
 pub fn serve(mut config: Config) -> Result<(), BootError> {
+    config.venue.check().map_err(BootError::Venue)?;
     let clock = Clock::wall();
     let recovery = recover::recover(&config.data.dir, options(&config), config.engine.shards)?;
     config.complete_secrets().map_err(io("the identity secret"))?;
@@ -153,8 +154,8 @@ async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), Boo
     let keeper_stop = stops.serving.clone();
     let keeper = thread::spawn("keeper", move || keeper.run(&keeper_stop)).map_err(io("the keeper's thread"))?;
 
-    let lane = CommitLane::new(commit_figures.clone());
     let size = (config.journal.segment_bytes, config.journal.spares_count);
+    let lane = CommitLane::new(size, commit_figures.clone());
     let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, commit_figures.clone());
     committer.wake_when_low(keeper.thread().clone());
     let count = config.engine.shards;

@@ -123,7 +123,11 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             "flags.fak_partial_fills (papertape.toml): allowed is auto, true or false",
         ),
         ("[journal]\ndurability = \"none\"", vec![], "allowed is process or power"),
-        ("[venue]\nkind = \"replay\"", vec![], "venue.tape: venue.kind = replay needs the path of a tape"),
+        (
+            "[journal]\nspares_count = 1",
+            vec![],
+            "journal.spares_count (papertape.toml): allowed is an integer from 2 to 8",
+        ),
         ("[venue]\nspeed = 0", vec![], "a number from 0.001 to 1000000 with at most three decimals, or max"),
         (
             "[engine]\nshards = 1\n[server]\nio_threads = 2",
@@ -200,4 +204,14 @@ fn a_missing_secret_is_made_once_and_kept() {
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     std::fs::write(&path, "short").unwrap();
     assert!(start().is_err());
+}
+
+/// Only who opens the venue needs all of its settings: the other verbs work on the same file.
+#[test]
+fn a_replay_without_a_tape_is_refused_when_it_is_to_be_opened() {
+    let without = read("[venue]\nkind = \"replay\"", &[], &[]).expect("enough for all but serving");
+    let why = without.venue.check().expect_err("nothing to replay").to_string();
+    assert_eq!(why, "venue.tape: venue.kind = replay needs the path of a tape");
+    let with = read("[venue]\nkind = \"replay\"\ntape = \"/tapes\"", &[], &[]).expect("right settings");
+    assert!(with.venue.check().is_ok() && Config::defaults().venue.check().is_ok());
 }

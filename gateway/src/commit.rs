@@ -20,13 +20,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use std::thread::Thread;
 use tokio::sync::oneshot;
-use wal::{Kind, Log, Lsn, Marks};
+use wal::{Files, Kind, Log, Lsn, Marks, Storage};
 
 /// Slots of the ring between shards, feed and committer.
 const COMMIT_RING_SLOTS: usize = 8_192;
 /// Free slots below which a shard is told that there is no room: one command never makes more entries than this.
 const COMMIT_RING_MARGIN: usize = 1_024;
-/// Longest record that one command makes, header and padding included: a walk over every level of both books.
+/// Longest record that one command makes, header and padding included: a walk over every level of both books. Segments
+/// too small for a few of those, as tests have them, hold small books: there it is a quarter of a segment.
 const RECORD_BYTES_MAX: usize = 512 << 10;
 /// Prepared log kept for cancels and revocations when the disk is full (reliability.md 12): this much, or half a segment
 /// where that is less. Below it placements are refused, below one record every write is.
@@ -91,14 +92,15 @@ impl Waiting {
 }
 
 /// Owner of the log: appends, holds, releases.
-pub struct Committer {
-    log: Log,
+pub struct Committer<S: Storage = Files> {
+    log: Log<S>,
     marks: Marks,
     durability: Durability,
     /// Format of the payloads.
     version: u16,
     held: VecDeque<(Lsn, Held)>,
     waiting: Waiting,
+    record_bytes_max: usize,
     reserve_bytes: u64,
     /// Room when all wanted spares are ready; below it the keeper has something to do.
     full_bytes: u64,
@@ -106,15 +108,16 @@ pub struct Committer {
     figures: Arc<CommitFigures>,
 }
 
-impl Committer {
+impl<S: Storage> Committer<S> {
     /// Takes the log over, positioned behind its last record. `segment_bytes` and `spares_count` are those of the log.
     pub fn new(
-        log: Log,
+        log: Log<S>,
         durability: Durability,
         version: u16,
         (segment_bytes, spares_count): (u64, u32),
         figures: Arc<CommitFigures>,
-    ) -> Committer {
+    ) -> Committer<S> {
+        let record_bytes_max = RECORD_BYTES_MAX.min(segment_bytes as usize / 4);
         let committer = Committer {
             marks: log.marks(),
             log,
@@ -122,8 +125,9 @@ impl Committer {
             version,
             held: VecDeque::new(),
             waiting: Waiting::default(),
-            reserve_bytes: RECORD_BYTES_MAX as u64 + RESERVE_BYTES.min(segment_bytes / 2),
-            full_bytes: u64::from(spares_count) * segment_bytes.saturating_sub(RECORD_BYTES_MAX as u64),
+            record_bytes_max,
+            reserve_bytes: record_bytes_max as u64 + RESERVE_BYTES.min(segment_bytes / 2),
+            full_bytes: u64::from(spares_count) * segment_bytes.saturating_sub(record_bytes_max as u64),
             keeper: None,
             figures,
         };
@@ -214,17 +218,17 @@ impl Committer {
     fn publish_room(&self) {
         self.figures.room.store(self.room() as u8, Ordering::Relaxed);
         if let Some(keeper) = &self.keeper
-            && self.log.room(RECORD_BYTES_MAX) < self.full_bytes
+            && self.log.room(self.record_bytes_max) < self.full_bytes
         {
             keeper.unpark();
         }
     }
 }
 
-impl Outbox<Reply> for Committer {
+impl<S: Storage> Outbox<Reply> for Committer<S> {
     fn room(&self) -> Room {
-        match self.log.room(RECORD_BYTES_MAX) {
-            bytes if bytes < RECORD_BYTES_MAX as u64 => Room::None,
+        match self.log.room(self.record_bytes_max) {
+            bytes if bytes < self.record_bytes_max as u64 => Room::None,
             bytes if bytes < self.reserve_bytes => Room::ReserveOnly,
             _ => Room::Ample,
         }

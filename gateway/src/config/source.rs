@@ -245,6 +245,11 @@ impl Source {
         entries
     }
 
+    /// Notes what is wrong beyond a single setting.
+    pub(super) fn wrong(&mut self, message: String) {
+        self.errors.push(message);
+    }
+
     /// Says what nobody asked for, and everything else that is wrong.
     pub(super) fn finish(mut self) -> Result<Vec<String>, ConfigError> {
         let unknown = self.file.keys().map(|key| (key.clone(), self.file_name.clone()));

@@ -53,7 +53,8 @@ pub fn append(size: Size, report: &mut Report) {
     report.figure("append of 128 bytes, least of the rounds", least, "ns");
     report.figure("that is", 1e9 / least, "records a second");
     report.ratio("rate beside bare copy and checksum", ratios);
-    report.note("not included", "any sync");
+    report.durability("process: in the mapping, not synced");
+    report.not_included("any sync, encoding the record, preparing segments");
 }
 
 /// Groups of appends made durable, beside raw `pwrite` and `fdatasync` of the same bytes.
@@ -71,7 +72,8 @@ pub fn durable(size: Size, report: &mut Report) {
         report.ratio(&format!("{group} a commit: rate beside raw"), ratios);
         report.percentiles(&format!("{group} a commit"), &histogram);
     }
-    report.note("promise", "every group is covered by fdatasync before the next begins");
+    report.durability("power: every group is covered by fdatasync before the next begins");
+    report.not_included("encoding the record, whoever waits, a device that acknowledges too early");
 }
 
 fn durable_log(group: u64, syncs: u64, histogram: &mut hdrhistogram::Histogram<u64>) -> f64 {

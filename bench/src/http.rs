@@ -60,9 +60,10 @@ enum Asked {
 fn measure(durability: &str, plan: &[(usize, usize)], size: Size, report: &mut Report) {
     let place = tempfile::tempdir().expect("a temporary directory");
     let users = plan.iter().map(|(connections, _)| *connections).max().expect("a plan has rows");
-    let keys = seed(&place.path().join("data"), users);
+    let segment_bytes = size.pick(1 << 20, 64 << 20);
+    let keys = seed(&place.path().join("data"), segment_bytes, users);
     let token = write_tape(&place.path().join("tape.ndjson"));
-    let mut server = Server::start(&write_config(place.path(), durability));
+    let mut server = Server::start(&write_config(place.path(), durability, segment_bytes));
     let clients = keys.iter().enumerate().map(|(number, key)| Client::new(number, key.expose(), &token));
     let mut load = Load::connect(server.address, clients).expect("the server listens");
     let mut orders = 0;
@@ -138,8 +139,8 @@ fn kept(data: &Path) -> Kept {
 }
 
 /// Users with one key each, straight into the log of a server that does not run yet.
-fn seed(data: &Path, count: usize) -> Vec<RawKey> {
-    let mut journal = Journal::create(data, 64 << 20);
+fn seed(data: &Path, segment_bytes: u64, count: usize) -> Vec<RawKey> {
+    let mut journal = Journal::create(data, segment_bytes);
     let mut world = World::new(0, &mut |_, _, _| {});
     let mut out = Out::new(|owner: engine::id::UserId, now: engine::time::Timestamp, payload: &[u8]| {
         journal.append(codec::VERSION, owner.0, now.0, payload);
@@ -187,11 +188,11 @@ fn write_tape(path: &Path) -> String {
 }
 
 /// All checks are on; no limit is reached.
-fn write_config(place: &Path, durability: &str) -> PathBuf {
+fn write_config(place: &Path, durability: &str, segment_bytes: u64) -> PathBuf {
     let text = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\n\
          [data]\ndir = {:?}\n\
-         [journal]\ndurability = \"{durability}\"\n\
+         [journal]\ndurability = \"{durability}\"\nsegment_bytes = {segment_bytes}\n\
          [venue]\nkind = \"replay\"\ntape = {:?}\nfollow = true\n\
          [http]\nidle_timeout_ms = 3600000\n\
          [book]\nstale_after_s = 3600\n\

@@ -78,6 +78,8 @@ fn measure(durability: &str, plan: &[(usize, usize)], size: Size, report: &mut R
         reached
     };
 
+    // A connection that says nothing at first is closed after some seconds, and most wait for their turn for longer.
+    go(users, users, None, Asked::Health);
     for (connections, count) in plan.iter().copied() {
         let name = |what: &str| format!("{durability}, {connections} conns: {what}");
         let (mut ratios, mut rates) = (Vec::new(), Vec::new());

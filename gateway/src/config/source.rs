@@ -1,6 +1,8 @@
 //! Where configuration values come from: flags over environment over file over default; and what is said when one
 //! is wrong. Every reader names its key, its default and its range once; what no reader asked for is an error.
 
+use super::DEFAULT;
+use super::secret::Secret;
 use crate::wire::instant;
 use engine::time::Timestamp;
 use std::collections::BTreeMap;
@@ -23,27 +25,6 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
-
-/// A value that is shown nowhere and wiped when it is dropped.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(zeroize::Zeroizing<String>);
-
-impl Secret {
-    pub fn new(text: String) -> Secret {
-        Secret(zeroize::Zeroizing::new(text))
-    }
-
-    /// The secret itself; for the code that signs and verifies with it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[secret]")
-    }
-}
 
 /// A raw value and where it stands.
 struct Found {
@@ -117,7 +98,7 @@ impl Source {
         show: impl FnOnce(&T) -> String,
     ) -> T {
         let Some(found) = self.find(key) else {
-            self.lines.push(format!("{key} = {} (default)", show(&default)));
+            self.lines.push(format!("{key} = {}{DEFAULT}", show(&default)));
             return default;
         };
         match parse(&found.value) {

@@ -19,7 +19,7 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(config.journal.durability, Durability::Process);
     assert_eq!(config.venue.kind, VenueKind::Synthetic);
     assert_eq!(config.brand.key_header_aliases, ["MKT_API_KEY", "Mkt-API-Key", "POLY_API_KEY"]);
-    assert_eq!(config.limits.tier(Tier::ProPlus), &DEFAULT_TIERS[2]);
+    assert_eq!(config.limits.tier(Tier::ProPlus), &read::DEFAULT_TIERS[2]);
     assert_eq!(config.limits.tier(Tier::Free).in_flight, 10);
     assert_eq!(config.limits.placements_per_server, 512);
     assert!(config.rules.flags.fok_depth_aware && config.rules.sync_gtc_match);
@@ -122,6 +122,11 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ("[journal]\ndurability = \"none\"", vec![], "allowed is process or power"),
         ("[venue]\nkind = \"replay\"", vec![], "venue.tape: venue.kind = replay needs the path of a tape"),
         ("[venue]\nspeed = 0", vec![], "a number from 0.001 to 1000000 with at most three decimals, or max"),
+        (
+            "[engine]\nshards = 1\n[server]\nio_threads = 2",
+            vec![],
+            "server.io_threads: allowed is 1 while engine.shards is 1",
+        ),
         (
             "[auth]\njwt_secret = \"short\"",
             vec![],

@@ -91,7 +91,8 @@ impl Machinery {
         let running = dir.start(log, clock.now().0, Box::new(move |_| waker.wake())).map_err(RecoverError::from)?;
         let Running { log, syncer, preparer, snapshots, marks, .. } = running;
         let (fatal, failed) = mpsc::unbounded_channel();
-        let syncer = layout::spawn_syncer(syncer, stops.sync.clone(), fatal).map_err(io("the sync thread"))?;
+        let syncer = layout::spawn_syncer(syncer, config.journal.durability, stops.sync.clone(), fatal)
+            .map_err(io("the sync thread"))?;
         let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
         let segments = config.journal.checkpoint_segments as usize;
         let keeper = Keeper::new(storage, preparer, snapshots, marks.clone(), segments);

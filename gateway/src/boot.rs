@@ -82,6 +82,7 @@ pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Boot
 /// # Errors
 /// [`BootError`].
 pub fn serve(mut config: Config) -> Result<(), BootError> {
+    config.venue.check().map_err(BootError::Venue)?;
     let clock = Clock::wall();
     let recovery = recover::recover(&config.data.dir, options(&config), config.engine.shards)?;
     config.complete_secrets().map_err(io("the identity secret"))?;

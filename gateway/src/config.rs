@@ -32,7 +32,7 @@ const DEFAULT: &str = " (default)";
 pub struct Config {
     pub server: Server,
     pub http: Http,
-    pub data: DataDir,
+    pub data: DirectorySettings,
     pub journal: Journal,
     pub venue: VenueConfig,
     pub brand: Brand,
@@ -82,7 +82,7 @@ pub struct Http {
 }
 
 #[derive(Clone, Debug)]
-pub struct DataDir {
+pub struct DirectorySettings {
     pub dir: PathBuf,
 }
 
@@ -121,6 +121,8 @@ pub struct Brand {
 pub struct Auth {
     /// The first one signs; all verify. Empty until [`Config::complete_secrets`].
     pub jwt_secrets: Vec<Secret>,
+    /// Signs socket tokens; without one the process makes its own, for they do not outlive it (keys.md §8).
+    pub ws_secret: Option<Secret>,
 }
 
 #[derive(Clone, Debug)]
@@ -225,11 +227,13 @@ impl Config {
         let config = Config {
             server: read::server(&mut source),
             http: read::http(&mut source),
-            data: DataDir { dir: read::path(&mut source, "data.dir").unwrap_or_else(|| "papertape-data".into()) },
+            data: DirectorySettings {
+                dir: read::path(&mut source, "data.dir").unwrap_or_else(|| "papertape-data".into()),
+            },
             journal: read::journal(&mut source),
             venue: read::venue(&mut source),
             brand: read::brand(&mut source),
-            auth: Auth { jwt_secrets: source.secrets("auth.jwt_secret") },
+            auth: read::auth(&mut source),
             engine: read::engine(&mut source),
             limits: read::limits(&mut source),
             flags: read::flags(&mut source),

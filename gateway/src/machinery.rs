@@ -99,8 +99,8 @@ impl Machinery {
         let keeper_stop = stops.serving.clone();
         let keeper = thread::spawn("keeper", move || keeper.run(&keeper_stop)).map_err(io("the keeper's thread"))?;
 
-        let lane = CommitLane::new(figures.clone());
         let size = (config.journal.segment_bytes, config.journal.spares_count);
+        let lane = CommitLane::new(size, figures.clone());
         let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, figures);
         committer.wake_when_low(keeper.thread().clone());
         let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();

@@ -74,9 +74,9 @@ impl From<wal::Error> for RecoverError {
 }
 
 /// State with the log positioned behind it.
-pub struct Recovery {
-    pub dir: Dir<Files>,
-    pub log: Recovered<Files>,
+pub struct Recovery<S: Storage = Files> {
+    pub dir: Dir<S>,
+    pub log: Recovered<S>,
     pub state: State,
     pub report: Report,
 }
@@ -87,8 +87,20 @@ pub struct Recovery {
 /// # Errors
 /// [`RecoverError`]: the directory is held by another process, promised records are missing, or a format is newer.
 pub fn recover(directory: &Path, options: Options, shards_count: usize) -> Result<Recovery, RecoverError> {
+    recover_from(Files::open(directory)?, options, shards_count)
+}
+
+/// [`recover`] from any storage.
+///
+/// # Errors
+/// As there.
+pub fn recover_from<S: Storage>(
+    storage: S,
+    options: Options,
+    shards_count: usize,
+) -> Result<Recovery<S>, RecoverError> {
     let begun = Instant::now();
-    let dir = Dir::open(Files::open(directory)?, options)?;
+    let dir = Dir::open(storage, options)?;
     let newest = dir.newest_snapshot()?;
     let mut state = match &newest {
         Some(newest) => read_snapshot(&dir.snapshots(), newest, shards_count)?,

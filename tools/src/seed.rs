@@ -49,8 +49,8 @@ impl Seed {
         let config = self.settings.load(Vec::new())?;
         let tier = TIERS.iter().find(|(_, name)| *name == self.tier).map(|(tier, _)| *tier);
         let tier = tier.ok_or("--tier is one of free, pro, pro_plus, enterprise")?;
-        let balance = Decimal::parse(&self.balance).ok().filter(|balance| balance.whole() >= 0);
-        let balance = balance.and_then(Decimal::cash_down).ok_or("--balance is an amount in USD, such as 25000.00")?;
+        let balance = Decimal::parse(&self.balance).ok().and_then(Decimal::cash_exact).filter(|cash| cash.0 >= 0);
+        let balance = balance.ok_or("--balance is an amount in USD with at most six decimals, such as 25000.00")?;
 
         let options = Options {
             segment_bytes: config.journal.segment_bytes,
@@ -106,7 +106,6 @@ struct Desk {
 
 impl Desk {
     fn create(&mut self, user: UserId, tier: Tier, balance: engine::amount::Cash, key: &RawKey) -> Result<(), Failure> {
-        self.make_room()?;
         let create = CreateUser { sub: None, email: None, grant: Some(tier), api_balance: Some(balance) };
         match self.ask(user, Command::CreateUser(create))? {
             Answer::Created(_) => {}
@@ -120,6 +119,7 @@ impl Desk {
     }
 
     fn ask(&mut self, owner: UserId, command: Command) -> Result<Answer, Failure> {
+        self.make_room()?;
         let now = self.clock.now();
         let (sender, receiver) = mpsc::sync_channel(1);
         let envelope = Envelope { owner, command, received_at: now, reply: Reply::Thread(sender) };

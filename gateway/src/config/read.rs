@@ -88,7 +88,8 @@ pub(super) fn journal(source: &mut Source) -> Journal {
             },
             u64::to_string,
         ),
-        spares_count: source.integer("journal.spares_count", 2, 1..=8) as u32,
+        // One spare of the smallest length would hold the longest record, and no reserve beside it.
+        spares_count: source.integer("journal.spares_count", 2, 2..=8) as u32,
         reserve_bytes: source.integer("journal.reserve_bytes", 256 << 20, 0..=1 << 50),
         checkpoint_segments: source.integer("journal.checkpoint_segments", 4, 1..=1_000) as u32,
     }
@@ -106,14 +107,10 @@ pub(super) fn venue(source: &mut Source) -> VenueConfig {
         },
         |kind| format!("{kind:?}").to_lowercase(),
     );
-    let tape = path(source, "venue.tape");
-    if kind == VenueKind::Replay && tape.is_none() {
-        source.wrong("venue.tape: venue.kind = replay needs the path of a tape".to_owned());
-    }
     VenueConfig {
         kind,
         seed: source.integer("venue.seed", 1, 0..=u64::MAX),
-        tape: tape.unwrap_or_default(),
+        tape: path(source, "venue.tape").unwrap_or_default(),
         speed: source.parsed(
             "venue.speed",
             Speed::RECORDED,
@@ -144,6 +141,10 @@ pub(super) fn brand(source: &mut Source) -> Brand {
             String::clone,
         ),
     }
+}
+
+pub(super) fn auth(source: &mut Source) -> Auth {
+    Auth { jwt_secrets: source.secrets("auth.jwt_secret"), ws_secret: source.secret("auth.ws_secret") }
 }
 
 pub(super) fn limits(source: &mut Source) -> Limits {

@@ -15,6 +15,16 @@ impl Secret {
         Secret(zeroize::Zeroizing::new(text))
     }
 
+    /// A new one of 64 random hex digits.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn random() -> Result<Secret, getrandom::Error> {
+        let mut random = zeroize::Zeroizing::new([0u8; 32]);
+        getrandom::fill(&mut random[..])?;
+        Ok(Secret::new(random.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
     /// The secret itself; for the code that signs and verifies with it.
     pub fn expose(&self) -> &str {
         &self.0
@@ -49,17 +59,15 @@ pub(super) fn kept(path: &Path) -> io::Result<Secret> {
 
 /// Makes it beside its place and moves it there whole: a death in between leaves no half secret behind.
 fn make(path: &Path) -> io::Result<Secret> {
-    let mut random = [0u8; 32];
-    getrandom::fill(&mut random).map_err(io::Error::other)?;
-    let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let secret = Secret::random().map_err(io::Error::other)?;
     let making = path.with_extension("making");
     match fs::remove_file(&making) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(&making)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(secret.expose().as_bytes())?;
     file.sync_all()?;
     fs::rename(&making, path)?;
-    Ok(Secret::new(text))
+    Ok(secret)
 }

@@ -204,6 +204,18 @@ impl Source {
         self.value(key, Vec::new(), "a text, or a list of texts, of at least 32 bytes each", parse, show)
     }
 
+    /// One secret of at least 32 bytes, or none; shown nowhere.
+    pub(super) fn secret(&mut self, key: &str) -> Option<Secret> {
+        let parse = |raw: &Raw| match raw {
+            Raw::Text(text) | Raw::Toml(toml::Value::String(text)) if text.len() >= 32 => {
+                Some(Some(Secret::new(text.clone())))
+            }
+            _ => None,
+        };
+        let show = |secret: &Option<Secret>| if secret.is_some() { "not shown" } else { "none" }.to_owned();
+        self.value(key, None, "a text of at least 32 bytes", parse, show)
+    }
+
     /// All keys under `prefix.`, whatever their names.
     pub(super) fn map(
         &mut self,
@@ -233,6 +245,7 @@ impl Source {
         entries
     }
 
+    /// Notes what is wrong beyond a single setting.
     pub(super) fn wrong(&mut self, message: String) {
         self.errors.push(message);
     }

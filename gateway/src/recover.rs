@@ -248,15 +248,18 @@ mod tests {
     use super::*;
     use engine::mutation::{Mutation, codec};
     use engine::time::Timestamp;
+    use std::path::PathBuf;
 
     fn options() -> Options {
         Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() }
     }
 
     /// A directory whose log makes `users` users, one record each; record number `broken` (from 0) ends too early.
-    fn directory(users: u64, broken: Option<u64>) -> tempfile::TempDir {
+    fn directory(users: u64, broken: Option<u64>) -> (tempfile::TempDir, PathBuf) {
         let place = tempfile::tempdir().expect("a temporary directory");
-        let dir = Dir::open(Files::open(place.path()).expect("a directory"), options()).expect("nobody has it");
+        // Made by the log itself, which takes none that others may read.
+        let data = place.path().join("data");
+        let dir = Dir::open(Files::open(&data).expect("a directory"), options()).expect("nobody has it");
         let log = dir.recover(None, false).expect("an empty directory").finish().expect("nothing to read");
         let mut running = dir.start(log, 1, Box::new(|_| {})).expect("room for a log");
         for number in 0..users {
@@ -268,7 +271,7 @@ mod tests {
             appended.expect("one segment holds them");
         }
         running.syncer.finish().expect("the disk syncs");
-        place
+        (place, data)
     }
 
     #[test]
@@ -276,9 +279,9 @@ mod tests {
         let batch = RECORDS_PER_BATCH as u64;
         let counts = [0, 1, batch - 1, batch, batch + 1, 3 * batch + 7];
         for users in counts {
-            let place = directory(users, None);
-            let (looked, _) = look(place.path(), true).expect("a sound log");
-            let recovery = recover(place.path(), options(), 3).expect("a sound log");
+            let (_place, data) = directory(users, None);
+            let (looked, _) = look(&data, true).expect("a sound log");
+            let recovery = recover(&data, options(), 3).expect("a sound log");
             assert_eq!((users_count(&looked), recovery.report.users), (users as usize, users as usize));
             for number in 0..users {
                 let user = recovery.state.user(UserId(number + 1)).expect("it was made");
@@ -296,12 +299,12 @@ mod tests {
         let cases =
             [(1, 0), (3, 1), (batch + 2, batch - 2), (batch + 2, batch - 1), (2 * batch, batch), (batch + 1, batch)];
         for (records, broken) in cases {
-            let place = directory(records, Some(broken));
+            let (_place, data) = directory(records, Some(broken));
             // The start's own record comes first.
             let expected = Lsn(broken + 2);
             for refused in [
-                look(place.path(), true).map(drop).expect_err("broken"),
-                recover(place.path(), options(), 2).map(drop).expect_err("broken"),
+                look(&data, true).map(drop).expect_err("broken"),
+                recover(&data, options(), 2).map(drop).expect_err("broken"),
             ] {
                 let RecoverError::Content { lsn, .. } = refused else { panic!("{refused}") };
                 assert_eq!(lsn, expected, "{records} records, number {broken} broken");

@@ -21,7 +21,7 @@ use engine::directory::Directory;
 use engine::market::catalog::Catalog;
 use engine::mutation::codec;
 use engine::ring::Ring;
-use engine::shard::Shard;
+use engine::shard::{Outbox, Room, Shard};
 use engine::time::Timestamp;
 use std::cell::RefCell;
 use std::fmt;
@@ -32,7 +32,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
-use wal::{Files, Options, Point, Points, Running};
+use wal::{Files, Options, Point, Points, Prepared, Running};
 
 /// Slots of a shard's inbox; a full one is `SERVER_BUSY`.
 const INBOX_SLOTS: usize = 4_096;
@@ -147,16 +147,19 @@ async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), Boo
     let (fatal, mut failed) = mpsc::unbounded_channel::<String>();
     let waker = synced.clone();
     let running = dir.start(log, clock.now().0, Box::new(move |_| waker.wake())).map_err(RecoverError::from)?;
-    let Running { log, syncer, preparer, snapshots, marks, .. } = running;
+    let Running { log, syncer, mut preparer, snapshots, marks, .. } = running;
     let syncer = layout::spawn_syncer(syncer, stops.sync.clone(), fatal).map_err(io("the sync thread"))?;
+    let size = (config.journal.segment_bytes, config.journal.spares_count);
+    let lane = CommitLane::new(size, commit_figures.clone());
+    let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, commit_figures.clone());
+    // The last segment may be all but full and no spare left over: who is let in is not to hear that there is no room.
+    // On a full disk the start goes on all the same, for reads.
+    while committer.room() != Room::Ample && preparer.turn().map_err(RecoverError::from)? == Prepared::One {}
     let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
     let keeper = Keeper::new(storage, preparer, snapshots, marks.clone(), config.journal.checkpoint_segments as usize);
     let keeper_stop = stops.serving.clone();
     let keeper = thread::spawn("keeper", move || keeper.run(&keeper_stop)).map_err(io("the keeper's thread"))?;
 
-    let size = (config.journal.segment_bytes, config.journal.spares_count);
-    let lane = CommitLane::new(size, commit_figures.clone());
-    let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, commit_figures.clone());
     committer.wake_when_low(keeper.thread().clone());
     let count = config.engine.shards;
     let inboxes: Vec<Arc<Ring<Envelope<Reply>>>> = (0..count).map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();

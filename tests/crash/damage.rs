@@ -126,8 +126,7 @@ fn a_torn_tail_is_cut_and_said() {
 
 /// Where a segment has bytes that mean something: its header and its records, without the padding behind each.
 fn written(bytes: &[u8]) -> Vec<Range<usize>> {
-    let mut ranges = vec![0..SEGMENT_HEADER_BYTES];
-    let mut at = SEGMENT_HEADER_BYTES;
+    let (mut ranges, mut at) = (Vec::from([0..SEGMENT_HEADER_BYTES]), SEGMENT_HEADER_BYTES);
     while let Some(length) = bytes.get(at..at + 4) {
         let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
         if length == 0 {

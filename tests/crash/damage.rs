@@ -2,12 +2,14 @@
 //! that was promised and is gone stops the start with its place.
 
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tests::binary::run_well;
 use tests::cases::Cases;
 use tests::chance::Chance;
 use tests::eventually;
@@ -16,7 +18,7 @@ use tests::server::{Place, User, log_of};
 use tests::world::{World, limit};
 use wal::segment::SEGMENT_HEADER_BYTES;
 
-use crate::kills::copy_dir;
+use crate::kills::{copy_dir, newest_snapshot};
 
 /// So many orders fill some segments of the smallest size, and not so many that the oldest is recycled.
 const SEVERAL_SEGMENTS: usize = 12_000;
@@ -126,7 +128,9 @@ fn a_torn_tail_is_cut_and_said() {
 
 /// Where a segment has bytes that mean something: its header and its records, without the padding behind each.
 fn written(bytes: &[u8]) -> Vec<Range<usize>> {
-    let (mut ranges, mut at) = (Vec::from([0..SEGMENT_HEADER_BYTES]), SEGMENT_HEADER_BYTES);
+    let header = 0..SEGMENT_HEADER_BYTES;
+    let mut at = header.end;
+    let mut ranges = vec![header];
     while let Some(length) = bytes.get(at..at + 4) {
         let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
         if length == 0 {
@@ -246,10 +250,12 @@ fn a_newer_format_is_refused_by_version() {
     let cases = Cases::of("newer formats");
     let Wreck { place, .. } = wreck(5, Ended::Killed);
     let data = place.data();
+    run_well([OsString::from("snapshot"), "create".into(), data.clone().into()]);
     let newest = segments(&data).pop().expect("a segment");
+    let snapshot = newest_snapshot(&data).expect("a snapshot");
     let untouched = place.root().join("untouched");
     copy_dir(&data, &untouched);
-    for path in [data.join("epoch"), newest] {
+    for path in [data.join("epoch"), newest, data.join(snapshot)] {
         // Every file of ours begins with its magic; the version stands behind it.
         let mut bytes = fs::read(&path).expect("a file can be read");
         let at = version_offset(&bytes);

@@ -373,6 +373,7 @@ fn wrong_settings_are_named() {
         let (status, said) = place.spawn_with(&[], &[]).ended();
         assert!(!status.success(), "{section}.{key} = {value} was taken:\n{said}");
         assert!(said.contains(named), "{named} is not named: {said}");
+        assert!(said.contains("allowed"), "what is allowed is not said: {said}");
         assert!(!place.data().exists(), "nothing is made before the settings are right");
         cases.one();
     }

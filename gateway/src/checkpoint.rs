@@ -9,16 +9,16 @@ use engine::shard::replay::State;
 use engine::shard::snapshot;
 use std::io::{BufWriter, Write};
 use std::time::Duration;
-use wal::{Files, Lsn, Marks, Prepared, Preparer, Scan, Snapshots};
+use wal::{Files, Lsn, Marks, Prepared, Preparer, Scan, Snapshots, Storage};
 
 /// Longest sleep between two looks; whoever uses a spare up wakes the keeper at once.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Keeper of the directory: spares, snapshots, recycling.
-pub struct Keeper {
-    storage: Files,
-    preparer: Preparer<Files>,
-    snapshots: Snapshots<Files>,
+pub struct Keeper<S: Storage = Files> {
+    storage: S,
+    preparer: Preparer<S>,
+    snapshots: Snapshots<S>,
     marks: Marks,
     /// Sealed segments between two checkpoints.
     every: usize,
@@ -28,14 +28,8 @@ pub struct Keeper {
     disk_full: bool,
 }
 
-impl Keeper {
-    pub fn new(
-        storage: Files,
-        preparer: Preparer<Files>,
-        snapshots: Snapshots<Files>,
-        marks: Marks,
-        every: usize,
-    ) -> Keeper {
+impl<S: Storage> Keeper<S> {
+    pub fn new(storage: S, preparer: Preparer<S>, snapshots: Snapshots<S>, marks: Marks, every: usize) -> Keeper<S> {
         Keeper { storage, preparer, snapshots, marks, every, state: None, seen: Lsn::ZERO, disk_full: false }
     }
 
@@ -127,8 +121,8 @@ impl Keeper {
 ///
 /// # Errors
 /// [`RecoverError`]; the snapshots before it are then as they were.
-pub fn write_snapshot(
-    snapshots: &mut Snapshots<Files>,
+pub fn write_snapshot<S: Storage>(
+    snapshots: &mut Snapshots<S>,
     state: &State,
     lsn: Lsn,
     record_crc: u32,

@@ -22,13 +22,14 @@ use std::thread::Thread;
 use tokio::sync::oneshot;
 use wal::record::slot_bytes;
 use wal::segment::SEGMENT_HEADER_BYTES;
-use wal::{Kind, Log, Lsn, Marks};
+use wal::{Files, Kind, Log, Lsn, Marks, Storage};
 
 /// Slots of the ring between shards, feed and committer.
 const COMMIT_RING_SLOTS: usize = 8_192;
 /// Free slots below which a shard is told that there is no room: one command never makes more entries than this.
 const COMMIT_RING_MARGIN: usize = 1_024;
-/// Longest record that one command makes, header and padding included: a walk over every level of both books.
+/// Longest record that one command makes, header and padding included: a walk over every level of both books. Segments
+/// too small for a few of those, as tests have them, hold small books: there it is a quarter of a segment.
 const RECORD_BYTES_MAX: usize = 512 << 10;
 /// Prepared log kept for cancels and revocations when the disk is full (reliability.md 12): this much, or a quarter of a
 /// segment where that is less. Below it placements are refused, below one record every write is.
@@ -37,6 +38,8 @@ const RESERVE_BYTES: u64 = 8 << 20;
 /// How much prepared log means what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RoomMarks {
+    /// Longest record of one command.
+    record_bytes_max: usize,
     /// What all wanted spares hold for certain, however full the open segment is. Below it the keeper has work.
     full_bytes: u64,
     /// Below it placements are refused. Never above `full_bytes`: all spares ready is always enough.
@@ -45,7 +48,8 @@ struct RoomMarks {
 
 impl RoomMarks {
     fn of(segment_bytes: u64, spares_count: u32) -> RoomMarks {
-        let record = RECORD_BYTES_MAX as u64;
+        let record_bytes_max = RECORD_BYTES_MAX.min(segment_bytes as usize / 4);
+        let record = record_bytes_max as u64;
         let spare = segment_bytes.saturating_sub(SEGMENT_HEADER_BYTES as u64 + record);
         let full_bytes = u64::from(spares_count) * spare;
         let ample_bytes = full_bytes.min(record + RESERVE_BYTES.min(segment_bytes / 4));
@@ -53,12 +57,12 @@ impl RoomMarks {
             ample_bytes > record,
             "{spares_count} spares of {segment_bytes} bytes leave no room for the longest record and a reserve"
         );
-        RoomMarks { full_bytes, ample_bytes }
+        RoomMarks { record_bytes_max, full_bytes, ample_bytes }
     }
 
     fn room(&self, bytes: u64) -> Room {
         match bytes {
-            bytes if bytes < RECORD_BYTES_MAX as u64 => Room::None,
+            bytes if bytes < self.record_bytes_max as u64 => Room::None,
             bytes if bytes < self.ample_bytes => Room::ReserveOnly,
             _ => Room::Ample,
         }
@@ -127,8 +131,8 @@ impl Waiting {
 }
 
 /// Owner of the log: appends, holds, releases.
-pub struct Committer {
-    log: Log,
+pub struct Committer<S: Storage = Files> {
+    log: Log<S>,
     marks: Marks,
     durability: Durability,
     /// Format of the payloads.
@@ -140,15 +144,15 @@ pub struct Committer {
     figures: Arc<CommitFigures>,
 }
 
-impl Committer {
+impl<S: Storage> Committer<S> {
     /// Takes the log over, positioned behind its last record. `segment_bytes` and `spares_count` are those of the log.
     pub fn new(
-        log: Log,
+        log: Log<S>,
         durability: Durability,
         version: u16,
         (segment_bytes, spares_count): (u64, u32),
         figures: Arc<CommitFigures>,
-    ) -> Committer {
+    ) -> Committer<S> {
         let committer = Committer {
             marks: log.marks(),
             log,
@@ -251,7 +255,7 @@ impl Committer {
     }
 
     fn publish_room(&self) {
-        let room_bytes = self.log.room(RECORD_BYTES_MAX);
+        let room_bytes = self.log.room(self.room_marks.record_bytes_max);
         self.figures.room_bytes.store(room_bytes, Ordering::Relaxed);
         if let Some(keeper) = &self.keeper
             && room_bytes < self.room_marks.full_bytes
@@ -261,9 +265,9 @@ impl Committer {
     }
 }
 
-impl Outbox<Reply> for Committer {
+impl<S: Storage> Outbox<Reply> for Committer<S> {
     fn room(&self) -> Room {
-        self.room_marks.room(self.log.room(RECORD_BYTES_MAX))
+        self.room_marks.room(self.log.room(self.room_marks.record_bytes_max))
     }
 
     fn record(&mut self, owner: UserId, time: Timestamp, payload: &[u8]) {
@@ -344,7 +348,8 @@ mod tests {
         for segment_bytes in [1 << 20, (1 << 20) + 4_096, 2 << 20, 4 << 20, 16 << 20, 64 << 20, 1 << 30] {
             for spares_count in 2..=8 {
                 let marks = RoomMarks::of(segment_bytes, spares_count);
-                let seen = [marks.full_bytes, marks.ample_bytes, marks.ample_bytes - 1, RECORD_BYTES_MAX as u64 - 1];
+                let seen =
+                    [marks.full_bytes, marks.ample_bytes, marks.ample_bytes - 1, marks.record_bytes_max as u64 - 1];
                 assert_eq!(
                     seen.map(|bytes| marks.room(bytes)),
                     [Room::Ample, Room::Ample, Room::ReserveOnly, Room::None],

@@ -26,6 +26,21 @@ pub struct Report {
     pub markets: usize,
 }
 
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.lsn == Lsn::ZERO {
+            return f.write_str("nothing: a new data directory");
+        }
+        let Report { records, lsn, millis, bytes_cut, users, .. } = self;
+        write!(f, "{records} records up to LSN {lsn} in {millis} ms, {bytes_cut} bytes cut from a torn tail, ")?;
+        write!(f, "{users} user{}", if *users == 1 { "" } else { "s" })?;
+        if self.snapshot != Lsn::ZERO {
+            write!(f, ", behind the snapshot of LSN {}", self.snapshot)?;
+        }
+        Ok(())
+    }
+}
+
 /// Why there is no state.
 #[derive(Debug)]
 pub enum RecoverError {
@@ -55,9 +70,9 @@ impl From<wal::Error> for RecoverError {
 }
 
 /// State with the log positioned behind it.
-pub struct Recovery {
-    pub dir: Dir<Files>,
-    pub log: Recovered<Files>,
+pub struct Recovery<S: Storage = Files> {
+    pub dir: Dir<S>,
+    pub log: Recovered<S>,
     pub state: State,
     pub report: Report,
 }
@@ -68,8 +83,20 @@ pub struct Recovery {
 /// # Errors
 /// [`RecoverError`]: the directory is held by another process, promised records are missing, or a format is newer.
 pub fn recover(directory: &Path, options: Options, shards_count: usize) -> Result<Recovery, RecoverError> {
+    recover_from(Files::open(directory)?, options, shards_count)
+}
+
+/// [`recover`] from any storage.
+///
+/// # Errors
+/// As there.
+pub fn recover_from<S: Storage>(
+    storage: S,
+    options: Options,
+    shards_count: usize,
+) -> Result<Recovery<S>, RecoverError> {
     let begun = Instant::now();
-    let dir = Dir::open(Files::open(directory)?, options)?;
+    let dir = Dir::open(storage, options)?;
     let newest = dir.newest_snapshot()?;
     let mut state = match &newest {
         Some(newest) => read_snapshot(&dir.snapshots(), newest, shards_count)?,

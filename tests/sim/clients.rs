@@ -1,0 +1,199 @@
+//! The clients of a world: what a step means, given what there is.
+
+use crate::venue::middle;
+use crate::workload::{Deed, Look, Oddity, Wish};
+use crate::world::World;
+use engine::amount::{Cash, Price, Qty};
+use engine::command::{
+    AskedPrice, Command, CreateUser, FillFilter, IdSource, IssueKey, MarketFilter, OrderFilter, Placement,
+    PlacementTerms, Query, RequestIdentity, Secret, Size, Unsound, Wallets,
+};
+use engine::id::{InstrumentId, KeyId, MarketId, OrderId, WalletId};
+use engine::order::{EntryRoute, OrderType, Side};
+use engine::time::Timestamp;
+use engine::user::{Tier, WalletKind};
+
+const DAY: u64 = 86_400_000_000;
+
+impl World {
+    /// The command of a step; `None` when there is nothing it could be about.
+    pub(crate) fn command(&mut self, user: u64, deed: &Deed) -> Option<Command> {
+        let wallets = |everywhere: bool| if everywhere { Wallets::All } else { Wallets::Api };
+        Some(match deed {
+            Deed::Create { grant, dollars } => Command::CreateUser(CreateUser {
+                sub: (user % 2 == 0).then(|| format!("sub-{user}")),
+                email: None,
+                grant: *grant,
+                api_balance: dollars.map(Cash::from_dollars),
+            }),
+            Deed::Grant { tier, days } => {
+                let expires_at = days.map(|days| Timestamp(self.now + days * DAY / 2));
+                Command::SetGrant { tier: *tier, expires_at }
+            }
+            Deed::Issue { tier, permissions, bootstrap } => Command::IssueKey(IssueKey {
+                secret: self.secret(),
+                name: Some("a key".to_owned()),
+                tier: *tier,
+                permissions: *permissions,
+                bootstrap: *bootstrap,
+            }),
+            Deed::Rename(nth) => Command::RenameKey { key: self.key(user, *nth), name: Some(format!("key {nth}")) },
+            Deed::Rotate(nth) => Command::RotateKey { key: self.key(user, *nth), replacement: self.secret() },
+            Deed::Revoke(nth) => Command::RevokeKey { key: self.key(user, *nth) },
+            Deed::Use(nth) => Command::NoteKeyUsed { key: self.key(user, *nth) },
+            Deed::Place(wish) => {
+                let placement = self.placement(user, wish, EntryRoute::Native);
+                self.sent.push((user, placement.clone()));
+                Command::Place(Box::new(placement))
+            }
+            Deed::Batch(wishes) => {
+                let place = |wish: &Wish| self.placement(user, wish, EntryRoute::Batch);
+                let placements: Vec<Placement> = wishes.iter().map(place).collect();
+                self.sent.extend(placements.iter().map(|placement| (user, placement.clone())));
+                Command::PlaceBatch(placements)
+            }
+            Deed::Again { back, changed } => {
+                let mut mine = self.sent.iter().rev().filter(|(of, sent)| *of == user && sent.request.is_some());
+                let (_, mut again) = mine.nth(*back)?.clone();
+                if let Some(request) = again.request.as_mut().filter(|_| *changed) {
+                    request.digest[31] ^= 1;
+                }
+                Command::Place(Box::new(again))
+            }
+            Deed::Cancel(nth) => Command::Cancel { order: self.order(user, *nth) },
+            Deed::CancelAll { everywhere } => Command::CancelAll { wallets: wallets(*everywhere) },
+            Deed::CancelMarket { market, token } => Command::CancelMarket {
+                market: market.map(MarketId),
+                instrument: token.map(InstrumentId),
+                wallets: Wallets::All,
+            },
+            Deed::Beat { label, interval_ms } => {
+                Command::Beat { label: format!("beat {label}"), interval_ms: *interval_ms }
+            }
+            Deed::EndBeats => Command::EndBeats,
+            Deed::Look(look) => Command::Query(match *look {
+                Look::Order(nth) => Query::Order(self.order(user, nth)),
+                Look::ByClientId(number) => Query::OrderByClientId(client_id(number)),
+                Look::Orders { status, side, market, offset, limit } => Query::Orders(OrderFilter {
+                    wallets: Wallets::Api,
+                    status,
+                    market: market.map(|market| MarketFilter::Only(MarketId(market))),
+                    side,
+                    after: None,
+                    offset,
+                    limit,
+                }),
+                Look::Fills { side, offset, limit } => {
+                    Query::Fills(FillFilter { wallets: Wallets::All, market: None, side, offset, limit })
+                }
+                Look::Account { everywhere } => Query::Account { wallets: wallets(everywhere) },
+                Look::Positions { open } => Query::Positions { wallets: Wallets::All, market: None, open },
+                Look::Keys => Query::Keys,
+                Look::User => Query::User,
+            }),
+        })
+    }
+
+    fn secret(&mut self) -> Secret {
+        self.secrets += 1;
+        let number = self.secrets;
+        let hash = |kind: u8| {
+            let mut hash = [kind; 32];
+            hash[..8].copy_from_slice(&number.to_le_bytes());
+            hash
+        };
+        Secret { hash: hash(1), alias_hash: hash(2), prefix: format!("svc_live_{number:06}") }
+    }
+
+    /// Some key of the user; often one that there is.
+    fn key(&self, user: u64, nth: usize) -> KeyId {
+        let keys = self.model.user(user).map_or(&[][..], |user| &user.keys);
+        KeyId(keys.get(nth % (keys.len() + 1)).map_or(user << 28, |key| key.id))
+    }
+
+    /// Some order of the user, most often an open one.
+    fn order(&self, user: u64, nth: usize) -> OrderId {
+        let nothing = OrderId((user << 28) + 7);
+        let Some(known) = self.model.user(user) else { return nothing };
+        let open: Vec<u64> = known.open_orders().map(|order| order.id).collect();
+        let all: Vec<u64> = known.orders.keys().copied().collect();
+        let from = if nth.is_multiple_of(5) || open.is_empty() { all } else { open };
+        from.get(nth % (from.len() + 1)).map_or(nothing, |id| OrderId(*id))
+    }
+
+    fn placement(&self, user: u64, wish: &Wish, route: EntryRoute) -> Placement {
+        let known = self.model.user(user);
+        let tier = match known.and_then(|user| user.grant) {
+            Some((tier, _)) => tier,
+            None => Tier::Free,
+        };
+        let request = wish.id.map(|(number, source)| {
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&wish.body.to_le_bytes());
+            let client_order_id = match source {
+                // No client can send such an id.
+                IdSource::Implicit => format!("\u{1}{number}"),
+                _ => client_id(number),
+            };
+            RequestIdentity { client_order_id, digest, source }
+        });
+        let terms = match wish.oddity {
+            Some(Oddity::Unsound) => Err(Unsound),
+            _ => Ok(self.terms(user, wish)),
+        };
+        Placement { key: KeyId((user << 28) + 3), tier, route, request, terms }
+    }
+
+    fn terms(&self, user: u64, wish: &Wish) -> PlacementTerms {
+        let side = if wish.sell { Side::Sell } else { Side::Buy };
+        let tick = self.model.markets.get(wish.token as usize / 2).map_or(100, |market| market.tick);
+        let best = self.model.books.effective(wish.token).best(crate::model::place::needed(side));
+        let from = i32::from(best.unwrap_or(middle(wish.token)));
+        let ticks = wish.ticks * i32::from(tick) * if wish.sell { -1 } else { 1 };
+        let grid = i32::from(tick);
+        let on_grid = ((from + ticks) / grid * grid).clamp(grid, 10_000 - grid);
+        let price = match wish.oddity {
+            Some(Oddity::OffGrid) => AskedPrice::OffGrid,
+            Some(Oddity::BetweenTicks) => AskedPrice::At(Price(on_grid as u16 - 1)),
+            _ => AskedPrice::At(Price(on_grid as u16)),
+        };
+        let known = self.model.user(user);
+        let wallet_of = |kind| known.and_then(|user| user.wallet_of(kind)).map(|wallet| wallet.id);
+        let wallet = match wish.oddity {
+            Some(Oddity::ForeignWallet) => Some(((user + 1) << 28) + 1),
+            _ => wish.in_main_wallet.then(|| wallet_of(WalletKind::Main)).flatten(),
+        };
+        let sellable = || {
+            let held = known?.position(wallet.or(wallet_of(WalletKind::Api))?, wish.token)?;
+            Some((held.qty - known?.reserved_of(held)) as u64 / 100 * 100)
+        };
+        let wanted = wish.quantity.map(|quantity| quantity * 100).or_else(sellable).unwrap_or(7_000_000);
+        let qty = match wish.oddity {
+            Some(Oddity::NoQuantity) => 0,
+            Some(Oddity::TooMany) => 1_000_000_000_100,
+            _ => wanted,
+        };
+        let expires_at = match wish.oddity {
+            Some(Oddity::Expired) => self.now - wish.lives_us % 3_000_000,
+            _ => self.now + wish.lives_us,
+        };
+        PlacementTerms {
+            wallet: wallet.map(WalletId),
+            instrument: (!matches!(wish.oddity, Some(Oddity::NoMarket))).then_some(InstrumentId(wish.token)),
+            side,
+            order_type: if wish.at_market { OrderType::Market } else { OrderType::Limit },
+            time_in_force: wish.time_in_force,
+            size: match wish.amount {
+                Some(cents) => Size::Amount(Cash(cents * 10_000)),
+                None => Size::Shares { qty: Qty(qty), rounded_from: None },
+            },
+            price,
+            expiration: Some(Timestamp(expires_at)),
+            post_only: wish.post_only,
+        }
+    }
+}
+
+fn client_id(number: u64) -> String {
+    format!("c-{number}")
+}

@@ -1,0 +1,303 @@
+//! Model against engine: answers and whole users, field by field.
+
+use crate::model::{Expected, Fill, Key, Market, Order, Position, Shown, User, Wallet};
+use engine::command::{Answer, BatchEntry};
+use engine::id::MarketId;
+use engine::market::Markets;
+use engine::order::state::{Fill as EngineFill, Order as EngineOrder};
+use engine::user::{Position as EnginePosition, User as EngineUser, Wallet as EngineWallet};
+use engine::view::{KeyView, OrderView, PositionView};
+
+type Verdict = Result<(), String>;
+
+macro_rules! same {
+    ($($what:expr => $expected:expr, $found:expr;)*) => {$({
+        let (expected, found) = (&$expected, &$found);
+        if expected != found {
+            return Err(format!("{}: {expected:?} is right, found {found:?}", $what));
+        }
+    })*};
+}
+
+/// An answer is what the model said.
+pub fn answer(expected: &Expected, found: &Answer) -> Verdict {
+    match (expected, found) {
+        (Expected::Done, Answer::Done) | (Expected::Created, Answer::Created(_)) => {}
+        (Expected::Refused(expected), Answer::Refused(found)) => same!("refusal" => expected, found;),
+        (Expected::Order(expected), Answer::Order(found)) => shown(expected, found)?,
+        (Expected::Killed(why, expected), Answer::Killed { reject, order }) => {
+            same!("refusal" => why, reject;);
+            shown(expected, order)?;
+        }
+        (Expected::Batch(expected), Answer::Batch(found)) => {
+            same!("entries" => expected.len(), found.len(););
+            for (expected, found) in expected.iter().zip(found) {
+                batch_entry(expected, found)?;
+            }
+        }
+        (Expected::Cancelled(expected), Answer::Cancelled(found)) => {
+            let found_ids: Vec<u64> = found.cancelled.iter().map(|id| id.0).collect();
+            same!("cancelled" => *expected, found_ids; "not cancellable" => 0, found.not_cancellable.len(););
+        }
+        (Expected::Beating(expected), Answer::Beating { lapses_at }) => same!("lapse" => *expected, lapses_at.0;),
+        (Expected::Key(expected), Answer::Key(found)) => key(expected, found)?,
+        (Expected::Rotated(expected, until), Answer::Rotated { replacement, old_expires_at }) => {
+            key(expected, replacement)?;
+            same!("end of the old key" => *until, old_expires_at.0;);
+        }
+        (Expected::Keys(expected), Answer::Keys(found)) => {
+            same!("keys" => expected.len(), found.len(););
+            expected.iter().zip(found).try_for_each(|(expected, found)| key(expected, found))?;
+        }
+        (Expected::User { wallets, active_keys }, Answer::User(found)) => {
+            same!("active keys" => *active_keys, found.active_keys; "wallets" => wallets.len(), found.wallets.len(););
+        }
+        (Expected::Account { wallets, positions: held, fills, closed, won }, Answer::Account(found)) => {
+            same!("wallets" => wallets.len(), found.wallets.len(););
+            wallets
+                .iter()
+                .zip(&found.wallets)
+                .try_for_each(|((expected, reserved), found)| wallet(expected, *reserved, found))?;
+            positions(held, &found.positions)?;
+            same!(
+                "fills" => *fills as u64, found.fills_count;
+                "closed" => *closed as u64, found.closed_count;
+                "won" => *won as u64, found.won_count;
+            );
+        }
+        (Expected::Positions(expected), Answer::Positions(found)) => positions(expected, found)?,
+        (Expected::Orders { rows, has_more, count }, Answer::Orders(found)) => {
+            same!(
+                "rows" => rows.len(), found.orders.len();
+                "more" => *has_more, found.has_more;
+                "count" => Some(*count), found.total_hint;
+            );
+            rows.iter().zip(&found.orders).try_for_each(|(expected, found)| shown(expected, found))?;
+        }
+        (Expected::Fills { ids, has_more }, Answer::Fills(found)) => {
+            let found_ids: Vec<u64> = found.fills.iter().map(|view| view.fill.id.0).collect();
+            same!("fills" => *ids, found_ids; "more" => *has_more, found.has_more;);
+        }
+        (Expected::Cycled { fills, closed, resting }, Answer::Cycled { fills: f, closed: c, resting: r, .. }) => {
+            same!("fills, closed, resting" => (fills, closed, resting), (f, c, r););
+        }
+        (Expected::Settled { positions, orders }, Answer::Settled { positions: p, orders: o }) => {
+            same!("positions, orders" => (positions, orders), (p, o););
+        }
+        _ => return Err(format!("another kind of answer is right: {expected:?}")),
+    }
+    Ok(())
+}
+
+fn batch_entry(expected: &Expected, found: &BatchEntry) -> Verdict {
+    match (expected, found) {
+        (Expected::Order(expected), BatchEntry::Placed(found)) => shown(expected, found),
+        (Expected::Killed(why, expected), BatchEntry::Killed { reject, order }) => {
+            same!("refusal" => why, reject;);
+            shown(expected, order)
+        }
+        (Expected::Refused(expected), BatchEntry::Refused(found)) => {
+            same!("refusal" => expected, found;);
+            Ok(())
+        }
+        _ => Err(format!("another kind of entry is right: {expected:?}, found {found:?}")),
+    }
+}
+
+fn shown(expected: &Shown, found: &OrderView) -> Verdict {
+    let position = found.position.as_ref().map(|held| (i128::from(held.qty.0), i128::from(held.cost.0)));
+    same!(
+        "replay" => expected.replay, found.is_replay;
+        "available" => expected.available, i128::from(found.available.0);
+        "position" => expected.position, position;
+    );
+    result(&expected.order, &found.order)?;
+    fills(&expected.order.fills, &found.fills)?;
+    // A replay tells of the first moment; what the order is worth now is not its matter.
+    if expected.replay { Ok(()) } else { standing(&expected.order, &found.order) }
+}
+
+/// What has come of an order, and what it was.
+fn result(expected: &Order, found: &EngineOrder) -> Verdict {
+    let (terms, quality) = (&found.terms, found.terms.quality());
+    let filled_at = expected.fills.last().map(|fill| fill.at);
+    same!(
+        "order" => expected.id, found.id.0;
+        "status" => expected.status(), found.status();
+        "filled" => expected.filled(), i128::from(found.filled.0);
+        "notional" => expected.notional(), i128::from(found.notional.0);
+        "fee" => expected.fee(), i128::from(found.fee.0);
+        "filled at" => filled_at, found.filled_at().map(|at| at.0);
+        "closed" => expected.closed, found.closed().map(|(reason, at)| (reason, at.0));
+        "wallet" => expected.wallet, terms.wallet.0;
+        "token" => expected.token, terms.instrument.0;
+        "side" => expected.side, terms.side;
+        "type" => expected.order_type, terms.order_type;
+        "time in force" => expected.time_in_force, terms.time_in_force;
+        "limit" => expected.limit, terms.limit.0;
+        "quantity" => expected.quantity, i128::from(terms.quantity.0);
+        "amount" => expected.amount, terms.amount().map(|amount| i128::from(amount.0));
+        "expiration" => expected.expiration, terms.expiration().map(|at| at.0);
+        "post only" => expected.post_only, terms.post_only;
+        "client order id" => expected.client_order_id.as_deref(), terms.client_order_id();
+        "route" => expected.route, terms.route;
+        "rate" => expected.rate, terms.fee_rate.0;
+        "created" => expected.created_at, found.created_at.0;
+        "displayed" => expected.figures.displayed, quality.displayed.map(|price| i128::from(price.0));
+        "quote age" => expected.figures.quote_age_ms, quality.quote_age_ms;
+        "spread" => expected.figures.spread_bps, quality.spread_bps;
+        "slippage" => expected.figures.slippage_bps, quality.slippage_bps;
+        "impact" => expected.figures.impact_bps, quality.impact_bps;
+        "levels" => expected.figures.levels, quality.book_walk_levels;
+    );
+    Ok(())
+}
+
+/// What is still to come of an order.
+fn standing(expected: &Order, found: &EngineOrder) -> Verdict {
+    same!(
+        "reserved cash" => expected.reserved_cash(), i128::from(found.reserved_cash().0);
+        "reserved shares" => expected.reserved_shares(), i128::from(found.reserved_qty().0);
+        "awaiting a book" => expected.awaiting, found.awaiting_book;
+        "held" => expected.held, found.held;
+    );
+    Ok(())
+}
+
+fn fills(expected: &[Fill], found: &[EngineFill]) -> Verdict {
+    let found: Vec<Fill> = found
+        .iter()
+        .map(|fill| Fill {
+            id: fill.id.0,
+            qty: fill.qty.0.into(),
+            notional: fill.notional.0.into(),
+            fee: fill.fee.0.into(),
+            rate: fill.fee_rate.0,
+            liquidity: fill.liquidity,
+            source: fill.source,
+            at: fill.at.0,
+        })
+        .collect();
+    same!("fills" => expected, found.as_slice(););
+    Ok(())
+}
+
+fn key(expected: &Key, found: &KeyView) -> Verdict {
+    same!(
+        "key" => expected.id, found.id.0;
+        "prefix" => expected.prefix.as_str(), &*found.prefix;
+        "name" => expected.name.as_deref(), found.name.as_deref();
+        "tier" => expected.tier, found.tier;
+        "permissions" => expected.permissions, found.permissions;
+        "created" => expected.created_at, found.created_at.0;
+        "expires" => expected.expires_at, found.expires_at.map(|at| at.0);
+        "last used" => expected.last_used_at, found.last_used_at.map(|at| at.0);
+    );
+    Ok(())
+}
+
+fn wallet(expected: &Wallet, reserved: i128, found: &EngineWallet) -> Verdict {
+    same!(
+        "wallet" => expected.id, found.id.0;
+        "kind" => expected.kind, found.kind;
+        "baseline" => expected.baseline, i128::from(found.baseline.0);
+        "cash" => expected.cash, i128::from(found.cash.0);
+        "reserved" => reserved, i128::from(found.reserved.0);
+    );
+    Ok(())
+}
+
+fn positions(expected: &[(Position, i128)], found: &[PositionView]) -> Verdict {
+    same!("positions" => expected.len(), found.len(););
+    let mut pairs = expected.iter().zip(found);
+    pairs.try_for_each(|((expected, reserved), found)| position(expected, *reserved, &found.position))
+}
+
+fn position(expected: &Position, reserved: i128, found: &EnginePosition) -> Verdict {
+    let paid_out = found.settlement.as_ref().map(|paid| (paid.payout_per_share.0, i128::from(paid.payout.0)));
+    same!(
+        "position" => expected.id, found.id.0;
+        "wallet" => expected.wallet, found.wallet.0;
+        "token" => expected.token, found.instrument.0;
+        "held" => expected.qty, i128::from(found.qty.0);
+        "reserved shares" => reserved, i128::from(found.reserved.0);
+        "cost" => expected.cost, i128::from(found.cost.0);
+        "realized" => expected.realized, i128::from(found.realized.0);
+        "closed" => expected.closed_at, found.closed_at.map(|at| at.0);
+        "paid out" => expected.paid_out, paid_out;
+    );
+    Ok(())
+}
+
+/// A whole user. `live`: what a restart loses is compared too.
+pub fn user(expected: &User, found: &EngineUser, live: bool) -> Verdict {
+    same!(
+        "sub" => expected.sub.as_deref(), found.sub();
+        "grant" => expected.grant, found.grant.map(|grant| (grant.tier, grant.expires_at.map(|at| at.0)));
+        "quota" => expected.quota, (u64::from(found.quota.day.0), found.quota.used);
+        "order facts" => expected.facts, found.order_facts;
+        "next object" => expected.next, u64::from(found.next_object);
+        "wallets" => expected.wallets.len(), found.wallets.len();
+        "keys" => expected.keys.len(), found.keys.len();
+        "orders" => expected.orders.len(), found.orders().len();
+        "positions" => expected.positions.len(), found.positions().len();
+        "open orders" => expected.open_orders().count(), found.open_orders_count();
+        "beats" => expected.beats.len(), found.safeguards().len();
+    );
+    for (expected_wallet, found) in expected.wallets.iter().zip(&found.wallets) {
+        wallet(expected_wallet, expected.reserved(expected_wallet.id), found)?;
+    }
+    for (expected, found) in expected.keys.iter().zip(&found.keys) {
+        same!(
+            "key" => expected.id, found.id.0;
+            "key's name" => expected.name.as_deref(), found.name.as_deref();
+            "key's tier" => (expected.tier, expected.permissions), (found.tier, found.permissions);
+            "key's end" => expected.expires_at, found.expires_at.map(|at| at.0);
+            "key revoked" => expected.revoked_at, found.revoked_at.map(|at| at.0);
+            "key used" => expected.last_used_at, found.last_used_at.map(|at| at.0);
+        );
+    }
+    for (expected, row) in expected.orders.values().zip(found.orders().iter()) {
+        result(expected, row)
+            .and_then(|()| standing(expected, row))
+            .and_then(|()| fills(&expected.fills, &found.fills_of(row)))
+            .map_err(|why| format!("order {}: {why}", expected.id))?;
+    }
+    for (held, found) in expected.positions.iter().zip(found.positions().iter()) {
+        position(held, expected.reserved_of(held), found)?;
+    }
+    for request in &expected.requests {
+        // Of several with one id the newest counts.
+        let newest = expected.requests.iter().rev().find(|other| other.id == request.id).expect("itself at least");
+        let known = found.remembered(&request.id).map(|known| (known.order.0, known.digest));
+        same!(format!("request {}", request.id) => Some((newest.first.order.id, newest.digest)), known;);
+    }
+    for (expected, found) in expected.beats.iter().zip(found.safeguards()) {
+        same!("beat" => (expected.label.as_str(), expected.interval_ms), (&*found.label, found.interval_ms););
+        if live {
+            same!("lapse" => expected.lapses_at, found.lapses_at.0;);
+        }
+    }
+    Ok(())
+}
+
+/// All markets.
+pub fn markets(expected: &[Market], found: &Markets) -> Verdict {
+    same!("markets" => expected.len(), found.len(););
+    for (index, expected) in expected.iter().enumerate() {
+        let found = found.market(MarketId(index as u32)).expect("counted above");
+        same!(
+            format!("market {index}") => expected,
+            &Market {
+                tick: found.tick.0,
+                end: found.end.map(|at| at.0),
+                state: found.state,
+                ended: found.ended,
+                resolution: found.resolution.map(|(resolution, _)| resolution),
+                settled: found.settled_at.is_some(),
+                rate: expected.rate,
+            };
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! One life of the server, from recovery to death, on one thread: the engine's shards, the gateway's committer, lanes and
+//! keeper, the log's syncer, all on the faulty storage. The world decides who gets the next turn.
+
+use crate::planted::Plant;
+use engine::book::{BookWriter, Books};
+use engine::command::{Answer, Envelope};
+use engine::directory::Directory;
+use engine::id::{MARKETS, UserId};
+use engine::market::catalog::Catalog;
+use engine::market::mutation::MarketMutation;
+use engine::market::{Markets, publish_all};
+use engine::mutation::codec;
+use engine::notice::Notice;
+use engine::ring::Ring;
+use engine::rules::Rules;
+use engine::shard::replay::State;
+use engine::shard::{Outbox, Room, Shard};
+use engine::time::Timestamp;
+use gateway::checkpoint::Keeper;
+use gateway::commit::{CommitFigures, CommitLane, Committer, Reply};
+use gateway::config::Durability;
+use gateway::recover::{RecoverError, Recovery, Report, recover_from};
+use std::sync::Arc;
+use wal::fault::Faults;
+use wal::{Marks, Options, Running, Syncer};
+
+/// Commands that may wait for one shard.
+const INBOX_SLOTS: usize = 1_024;
+/// Records that may wait for the committer before it is made to take them: segments are small here.
+const WAITING_RECORDS_MAX: usize = 12;
+
+/// How a server is set up; the same in all its lives.
+#[derive(Clone)]
+pub struct Setup {
+    pub rules: Arc<Rules>,
+    pub durability: Durability,
+    pub options: Options,
+    /// Sealed segments between two checkpoints.
+    pub checkpoint_every: usize,
+    pub plant: Option<Plant>,
+}
+
+/// A running server.
+pub struct Life {
+    pub shards: Vec<Shard<Reply>>,
+    pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
+    pub committer: Committer<Faults>,
+    pub syncer: Syncer<Faults>,
+    pub keeper: Keeper<Faults>,
+    pub marks: Marks,
+    pub catalog: Arc<Catalog>,
+    pub writer: BookWriter,
+    /// The feed's.
+    pub markets: Markets,
+    lane: CommitLane,
+    plant: Option<Plant>,
+    /// What went into the log in this life, in its order: owner and payload.
+    pub tape: Vec<(u64, Vec<u8>)>,
+}
+
+/// What recovery found, before the server runs.
+pub struct Recovered {
+    pub report: Report,
+    pub state: State,
+    dir: wal::Dir<Faults>,
+    log: wal::Recovered<Faults>,
+}
+
+/// Reads the directory.
+pub fn recover(storage: &Faults, setup: &Setup, shards: usize) -> Result<Recovered, RecoverError> {
+    let Recovery { dir, log, state, report } = recover_from(storage.clone(), setup.options.clone(), shards)?;
+    Ok(Recovered { report, state, dir, log })
+}
+
+impl Life {
+    /// Starts the server on what was recovered; its last record says where the log stands.
+    pub fn start(storage: &Faults, setup: &Setup, recovered: Recovered, now: u64) -> Result<Life, RecoverError> {
+        let Recovered { state, dir, log, .. } = recovered;
+        let Running { log, syncer, preparer, snapshots, marks, .. } = dir.start(log, now, Box::new(|_| {}))?;
+        let (books, catalog, directory) =
+            (Arc::new(Books::new()), Arc::new(Catalog::new()), Arc::new(Directory::new()));
+        state.users.iter().flat_map(|users| users.iter()).for_each(|user| directory.add_user(user));
+        let mut writer = books.writer().expect("the first one");
+        publish_all(&state.markets, &catalog, &mut writer);
+        let count = state.users.len();
+        let shard = |(index, users)| {
+            let (rules, books) = (setup.rules.clone(), books.clone());
+            Shard::new(index, count, users, rules, books, catalog.clone(), directory.clone())
+        };
+        let figures = Arc::new(CommitFigures::default());
+        let size = (setup.options.segment_bytes, setup.options.spares_count);
+        Ok(Life {
+            shards: state.users.into_iter().enumerate().map(shard).collect(),
+            inboxes: (0..count).map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect(),
+            committer: Committer::new(log, setup.durability, codec::VERSION, size, figures.clone()),
+            syncer,
+            keeper: Keeper::new(storage.clone(), preparer, snapshots, marks.clone(), setup.checkpoint_every),
+            marks,
+            writer,
+            markets: state.markets,
+            lane: CommitLane::new(size, figures),
+            plant: setup.plant,
+            tape: Vec::new(),
+            catalog,
+        })
+    }
+
+    /// Shard and committer share a thread (house.md §1).
+    fn inline(&self) -> bool {
+        self.shards.len() == 1
+    }
+
+    /// How much the log can still take, as whoever writes is told.
+    pub fn room(&self) -> Room {
+        if self.inline() { self.committer.room() } else { self.lane.room() }
+    }
+
+    /// One shard takes its turn.
+    pub fn turn(&mut self, index: usize, now: u64, room: Room) {
+        let (now, inbox) = (Timestamp(now), &self.inboxes[index]);
+        if self.inline() {
+            let mut tap = Tap { inner: &mut self.committer, room, plant: self.plant, tape: &mut self.tape };
+            self.shards[index].turn(inbox, now, &mut tap);
+        } else {
+            let mut tap = Tap { inner: &mut self.lane.clone(), room, plant: self.plant, tape: &mut self.tape };
+            self.shards[index].turn(inbox, now, &mut tap);
+        }
+    }
+
+    /// Whether the committer has to take what waits before anybody adds to it.
+    pub fn is_behind(&self) -> bool {
+        self.lane.ring().len() > WAITING_RECORDS_MAX
+    }
+
+    /// The committer takes what waits and releases what may leave.
+    pub fn commit(&mut self) {
+        self.committer.turn(self.lane.ring());
+    }
+
+    /// The feed journals facts; `reply` hears of their release.
+    pub fn record_markets(&mut self, facts: &[MarketMutation], now: u64, reply: Reply) {
+        let mut payload = Vec::new();
+        codec::encode(facts, &mut payload);
+        let room = self.room();
+        let mut tap = Tap { inner: &mut self.lane.clone(), room, plant: self.plant, tape: &mut self.tape };
+        tap.record(MARKETS, Timestamp(now), &payload);
+        tap.answer(reply, Answer::Done);
+        if self.inline() {
+            // One order of records, whoever wrote them.
+            self.commit();
+        }
+    }
+}
+
+/// Looks over what leaves a shard, and makes the planted mistakes.
+struct Tap<'a, O> {
+    inner: &'a mut O,
+    /// As it was when the turn began: a turn makes less than the reserve.
+    room: Room,
+    plant: Option<Plant>,
+    tape: &'a mut Vec<(u64, Vec<u8>)>,
+}
+
+impl<O: Outbox<Reply>> Outbox<Reply> for Tap<'_, O> {
+    fn room(&self) -> Room {
+        self.room
+    }
+
+    fn record(&mut self, owner: UserId, now: Timestamp, payload: &[u8]) {
+        let tampered = self.plant.and_then(|plant| plant.tamper(owner, payload));
+        self.tape.push((owner.0, tampered.as_deref().unwrap_or(payload).to_vec()));
+        if self.plant == Some(Plant::SwallowedRecord) && self.tape.len().is_multiple_of(16) {
+            return;
+        }
+        let (_, payload) = self.tape.last().expect("pushed just now");
+        self.inner.record(owner, now, payload);
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.inner.notice(notice);
+    }
+
+    fn answer(&mut self, reply: Reply, answer: Answer) {
+        match (self.plant, reply) {
+            (Some(Plant::EarlyAnswer), Reply::Thread(sender)) => drop(sender.try_send(answer)),
+            (_, reply) => self.inner.answer(reply, answer),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A seeded world on one thread: the engine's shards and the gateway's committer on a faulty disk, clients, a venue and a
+//! clock, judged after each step by a slow, obvious model.
+//!
+//! `SIM_SEEDS=20000 cargo test -p tests --test sim worlds` runs that many worlds, `SIM_SEED=7` begins with that one,
+//! `SIM_STEPS` sets their length.
+
+mod clients;
+mod judge;
+mod life;
+mod model;
+mod planted;
+mod venue;
+mod workload;
+mod world;
+
+use planted::Plant;
+use std::env;
+use workload::{Step, steps};
+use world::{Count, Scenario, run};
+
+/// First seed where none is asked for.
+const FIRST_SEED: u64 = 1;
+/// Steps of a world.
+const STEPS: usize = 300;
+/// Runs that shortening a failure may take.
+const SHORTENINGS_MAX: usize = 400;
+
+fn number(name: &str, default: u64) -> u64 {
+    match env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is a whole number, not {text:?}")),
+        Err(_) => default,
+    }
+}
+
+fn wild(seed: u64) -> Scenario {
+    Scenario { seed, shards: None, calm: false, plant: None }
+}
+
+/// Leaves out steps as long as something still goes wrong.
+fn shortened(scenario: Scenario, steps: &[Step], failed_at: usize) -> Vec<Step> {
+    let mut kept: Vec<Step> = steps[..(failed_at + 1).min(steps.len())].to_vec();
+    let (mut chunk, mut runs) = (kept.len() / 2, 0);
+    while chunk > 0 && runs < SHORTENINGS_MAX {
+        let mut at = 0;
+        while at < kept.len() && runs < SHORTENINGS_MAX {
+            let mut fewer = kept.clone();
+            fewer.drain(at..(at + chunk).min(kept.len()));
+            runs += 1;
+            match run(scenario, &fewer) {
+                Err((failed_at, _)) => {
+                    fewer.truncate(failed_at + 1);
+                    kept = fewer;
+                }
+                Ok(_) => at += chunk,
+            }
+        }
+        chunk /= 2;
+    }
+    kept
+}
+
+/// Says everything that is needed to see a failure again.
+fn report(scenario: Scenario, steps: &[Step], failed_at: usize, why: &str) -> String {
+    let fewer = shortened(scenario, steps, failed_at);
+    let last = run(scenario, &fewer).err().map_or(why.to_owned(), |(_, why)| why);
+    let list: Vec<String> = fewer.iter().map(|step| format!("  {step:?}")).collect();
+    format!(
+        "seed {} ({scenario:?}), step {failed_at}: {why}\nshortened to {} steps:\n{}\n{last}",
+        scenario.seed,
+        fewer.len(),
+        list.join("\n")
+    )
+}
+
+#[test]
+fn worlds_go_as_the_model_says() {
+    let (first, seeds) = (number("SIM_SEED", FIRST_SEED), number("SIM_SEEDS", 200));
+    let length = number("SIM_STEPS", STEPS as u64) as usize;
+    println!("seeds {first} to {}", first + seeds - 1);
+    let mut count = Count::default();
+    for seed in first..first + seeds {
+        let steps = steps(seed, length, false);
+        match run(wild(seed), &steps) {
+            Ok(outcome) => count.add(&outcome.count),
+            Err((at, why)) => panic!("{}", report(wild(seed), &steps, at, &why)),
+        }
+    }
+    println!("{seeds} worlds: {count:?}");
+    assert!(count.orders > 0 && count.fills > 0 && count.kills > 0 && count.crashes > 0, "nothing happened");
+}
+
+#[test]
+fn the_same_seed_is_the_same_world() {
+    let seeds = 12;
+    for seed in 1_000..1_000 + seeds {
+        let steps = steps(seed, STEPS, false);
+        let outcomes = [0, 1].map(|_| run(wild(seed), &steps));
+        let [first, second] = outcomes.map(|outcome| match outcome {
+            Ok(outcome) => (outcome.state, outcome.story, outcome.count),
+            Err((at, why)) => panic!("{}", report(wild(seed), &steps, at, &why)),
+        });
+        assert!(first == second, "seed {seed}: two runs differ");
+    }
+    println!("{seeds} worlds twice");
+}
+
+#[test]
+fn the_number_of_shards_makes_no_difference() {
+    let seeds = 10;
+    for seed in 2_000..2_000 + seeds {
+        let steps = steps(seed, STEPS, true);
+        let digests = [Some(1), Some(2), Some(3), None].map(|shards| {
+            let scenario = Scenario { seed, shards, calm: true, plant: None };
+            match run(scenario, &steps) {
+                Ok(outcome) => outcome.state,
+                Err((at, why)) => panic!("{}", report(scenario, &steps, at, &why)),
+            }
+        });
+        assert!(digests.iter().all(|digest| *digest == digests[0]), "seed {seed}: the digests differ");
+    }
+    println!("{seeds} worlds with 1, 2, 3 and changing numbers of shards");
+}
+
+#[test]
+fn planted_mistakes_are_caught() {
+    const SEEDS_MAX: u64 = 60;
+    let mut missed = Vec::new();
+    for plant in Plant::ALL {
+        let caught = (3_000..3_000 + SEEDS_MAX).find_map(|seed| {
+            let scenario = Scenario { plant: Some(plant), ..wild(seed) };
+            run(scenario, &steps(seed, STEPS, false)).err().map(|(at, why)| (seed - 2_999, at, why))
+        });
+        match caught {
+            Some((seeds, at, why)) => {
+                println!("{plant:?}: caught in world {seeds}, step {at}: {}", why.lines().next().unwrap_or_default());
+            }
+            None => missed.push(plant),
+        }
+    }
+    assert!(missed.is_empty(), "nothing noticed {missed:?} in {SEEDS_MAX} worlds");
+}

@@ -1,0 +1,252 @@
+//! The model's books: what the feed said, as plain maps, and the rules of execution.md §3, §4, §9 and §10 in their
+//! plainest form.
+
+use super::{cents, half_up};
+use engine::book::BookSide;
+use std::collections::BTreeMap;
+
+/// Sizes by price, 10⁻⁶ shares by 10⁻⁴ USD.
+pub type Levels = BTreeMap<u16, i128>;
+
+/// What is known of one token.
+#[derive(Clone, Debug, Default)]
+pub struct Token {
+    pub bids: Levels,
+    pub asks: Levels,
+    /// When it was last heard of; 0 = never.
+    pub heard_at: u64,
+    pub connection: u8,
+    pub gap: bool,
+    pub last_trade: Option<u16>,
+    pub display: Option<u16>,
+}
+
+/// All books. A token's complement is the token with the last bit turned.
+#[derive(Clone, Debug, Default)]
+pub struct Books {
+    pub tokens: BTreeMap<u32, Token>,
+    alive: BTreeMap<u8, u64>,
+    pub outage: bool,
+    /// What each user took of each level: (user, token, is it an ask, price).
+    taken: BTreeMap<(u64, u32, bool, u16), i128>,
+}
+
+/// One price of one side of the effective book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    pub price: u16,
+    pub own: i128,
+    /// From the complement's other side.
+    pub mirrored: i128,
+}
+
+/// Both sides of the effective book, best first.
+#[derive(Clone, Debug, Default)]
+pub struct Effective {
+    pub bids: Vec<Level>,
+    pub asks: Vec<Level>,
+}
+
+/// How much is wanted of a walk.
+#[derive(Clone, Copy, Debug)]
+pub enum Want {
+    Shares(i128),
+    /// 10⁻⁶ USD.
+    Budget(i128),
+}
+
+/// What a walk took.
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    /// Price, shares of the own level, shares of the mirrored one.
+    pub rows: Vec<(u16, i128, i128)>,
+    pub filled: i128,
+    pub notional: i128,
+    pub fee: i128,
+    pub complete: bool,
+}
+
+/// The taker fee of one level, half up to 10⁻⁵ USD (execution.md §5).
+pub fn fee(qty: i128, price: u16, rate: u32) -> i128 {
+    let price = i128::from(price);
+    10 * half_up(qty * i128::from(rate) * price * (10_000 - price), 10_i128.pow(13))
+}
+
+/// price × quantity, half up to 10⁻⁶ USD.
+pub fn notional(price: u16, qty: i128) -> i128 {
+    half_up(i128::from(price) * qty, 10_000)
+}
+
+/// Shares down to 4 decimals.
+pub fn four_decimals(qty: i128) -> i128 {
+    qty - qty % 100
+}
+
+impl Effective {
+    pub fn side(&self, side: BookSide) -> &[Level] {
+        match side {
+            BookSide::Bid => &self.bids,
+            BookSide::Ask => &self.asks,
+        }
+    }
+
+    pub fn best(&self, side: BookSide) -> Option<u16> {
+        self.side(side).first().map(|level| level.price)
+    }
+}
+
+/// Whether a level may be taken within a bound; touching counts.
+pub fn within(side: BookSide, price: u16, bound: u16) -> bool {
+    match side {
+        BookSide::Bid => price >= bound,
+        BookSide::Ask => price <= bound,
+    }
+}
+
+/// The feed's half.
+impl Books {
+    /// A message about a token came.
+    fn hear(&mut self, token: u32, connection: u8, now: u64) -> &mut Token {
+        self.alive(connection, now);
+        let token = self.tokens.entry(token).or_default();
+        token.heard_at = token.heard_at.max(now);
+        token.connection = connection;
+        token
+    }
+
+    pub fn alive(&mut self, connection: u8, now: u64) {
+        let alive = self.alive.entry(connection).or_default();
+        *alive = now.max(*alive);
+    }
+
+    /// The whole book of a token. Nobody has taken anything of it yet.
+    pub fn snapshot(&mut self, token: u32, bids: Levels, asks: Levels, connection: u8, now: u64) {
+        self.taken.retain(|(_, of, ..), _| *of != token);
+        let known = self.hear(token, connection, now);
+        (known.bids, known.asks, known.gap) = (bids, asks, false);
+    }
+
+    /// One level, 0 = gone. Nobody has taken anything of it yet.
+    pub fn level(&mut self, token: u32, side: BookSide, price: u16, size: i128, connection: u8, now: u64) {
+        self.taken.retain(|(_, of, is_ask, at), _| (*of, *is_ask, *at) != (token, side == BookSide::Ask, price));
+        let known = self.hear(token, connection, now);
+        let levels = if side == BookSide::Ask { &mut known.asks } else { &mut known.bids };
+        levels.insert(price, size);
+        levels.retain(|_, size| *size > 0);
+    }
+
+    pub fn trade(&mut self, token: u32, price: u16, connection: u8, now: u64) {
+        self.hear(token, connection, now).last_trade = Some(price);
+    }
+}
+
+/// What orders see.
+impl Books {
+    fn token(&self, token: u32) -> Token {
+        self.tokens.get(&token).cloned().unwrap_or_default()
+    }
+
+    /// Own levels merged with the complement's (execution.md §3).
+    pub fn effective(&self, token: u32) -> Effective {
+        let (own, other) = (self.token(token), self.token(token ^ 1));
+        let mirror = |levels: &Levels| levels.iter().map(|(price, size)| (10_000 - price, *size)).collect::<Levels>();
+        let (other_bids, other_asks) = (mirror(&other.asks), mirror(&other.bids));
+        let five = |levels: &Levels, descending: bool| -> Vec<(u16, i128)> {
+            let mut rows: Vec<(u16, i128)> = levels.iter().map(|(price, size)| (*price, *size)).collect();
+            if descending {
+                rows.reverse();
+            }
+            rows.truncate(5);
+            rows
+        };
+        let mirrored_bids = five(&own.bids, true) == five(&other_bids, true);
+        let mirrored_asks = five(&own.asks, false) == five(&other_asks, false);
+        let merge = |own: &Levels, other: &Levels| -> Vec<Level> {
+            let prices: std::collections::BTreeSet<u16> = own.keys().chain(other.keys()).copied().collect();
+            let size = |levels: &Levels, price: u16| levels.get(&price).copied().unwrap_or(0);
+            let level = |price| Level { price, own: size(own, price), mirrored: size(other, price) };
+            prices.into_iter().map(level).collect()
+        };
+        let nothing = Levels::new();
+        let alone = Effective {
+            bids: merge(&own.bids, &nothing).into_iter().rev().collect(),
+            asks: merge(&own.asks, &nothing),
+        };
+        let merged = Effective {
+            bids: merge(&own.bids, &other_bids).into_iter().rev().collect(),
+            asks: merge(&own.asks, &other_asks),
+        };
+        let crossed =
+            matches!((merged.best(BookSide::Bid), merged.best(BookSide::Ask)), (Some(bid), Some(ask)) if bid >= ask);
+        if crossed {
+            return alone;
+        }
+        Effective {
+            bids: if mirrored_bids { alone.bids } else { merged.bids },
+            asks: if mirrored_asks { alone.asks } else { merged.asks },
+        }
+    }
+
+    /// Age of the quote in µs; `None` when neither token was ever heard of.
+    pub fn age(&self, token: u32, now: u64) -> Option<u64> {
+        let heard = [token, token ^ 1].into_iter().map(|token| self.token(token)).find(|known| known.heard_at != 0)?;
+        let alive = if heard.gap { 0 } else { self.alive.get(&heard.connection).copied().unwrap_or(0) };
+        Some(now.saturating_sub(heard.heard_at.max(alive)))
+    }
+
+    /// The displayed price of a token, 10⁻⁶ USD (account.md §3).
+    pub fn displayed(&self, token: u32) -> Option<i128> {
+        let book = self.effective(token);
+        let known = self.token(token);
+        match (book.best(BookSide::Bid), book.best(BookSide::Ask)) {
+            (Some(bid), Some(ask)) if i32::from(ask) - i32::from(bid) <= 1_000 => {
+                Some((i128::from(bid) + i128::from(ask)) * 50)
+            }
+            _ => known.last_trade.or(known.display).map(cents),
+        }
+    }
+
+    /// Walks one side of the effective book for one user. Remembers nothing.
+    pub fn walk(&self, user: u64, token: u32, side: BookSide, want: Want, bound: u16, rate: u32) -> Walk {
+        let is_ask = side == BookSide::Ask;
+        let took = |token, is_ask, price| self.taken.get(&(user, token, is_ask, price)).copied().unwrap_or(0);
+        let mut walk = Walk::default();
+        // 10⁻¹⁰ USD.
+        let (mut spent, mut done) = (0, false);
+        let book = self.effective(token);
+        for level in book.side(side).iter().filter(|level| within(side, level.price, bound)) {
+            let price = i128::from(level.price);
+            let own = (level.own - took(token, is_ask, level.price)).max(0);
+            let mirrored = (level.mirrored - took(token ^ 1, !is_ask, 10_000 - level.price)).max(0);
+            let here = four_decimals(own + mirrored);
+            let (wanted, one_more) = match want {
+                Want::Shares(shares) => (shares - walk.filled, 1),
+                Want::Budget(budget) => (four_decimals((budget * 10_000 - spent) / price), 100),
+            };
+            let qty = here.min(wanted);
+            if wanted < one_more {
+                done = true;
+                break;
+            }
+            if qty > 0 {
+                walk.rows.push((level.price, qty.min(own), (qty - own).max(0)));
+                walk.filled += qty;
+                spent += price * qty;
+                walk.fee += fee(qty, level.price, rate);
+                done = qty == wanted;
+            }
+        }
+        walk.notional = half_up(spent, 10_000);
+        walk.complete = done && walk.filled > 0;
+        walk
+    }
+
+    /// What a user took counts until the venue says something new about the level.
+    pub fn deplete(&mut self, user: u64, token: u32, side: BookSide, walk: &Walk) {
+        let is_ask = side == BookSide::Ask;
+        for (price, own, mirrored) in &walk.rows {
+            *self.taken.entry((user, token, is_ask, *price)).or_default() += own;
+            *self.taken.entry((user, token ^ 1, !is_ask, 10_000 - price)).or_default() += mirrored;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Mistakes made on purpose, between the parts of the server and never in them: each must be caught by the model, or the
+//! model is not looking.
+
+use engine::amount::Cash;
+use engine::id::{MARKETS, UserId};
+use engine::mutation::{Mutation, codec};
+use engine::order::CloseReason;
+use engine::rules::Rules;
+
+/// A mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    /// The disk answers syncs and does nothing.
+    LyingDisk,
+    /// Answers leave before the release mark has passed what they tell of.
+    EarlyAnswer,
+    /// Some record never reaches the log.
+    SwallowedRecord,
+    /// A fill is journaled twice.
+    DoubleFill,
+    /// The end of a cancelled order is not journaled, so nothing is released.
+    LostRelease,
+    /// Fees are journaled with four decimals, rounded down.
+    FeeRoundedDown,
+    /// The rest of a reservation after a partial fill is one unit too small.
+    ReservationShort,
+    /// What a placement was is not remembered over a restart.
+    ForgottenRequest,
+    /// Placements lose their id on the way to the shard.
+    SkippedIdempotency,
+    /// Accepted orders are not counted for the daily cap.
+    UncountedOrder,
+    /// A revoked key works again after a restart.
+    LostRevocation,
+    /// A settlement pays one unit too much.
+    WrongPayout,
+    /// A snapshot lacks the last record that it stands for.
+    SnapshotBehind,
+    /// A level can be taken as often as one likes.
+    NoDepletion,
+    /// Resting orders fill at the book's price, not at their own.
+    MakerAtBook,
+    /// Post-only orders take.
+    PostOnlyTakes,
+    /// One category is charged a basis point less.
+    WrongRate,
+}
+
+impl Plant {
+    pub const ALL: [Plant; 17] = [
+        Plant::LyingDisk,
+        Plant::EarlyAnswer,
+        Plant::SwallowedRecord,
+        Plant::DoubleFill,
+        Plant::LostRelease,
+        Plant::FeeRoundedDown,
+        Plant::ReservationShort,
+        Plant::ForgottenRequest,
+        Plant::SkippedIdempotency,
+        Plant::UncountedOrder,
+        Plant::LostRevocation,
+        Plant::WrongPayout,
+        Plant::SnapshotBehind,
+        Plant::NoDepletion,
+        Plant::MakerAtBook,
+        Plant::PostOnlyTakes,
+        Plant::WrongRate,
+    ];
+
+    /// Mistakes that are a matter of configuration.
+    pub fn change(self, rules: &mut Rules) {
+        match self {
+            Plant::NoDepletion => rules.flags.book_impact_depletion = false,
+            Plant::MakerAtBook => rules.flags.maker_fill_at_limit = false,
+            Plant::PostOnlyTakes => rules.flags.post_only_enforced = false,
+            Plant::WrongRate => {
+                let category = engine::market::terms::Category::Crypto;
+                rules.fees.set(category, engine::amount::Bps(rules.fees.rate(category).0 - 1));
+            }
+            _ => {}
+        }
+    }
+
+    /// The payload as the log gets it, when it is another.
+    pub fn tamper(self, owner: UserId, payload: &[u8]) -> Option<Vec<u8>> {
+        if owner == MARKETS {
+            return None;
+        }
+        let facts = codec::decode::<Mutation>(codec::VERSION, payload).expect("written just now");
+        let mut changed = Vec::new();
+        for fact in facts {
+            self.change_fact(fact.expect("written just now"), &mut changed);
+        }
+        let mut bytes = Vec::new();
+        codec::encode(&changed, &mut bytes);
+        (bytes != payload).then_some(bytes)
+    }
+
+    fn change_fact(self, mut fact: Mutation, facts: &mut Vec<Mutation>) {
+        match (self, &mut fact) {
+            (Plant::DoubleFill, Mutation::OrderFilled { .. }) => facts.push(fact.clone()),
+            (Plant::LostRelease, Mutation::OrderClosed { reason, .. }) if *reason == CloseReason::UserCancelled => {
+                return;
+            }
+            (Plant::FeeRoundedDown, Mutation::OrderFilled { fee, .. }) => fee.0 -= fee.0 % 100,
+            (Plant::ReservationShort, Mutation::OrderFilled { reserved_cash, .. }) if reserved_cash.0 > 0 => {
+                *reserved_cash -= Cash(1);
+            }
+            (Plant::ForgottenRequest, Mutation::RequestRemembered { .. }) => return,
+            (Plant::UncountedOrder, Mutation::OrderPlaced { counted, .. }) => *counted = false,
+            (Plant::LostRevocation, Mutation::KeyRevoked { .. }) => return,
+            (Plant::WrongPayout, Mutation::PositionSettled { payout, .. }) => *payout += Cash(1),
+            _ => {}
+        }
+        facts.push(fact);
+    }
+}

@@ -1,0 +1,428 @@
+//! What happens in a world, drawn from its seed beforehand: a list of steps that mean something whatever became of the
+//! steps before them ("cancel the third open order, if there is one"), so that any of them can be left out when a
+//! failure is shortened.
+
+use engine::command::IdSource;
+use engine::market::terms::MarketState;
+use engine::order::{Side, Status, TimeInForce};
+use engine::user::{Permissions, Tier};
+use tests::chance::Chance;
+use wal::Point;
+use wal::fault::Call;
+
+/// Users and markets of a world.
+pub const USERS: u64 = 5;
+pub const MARKETS: u64 = 12;
+
+/// One step.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A client sends something. `late_us`: how long ago its request was read.
+    Ask {
+        user: u64,
+        deed: Deed,
+        late_us: u64,
+    },
+    Feed(Feed),
+    /// The matching cycle is due.
+    Cycle,
+    /// One shard takes its turn, or all of them.
+    Turn(usize),
+    TurnAll,
+    Commit,
+    Sync,
+    /// The keeper of the directory takes a turn.
+    Keep,
+    /// Server time goes on, µs.
+    Wait(u64),
+    /// One shard sees a clock that went back, µs.
+    Back {
+        shard: usize,
+        us: u64,
+    },
+    Disk(Disk),
+    Die(Death),
+    /// The process dies at the n-th passage of a point from now on.
+    DieAt {
+        point: Point,
+        nth: i64,
+        death: Death,
+    },
+    /// An orderly stop and a start.
+    Stop {
+        shards: usize,
+    },
+}
+
+/// How the process ends and begins anew.
+#[derive(Clone, Copy, Debug)]
+pub struct Death {
+    /// Loss of power; else the process alone dies.
+    pub power: bool,
+    /// Shards of the next life.
+    pub shards: usize,
+    /// Recovery dies too, at the n-th passage of one of its points.
+    pub again_at: Option<i64>,
+}
+
+/// What goes wrong with the disk.
+#[derive(Clone, Copy, Debug)]
+pub enum Disk {
+    /// A call fails, after so many others.
+    Fail(Call, u64),
+    /// Room for so many bytes more.
+    Full(u64),
+    Roomy,
+}
+
+/// What a client wants. Numbers choose among what is there.
+#[derive(Clone, Debug)]
+pub enum Deed {
+    Create {
+        grant: Option<Tier>,
+        dollars: Option<i64>,
+    },
+    Grant {
+        tier: Tier,
+        days: Option<u64>,
+    },
+    Issue {
+        tier: Option<Tier>,
+        permissions: Option<Permissions>,
+        bootstrap: bool,
+    },
+    Rename(usize),
+    Rotate(usize),
+    Revoke(usize),
+    Use(usize),
+    Place(Wish),
+    Batch(Vec<Wish>),
+    /// An earlier placement once more, with another body where `changed`.
+    Again {
+        back: usize,
+        changed: bool,
+    },
+    Cancel(usize),
+    CancelAll {
+        everywhere: bool,
+    },
+    CancelMarket {
+        market: Option<u32>,
+        token: Option<u32>,
+    },
+    Beat {
+        label: u8,
+        interval_ms: u32,
+    },
+    EndBeats,
+    Look(Look),
+}
+
+/// What a client wants to see.
+#[derive(Clone, Copy, Debug)]
+pub enum Look {
+    Order(usize),
+    ByClientId(u64),
+    Orders { status: Option<Status>, side: Option<Side>, market: Option<u32>, offset: usize, limit: usize },
+    Fills { side: Option<Side>, offset: usize, limit: usize },
+    Account { everywhere: bool },
+    Positions { open: Option<bool> },
+    Keys,
+    User,
+}
+
+/// One order that a client wants.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    pub token: u32,
+    pub sell: bool,
+    pub at_market: bool,
+    pub time_in_force: TimeInForce,
+    /// Ticks better (for getting filled) than the best price of the other side; negative: worse.
+    pub ticks: i32,
+    /// 10⁻⁴ shares; `None`: all that can be sold.
+    pub quantity: Option<u64>,
+    /// USD × 100 instead of shares.
+    pub amount: Option<i64>,
+    pub lives_us: u64,
+    pub post_only: bool,
+    pub id: Option<(u64, IdSource)>,
+    pub in_main_wallet: bool,
+    /// Something that must be refused.
+    pub oddity: Option<Oddity>,
+    /// Stands for everything of the body that the engine does not look at.
+    pub body: u64,
+}
+
+/// What is wrong with an order.
+#[derive(Clone, Copy, Debug)]
+pub enum Oddity {
+    Unsound,
+    NoQuantity,
+    TooMany,
+    OffGrid,
+    BetweenTicks,
+    NoMarket,
+    ForeignWallet,
+    Expired,
+}
+
+/// What the venue says.
+#[derive(Clone, Debug)]
+pub enum Feed {
+    List(u64),
+    /// A whole book drawn from `seed`; `pair`: the complement's is its mirror, sent in the same frame.
+    Book {
+        token: u32,
+        seed: u64,
+        pair: bool,
+    },
+    /// Some levels.
+    Change {
+        token: u32,
+        seed: u64,
+    },
+    Trade {
+        token: u32,
+        seed: u64,
+    },
+    Tick {
+        market: u32,
+        tick: u16,
+    },
+    State {
+        market: u32,
+        state: MarketState,
+    },
+    End {
+        market: u32,
+        in_us: u64,
+    },
+    Resolve {
+        market: u32,
+        how: u8,
+    },
+    Gap {
+        token: u32,
+    },
+    Alive {
+        connection: u8,
+    },
+    Outage(bool),
+    Display {
+        token: u32,
+        price: u16,
+    },
+}
+
+const SECOND: u64 = 1_000_000;
+
+/// A world of its own: the same seed, the same steps. `calm`: nothing that depends on how shards are scheduled or on
+/// what the disk loses; the process dies, and comes back whole.
+pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
+    let mut chance = Chance::seeded(seed);
+    let mut steps = Vec::new();
+    for market in 0..MARKETS {
+        steps.push(Step::Feed(Feed::List(market)));
+    }
+    // Three lists of facts: journaled, released, published.
+    steps.extend([Step::Commit, Step::Sync, Step::Commit]);
+    for user in 1..=USERS {
+        let grant = *chance.pick(&[None, None, Some(Tier::Pro), Some(Tier::Enterprise)]);
+        let dollars = *chance.pick(&[None, Some(0), Some(40), Some(5_000)]);
+        steps.push(Step::Ask { user, deed: Deed::Create { grant, dollars }, late_us: 0 });
+    }
+    for token in 0..2 * MARKETS as u32 {
+        steps.push(Step::Feed(Feed::Book { token, seed: chance.draw(), pair: token % 6 == 0 }));
+    }
+    steps.extend([Step::TurnAll, Step::Commit, Step::Sync, Step::Commit]);
+    while steps.len() < count {
+        let step = step(&mut chance, calm);
+        let asks = matches!(step, Step::Ask { .. } | Step::Cycle);
+        steps.push(step);
+        // Mostly a command is taken at once; sometimes several wait.
+        if calm {
+            steps.extend([Step::TurnAll, Step::Commit, Step::Sync, Step::Commit]);
+        } else if asks && chance.percent(60) {
+            steps.push(Step::TurnAll);
+            if chance.percent(60) {
+                steps.push(Step::Commit);
+            }
+        }
+    }
+    steps
+}
+
+fn step(chance: &mut Chance, calm: bool) -> Step {
+    match chance.below(1_000) {
+        0..500 => Step::Ask {
+            user: 1 + chance.below(USERS as usize) as u64,
+            deed: deed(chance),
+            late_us: if chance.percent(2) { chance.below(4_000_000) as u64 } else { 0 },
+        },
+        500..640 => Step::Feed(feed(chance)),
+        640..690 => Step::Cycle,
+        690..740 => Step::Wait(wait(chance)),
+        740..900 if calm => Step::TurnAll,
+        740..790 => Step::Turn(chance.below(3)),
+        790..830 => Step::Commit,
+        830..900 => Step::Sync,
+        900..940 => Step::Keep,
+        940..950 => Step::Back { shard: chance.below(3), us: chance.below(10_000_000) as u64 },
+        950..965 if !calm => Step::Disk(match chance.below(6) {
+            0 => Disk::Fail(*chance.pick(&[Call::Sync, Call::Sync, Call::SyncDirectory, Call::Rename]), 0),
+            1 => Disk::Fail(
+                *chance.pick(&[Call::Create, Call::Write, Call::Reserve, Call::Read]),
+                chance.below(4) as u64,
+            ),
+            2 | 3 => Disk::Full(chance.below(3) as u64 * 60_000),
+            _ => Disk::Roomy,
+        }),
+        965..975 if !calm => Step::DieAt {
+            point: *chance.pick(&Point::ALL),
+            nth: 1 + chance.below(6) as i64,
+            death: death(chance, calm),
+        },
+        975..985 => Step::Die(death(chance, calm)),
+        985..990 => Step::Stop { shards: 1 + chance.below(3) },
+        _ => Step::Wait(1_000),
+    }
+}
+
+fn death(chance: &mut Chance, calm: bool) -> Death {
+    Death {
+        power: chance.percent(60) && !calm,
+        shards: 1 + chance.below(3),
+        again_at: (!calm && chance.percent(20)).then(|| 1 + chance.below(4) as i64),
+    }
+}
+
+fn wait(chance: &mut Chance) -> u64 {
+    match chance.below(20) {
+        0..12 => 1 + chance.below(300_000) as u64,
+        12..16 => chance.below(5 * SECOND as usize) as u64,
+        16..18 => chance.below(90 * SECOND as usize) as u64,
+        18 => 3_600 * SECOND,
+        _ => 25 * 3_600 * SECOND,
+    }
+}
+
+fn deed(chance: &mut Chance) -> Deed {
+    let nth = chance.below(64);
+    match chance.below(100) {
+        0..48 => Deed::Place(wish(chance)),
+        48..54 => Deed::Batch((0..1 + chance.below(6)).map(|_| wish(chance)).collect()),
+        54..61 => Deed::Again { back: chance.below(8), changed: chance.percent(25) },
+        61..70 => Deed::Cancel(nth),
+        70 => Deed::CancelAll { everywhere: chance.percent(50) },
+        71 => Deed::CancelMarket {
+            market: chance.percent(70).then(|| chance.below(MARKETS as usize) as u32),
+            token: chance.percent(40).then(|| chance.below(2 * MARKETS as usize) as u32),
+        },
+        72..75 => Deed::Beat { label: chance.below(3) as u8, interval_ms: *chance.pick(&[1_000, 5_000, 60_000]) },
+        75 => Deed::EndBeats,
+        76 => Deed::Create { grant: None, dollars: None },
+        77 => Deed::Grant { tier: *chance.pick(&TIERS), days: chance.percent(60).then(|| chance.below(3) as u64) },
+        78..80 => Deed::Issue {
+            tier: chance.percent(40).then(|| *chance.pick(&TIERS)),
+            permissions: *chance.pick(&[None, Some(Permissions::Read), Some(Permissions::ReadTrade)]),
+            bootstrap: chance.percent(10),
+        },
+        80 => Deed::Rename(nth),
+        81 => Deed::Rotate(nth),
+        82 => Deed::Revoke(nth),
+        83..85 => Deed::Use(nth),
+        _ => Deed::Look(look(chance)),
+    }
+}
+
+const TIERS: [Tier; 4] = [Tier::Free, Tier::Pro, Tier::ProPlus, Tier::Enterprise];
+
+fn look(chance: &mut Chance) -> Look {
+    let side = *chance.pick(&[None, None, Some(Side::Buy), Some(Side::Sell)]);
+    match chance.below(9) {
+        0 | 1 => Look::Order(chance.below(64)),
+        2 => Look::ByClientId(chance.below(60) as u64),
+        3 => Look::Orders {
+            status: *chance.pick(&[None, Some(Status::Pending), Some(Status::Filled), Some(Status::Cancelled)]),
+            side,
+            market: chance.percent(20).then(|| chance.below(MARKETS as usize) as u32),
+            offset: chance.below(4),
+            limit: 1 + chance.below(20),
+        },
+        4 => Look::Fills { side, offset: chance.below(4), limit: 1 + chance.below(20) },
+        5 => Look::Account { everywhere: chance.percent(50) },
+        6 => Look::Positions { open: *chance.pick(&[None, Some(true), Some(false)]) },
+        7 => Look::Keys,
+        _ => Look::User,
+    }
+}
+
+fn wish(chance: &mut Chance) -> Wish {
+    // Mostly the first markets, so that positions and depletion build up.
+    let token = if chance.percent(70) { chance.below(6) } else { chance.below(2 * MARKETS as usize) } as u32;
+    let at_market = chance.percent(35);
+    let (sell, odd) = (chance.percent(42), chance.percent(5));
+    use TimeInForce::{Fak, Fok, Gtc, Gtd, Ioc};
+    let usual = if at_market { [Gtc, Fok, Fok, Fak, Ioc] } else { [Gtc, Gtc, Gtc, Gtd, Gtd] };
+    let time_in_force =
+        if chance.percent(85) { *chance.pick(&usual) } else { *chance.pick(&[Gtc, Gtd, Fok, Fak, Ioc]) };
+    let oddities = [
+        Oddity::Unsound,
+        Oddity::NoQuantity,
+        Oddity::TooMany,
+        Oddity::OffGrid,
+        Oddity::BetweenTicks,
+        Oddity::NoMarket,
+        Oddity::ForeignWallet,
+        Oddity::Expired,
+    ];
+    let quantity = match chance.below(10) {
+        0..5 => 50_000 + chance.below(150_000) as u64,
+        5..7 => 10_000 * (1 + chance.below(30) as u64),
+        7 => chance.below(60_000) as u64,
+        8 => 1_000_000 + chance.below(5_000_000) as u64,
+        _ => 100_000,
+    };
+    Wish {
+        token,
+        sell,
+        at_market,
+        time_in_force,
+        ticks: *chance.pick(&[-30, -8, -4, -3, -2, -2, -1, -1, 0, 0, 1, 2, 3, 6, 20]),
+        quantity: (!sell || chance.percent(50)).then_some(quantity),
+        amount: (!sell && at_market && chance.percent(40)).then(|| 1 + chance.below(3_000) as i64),
+        lives_us: chance.below(20 * SECOND as usize) as u64,
+        post_only: chance.percent(12),
+        id: chance.percent(45).then(|| {
+            let source = *chance.pick(&[IdSource::Body, IdSource::Body, IdSource::Header, IdSource::Implicit]);
+            (chance.below(60) as u64, source)
+        }),
+        in_main_wallet: chance.percent(10),
+        oddity: odd.then(|| *chance.pick(&oddities)),
+        body: chance.draw(),
+    }
+}
+
+fn feed(chance: &mut Chance) -> Feed {
+    let token = if chance.percent(60) { chance.below(6) } else { chance.below(2 * MARKETS as usize) } as u32;
+    let market = chance.below(MARKETS as usize) as u32;
+    let seed = chance.draw();
+    match chance.below(100) {
+        0..22 => Feed::Book { token, seed, pair: chance.percent(30) },
+        22..68 => Feed::Change { token, seed },
+        68..74 => Feed::Trade { token, seed },
+        74..76 => Feed::Tick { market, tick: *chance.pick(&[1_000, 100, 10, 1]) },
+        76..80 => Feed::State {
+            market,
+            state: *chance.pick(&[MarketState::Halted, MarketState::Closed, MarketState::Active, MarketState::Active]),
+        },
+        80..83 => Feed::End { market, in_us: chance.below(2 * 86_400 * SECOND as usize) as u64 },
+        83..85 => Feed::Resolve { market, how: chance.below(3) as u8 },
+        85..87 => Feed::Gap { token },
+        87..94 => Feed::Alive { connection: chance.below(3) as u8 },
+        94..96 => Feed::Outage(chance.percent(40)),
+        96 => Feed::List(chance.below(MARKETS as usize + 4) as u64),
+        _ => Feed::Display { token, price: 1 + chance.below(9_999) as u16 },
+    }
+}

@@ -1,0 +1,815 @@
+//! A world: one server on a faulty disk, its clients, its venue, its clock and its model, on one thread. Everything is
+//! drawn from one seed; after each step the model has judged what happened.
+
+use crate::judge;
+use crate::life::{Life, Setup, recover};
+use crate::model::{Expected, Market, Model, Moment, User};
+use crate::planted::Plant;
+use crate::workload::{Death, Disk, Step};
+use engine::command::{Answer, Command, Envelope, Placement};
+use engine::id::{MARKETS, MarketId, UserId};
+use engine::market::mutation::MarketMutation;
+use engine::market::publish;
+use engine::mutation::codec;
+use engine::rules::Rules;
+use engine::shard::replay::{State, fold};
+use engine::shard::{Room, shard_of};
+use engine::time::Timestamp;
+use gateway::commit::Reply;
+use gateway::config::Durability;
+use gateway::recover::digest;
+use sha2::{Digest, Sha256};
+use std::any::Any;
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use tests::chance::Chance;
+use wal::fault::Faults;
+use wal::{Options, Point, Points};
+
+/// 2026-10-02T09:15:00Z.
+const BEGINNING: u64 = 1_790_932_500_000_000;
+/// Accepted orders of a free user and day: few, so that the cap is met.
+const FREE_DAILY_ORDERS: u32 = 25;
+const EIO: i32 = 5;
+
+/// What a seed is run as.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    /// So many shards in every life; else as the steps say.
+    pub shards: Option<usize>,
+    /// Nothing is lost but processes.
+    pub calm: bool,
+    pub plant: Option<Plant>,
+}
+
+/// What happened, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub steps: u64,
+    pub answers: u64,
+    pub refusals: u64,
+    pub orders: u64,
+    pub fills: u64,
+    pub settlements: u64,
+    pub kills: u64,
+    pub crashes: u64,
+    /// Deaths in the middle of something, of these the failed syncs.
+    pub sudden: u64,
+    pub failed_syncs: u64,
+    pub lost_records: u64,
+    pub snapshots: u64,
+    pub no_room: u64,
+    pub unknown: u64,
+}
+
+/// A world that went through all its steps.
+pub struct Outcome {
+    pub count: Count,
+    /// Of the final state.
+    pub state: [u8; 32],
+    /// Of everything that was answered on the way.
+    pub story: [u8; 32],
+}
+
+/// The process died at a point: how the unwinding tells itself from a panic.
+struct Died;
+
+/// A command on its way to a shard, or an answer on its way back.
+struct Asked {
+    owner: UserId,
+    command: Command,
+    received_at: u64,
+    why: Why,
+    receiver: Receiver<Answer>,
+    /// Said by the model when a shard has taken it, with the last record that the answer depends on.
+    expected: Option<(Expected, u64)>,
+}
+
+/// Who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Client,
+    Cycle,
+    Settle(MarketId),
+}
+
+/// What a record made true, as the model says.
+enum Made {
+    User(Box<User>),
+    Markets(Vec<Market>),
+}
+
+pub(crate) struct World {
+    scenario: Scenario,
+    setup: Setup,
+    pub(crate) storage: Faults,
+    pub(crate) model: Model,
+    pub(crate) life: Life,
+    pub(crate) now: u64,
+    shard_now: Vec<u64>,
+    /// By number, until they are answered.
+    asked: BTreeMap<u64, Asked>,
+    /// Commands that wait for their shard, as numbers in `asked`.
+    inboxes: Vec<VecDeque<u64>>,
+    /// Cycles and settlements that a full disk holds up, by shard.
+    held_up: Vec<(VecDeque<u64>, VecDeque<u64>)>,
+    pub(crate) sent: Vec<(u64, Placement)>,
+    /// Keys ever made.
+    pub(crate) secrets: u64,
+    numbers: u64,
+    /// LSN before the first record of this life.
+    base: u64,
+    made: Vec<(u64, Made)>,
+    /// Users and markets as the log had them when this life began.
+    durable: (BTreeMap<u64, User>, Vec<Market>),
+    /// Every record of all lives that is in the log: LSN, owner, payload.
+    archive: Vec<(u64, u64, Vec<u8>)>,
+    /// Last record that somebody was told of.
+    told_lsn: u64,
+    /// Markets as the feed has decided them, and its facts that are not yet journaled.
+    pub(crate) decided: Vec<Market>,
+    pub(crate) pending: Vec<MarketMutation>,
+    flushing: Option<(Receiver<Answer>, Vec<MarketMutation>, Vec<Market>)>,
+    settling: Vec<MarketId>,
+    disk_fails: bool,
+    /// The last record was written.
+    stopping: bool,
+    /// How the process dies when the fuse is burnt.
+    sudden: Option<Death>,
+    /// Passages left before the process dies, and at which point.
+    fuse: Arc<(AtomicI64, AtomicUsize)>,
+    count: Count,
+    story: Sha256,
+}
+
+/// What was wrong, if anything.
+type Verdict = Result<(), String>;
+
+/// Runs the steps. Says at which one something was wrong, and what.
+pub fn run(scenario: Scenario, steps: &[Step]) -> Result<Outcome, (usize, String)> {
+    let mut world = World::begin(scenario);
+    for (at, step) in steps.iter().enumerate() {
+        world.step(step).map_err(|why| (at, why))?;
+    }
+    world.end().map_err(|why| (steps.len(), why))
+}
+
+impl World {
+    fn begin(scenario: Scenario) -> World {
+        let mut chance = Chance::seeded(scenario.seed ^ 0x51);
+        let mut rules = Rules { free_daily_orders: FREE_DAILY_ORDERS, ..Rules::default() };
+        if let Some(plant) = scenario.plant {
+            plant.change(&mut rules);
+        }
+        let storage = Faults::new(chance.draw());
+        storage.set_writeback(chance.below(150) as u64);
+        storage.drop_syncs(scenario.plant == Some(Plant::LyingDisk));
+        let fuse = Arc::new((AtomicI64::new(0), AtomicUsize::new(0)));
+        let burning = fuse.clone();
+        let points = Points::new(move |point| {
+            let (left, at) = &*burning;
+            if Point::ALL[at.load(Ordering::Relaxed)] == point && left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                resume_unwind(Box::new(Died));
+            }
+        });
+        let durability = if chance.percent(65) || scenario.plant == Some(Plant::EarlyAnswer) {
+            Durability::Power
+        } else {
+            Durability::Process
+        };
+        let setup = Setup {
+            rules: Arc::new(rules),
+            durability: if scenario.calm { Durability::Process } else { durability },
+            options: Options {
+                segment_bytes: 65_536 + 4_096 * chance.below(9) as u64,
+                spares_count: 2,
+                reserve_bytes: 0,
+                points,
+            },
+            checkpoint_every: 1 + chance.below(2),
+            plant: scenario.plant,
+        };
+        let shards = scenario.shards.unwrap_or(1 + chance.below(3));
+        let recovered = recover(&storage, &setup, shards).expect("an empty directory");
+        let life = Life::start(&storage, &setup, recovered, BEGINNING).expect("an empty directory");
+        let mut world = World {
+            scenario,
+            setup,
+            storage,
+            model: Model::new(FREE_DAILY_ORDERS),
+            base: life.marks.appended().0,
+            life,
+            now: BEGINNING,
+            shard_now: Vec::new(),
+            asked: BTreeMap::new(),
+            inboxes: Vec::new(),
+            held_up: Vec::new(),
+            sent: Vec::new(),
+            secrets: 0,
+            numbers: 0,
+            made: Vec::new(),
+            durable: (BTreeMap::new(), Vec::new()),
+            archive: Vec::new(),
+            told_lsn: 0,
+            decided: Vec::new(),
+            pending: Vec::new(),
+            flushing: None,
+            settling: Vec::new(),
+            disk_fails: false,
+            stopping: false,
+            sudden: None,
+            fuse,
+            count: Count::default(),
+            story: Sha256::new(),
+        };
+        world.settle_in();
+        world
+    }
+
+    /// The first moment of a life.
+    fn settle_in(&mut self) {
+        let count = self.life.shards.len();
+        self.shard_now = vec![0; count];
+        self.inboxes = vec![VecDeque::new(); count];
+        self.held_up = vec![Default::default(); count];
+        for index in 0..count {
+            self.life.turn(index, self.now, Room::Ample);
+            self.shard_now[index] = self.now;
+        }
+        self.model.refresh_beats(|_| true, self.now);
+    }
+
+    fn step(&mut self, step: &Step) -> Verdict {
+        self.count.steps += 1;
+        match step {
+            Step::Ask { user, deed, late_us } => {
+                if let Some(command) = self.command(*user, deed) {
+                    self.ask(UserId(*user), command, self.now - late_us, Why::Client);
+                }
+            }
+            Step::Feed(feed) => self.feed(feed)?,
+            Step::Cycle => {
+                if self.asked.values().all(|asked| asked.why != Why::Cycle) {
+                    let venue_now = Timestamp(self.now);
+                    self.ask_all(|| Command::Cycle { venue_now }, Why::Cycle);
+                }
+            }
+            Step::Turn(shard) => self.turn(shard % self.life.shards.len(), self.now)?,
+            Step::TurnAll => (0..self.life.shards.len()).try_for_each(|shard| self.turn(shard, self.now))?,
+            Step::Back { shard, us } => self.turn(shard % self.life.shards.len(), self.now - us)?,
+            Step::Commit => drop(self.guarded(|world| world.life.commit())?),
+            Step::Sync => self.sync()?,
+            Step::Keep => self.keep()?,
+            Step::Wait(us) => {
+                self.now += us;
+                self.advance();
+                self.flush()?;
+            }
+            Step::Disk(disk) => match disk {
+                Disk::Fail(call, after) => {
+                    self.storage.fail(*call, *after, EIO);
+                    self.disk_fails = true;
+                }
+                Disk::Full(bytes) => {
+                    let used: usize = self
+                        .storage
+                        .names()
+                        .iter()
+                        .filter_map(|name| self.storage.contents(name))
+                        .map(|file| file.len())
+                        .sum();
+                    self.storage.set_capacity(Some(used as u64 + bytes));
+                }
+                Disk::Roomy => self.storage.set_capacity(None),
+            },
+            Step::Die(death) => self.die(*death)?,
+            Step::DieAt { point, nth, death } => {
+                self.sudden = Some(*death);
+                let at = Point::ALL.iter().position(|known| known == point).expect("all are listed");
+                self.fuse.1.store(at, Ordering::Relaxed);
+                self.fuse.0.store(*nth, Ordering::Relaxed);
+            }
+            Step::Stop { shards } => self.stop(*shards)?,
+        }
+        self.hear()
+    }
+
+    /// Runs a part of the server that may die in the middle.
+    fn guarded<T>(&mut self, part: impl FnOnce(&mut World) -> T) -> Result<Option<T>, String> {
+        match catch_unwind(AssertUnwindSafe(|| part(self))) {
+            Ok(done) => Ok(Some(done)),
+            Err(panic) if panic.is::<Died>() => {
+                self.sudden_death()?;
+                Ok(None)
+            }
+            Err(panic) => Err(format!("the server panicked: {}", words(&*panic))),
+        }
+    }
+
+    fn sudden_death(&mut self) -> Verdict {
+        self.count.sudden += 1;
+        let usual = Death { power: self.count.sudden.is_multiple_of(2), shards: 2, again_at: None };
+        let death = self.sudden.take().unwrap_or(usual);
+        self.die(death)
+    }
+
+    fn ask_all(&mut self, command: impl Fn() -> Command, why: Why) {
+        for shard in 0..self.life.shards.len() {
+            self.push(shard, MARKETS, command(), self.now, why);
+        }
+    }
+
+    fn ask(&mut self, owner: UserId, mut command: Command, received_at: u64, why: Why) {
+        if self.scenario.plant == Some(Plant::SkippedIdempotency)
+            && let Command::Place(placement) = &mut command
+        {
+            // The model is told of the id.
+            let request = placement.request.take();
+            let number = self.push(shard_of(owner, self.life.shards.len()), owner, command, received_at, why);
+            if let Some(Asked { command: Command::Place(placement), .. }) =
+                number.and_then(|at| self.asked.get_mut(&at))
+            {
+                placement.request = request;
+            }
+            return;
+        }
+        self.push(shard_of(owner, self.life.shards.len()), owner, command, received_at, why);
+    }
+
+    fn push(&mut self, shard: usize, owner: UserId, command: Command, received_at: u64, why: Why) -> Option<u64> {
+        let (sender, receiver) = sync_channel(1);
+        let reply = Reply::Thread(sender);
+        let envelope = Envelope { owner, command: command.clone(), received_at: Timestamp(received_at), reply };
+        self.life.inboxes[shard].push(envelope).ok()?;
+        self.numbers += 1;
+        self.inboxes[shard].push_back(self.numbers);
+        self.asked.insert(self.numbers, Asked { owner, command, received_at, why, receiver, expected: None });
+        Some(self.numbers)
+    }
+
+    /// A shard takes its turn, and the model the same commands.
+    fn turn(&mut self, shard: usize, now: u64) -> Verdict {
+        if self.life.is_behind() && self.guarded(|world| world.life.commit())?.is_none() {
+            return Ok(());
+        }
+        let room = self.life.room();
+        let before = self.life.tape.len();
+        let turned = catch_unwind(AssertUnwindSafe(|| self.life.turn(shard, now, room)));
+        let died = match turned {
+            Ok(()) => false,
+            Err(panic) if panic.is::<Died>() => true,
+            Err(panic) => return Err(format!("a shard panicked: {}", words(&*panic))),
+        };
+        self.shard_now[shard] = now.max(self.shard_now[shard]);
+        let moment = Moment { now: self.shard_now[shard], room };
+        let mut touched: Vec<u64> = Vec::new();
+        while let Some(at) = self.inboxes[shard].pop_front() {
+            let asked = &self.asked[&at];
+            match asked.command {
+                Command::Cycle { .. } => {
+                    self.held_up[shard].1.push_back(at);
+                    self.work(shard, moment, before, &mut touched);
+                }
+                Command::Settle { .. } => {
+                    self.held_up[shard].0.push_back(at);
+                    self.work(shard, moment, before, &mut touched);
+                }
+                _ => {
+                    let waited = moment.now.saturating_sub(asked.received_at);
+                    let (owner, command) = (asked.owner.0, asked.command.clone());
+                    touched.push(owner);
+                    let expected = self.model.take(owner, &command, moment, waited);
+                    self.expect(at, expected, before);
+                }
+            }
+        }
+        self.work(shard, moment, before, &mut touched);
+        self.match_records(before, died)?;
+        if died {
+            return self.sudden_death();
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        for owner in touched {
+            let found = self.life.shards[shard].users().get(UserId(owner));
+            match (self.model.user(owner), found) {
+                (Some(expected), Some(found)) => {
+                    judge::user(expected, found, true).map_err(|why| format!("user {owner}: {why}"))?;
+                }
+                (None, None) => {}
+                (expected, _) => return Err(format!("user {owner}: known is {}", expected.is_some())),
+            }
+        }
+        self.life.shards[shard].users().check_all()
+    }
+
+    /// What is larger than a command: one settlement or one cycle.
+    fn work(&mut self, shard: usize, moment: Moment, before: usize, touched: &mut Vec<u64>) {
+        if moment.room == Room::None {
+            return;
+        }
+        let count = self.life.shards.len();
+        let of_shard = move |id: u64| shard_of(UserId(id), count) == shard;
+        let (settlements, cycles) = &mut self.held_up[shard];
+        let Some(at) = settlements.pop_front().or_else(|| cycles.pop_front()) else { return };
+        let expected = match self.asked[&at].command {
+            Command::Settle { market } => self.model.settle(of_shard, market.0, moment.now),
+            Command::Cycle { venue_now } => self.model.cycle(of_shard, venue_now.0, moment),
+            _ => unreachable!("only these are held up"),
+        };
+        touched.extend(self.model.users.keys().copied().filter(|id| of_shard(*id)));
+        self.expect(at, expected, before);
+    }
+
+    fn expect(&mut self, at: u64, expected: Expected, before: usize) {
+        let upto = self.base + (before + self.model.records.len()) as u64;
+        self.asked.get_mut(&at).expect("it waits").expected = Some((expected, upto));
+    }
+
+    /// Pairs what went into the log with what the model says must be there. Users never share a record, so each user's
+    /// records are in order; how users follow each other is the shard's affair.
+    fn match_records(&mut self, before: usize, died: bool) -> Verdict {
+        let mut waiting: BTreeMap<u64, VecDeque<User>> = BTreeMap::new();
+        for (owner, user) in self.model.records.drain(..) {
+            waiting.entry(owner).or_default().push_back(user);
+        }
+        for (owner, _) in &self.life.tape[before..] {
+            let Some(user) = waiting.get_mut(owner).and_then(VecDeque::pop_front) else {
+                return Err(format!("a record of user {owner} that nothing accounts for"));
+            };
+            self.made.push((*owner, Made::User(Box::new(user))));
+        }
+        let missing = waiting.iter().find(|(_, left)| !left.is_empty());
+        match missing {
+            Some((owner, left)) if !died => Err(format!("{} records of user {owner} are missing", left.len())),
+            _ => Ok(()),
+        }
+    }
+
+    fn sync(&mut self) -> Verdict {
+        match self.guarded(|world| world.life.syncer.turn())? {
+            Some(Err(error)) if !self.disk_fails => Err(format!("a sync failed: {error}")),
+            Some(Err(_)) => {
+                // The process says so to whoever waits, and ends.
+                self.count.failed_syncs += 1;
+                self.guarded(|world| world.life.commit())?;
+                self.hear()?;
+                self.sudden_death()
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn keep(&mut self) -> Verdict {
+        if self.scenario.plant == Some(Plant::SnapshotBehind) {
+            return self.keep_behind();
+        }
+        let before = self.snapshots();
+        match self.guarded(|world| world.life.keeper.turn())? {
+            Some(Err(error)) if !self.disk_fails && !is_full(&error) => Err(format!("the keeper failed: {error}")),
+            Some(_) => {
+                self.count.snapshots += u64::from(self.snapshots() != before);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// LSNs of the snapshots there are.
+    fn snapshots(&self) -> Vec<u64> {
+        let names = self.storage.names();
+        names.iter().filter_map(|name| name.strip_suffix(".snapshot")?.parse().ok()).collect()
+    }
+
+    pub(crate) fn beginning(&self) -> u64 {
+        BEGINNING
+    }
+
+    /// The planted keeper: its snapshot stands for one record more than it has.
+    fn keep_behind(&mut self) -> Verdict {
+        let synced = self.life.marks.synced();
+        let newest = wal::Lsn(self.snapshots().last().copied().unwrap_or(0));
+        if synced.0 < newest.0 + 20 {
+            return Ok(());
+        }
+        let made: Vec<&(u64, u64, Vec<u8>)> = self.archive.iter().filter(|(lsn, ..)| *lsn < synced.0).collect();
+        let here = self.life.tape.iter().zip(self.base + 1..).filter(|(_, lsn)| *lsn < synced.0);
+        let records = made.into_iter().map(|(_, owner, payload)| (*owner, payload.as_slice()));
+        let state = replay(records.chain(here.map(|((owner, payload), _)| (*owner, payload.as_slice()))), 1)?;
+        let mut scan = wal::Scan::open(&self.storage, newest).map_err(|error| error.to_string())?.until(synced);
+        while scan.next().map_err(|error| error.to_string())?.is_some() {}
+        let crc = scan.last_crc();
+        let mut snapshots = wal::Snapshots::of(&self.storage).map_err(|error| error.to_string())?;
+        let written = gateway::checkpoint::write_snapshot(&mut snapshots, &state, synced, crc);
+        written.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn stop(&mut self, shards: usize) -> Verdict {
+        let now = Timestamp(self.now);
+        self.stopping = true;
+        let stopped = self.guarded(|world| {
+            world.life.commit();
+            world.life.committer.stop(now);
+            world.life.syncer.turn()
+        })?;
+        match stopped {
+            None => Ok(()),
+            Some(Err(error)) if !self.disk_fails => Err(format!("the last sync failed: {error}")),
+            Some(_) => {
+                self.guarded(|world| world.life.commit())?;
+                self.hear()?;
+                self.die(Death { power: false, shards, again_at: None })
+            }
+        }
+    }
+
+    /// Answers that have left are judged; what they tell of must never be lost.
+    fn hear(&mut self) -> Verdict {
+        let (mut published, mut settled) = (Vec::new(), Vec::new());
+        let waiting: Vec<u64> = self.asked.keys().copied().collect();
+        for number in waiting {
+            let answer = match self.asked[&number].receiver.try_recv() {
+                Err(TryRecvError::Empty) => continue,
+                answer => answer.ok(),
+            };
+            let Asked { owner, command, why, expected, .. } = self.asked.remove(&number).expect("listed");
+            let Some(answer) = answer else {
+                if !self.life.marks.is_poisoned() {
+                    return Err(format!("an answer was dropped: {command:?}"));
+                }
+                // Whoever asked has to look.
+                self.count.unknown += 1;
+                continue;
+            };
+            let text = format!("{answer:?}");
+            self.story.update(text.as_bytes());
+            let Some((expected, upto)) = expected else {
+                return Err(format!("an answer to what no shard has taken: {text}"));
+            };
+            judge::answer(&expected, &answer).map_err(|wrong| {
+                format!("{command:?} of user {owner}: {wrong}\n  answer {text}\n  right {expected:?}")
+            })?;
+            self.told_lsn = self.told_lsn.max(upto);
+            self.count.hear(&answer);
+            if let Why::Settle(market) = why {
+                settled.push(market);
+            }
+        }
+        if let Some((receiver, ..)) = &self.flushing
+            && receiver.try_recv().is_ok()
+        {
+            let (_, facts, markets) = self.flushing.take().expect("looked at just now");
+            published = facts;
+            self.model.markets = markets;
+        }
+        for fact in &published {
+            publish(fact, &self.life.catalog, &mut self.life.writer);
+            if let MarketMutation::MarketResolved { market, .. } = fact {
+                self.settle(*market);
+            }
+        }
+        for market in settled {
+            let waits = self.asked.values().any(|asked| asked.why == Why::Settle(market));
+            if !waits && self.settling.contains(&market) {
+                self.settling.retain(|other| *other != market);
+                self.settled(market);
+            }
+        }
+        if published.is_empty() { Ok(()) } else { self.flush() }
+    }
+
+    fn settle(&mut self, market: MarketId) {
+        self.settling.push(market);
+        self.ask_all(|| Command::Settle { market }, Why::Settle(market));
+    }
+
+    /// The feed's facts go to the log, one record at a time, when there is room.
+    pub(crate) fn flush(&mut self) -> Verdict {
+        if self.stopping || self.flushing.is_some() || self.pending.is_empty() || self.life.room() == Room::None {
+            return Ok(());
+        }
+        let facts = std::mem::take(&mut self.pending);
+        let (sender, receiver) = sync_channel(1);
+        let (now, reply) = (self.now, Reply::Thread(sender));
+        let markets = self.decided.clone();
+        self.made.push((0, Made::Markets(markets.clone())));
+        self.flushing = Some((receiver, facts.clone(), markets));
+        self.guarded(|world| world.life.record_markets(&facts, now, reply)).map(drop)
+    }
+
+    /// The process dies and comes back; what it finds must be what the model knows at some record that is not before what
+    /// was promised.
+    fn die(&mut self, death: Death) -> Verdict {
+        let Death { power, again_at, .. } = death;
+        let shards = self.scenario.shards.unwrap_or(death.shards);
+        self.fuse.0.store(0, Ordering::Relaxed);
+        let marks = self.life.marks.clone();
+        let (appended, synced, poisoned) = (marks.appended().0, marks.synced().0, marks.is_poisoned());
+        let mut at_least = synced;
+        if !poisoned && !power {
+            at_least = appended;
+        }
+        if self.setup.durability == Durability::Power {
+            at_least = at_least.max(self.told_lsn);
+        }
+        self.count.kills += u64::from(!power);
+        self.count.crashes += u64::from(power);
+        self.storage.fail_no_more();
+        self.storage.set_capacity(None);
+        self.disk_fails = false;
+        if power {
+            self.storage.crash()
+        } else {
+            self.storage.kill()
+        }
+        if let Some(nth) = again_at {
+            let at = Point::ALL.iter().position(|point| *point == Point::Recovery).expect("it is listed");
+            self.fuse.1.store(at, Ordering::Relaxed);
+            self.fuse.0.store(nth, Ordering::Relaxed);
+            let cut_short = catch_unwind(AssertUnwindSafe(|| recover(&self.storage, &self.setup, shards).is_ok()));
+            self.fuse.0.store(0, Ordering::Relaxed);
+            match cut_short {
+                Err(panic) if !panic.is::<Died>() => return Err(format!("recovery panicked: {}", words(&*panic))),
+                _ if power => self.storage.crash(),
+                _ => self.storage.kill(),
+            }
+        }
+        let recovered = catch_unwind(AssertUnwindSafe(|| recover(&self.storage, &self.setup, shards)));
+        let recovered = recovered.map_err(|panic| format!("recovery panicked: {}", words(&*panic)))?;
+        let recovered = recovered.map_err(|error| format!("recovery refused: {error}"))?;
+        let lsn = recovered.report.lsn.0;
+        if lsn < at_least || lsn > appended {
+            return Err(format!("{at_least} to {appended} records were promised, recovery found {lsn}"));
+        }
+        self.count.lost_records += appended - lsn;
+        self.go_back_to(lsn);
+        self.compare(&recovered.state)?;
+        self.compare_digests(digest(&recovered.state))?;
+        self.rebirth(recovered)
+    }
+
+    /// The model goes back to what it was behind this record.
+    fn go_back_to(&mut self, lsn: u64) {
+        let kept = (lsn.saturating_sub(self.base) as usize).min(self.made.len());
+        let (users, markets) = &mut self.durable;
+        for (owner, made) in self.made.drain(..).take(kept) {
+            match made {
+                Made::User(user) => drop(users.insert(owner, *user)),
+                Made::Markets(all) => *markets = all,
+            }
+        }
+        let tape = std::mem::take(&mut self.life.tape);
+        let numbered = tape.into_iter().zip(self.base + 1..);
+        self.archive.extend(numbered.map(|((owner, payload), lsn)| (lsn, owner, payload)));
+        self.archive.retain(|(at, ..)| *at <= lsn);
+    }
+
+    fn compare(&self, found: &State) -> Verdict {
+        found.check_all()?;
+        let (users, markets) = &self.durable;
+        judge::markets(markets, &found.markets).map_err(|why| format!("after recovery: {why}"))?;
+        let count: usize = found.users.iter().map(|users| users.len()).sum();
+        if count != users.len() {
+            return Err(format!("after recovery: {} users are right, found {count}", users.len()));
+        }
+        for (id, expected) in users {
+            let found = found.user(UserId(*id)).ok_or_else(|| format!("after recovery: user {id} is gone"))?;
+            judge::user(expected, found, false).map_err(|why| format!("after recovery: user {id}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// A replay from nothing comes to the same state, in any number of shards.
+    fn compare_digests(&self, found: [u8; 32]) -> Verdict {
+        for shards in 1..=3 {
+            let records = self.archive.iter().map(|(_, owner, payload)| (*owner, payload.as_slice()));
+            if digest(&replay(records, shards)?) != found {
+                return Err(format!("a replay from nothing in {shards} shards has another digest"));
+            }
+        }
+        Ok(())
+    }
+
+    fn rebirth(&mut self, recovered: crate::life::Recovered) -> Verdict {
+        let life = Life::start(&self.storage, &self.setup, recovered, self.now);
+        self.life = life.map_err(|error| format!("the start failed: {error}"))?;
+        self.base = self.life.marks.appended().0;
+        self.count.unknown += self.asked.values().filter(|asked| asked.expected.is_some()).count() as u64;
+        self.asked.clear();
+        self.flushing = None;
+        self.stopping = false;
+        self.pending.clear();
+        self.settling.clear();
+        let (users, markets) = self.durable.clone();
+        self.decided = markets.clone();
+        self.model.restart(users, markets);
+        self.settle_in();
+        let unsettled: Vec<MarketId> = self.life.markets.unsettled().collect();
+        unsettled.into_iter().for_each(|market| self.settle(market));
+        self.bring_books_anew();
+        self.advance();
+        self.flush()
+    }
+
+    /// Everything is worked off, and a last recovery finds it.
+    fn end(mut self) -> Result<Outcome, String> {
+        self.storage.fail_no_more();
+        self.storage.set_capacity(None);
+        self.fuse.0.store(0, Ordering::Relaxed);
+        self.disk_fails = false;
+        for _ in 0..8 {
+            self.step(&Step::Keep)?;
+            self.step(&Step::TurnAll)?;
+            self.step(&Step::Commit)?;
+            self.step(&Step::Sync)?;
+            self.step(&Step::Commit)?;
+            self.flush()?;
+        }
+        if !self.life.marks.is_poisoned()
+            && let Some(asked) = self.asked.values().find(|asked| asked.expected.is_some())
+        {
+            return Err(format!("never answered: {:?}", asked.command));
+        }
+        self.die(Death { power: true, shards: 1, again_at: None })?;
+        self.count.sum(&self.durable.0);
+        let shards: Vec<_> = self.life.shards.iter().map(|shard| shard.users()).collect();
+        let state = engine::shard::snapshot::digest(&self.life.markets, &shards);
+        Ok(Outcome { count: self.count, state, story: self.story.finalize().into() })
+    }
+}
+
+impl Count {
+    fn hear(&mut self, answer: &Answer) {
+        self.answers += 1;
+        match answer {
+            Answer::Refused(reject) | Answer::Killed { reject, .. } => {
+                self.refusals += 1;
+                self.no_room += u64::from(*reject == engine::reject::Reject::NoRoom);
+            }
+            Answer::Settled { positions, .. } => self.settlements += positions,
+            _ => {}
+        }
+    }
+
+    fn sum(&mut self, users: &BTreeMap<u64, User>) {
+        self.orders += users.values().map(|user| user.orders.len() as u64).sum::<u64>();
+        let fills = |user: &User| user.orders.values().map(|order| order.fills.len() as u64).sum::<u64>();
+        self.fills += users.values().map(fills).sum::<u64>();
+    }
+
+    /// Adds another world's figures.
+    pub fn add(&mut self, other: &Count) {
+        let Count {
+            steps,
+            answers,
+            refusals,
+            orders,
+            fills,
+            settlements,
+            kills,
+            crashes,
+            sudden,
+            failed_syncs,
+            lost_records,
+            snapshots,
+            no_room,
+            unknown,
+        } = other;
+        self.steps += steps;
+        self.answers += answers;
+        self.refusals += refusals;
+        self.orders += orders;
+        self.fills += fills;
+        self.settlements += settlements;
+        self.kills += kills;
+        self.crashes += crashes;
+        self.sudden += sudden;
+        self.failed_syncs += failed_syncs;
+        self.lost_records += lost_records;
+        self.snapshots += snapshots;
+        self.no_room += no_room;
+        self.unknown += unknown;
+    }
+}
+
+fn replay<'a>(records: impl Iterator<Item = (u64, &'a [u8])>, shards: usize) -> Result<State, String> {
+    let mut state = State::new(shards);
+    for (owner, payload) in records {
+        fold(&mut state, UserId(owner), codec::VERSION, payload).map_err(|error| error.to_string())?;
+    }
+    Ok(state)
+}
+
+fn is_full(error: &gateway::recover::RecoverError) -> bool {
+    matches!(error, gateway::recover::RecoverError::Log(error) if error.is_full())
+}
+
+/// What a panic said.
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without words")
+}

@@ -256,7 +256,7 @@ fn tear(place: &Place, chance: &mut Chance) -> bool {
     fits
 }
 
-pub fn newest_snapshot(dir: &Path) -> Option<PathBuf> {
+fn newest_snapshot(dir: &Path) -> Option<PathBuf> {
     let names =
         fs::read_dir(dir).expect("a data directory").map(|entry| PathBuf::from(entry.expect("an entry").file_name()));
     names.filter(|name| name.extension().is_some_and(|extension| extension == "snapshot")).max()

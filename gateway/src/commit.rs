@@ -373,7 +373,7 @@ mod tests {
         figures.room_bytes.store(marks.full_bytes, Ordering::Relaxed);
         let mut rooms = vec![lane.room()];
         for _ in 0..200 {
-            lane.record(UserId(1), Timestamp(1), &[0; 4_000]);
+            lane.record(UserId(1), Timestamp(1), &[0; 8_000]);
             let room = lane.room();
             if rooms.last() != Some(&room) {
                 rooms.push(room);

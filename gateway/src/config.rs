@@ -32,7 +32,7 @@ const DEFAULT: &str = " (default)";
 pub struct Config {
     pub server: Server,
     pub http: Http,
-    pub data: DataDir,
+    pub data: DirectorySettings,
     pub journal: Journal,
     pub venue: VenueConfig,
     pub brand: Brand,
@@ -82,7 +82,7 @@ pub struct Http {
 }
 
 #[derive(Clone, Debug)]
-pub struct DataDir {
+pub struct DirectorySettings {
     pub dir: PathBuf,
 }
 
@@ -227,7 +227,9 @@ impl Config {
         let config = Config {
             server: read::server(&mut source),
             http: read::http(&mut source),
-            data: DataDir { dir: read::path(&mut source, "data.dir").unwrap_or_else(|| "papertape-data".into()) },
+            data: DirectorySettings {
+                dir: read::path(&mut source, "data.dir").unwrap_or_else(|| "papertape-data".into()),
+            },
             journal: read::journal(&mut source),
             venue: read::venue(&mut source),
             brand: read::brand(&mut source),

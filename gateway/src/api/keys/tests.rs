@@ -85,6 +85,7 @@ fn gates_are_passed_in_their_order() {
     for (toml, body, expected) in [
         (FREE, r#"{"tier":7}"#, (422, "VALIDATION_FAILED")),
         (FREE, r#"{"tier":"gold"}"#, (400, "VALIDATION_FAILED")),
+        (FREE, &format!(r#"{{"tier":"{}"}}"#, "x".repeat(500)), (400, "VALIDATION_FAILED")),
         (&closed, r#"{"tier":"gold"}"#, (400, "VALIDATION_FAILED")),
         (&closed, r#"{"tier":"pro"}"#, (403, "CLOSED_BETA")),
         (&listed, r#"{"tier":"pro"}"#, (403, "API_PRO_COMING_SOON")),
@@ -265,8 +266,14 @@ fn socket_tokens_are_minted_for_keys_and_sessions() {
         let refused = world.send("GET", "/v1/keys", &[("authorization", &bearer)], "");
         assert_eq!(refused.code(), (401, "INVALID_TOKEN"));
     }
-    for (body, code) in [("[]", (400, "INVALID_BODY")), ("{", (400, "INVALID_BODY")), ("7", (400, "INVALID_BODY"))] {
-        assert_eq!(town.send("POST", "/v1/keys/ws-token", body).code(), code, "{body}");
+    for (kind, body, code) in [
+        ("application/json", "[]", (400, "INVALID_BODY")),
+        ("application/json", "7", (400, "INVALID_BODY")),
+        ("application/json", "{", (400, "INVALID_BODY")),
+        ("text/plain", "{}", (415, "HTTP_415")),
+    ] {
+        let answer = town.send_with("POST", "/v1/keys/ws-token", &[("content-type", kind)], body);
+        assert_eq!(answer.code(), code, "{kind}: {body}");
     }
     let reader = town.another_key(UserId(1), Tier::Free, Permissions::Read);
     let world: &crate::http::testing::World = &town;

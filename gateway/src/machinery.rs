@@ -91,7 +91,8 @@ impl Machinery {
         let running = dir.start(log, clock.now().0, Box::new(move |_| waker.wake())).map_err(RecoverError::from)?;
         let Running { log, syncer, mut preparer, snapshots, marks, .. } = running;
         let (fatal, failed) = mpsc::unbounded_channel();
-        let syncer = layout::spawn_syncer(syncer, stops.sync.clone(), fatal).map_err(io("the sync thread"))?;
+        let syncer = layout::spawn_syncer(syncer, config.journal.durability, stops.sync.clone(), fatal)
+            .map_err(io("the sync thread"))?;
         let size = (config.journal.segment_bytes, config.journal.spares_count);
         let lane = CommitLane::new(size, figures.clone());
         let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, figures);

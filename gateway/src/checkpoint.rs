@@ -72,16 +72,17 @@ impl<S: Storage> Keeper<S> {
         if appended == self.seen {
             return Ok(false);
         }
-        self.seen = appended;
-        self.checkpoint_when_due()
+        self.checkpoint_when_due(appended)
     }
 
-    fn checkpoint_when_due(&mut self) -> Result<bool, RecoverError> {
+    /// What is due and not possible yet, or failed, is looked at again in the next turn.
+    fn checkpoint_when_due(&mut self, appended: Lsn) -> Result<bool, RecoverError> {
         let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
         let segments = wal::segments(&self.storage)?;
         let behind = segments.iter().filter(|segment| segment.first_lsn > newest).count();
         // The open segment is not sealed.
         if behind <= self.every {
+            self.seen = appended;
             return Ok(false);
         }
         let sealed = wal::sealed_lsn(&self.storage)?;

@@ -1,4 +1,4 @@
-//! The process ends itself at each named place of the log (`PAPERTAPE_CRASH_AT=name:n`), under load and in its start.
+//! The process ends itself at each named place of the log (`PAPERTAPE_JOURNAL_CRASH_AT=name:n`), under load and in its start.
 
 use crate::kills::tradables;
 use crate::reconcile::{Books, reconcile};
@@ -53,7 +53,7 @@ fn every_named_place_is_a_good_place_to_die() {
     for (name, passages) in POINTS {
         for passage in passages {
             let crash_at = format!("{name}:{passage}");
-            match place.spawn_with(&[], &[("PAPERTAPE_CRASH_AT", &crash_at)]).ready() {
+            match place.spawn_with(&[], &[("PAPERTAPE_JOURNAL_CRASH_AT", &crash_at)]).ready() {
                 Err(_) => in_start += 1,
                 Ok(mut server) => {
                     let filler = NEED_MUCH.contains(&name).then(|| server.with_key(&filler.key));

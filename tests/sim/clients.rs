@@ -36,9 +36,13 @@ impl World {
                 tier: *tier,
                 permissions: *permissions,
                 bootstrap: *bootstrap,
+                by: None,
             }),
             Deed::Rename(nth) => Command::RenameKey { key: self.key(user, *nth), name: Some(format!("key {nth}")) },
-            Deed::Rotate(nth) => Command::RotateKey { key: self.key(user, *nth), replacement: self.secret() },
+            Deed::Rotate(nth) => {
+                let key = self.key(user, *nth);
+                Command::RotateKey { key, replacement: self.secret(), by: nth.is_multiple_of(2).then_some(key) }
+            }
             Deed::Revoke(nth) => Command::RevokeKey { key: self.key(user, *nth) },
             Deed::Use(nth) => Command::NoteKeyUsed { key: self.key(user, *nth) },
             Deed::Place(wish) => {
@@ -141,7 +145,9 @@ impl World {
             Some(Oddity::Unsound) => Err(Unsound),
             _ => Ok(self.terms(user, wish)),
         };
-        Placement { key: KeyId((user << 28) + 3), tier, route, request, terms }
+        // One in eight names some key, which may have ended; the others one that is fine.
+        let key = if wish.body.is_multiple_of(8) { self.key(user, wish.body as usize / 8) } else { KeyId(user << 28) };
+        Placement { key, tier, route, request, terms }
     }
 
     fn terms(&self, user: u64, wish: &Wish) -> PlacementTerms {

@@ -32,7 +32,7 @@ impl World {
             post_only: false,
         };
         let (mut tier, mut route, mut unsound) = (self.tier, EntryRoute::Native, false);
-        let (mut id, mut source, mut body) = (None, IdSource::Body, 1);
+        let (mut id, mut source, mut body, mut key) = (None, IdSource::Body, 1, KeyId(5));
         for word in &words[4..] {
             match word.split_once('=') {
                 Some(("exp", at)) => {
@@ -42,6 +42,7 @@ impl World {
                     });
                 }
                 Some(("id", text)) => id = Some(text.to_owned()),
+                Some(("key", n)) => key = self.key(n),
                 Some(("body", n)) => body = number(n) as u8,
                 Some(("from", "main")) => {
                     terms.wallet = self.the_user().wallet_of(WalletKind::Main).map(|wallet| wallet.id);
@@ -69,7 +70,7 @@ impl World {
             }
         }
         Placement {
-            key: KeyId(5),
+            key,
             tier,
             route,
             request: id.map(|client_order_id| RequestIdentity { client_order_id, digest: [body; 32], source }),

@@ -265,7 +265,9 @@ impl World {
 
     fn take_facts(&mut self, facts: Vec<MarketMutation>) {
         facts.iter().for_each(|fact| self.life.markets.apply(fact));
-        self.pending.extend(facts);
+        if !facts.is_empty() {
+            self.pending.push((facts, self.decided.clone()));
+        }
     }
 
     /// Time has come to now: end dates pass.

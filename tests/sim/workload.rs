@@ -161,9 +161,9 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
     let mut steps = Vec::new();
     for market in 0..MARKETS {
         steps.push(Step::Feed(Feed::List(market)));
+        // Journaled, released, published.
+        steps.extend([Step::Commit, Step::Sync, Step::Commit]);
     }
-    // Three lists of facts: journaled, released, published.
-    steps.extend([Step::Commit, Step::Sync, Step::Commit]);
     for user in 1..=USERS {
         let grant = *chance.pick(&[None, None, Some(Tier::Pro), Some(Tier::Enterprise)]);
         let dollars = *chance.pick(&[None, Some(0), Some(40), Some(5_000)]);
@@ -179,7 +179,8 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
         steps.push(step);
         // Mostly a command is taken at once; sometimes several wait.
         if calm {
-            steps.extend([Step::TurnAll, Step::Commit, Step::Sync, Step::Commit]);
+            // Everything comes to rest, so that it makes no difference who sits on which thread.
+            (0..4).for_each(|_| steps.extend([Step::TurnAll, Step::Commit]));
         } else if asks && chance.percent(60) {
             steps.push(Step::TurnAll);
             if chance.percent(60) {

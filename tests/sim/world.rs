@@ -33,6 +33,8 @@ use wal::{Options, Point, Points};
 const BEGINNING: u64 = 1_790_932_500_000_000;
 /// Accepted orders of a free user and day: few, so that the cap is met.
 const FREE_DAILY_ORDERS: u32 = 25;
+/// News about markets in one record; listings are long, and segments small.
+const NEWS_PER_RECORD_MAX: usize = 3;
 const EIO: i32 = 5;
 
 /// What a seed is run as.
@@ -130,9 +132,9 @@ pub(crate) struct World {
     archive: Vec<(u64, u64, Vec<u8>)>,
     /// Last record that somebody was told of.
     told_lsn: u64,
-    /// Markets as the feed has decided them, and its facts that are not yet journaled.
+    /// Markets as the feed has decided them, and its news that is not yet journaled: facts, and markets after them.
     pub(crate) decided: Vec<Market>,
-    pub(crate) pending: Vec<MarketMutation>,
+    pub(crate) pending: Vec<(Vec<MarketMutation>, Vec<Market>)>,
     flushing: Option<(Receiver<Answer>, Vec<MarketMutation>, Vec<Market>)>,
     settling: Vec<MarketId>,
     disk_fails: bool,
@@ -185,7 +187,7 @@ impl World {
             rules: Arc::new(rules),
             durability: if scenario.calm { Durability::Process } else { durability },
             options: Options {
-                segment_bytes: 65_536 + 4_096 * chance.below(9) as u64,
+                segment_bytes: 4_096 * chance.between(4, 12) as u64,
                 spares_count: 2,
                 reserve_bytes: 0,
                 points,
@@ -259,7 +261,14 @@ impl World {
                 }
             }
             Step::Turn(shard) => self.turn(shard % self.life.shards.len(), self.now)?,
-            Step::TurnAll => (0..self.life.shards.len()).try_for_each(|shard| self.turn(shard, self.now))?,
+            Step::TurnAll => {
+                // A death in the middle may change how many there are.
+                let mut shard = 0;
+                while shard < self.life.shards.len() {
+                    self.turn(shard, self.now)?;
+                    shard += 1;
+                }
+            }
             Step::Back { shard, us } => self.turn(shard % self.life.shards.len(), self.now - us)?,
             Step::Commit => drop(self.guarded(|world| world.life.commit())?),
             Step::Sync => self.sync()?,
@@ -583,10 +592,14 @@ impl World {
         if self.stopping || self.flushing.is_some() || self.pending.is_empty() || self.life.room() == Room::None {
             return Ok(());
         }
-        let facts = std::mem::take(&mut self.pending);
+        let count = self.pending.len().min(NEWS_PER_RECORD_MAX);
+        let (mut facts, mut markets) = (Vec::new(), Vec::new());
+        for (more, after) in self.pending.drain(..count) {
+            facts.extend(more);
+            markets = after;
+        }
         let (sender, receiver) = sync_channel(1);
         let (now, reply) = (self.now, Reply::Thread(sender));
-        let markets = self.decided.clone();
         self.made.push((0, Made::Markets(markets.clone())));
         self.flushing = Some((receiver, facts.clone(), markets));
         self.guarded(|world| world.life.record_markets(&facts, now, reply)).map(drop)

@@ -379,6 +379,10 @@ impl<R> Shard<R> {
                     (*order, OrderFact::Filled { trade: *trade, resting }, *at)
                 }
                 Mutation::OrderClosed { order, at, .. } => (*order, OrderFact::Closed, *at),
+                Mutation::OrderRested { held, .. } => {
+                    self.cycles.rests(*held);
+                    continue;
+                }
                 other => {
                     self.directory.observe(owner, other);
                     continue;

@@ -21,7 +21,7 @@ use world::{Count, Scenario, run};
 /// First seed where none is asked for.
 const FIRST_SEED: u64 = 1;
 /// Steps of a world.
-const STEPS: usize = 300;
+const STEPS: usize = 1_000;
 /// Runs that shortening a failure may take.
 const SHORTENINGS_MAX: usize = 400;
 
@@ -85,7 +85,7 @@ fn worlds_go_as_the_model_says() {
             Err((at, why)) => panic!("{}", report(wild(seed), &steps, at, &why)),
         }
     }
-    println!("{seeds} worlds: {count:?}");
+    println!("{seeds} worlds: {count:#?}");
     assert!(count.orders > 0 && count.fills > 0 && count.kills > 0 && count.crashes > 0, "nothing happened");
 }
 

@@ -36,7 +36,7 @@ fn listing(number: u64, beginning: u64) -> Listing {
         min_order_size: None,
         neg_risk: false,
         start: None,
-        end: (number % 3 != 0).then(|| Timestamp(beginning + (number % 4) * DAY / 2)),
+        end: (number % 3 != 0).then(|| Timestamp(beginning + (1 + number % 4) * DAY)),
         updown: None,
         sports: false,
     }

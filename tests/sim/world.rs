@@ -32,7 +32,7 @@ use wal::{Options, Point, Points};
 /// 2026-10-02T09:15:00Z.
 const BEGINNING: u64 = 1_790_932_500_000_000;
 /// Accepted orders of a free user and day: few, so that the cap is met.
-const FREE_DAILY_ORDERS: u32 = 25;
+const FREE_DAILY_ORDERS: u32 = 8;
 /// News about markets in one record; listings are long, and segments small.
 const NEWS_PER_RECORD_MAX: usize = 3;
 const EIO: i32 = 5;
@@ -49,11 +49,12 @@ pub struct Scenario {
 }
 
 /// What happened, counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     pub steps: u64,
     pub answers: u64,
-    pub refusals: u64,
+    /// By name.
+    pub refusals: BTreeMap<String, u64>,
     pub orders: u64,
     pub fills: u64,
     pub settlements: u64,
@@ -64,7 +65,6 @@ pub struct Count {
     pub failed_syncs: u64,
     pub lost_records: u64,
     pub snapshots: u64,
-    pub no_room: u64,
     pub unknown: u64,
 }
 
@@ -187,7 +187,7 @@ impl World {
             rules: Arc::new(rules),
             durability: if scenario.calm { Durability::Process } else { durability },
             options: Options {
-                segment_bytes: 4_096 * chance.between(4, 12) as u64,
+                segment_bytes: 4_096 * chance.between(3, 8) as u64,
                 spares_count: 2,
                 reserve_bytes: 0,
                 points,
@@ -747,8 +747,9 @@ impl Count {
         self.answers += 1;
         match answer {
             Answer::Refused(reject) | Answer::Killed { reject, .. } => {
-                self.refusals += 1;
-                self.no_room += u64::from(*reject == engine::reject::Reject::NoRoom);
+                let name = format!("{reject:?}");
+                let name = name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+                *self.refusals.entry(name.to_owned()).or_default() += 1;
             }
             Answer::Settled { positions, .. } => self.settlements += positions,
             _ => {}
@@ -776,12 +777,13 @@ impl Count {
             failed_syncs,
             lost_records,
             snapshots,
-            no_room,
             unknown,
         } = other;
         self.steps += steps;
         self.answers += answers;
-        self.refusals += refusals;
+        for (name, times) in refusals {
+            *self.refusals.entry(name.clone()).or_default() += times;
+        }
         self.orders += orders;
         self.fills += fills;
         self.settlements += settlements;
@@ -791,7 +793,6 @@ impl Count {
         self.failed_syncs += failed_syncs;
         self.lost_records += lost_records;
         self.snapshots += snapshots;
-        self.no_room += no_room;
         self.unknown += unknown;
     }
 }

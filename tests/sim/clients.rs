@@ -21,7 +21,7 @@ impl World {
         let wallets = |everywhere: bool| if everywhere { Wallets::All } else { Wallets::Api };
         Some(match deed {
             Deed::Create { grant, dollars } => Command::CreateUser(CreateUser {
-                sub: (user % 2 == 0).then(|| format!("sub-{user}")),
+                sub: user.is_multiple_of(2).then(|| format!("sub-{user}")),
                 email: None,
                 grant: *grant,
                 api_balance: dollars.map(Cash::from_dollars),
@@ -147,9 +147,8 @@ impl World {
     /// What a SELL is about: mostly something that the user has.
     fn held(&self, user: u64, wish: &Wish) -> u32 {
         let positions = self.model.user(user).map_or(&[][..], |user| &user.positions);
-        let open: Vec<u32> =
-            positions.iter().filter(|held| held.closed_at.is_none()).map(|held| held.token).collect();
-        if open.is_empty() || wish.body % 8 == 0 { wish.token } else { open[wish.body as usize % open.len()] }
+        let open: Vec<u32> = positions.iter().filter(|held| held.closed_at.is_none()).map(|held| held.token).collect();
+        if open.is_empty() || wish.body.is_multiple_of(8) { wish.token } else { open[wish.body as usize % open.len()] }
     }
 
     fn terms(&self, user: u64, wish: &Wish) -> PlacementTerms {

@@ -2,8 +2,8 @@
 
 use crate::model::{Expected, Fill, Key, Market, Order, Position, Shown, User, Wallet};
 use engine::command::{Answer, BatchEntry};
-use engine::market::Markets;
 use engine::id::MarketId;
+use engine::market::Markets;
 use engine::order::state::{Fill as EngineFill, Order as EngineOrder};
 use engine::user::{Position as EnginePosition, User as EngineUser, Wallet as EngineWallet};
 use engine::view::{KeyView, OrderView, PositionView};
@@ -54,9 +54,10 @@ pub fn answer(expected: &Expected, found: &Answer) -> Verdict {
         }
         (Expected::Account { wallets, positions: held, fills, closed, won }, Answer::Account(found)) => {
             same!("wallets" => wallets.len(), found.wallets.len(););
-            wallets.iter().zip(&found.wallets).try_for_each(|((expected, reserved), found)| {
-                wallet(expected, *reserved, found)
-            })?;
+            wallets
+                .iter()
+                .zip(&found.wallets)
+                .try_for_each(|((expected, reserved), found)| wallet(expected, *reserved, found))?;
             positions(held, &found.positions)?;
             same!(
                 "fills" => *fills as u64, found.fills_count;

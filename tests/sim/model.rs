@@ -179,15 +179,38 @@ pub enum Expected {
     Key(Key),
     Rotated(Key, u64),
     Keys(Vec<Key>),
-    User { wallets: Vec<Wallet>, active_keys: usize },
-    Account { wallets: Vec<(Wallet, i128)>, positions: Vec<(Position, i128)>, fills: usize, closed: usize, won: usize },
+    User {
+        wallets: Vec<Wallet>,
+        active_keys: usize,
+    },
+    Account {
+        wallets: Vec<(Wallet, i128)>,
+        positions: Vec<(Position, i128)>,
+        fills: usize,
+        closed: usize,
+        won: usize,
+    },
     /// Positions with what is set aside of each.
     Positions(Vec<(Position, i128)>),
-    Orders { rows: Vec<Shown>, has_more: bool, count: usize },
+    Orders {
+        rows: Vec<Shown>,
+        has_more: bool,
+        count: usize,
+    },
     /// Trade ids, newest first.
-    Fills { ids: Vec<u64>, has_more: bool },
-    Cycled { fills: u64, closed: u64, resting: u64 },
-    Settled { positions: u64, orders: u64 },
+    Fills {
+        ids: Vec<u64>,
+        has_more: bool,
+    },
+    Cycled {
+        fills: u64,
+        closed: u64,
+        resting: u64,
+    },
+    Settled {
+        positions: u64,
+        orders: u64,
+    },
 }
 
 /// What a decision stands on besides the state.

@@ -99,7 +99,9 @@ impl Plant {
     fn change_fact(self, mut fact: Mutation, facts: &mut Vec<Mutation>) {
         match (self, &mut fact) {
             (Plant::DoubleFill, Mutation::OrderFilled { .. }) => facts.push(fact.clone()),
-            (Plant::LostRelease, Mutation::OrderClosed { reason, .. }) if *reason == CloseReason::UserCancelled => return,
+            (Plant::LostRelease, Mutation::OrderClosed { reason, .. }) if *reason == CloseReason::UserCancelled => {
+                return;
+            }
             (Plant::FeeRoundedDown, Mutation::OrderFilled { fee, .. }) => fee.0 -= fee.0 % 100,
             (Plant::ReservationShort, Mutation::OrderFilled { reserved_cash, .. }) if reserved_cash.0 > 0 => {
                 *reserved_cash -= Cash(1);

@@ -36,7 +36,7 @@ fn listing(number: u64, beginning: u64) -> Listing {
         min_order_size: None,
         neg_risk: false,
         start: None,
-        end: (number % 3 != 0).then(|| Timestamp(beginning + (1 + number % 4) * DAY)),
+        end: (!number.is_multiple_of(3)).then(|| Timestamp(beginning + (1 + number % 4) * DAY)),
         updown: None,
         sports: false,
     }
@@ -56,7 +56,7 @@ fn rate(category: Category) -> u32 {
 /// About where a token trades.
 pub fn middle(token: u32) -> u16 {
     let middle = 1_500 + (token / 2 * 617 % 7_000) as u16;
-    if token % 2 == 0 { middle } else { 10_000 - middle }
+    if token.is_multiple_of(2) { middle } else { 10_000 - middle }
 }
 
 type Sides = (Levels, Levels);

@@ -18,7 +18,11 @@ pub const MARKETS: u64 = 12;
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A client sends something. `late_us`: how long ago its request was read.
-    Ask { user: u64, deed: Deed, late_us: u64 },
+    Ask {
+        user: u64,
+        deed: Deed,
+        late_us: u64,
+    },
     Feed(Feed),
     /// The matching cycle is due.
     Cycle,
@@ -32,13 +36,22 @@ pub enum Step {
     /// Server time goes on, µs.
     Wait(u64),
     /// One shard sees a clock that went back, µs.
-    Back { shard: usize, us: u64 },
+    Back {
+        shard: usize,
+        us: u64,
+    },
     Disk(Disk),
     Die(Death),
     /// The process dies at the n-th passage of a point from now on.
-    DieAt { point: Point, nth: i64, death: Death },
+    DieAt {
+        point: Point,
+        nth: i64,
+        death: Death,
+    },
     /// An orderly stop and a start.
-    Stop { shards: usize },
+    Stop {
+        shards: usize,
+    },
 }
 
 /// How the process ends and begins anew.
@@ -65,9 +78,19 @@ pub enum Disk {
 /// What a client wants. Numbers choose among what is there.
 #[derive(Clone, Debug)]
 pub enum Deed {
-    Create { grant: Option<Tier>, dollars: Option<i64> },
-    Grant { tier: Tier, days: Option<u64> },
-    Issue { tier: Option<Tier>, permissions: Option<Permissions>, bootstrap: bool },
+    Create {
+        grant: Option<Tier>,
+        dollars: Option<i64>,
+    },
+    Grant {
+        tier: Tier,
+        days: Option<u64>,
+    },
+    Issue {
+        tier: Option<Tier>,
+        permissions: Option<Permissions>,
+        bootstrap: bool,
+    },
     Rename(usize),
     Rotate(usize),
     Revoke(usize),
@@ -75,11 +98,22 @@ pub enum Deed {
     Place(Wish),
     Batch(Vec<Wish>),
     /// An earlier placement once more, with another body where `changed`.
-    Again { back: usize, changed: bool },
+    Again {
+        back: usize,
+        changed: bool,
+    },
     Cancel(usize),
-    CancelAll { everywhere: bool },
-    CancelMarket { market: Option<u32>, token: Option<u32> },
-    Beat { label: u8, interval_ms: u32 },
+    CancelAll {
+        everywhere: bool,
+    },
+    CancelMarket {
+        market: Option<u32>,
+        token: Option<u32>,
+    },
+    Beat {
+        label: u8,
+        interval_ms: u32,
+    },
     EndBeats,
     Look(Look),
 }
@@ -138,18 +172,47 @@ pub enum Oddity {
 pub enum Feed {
     List(u64),
     /// A whole book drawn from `seed`; `pair`: the complement's is its mirror, sent in the same frame.
-    Book { token: u32, seed: u64, pair: bool },
+    Book {
+        token: u32,
+        seed: u64,
+        pair: bool,
+    },
     /// Some levels.
-    Change { token: u32, seed: u64 },
-    Trade { token: u32, seed: u64 },
-    Tick { market: u32, tick: u16 },
-    State { market: u32, state: MarketState },
-    End { market: u32, in_us: u64 },
-    Resolve { market: u32, how: u8 },
-    Gap { token: u32 },
-    Alive { connection: u8 },
+    Change {
+        token: u32,
+        seed: u64,
+    },
+    Trade {
+        token: u32,
+        seed: u64,
+    },
+    Tick {
+        market: u32,
+        tick: u16,
+    },
+    State {
+        market: u32,
+        state: MarketState,
+    },
+    End {
+        market: u32,
+        in_us: u64,
+    },
+    Resolve {
+        market: u32,
+        how: u8,
+    },
+    Gap {
+        token: u32,
+    },
+    Alive {
+        connection: u8,
+    },
     Outage(bool),
-    Display { token: u32, price: u16 },
+    Display {
+        token: u32,
+        price: u16,
+    },
 }
 
 const SECOND: u64 = 1_000_000;
@@ -203,7 +266,8 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
 fn step(chance: &mut Chance, calm: bool, hot: u32) -> Step {
     match chance.below(1_000) {
         0..500 => Step::Ask {
-            user: 1 + chance.below(USERS as usize) as u64,
+            // Now and then somebody whom nobody knows.
+            user: if chance.percent(1) { USERS + 1 } else { 1 + chance.below(USERS as usize) as u64 },
             deed: deed(chance, hot),
             late_us: if chance.percent(2) { chance.below(4_000_000) as u64 } else { 0 },
         },
@@ -218,7 +282,10 @@ fn step(chance: &mut Chance, calm: bool, hot: u32) -> Step {
         940..950 => Step::Back { shard: chance.below(3), us: chance.below(10_000_000) as u64 },
         950..965 if !calm => Step::Disk(match chance.below(6) {
             0 => Disk::Fail(*chance.pick(&[Call::Sync, Call::Sync, Call::SyncDirectory, Call::Rename]), 0),
-            1 => Disk::Fail(*chance.pick(&[Call::Create, Call::Write, Call::Reserve, Call::Read]), chance.below(4) as u64),
+            1 => Disk::Fail(
+                *chance.pick(&[Call::Create, Call::Write, Call::Reserve, Call::Read]),
+                chance.below(4) as u64,
+            ),
             2 | 3 => Disk::Full(chance.below(3) as u64 * 60_000),
             _ => Disk::Roomy,
         }),
@@ -264,14 +331,12 @@ fn deed(chance: &mut Chance, hot: u32) -> Deed {
             market: chance.percent(70).then(|| chance.below(MARKETS as usize) as u32),
             token: chance.percent(40).then(|| chance.below(2 * MARKETS as usize) as u32),
         },
-        72..75 => {
-            Deed::Beat { label: chance.below(3) as u8, interval_ms: *chance.pick(&[1_000, 5_000, 60_000]) }
-        }
+        72..75 => Deed::Beat { label: chance.below(3) as u8, interval_ms: *chance.pick(&[1_000, 5_000, 60_000]) },
         75 => Deed::EndBeats,
         76 => Deed::Create { grant: None, dollars: None },
         77 => Deed::Grant { tier: *chance.pick(&TIERS), days: chance.percent(60).then(|| chance.below(3) as u64) },
         78..82 => Deed::Issue {
-            tier: chance.percent(40).then(|| *chance.pick(&TIERS)),
+            tier: chance.percent(20).then(|| *chance.pick(&TIERS)),
             permissions: *chance.pick(&[None, Some(Permissions::Read), Some(Permissions::ReadTrade)]),
             bootstrap: chance.percent(10),
         },
@@ -311,7 +376,8 @@ fn wish(chance: &mut Chance, hot: u32) -> Wish {
     let (sell, odd) = (chance.percent(42), chance.percent(5));
     use TimeInForce::{Fak, Fok, Gtc, Gtd, Ioc};
     let usual = if at_market { [Gtc, Fok, Fok, Fak, Ioc] } else { [Gtc, Gtc, Gtc, Gtd, Gtd] };
-    let time_in_force = if chance.percent(85) { *chance.pick(&usual) } else { *chance.pick(&[Gtc, Gtd, Fok, Fak, Ioc]) };
+    let time_in_force =
+        if chance.percent(85) { *chance.pick(&usual) } else { *chance.pick(&[Gtc, Gtd, Fok, Fak, Ioc]) };
     let oddities = [
         Oddity::Unsound,
         Oddity::NoQuantity,
@@ -370,7 +436,10 @@ fn feed(chance: &mut Chance, hot: u32) -> Feed {
             market,
             state: *chance.pick(&[MarketState::Halted, MarketState::Closed, ACTIVE, ACTIVE, ACTIVE, ACTIVE]),
         },
-        80..83 => Feed::End { market, in_us: *chance.pick(&[0, 10 * SECOND, 3_600 * SECOND, 30 * 3_600 * SECOND, 90_000 * SECOND]) },
+        80..83 => Feed::End {
+            market,
+            in_us: *chance.pick(&[0, 10 * SECOND, 3_600 * SECOND, 30 * 3_600 * SECOND, 90_000 * SECOND]),
+        },
         83..85 => Feed::Resolve { market, how: chance.below(3) as u8 },
         85..87 => Feed::Gap { token },
         87..94 => Feed::Alive { connection: chance.below(3) as u8 },

@@ -1,30 +1,31 @@
 //! A world: one server on a faulty disk, its clients, its venue, its clock and its model, on one thread. Everything is
 //! drawn from one seed; after each step the model has judged what happened.
 
+mod count;
+mod death;
+
 use crate::judge;
 use crate::life::{Life, Setup, recover};
 use crate::model::{Expected, Market, Model, Moment, User};
 use crate::planted::Plant;
 use crate::workload::{Death, Disk, Step};
+pub use count::Count;
 use engine::command::{Answer, Command, Envelope, Placement};
 use engine::id::{MARKETS, MarketId, UserId};
 use engine::market::mutation::MarketMutation;
 use engine::market::publish;
-use engine::mutation::codec;
 use engine::rules::Rules;
-use engine::shard::replay::{State, fold};
 use engine::shard::{Room, shard_of};
 use engine::time::Timestamp;
 use gateway::commit::Reply;
 use gateway::config::Durability;
-use gateway::recover::digest;
 use sha2::{Digest, Sha256};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
-use std::sync::Arc;
 use tests::chance::Chance;
 use wal::fault::Faults;
 use wal::{Options, Point, Points};
@@ -46,26 +47,6 @@ pub struct Scenario {
     /// Nothing is lost but processes.
     pub calm: bool,
     pub plant: Option<Plant>,
-}
-
-/// What happened, counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    pub steps: u64,
-    pub answers: u64,
-    /// By name.
-    pub refusals: BTreeMap<String, u64>,
-    pub orders: u64,
-    pub fills: u64,
-    pub settlements: u64,
-    pub kills: u64,
-    pub crashes: u64,
-    /// Deaths in the middle of something, of these the failed syncs.
-    pub sudden: u64,
-    pub failed_syncs: u64,
-    pub lost_records: u64,
-    pub snapshots: u64,
-    pub unknown: u64,
 }
 
 /// A world that went through all its steps.
@@ -284,7 +265,13 @@ impl World {
                     self.disk_fails = true;
                 }
                 Disk::Full(bytes) => {
-                    let used: usize = self.storage.names().iter().filter_map(|name| self.storage.contents(name)).map(|file| file.len()).sum();
+                    let used: usize = self
+                        .storage
+                        .names()
+                        .iter()
+                        .filter_map(|name| self.storage.contents(name))
+                        .map(|file| file.len())
+                        .sum();
                     self.storage.set_capacity(Some(used as u64 + bytes));
                 }
                 Disk::Roomy => self.storage.set_capacity(None),
@@ -333,7 +320,9 @@ impl World {
             // The model is told of the id.
             let request = placement.request.take();
             let number = self.push(shard_of(owner, self.life.shards.len()), owner, command, received_at, why);
-            if let Some(Asked { command: Command::Place(placement), .. }) = number.and_then(|at| self.asked.get_mut(&at)) {
+            if let Some(Asked { command: Command::Place(placement), .. }) =
+                number.and_then(|at| self.asked.get_mut(&at))
+            {
                 placement.request = request;
             }
             return;
@@ -451,81 +440,8 @@ impl World {
         }
     }
 
-    fn sync(&mut self) -> Verdict {
-        match self.guarded(|world| world.life.syncer.turn())? {
-            Some(Err(error)) if !self.disk_fails => Err(format!("a sync failed: {error}")),
-            Some(Err(_)) => {
-                // The process says so to whoever waits, and ends.
-                self.count.failed_syncs += 1;
-                self.guarded(|world| world.life.commit())?;
-                self.hear()?;
-                self.sudden_death()
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn keep(&mut self) -> Verdict {
-        if self.scenario.plant == Some(Plant::SnapshotBehind) {
-            return self.keep_behind();
-        }
-        let before = self.snapshots();
-        match self.guarded(|world| world.life.keeper.turn())? {
-            Some(Err(error)) if !self.disk_fails && !is_full(&error) => Err(format!("the keeper failed: {error}")),
-            Some(_) => {
-                self.count.snapshots += u64::from(self.snapshots() != before);
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// LSNs of the snapshots there are.
-    fn snapshots(&self) -> Vec<u64> {
-        let names = self.storage.names();
-        names.iter().filter_map(|name| name.strip_suffix(".snapshot")?.parse().ok()).collect()
-    }
-
     pub(crate) fn beginning(&self) -> u64 {
         BEGINNING
-    }
-
-    /// The planted keeper: its snapshot stands for one record more than it has.
-    fn keep_behind(&mut self) -> Verdict {
-        let synced = self.life.marks.synced();
-        let newest = wal::Lsn(self.snapshots().last().copied().unwrap_or(0));
-        if synced.0 < newest.0 + 20 {
-            return Ok(());
-        }
-        let made: Vec<&(u64, u64, Vec<u8>)> = self.archive.iter().filter(|(lsn, ..)| *lsn < synced.0).collect();
-        let here = self.life.tape.iter().zip(self.base + 1..).filter(|(_, lsn)| *lsn < synced.0);
-        let records = made.into_iter().map(|(_, owner, payload)| (*owner, payload.as_slice()));
-        let state = replay(records.chain(here.map(|((owner, payload), _)| (*owner, payload.as_slice()))), 1)?;
-        let mut scan = wal::Scan::open(&self.storage, newest).map_err(|error| error.to_string())?.until(synced);
-        while scan.next().map_err(|error| error.to_string())?.is_some() {}
-        let crc = scan.last_crc();
-        let mut snapshots = wal::Snapshots::of(&self.storage).map_err(|error| error.to_string())?;
-        let written = gateway::checkpoint::write_snapshot(&mut snapshots, &state, synced, crc);
-        written.map(drop).map_err(|error| error.to_string())
-    }
-
-    fn stop(&mut self, shards: usize) -> Verdict {
-        let now = Timestamp(self.now);
-        self.stopping = true;
-        let stopped = self.guarded(|world| {
-            world.life.commit();
-            world.life.committer.stop(now);
-            world.life.syncer.turn()
-        })?;
-        match stopped {
-            None => Ok(()),
-            Some(Err(error)) if !self.disk_fails => Err(format!("the last sync failed: {error}")),
-            Some(_) => {
-                self.guarded(|world| world.life.commit())?;
-                self.hear()?;
-                self.die(Death { power: false, shards, again_at: None })
-            }
-        }
     }
 
     /// Answers that have left are judged; what they tell of must never be lost.
@@ -551,8 +467,9 @@ impl World {
             let Some((expected, upto)) = expected else {
                 return Err(format!("an answer to what no shard has taken: {text}"));
             };
-            judge::answer(&expected, &answer)
-                .map_err(|wrong| format!("{command:?} of user {owner}: {wrong}\n  answer {text}\n  right {expected:?}"))?;
+            judge::answer(&expected, &answer).map_err(|wrong| {
+                format!("{command:?} of user {owner}: {wrong}\n  answer {text}\n  right {expected:?}")
+            })?;
             self.told_lsn = self.told_lsn.max(upto);
             self.count.hear(&answer);
             if let Why::Settle(market) = why {
@@ -605,116 +522,6 @@ impl World {
         self.guarded(|world| world.life.record_markets(&facts, now, reply)).map(drop)
     }
 
-    /// The process dies and comes back; what it finds must be what the model knows at some record that is not before what
-    /// was promised.
-    fn die(&mut self, death: Death) -> Verdict {
-        let Death { power, again_at, .. } = death;
-        let shards = self.scenario.shards.unwrap_or(death.shards);
-        self.fuse.0.store(0, Ordering::Relaxed);
-        let marks = self.life.marks.clone();
-        let (appended, synced, poisoned) = (marks.appended().0, marks.synced().0, marks.is_poisoned());
-        let mut at_least = synced;
-        if !poisoned && !power {
-            at_least = appended;
-        }
-        if self.setup.durability == Durability::Power {
-            at_least = at_least.max(self.told_lsn);
-        }
-        self.count.kills += u64::from(!power);
-        self.count.crashes += u64::from(power);
-        self.storage.fail_no_more();
-        self.storage.set_capacity(None);
-        self.disk_fails = false;
-        if power { self.storage.crash() } else { self.storage.kill() }
-        if let Some(nth) = again_at {
-            let at = Point::ALL.iter().position(|point| *point == Point::Recovery).expect("it is listed");
-            self.fuse.1.store(at, Ordering::Relaxed);
-            self.fuse.0.store(nth, Ordering::Relaxed);
-            let cut_short = catch_unwind(AssertUnwindSafe(|| recover(&self.storage, &self.setup, shards).is_ok()));
-            self.fuse.0.store(0, Ordering::Relaxed);
-            match cut_short {
-                Err(panic) if !panic.is::<Died>() => return Err(format!("recovery panicked: {}", words(&*panic))),
-                _ if power => self.storage.crash(),
-                _ => self.storage.kill(),
-            }
-        }
-        let recovered = catch_unwind(AssertUnwindSafe(|| recover(&self.storage, &self.setup, shards)));
-        let recovered = recovered.map_err(|panic| format!("recovery panicked: {}", words(&*panic)))?;
-        let recovered = recovered.map_err(|error| format!("recovery refused: {error}"))?;
-        let lsn = recovered.report.lsn.0;
-        if lsn < at_least || lsn > appended {
-            return Err(format!("{at_least} to {appended} records were promised, recovery found {lsn}"));
-        }
-        self.count.lost_records += appended - lsn;
-        self.go_back_to(lsn);
-        self.compare(&recovered.state)?;
-        self.compare_digests(digest(&recovered.state))?;
-        self.rebirth(recovered)
-    }
-
-    /// The model goes back to what it was behind this record.
-    fn go_back_to(&mut self, lsn: u64) {
-        let kept = (lsn.saturating_sub(self.base) as usize).min(self.made.len());
-        let (users, markets) = &mut self.durable;
-        for (owner, made) in self.made.drain(..).take(kept) {
-            match made {
-                Made::User(user) => drop(users.insert(owner, *user)),
-                Made::Markets(all) => *markets = all,
-            }
-        }
-        let tape = std::mem::take(&mut self.life.tape);
-        let numbered = tape.into_iter().zip(self.base + 1..);
-        self.archive.extend(numbered.map(|((owner, payload), lsn)| (lsn, owner, payload)));
-        self.archive.retain(|(at, ..)| *at <= lsn);
-    }
-
-    fn compare(&self, found: &State) -> Verdict {
-        found.check_all()?;
-        let (users, markets) = &self.durable;
-        judge::markets(markets, &found.markets).map_err(|why| format!("after recovery: {why}"))?;
-        let count: usize = found.users.iter().map(|users| users.len()).sum();
-        if count != users.len() {
-            return Err(format!("after recovery: {} users are right, found {count}", users.len()));
-        }
-        for (id, expected) in users {
-            let found = found.user(UserId(*id)).ok_or_else(|| format!("after recovery: user {id} is gone"))?;
-            judge::user(expected, found, false).map_err(|why| format!("after recovery: user {id}: {why}"))?;
-        }
-        Ok(())
-    }
-
-    /// A replay from nothing comes to the same state, in any number of shards.
-    fn compare_digests(&self, found: [u8; 32]) -> Verdict {
-        for shards in 1..=3 {
-            let records = self.archive.iter().map(|(_, owner, payload)| (*owner, payload.as_slice()));
-            if digest(&replay(records, shards)?) != found {
-                return Err(format!("a replay from nothing in {shards} shards has another digest"));
-            }
-        }
-        Ok(())
-    }
-
-    fn rebirth(&mut self, recovered: crate::life::Recovered) -> Verdict {
-        let life = Life::start(&self.storage, &self.setup, recovered, self.now);
-        self.life = life.map_err(|error| format!("the start failed: {error}"))?;
-        self.base = self.life.marks.appended().0;
-        self.count.unknown += self.asked.values().filter(|asked| asked.expected.is_some()).count() as u64;
-        self.asked.clear();
-        self.flushing = None;
-        self.stopping = false;
-        self.pending.clear();
-        self.settling.clear();
-        let (users, markets) = self.durable.clone();
-        self.decided = markets.clone();
-        self.model.restart(users, markets);
-        self.settle_in();
-        let unsettled: Vec<MarketId> = self.life.markets.unsettled().collect();
-        unsettled.into_iter().for_each(|market| self.settle(market));
-        self.bring_books_anew();
-        self.advance();
-        self.flush()
-    }
-
     /// Everything is worked off, and a last recovery finds it.
     fn end(mut self) -> Result<Outcome, String> {
         self.storage.fail_no_more();
@@ -740,73 +547,6 @@ impl World {
         let state = engine::shard::snapshot::digest(&self.life.markets, &shards);
         Ok(Outcome { count: self.count, state, story: self.story.finalize().into() })
     }
-}
-
-impl Count {
-    fn hear(&mut self, answer: &Answer) {
-        self.answers += 1;
-        match answer {
-            Answer::Refused(reject) | Answer::Killed { reject, .. } => {
-                let name = format!("{reject:?}");
-                let name = name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-                *self.refusals.entry(name.to_owned()).or_default() += 1;
-            }
-            Answer::Settled { positions, .. } => self.settlements += positions,
-            _ => {}
-        }
-    }
-
-    fn sum(&mut self, users: &BTreeMap<u64, User>) {
-        self.orders += users.values().map(|user| user.orders.len() as u64).sum::<u64>();
-        let fills = |user: &User| user.orders.values().map(|order| order.fills.len() as u64).sum::<u64>();
-        self.fills += users.values().map(fills).sum::<u64>();
-    }
-
-    /// Adds another world's figures.
-    pub fn add(&mut self, other: &Count) {
-        let Count {
-            steps,
-            answers,
-            refusals,
-            orders,
-            fills,
-            settlements,
-            kills,
-            crashes,
-            sudden,
-            failed_syncs,
-            lost_records,
-            snapshots,
-            unknown,
-        } = other;
-        self.steps += steps;
-        self.answers += answers;
-        for (name, times) in refusals {
-            *self.refusals.entry(name.clone()).or_default() += times;
-        }
-        self.orders += orders;
-        self.fills += fills;
-        self.settlements += settlements;
-        self.kills += kills;
-        self.crashes += crashes;
-        self.sudden += sudden;
-        self.failed_syncs += failed_syncs;
-        self.lost_records += lost_records;
-        self.snapshots += snapshots;
-        self.unknown += unknown;
-    }
-}
-
-fn replay<'a>(records: impl Iterator<Item = (u64, &'a [u8])>, shards: usize) -> Result<State, String> {
-    let mut state = State::new(shards);
-    for (owner, payload) in records {
-        fold(&mut state, UserId(owner), codec::VERSION, payload).map_err(|error| error.to_string())?;
-    }
-    Ok(state)
-}
-
-fn is_full(error: &gateway::recover::RecoverError) -> bool {
-    matches!(error, gateway::recover::RecoverError::Log(error) if error.is_full())
 }
 
 /// What a panic said.

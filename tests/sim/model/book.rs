@@ -176,7 +176,8 @@ impl Books {
             bids: merge(&own.bids, &other_bids).into_iter().rev().collect(),
             asks: merge(&own.asks, &other_asks),
         };
-        let crossed = matches!((merged.best(BookSide::Bid), merged.best(BookSide::Ask)), (Some(bid), Some(ask)) if bid >= ask);
+        let crossed =
+            matches!((merged.best(BookSide::Bid), merged.best(BookSide::Ask)), (Some(bid), Some(ask)) if bid >= ask);
         if crossed {
             return alone;
         }

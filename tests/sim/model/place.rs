@@ -75,7 +75,8 @@ impl Model {
         let may_exit = market.ended
             && sells_at_market
             && matches!(market.state, MarketState::Active | MarketState::Halted | MarketState::Closed);
-        if !(market.state == MarketState::Active && !market.ended) && !may_exit {
+        let is_open = market.state == MarketState::Active && !market.ended;
+        if !is_open && !may_exit {
             return Err(Reject::MarketClosed);
         }
         let limit = match asked.price {
@@ -134,11 +135,7 @@ impl Model {
             route: placement.route,
             rate: market.rate,
             created_at: now,
-            figures: Figures {
-                displayed,
-                quote_age_ms: age.map(|age| (age / 1_000) as u32),
-                ..Figures::default()
-            },
+            figures: Figures { displayed, quote_age_ms: age.map(|age| (age / 1_000) as u32), ..Figures::default() },
             awaiting: false,
             held: false,
             resting: false,
@@ -178,7 +175,14 @@ impl Model {
                 CloseReason::FokNotFilled => Reject::FokNotFilled { order: id, fillable, requested, limit },
                 _ => Reject::NoExecutableDepth { order: Some(id) },
             };
-            return Ok(Done { order, fill: None, walk: Walk::default(), end: Some(reason), rests: None, reject: Some(reject) });
+            return Ok(Done {
+                order,
+                fill: None,
+                walk: Walk::default(),
+                end: Some(reason),
+                rests: None,
+                reject: Some(reject),
+            });
         }
         let (cost, brings) = (walk.notional + walk.fee, walk.fee - walk.notional);
         affords(user, &order, if order.side == Side::Buy { cost } else { brings.max(0) })?;
@@ -233,8 +237,7 @@ impl Model {
             half_up(20_000 * (i128::from(ask) - i128::from(bid)).max(0), i128::from(bid) + i128::from(ask)) as u32
         };
         let figures = &mut order.figures;
-        figures.spread_bps =
-            book.best(BookSide::Bid).zip(book.best(BookSide::Ask)).map(|(bid, ask)| spread(bid, ask));
+        figures.spread_bps = book.best(BookSide::Bid).zip(book.best(BookSide::Ask)).map(|(bid, ask)| spread(bid, ask));
         let at_market = order.order_type == OrderType::Market;
         figures.slippage_bps = figures.displayed.filter(|_| at_market).and_then(|shown| deviation(average, shown));
         figures.impact_bps = deviation(average, cents(walk.rows[0].0));
@@ -377,9 +380,7 @@ fn replayed(user: &User, request: Option<&RequestIdentity>, now: u64) -> Result<
             let fillable = Qty(known.fillable);
             Expected::Killed(Reject::FokNotFilled { order: id, fillable, requested, limit }, Box::new(then))
         }
-        Some(CloseReason::FakNoFill) => {
-            Expected::Killed(Reject::NoExecutableDepth { order: Some(id) }, Box::new(then))
-        }
+        Some(CloseReason::FakNoFill) => Expected::Killed(Reject::NoExecutableDepth { order: Some(id) }, Box::new(then)),
         _ => Expected::Order(Box::new(then)),
     }))
 }

@@ -53,7 +53,8 @@ pub fn append(size: Size, report: &mut Report) {
     report.figure("append of 128 bytes, least of the rounds", least, "ns");
     report.figure("that is", 1e9 / least, "records a second");
     report.ratio("rate beside bare copy and checksum", ratios);
-    report.note("not included", "any sync");
+    report.durability("process: in the mapping, not synced");
+    report.not_included("any sync, encoding the record, preparing segments");
 }
 
 /// Groups of appends made durable, beside raw `pwrite` and `fdatasync` of the same bytes.
@@ -63,19 +64,21 @@ pub fn durable(size: Size, report: &mut Report) {
         let mut ratios = Vec::new();
         let mut histogram = nanoseconds();
         for _ in 0..size.pick(1, ROUNDS) {
-            let ours = durable_log(group, syncs, &mut histogram);
-            let raw = durable_raw(group, syncs);
+            let file_bytes = size.pick(4 << 20, 64 << 20);
+            let ours = durable_log(group, syncs, file_bytes, &mut histogram);
+            let raw = durable_raw(group, syncs, file_bytes);
             ratios.push(raw / ours);
         }
         report.computed((group * syncs).to_le_bytes());
         report.ratio(&format!("{group} a commit: rate beside raw"), ratios);
         report.percentiles(&format!("{group} a commit"), &histogram);
     }
-    report.note("promise", "every group is covered by fdatasync before the next begins");
+    report.durability("power: every group is covered by fdatasync before the next begins");
+    report.not_included("encoding the record, whoever waits, a device that acknowledges too early");
 }
 
-fn durable_log(group: u64, syncs: u64, histogram: &mut hdrhistogram::Histogram<u64>) -> f64 {
-    let (_place, mut running) = start(64 << 20);
+fn durable_log(group: u64, syncs: u64, file_bytes: u64, histogram: &mut hdrhistogram::Histogram<u64>) -> f64 {
+    let (_place, mut running) = start(file_bytes);
     let payload = [0x5a; PAYLOAD_BYTES];
     let (seconds, ()) = timed(|| {
         for sync in 0..syncs {
@@ -91,17 +94,17 @@ fn durable_log(group: u64, syncs: u64, histogram: &mut hdrhistogram::Histogram<u
     seconds
 }
 
-fn durable_raw(group: u64, syncs: u64) -> f64 {
+fn durable_raw(group: u64, syncs: u64, file_bytes: u64) -> f64 {
     let place = tempfile::tempdir().expect("a temporary directory");
     let file = File::create_new(place.path().join("raw")).expect("a new file");
-    for page in 0..(64 << 20) / 4_096 {
+    for page in 0..file_bytes / 4_096 {
         file.write_all_at(&[0; 4_096], page * 4_096).expect("room on the disk");
     }
     file.sync_all().expect("the disk syncs");
     let bytes = vec![0x5a; group as usize * RECORD_BYTES];
     let (seconds, ()) = timed(|| {
         for sync in 0..syncs {
-            let at = sync * bytes.len() as u64 % (60 << 20);
+            let at = sync * bytes.len() as u64 % (file_bytes / 2);
             file.write_all_at(&bytes, at).expect("room in the file");
             file.sync_data().expect("the disk syncs");
         }

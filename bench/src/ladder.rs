@@ -57,7 +57,7 @@ pub fn run(size: Size, report: &mut Report) {
         let rate = written.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64();
         report.figure("level changes meanwhile", rate, "a second");
     });
-    report.note("not included", "any walk, any request");
+    report.not_included("any walk, any request");
 }
 
 fn write(writer: &mut engine::book::BookWriter, instrument: InstrumentId, stop: &AtomicBool, written: &AtomicU64) {

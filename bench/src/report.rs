@@ -1,10 +1,14 @@
-//! What a scenario prints: rows of figures, percentiles, ratios, machine facts, and a hash of the results.
+//! What a scenario prints: rows of figures, percentiles, ratios, what was promised and what is left out, and a hash of
+//! what was computed. The facts about machine and run are in `machine.rs`.
 
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::time::Instant;
+
+/// Columns of what a row is about.
+const WIDTH: usize = 48;
 
 /// How much work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +35,26 @@ pub struct Report {
     question: &'static str,
     rows: Vec<(String, String)>,
     figures: serde_json::Map<String, Value>,
+    /// What an acknowledgement promised while this was measured.
+    durability: String,
+    /// The rate that was asked for.
+    rate: String,
+    not_included: String,
     computed: Sha256,
 }
 
 impl Report {
     pub fn new(name: &'static str, question: &'static str) -> Report {
-        Report { name, question, rows: Vec::new(), figures: serde_json::Map::new(), computed: Sha256::new() }
+        Report {
+            name,
+            question,
+            rows: Vec::new(),
+            figures: serde_json::Map::new(),
+            durability: "none: nothing is kept".into(),
+            rate: "none: one after the other, as fast as it goes".into(),
+            not_included: String::new(),
+            computed: Sha256::new(),
+        }
     }
 
     /// Something that was computed: part of the hash.
@@ -50,9 +68,28 @@ impl Report {
         self.figures.insert(format!("{what} [{unit}]"), json!(value));
     }
 
-    /// What is said beside the figures: conditions, what is not included.
+    /// A condition of the run.
     pub fn note(&mut self, what: &str, text: impl Into<String>) {
-        self.row(what, text.into());
+        let text = text.into();
+        self.figures.insert(what.into(), json!(text));
+        self.row(what, text);
+    }
+
+    /// What an acknowledgement promises here.
+    pub fn durability(&mut self, text: impl Into<String>) {
+        self.durability = text.into();
+    }
+
+    /// What the figures leave out. Every scenario says it.
+    pub fn not_included(&mut self, text: impl Into<String>) {
+        self.not_included = text.into();
+    }
+
+    /// An open load: the rate that was asked for and the one that was reached.
+    pub fn rate(&mut self, what: &str, asked: f64, reached: f64) {
+        self.rate = "as each row of an open load says".into();
+        self.row(what, format!("asked {} a second, reached {}", short(asked), short(reached)));
+        self.figures.insert(format!("{what} [a second]"), json!({ "asked": asked, "reached": reached }));
     }
 
     /// Ratios of one run after the other; the median counts.
@@ -75,17 +112,21 @@ impl Report {
         self.figures.insert(format!("{what} [ns]"), Value::Object(figures));
     }
 
-    pub fn has_rows(&self) -> bool {
-        !self.rows.is_empty()
-    }
-
     /// First 16 hex digits of the SHA-256 over everything computed.
     pub fn hash(&self) -> String {
         self.computed.clone().finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
     pub fn json(&self) -> Value {
-        json!({ "scenario": self.name, "question": self.question, "figures": self.figures, "hash": self.hash() })
+        json!({
+            "scenario": self.name,
+            "question": self.question,
+            "figures": self.figures,
+            "durability": self.durability,
+            "rate": self.rate,
+            "not_included": self.not_included,
+            "hash": self.hash(),
+        })
     }
 
     fn row(&mut self, what: &str, text: String) {
@@ -97,9 +138,12 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.name, self.question)?;
         for (what, text) in &self.rows {
-            writeln!(f, "  {what:<44} {text}")?;
+            writeln!(f, "  {what:<WIDTH$} {text}")?;
         }
-        writeln!(f, "  {:<44} {}", "result hash", self.hash())
+        writeln!(f, "  {:<WIDTH$} {}", "durability", self.durability)?;
+        writeln!(f, "  {:<WIDTH$} {}", "rate asked", self.rate)?;
+        writeln!(f, "  {:<WIDTH$} {}", "not included", self.not_included)?;
+        writeln!(f, "  {:<WIDTH$} {}", "result hash", self.hash())
     }
 }
 
@@ -132,22 +176,4 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let begun = Instant::now();
     let made = work();
     (begun.elapsed().as_secs_f64(), made)
-}
-
-/// Facts about the machine and the run: without them a number means nothing.
-pub fn machine() -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let model = read("/proc/cpuinfo");
-    let model =
-        model.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("?", |(_, name)| name);
-    let kernel = read("/proc/sys/kernel/osrelease");
-    let load = read("/proc/loadavg");
-    let load = load.split(' ').next().unwrap_or("?");
-    let profile = if cfg!(debug_assertions) { "debug (not for publishing)" } else { "release" };
-    format!(
-        "{cores} cores, {model}, Linux {}, load {load}, {profile} build, version {}",
-        kernel.trim(),
-        env!("CARGO_PKG_VERSION")
-    )
 }

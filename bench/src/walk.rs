@@ -51,7 +51,7 @@ pub fn run(size: Size, report: &mut Report) {
     }
     report.figure("ten levels with fees, least of five", best, "ns");
     report.ratio("rust_decimal beside it", ratios);
-    report.note("not included", "reading the book, depletion, the ledger");
+    report.not_included("reading the book, depletion, the ledger");
 }
 
 fn case(chance: &mut Chance) -> Case {

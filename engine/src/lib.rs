@@ -1,4 +1,30 @@
-//! Books, users and orders of papertape: a pure calculation.
+//! Books, users and orders of papertape: a pure calculation. No clock, no disk, no socket, no randomness: time comes in
+//! with each call, and what happened goes out as facts.
+//!
+//! ```text
+//!   Command ─► decide (may refuse, changes nothing) ─► Mutations ─► apply (cannot fail) ─► state
+//!                 ▲ books, rules, state                    └──► record of the log ─► replay: apply alone
+//! ```
+//!
+//! # Map
+//!
+//! | Module | What it is |
+//! |---|---|
+//! | [`amount`], [`id`], [`time`] | fixed-point numbers, typed ids, µs |
+//! | [`rules`] | fees, flags and bounds; read by decisions only, never by replay |
+//! | [`command`], [`reject`], [`view`], [`notice`] | what may be asked, refused, shown, told to listeners |
+//! | [`mutation`] | every fact there can be, and its bytes in the log |
+//! | [`shard`] | the users of one thread: takes commands, runs matching cycles and settlements; replay and snapshots |
+//! | [`order`] | placing, matching, cancelling, settling; fees; depletion |
+//! | [`user`] | wallets, positions, orders, keys of one user, changed by facts only |
+//! | [`book`] | ladders: one writer, any number of readers, no lock; the taker's walk |
+//! | [`market`] | what the venues list: the state of the log, and the catalogue that everybody reads |
+//! | [`directory`] | key hash → user, read without a lock |
+//! | [`index`], [`ring`] | lock-free lists and lookups; a bounded hand-off between two threads |
+//!
+//! Users never trade with each other, only against the venue's book, so a user belongs to exactly one shard and shards
+//! share nothing that is written.
+
 pub mod amount;
 pub mod book;
 pub mod command;

@@ -1,5 +1,5 @@
-//! What a start prints: address, data directory, durability, venue, markets, what was recovered, and for a newcomer the
-//! demo key (once) with one line to try.
+//! What a start prints: address, data directory, durability, venue, markets, what was recovered, what was set
+//! otherwise than by default, and for a newcomer the demo key (once) with one line to try.
 
 use crate::app::App;
 use crate::config::Durability;
@@ -28,15 +28,9 @@ fn text(app: &App, address: SocketAddr, venue: &str, report: &Report, demo: Opti
         format!("  durability  {durability}"),
         format!("  venue       {venue}"),
         format!("  markets     {}", app.catalog.len()),
+        format!("  recovered   {report}"),
     ];
-    if report.lsn == wal::Lsn::ZERO {
-        lines.push("  recovered   nothing: a new data directory".into());
-    } else {
-        lines.push(format!(
-            "  recovered   {} records up to LSN {} in {} ms, {} bytes cut from a torn tail, {} users",
-            report.records, report.lsn, report.millis, report.bytes_cut, report.users
-        ));
-    }
+    lines.extend(app.config.chosen().map(|setting| format!("  setting     {setting}")));
     if let Some(key) = demo {
         lines.push(format!("  demo key    {}   (shown once)", key.expose()));
         if let Some(token) = first_tradable_token(app) {

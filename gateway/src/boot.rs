@@ -1,41 +1,34 @@
 //! Recover → start core threads → start the feed → listen; and the way down in reverse.
 
 use crate::app::{App, Edge};
-use crate::checkpoint::Keeper;
 use crate::clock::Clock;
-use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
+use crate::commit::{CommitFigures, Reply};
 use crate::config::Config;
-use crate::core::Core;
-use crate::engine_client::EngineClient;
 use crate::http::front::Front;
 use crate::http::server::{self, Connections};
-use crate::layout::{self, CoreThreads, Machinery, Stops, Wake};
+use crate::layout;
+use crate::machinery::{Machinery, Parts};
 use crate::recover::{self, RecoverError, Recovery};
-use crate::thread;
-use crate::venue::feed::{FeedFigures, FeedLane, FeedParts};
+use crate::venue::feed::{FeedFigures, FeedParts};
 use crate::venue::{self, VenueError};
 use crate::{api, banner, demo};
 use engine::book::Books;
-use engine::command::Envelope;
 use engine::directory::Directory;
 use engine::market::catalog::Catalog;
-use engine::mutation::codec;
-use engine::ring::Ring;
+use engine::rules::Rules;
 use engine::shard::Shard;
 use engine::time::Timestamp;
-use std::cell::RefCell;
+use engine::user::Users;
 use std::fmt;
+use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
-use wal::{Files, Options, Point, Points, Running};
+use tokio::sync::{mpsc, watch};
+use wal::{Options, Point, Points};
 
-/// Slots of a shard's inbox; a full one is `SERVER_BUSY`.
-const INBOX_SLOTS: usize = 4_096;
 /// Time for answers to leave after the log has failed.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -78,7 +71,8 @@ impl From<RecoverError> for BootError {
     }
 }
 
-fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> BootError {
+/// An error of the system, with what could not be had.
+pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> BootError {
     let what = what.into();
     |error| BootError::Io { what, error }
 }
@@ -88,15 +82,12 @@ fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> BootError {
 /// # Errors
 /// [`BootError`].
 pub fn serve(mut config: Config) -> Result<(), BootError> {
+    config.venue.check().map_err(BootError::Venue)?;
     let clock = Clock::wall();
     let recovery = recover::recover(&config.data.dir, options(&config), config.engine.shards)?;
     config.complete_secrets().map_err(io("the identity secret"))?;
     clock.not_before(Timestamp(recovery.log.last_time));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .event_interval(61)
-        .build()
-        .map_err(io("the runtime"))?;
+    let runtime = layout::runtime().map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
     runtime.block_on(local.run_until(run(config, clock, recovery)))
 }
@@ -126,109 +117,111 @@ fn crash_points() -> Points {
 
 async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), BootError> {
     let listen = config.server.listen;
-    let listener = TcpListener::bind(listen).await.map_err(io(format!("listening on {listen}")))?;
+    let listener = TcpListener::bind(listen).map_err(io(format!("listening on {listen}")))?;
     let address = listener.local_addr().map_err(io("the listener's address"))?;
+    listener.set_nonblocking(true).map_err(io("the listener"))?;
     let venue = venue::open(&config.venue, clock.now()).map_err(BootError::Venue)?;
     let venue_line = venue.describe();
     let Recovery { dir, log, state, report } = recovery;
 
-    let books = Arc::new(Books::with_stale_after(config.book.stale_after.as_micros() as u64));
-    let catalog = Arc::new(Catalog::new());
-    let directory = Arc::new(Directory::new());
-    state.users.iter().flat_map(|users| users.iter()).for_each(|user| directory.add_user(user));
-    let rules = Arc::new(config.rules.clone());
-    let commit_figures = Arc::new(CommitFigures::default());
-    let feed_figures = Arc::new(FeedFigures::default());
-    let stops = Stops::default();
-
-    // Which thread hears of a sync depends on the layout, which needs the log first.
-    let synced = Arc::new(Wake::default());
-    let (fatal, mut failed) = mpsc::unbounded_channel::<String>();
-    let waker = synced.clone();
-    let running = dir.start(log, clock.now().0, Box::new(move |_| waker.wake())).map_err(RecoverError::from)?;
-    let Running { log, syncer, preparer, snapshots, marks, .. } = running;
-    let syncer = layout::spawn_syncer(syncer, stops.sync.clone(), fatal).map_err(io("the sync thread"))?;
-    let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
-    let keeper = Keeper::new(storage, preparer, snapshots, marks.clone(), config.journal.checkpoint_segments as usize);
-    let keeper_stop = stops.serving.clone();
-    let keeper = thread::spawn("keeper", move || keeper.run(&keeper_stop)).map_err(io("the keeper's thread"))?;
-
-    let lane = CommitLane::new(commit_figures.clone());
-    let size = (config.journal.segment_bytes, config.journal.spares_count);
-    let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, commit_figures.clone());
-    committer.wake_when_low(keeper.thread().clone());
-    let count = config.engine.shards;
-    let inboxes: Vec<Arc<Ring<Envelope<Reply>>>> = (0..count).map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
-    let now = clock.now();
-    let mut shards: Vec<Shard<Reply>> = state
-        .users
-        .into_iter()
-        .enumerate()
-        .map(|(index, mut users)| {
-            // An armed heartbeat gets a fresh interval: its beats were not journaled.
-            users.refresh_safeguards(now);
-            Shard::new(index, count, users, rules.clone(), books.clone(), catalog.clone(), directory.clone())
-        })
-        .collect();
-
-    let (engine, core) = if count == 1 {
-        let shard = shards.pop().expect("there is one shard");
-        let core = Core::new(shard, committer, inboxes[0].clone(), lane.ring().clone());
-        let core = Rc::new(RefCell::new(core));
-        layout::drive(core.clone(), inboxes[0].clone(), &lane, &synced, clock.clone());
-        (EngineClient::inline(core.clone(), clock.clone()), CoreThreads::Inline(core))
-    } else {
-        let ring = lane.ring().clone();
-        synced.set(Box::new(move || ring.wake()));
-        let shards =
-            layout::spawn_shards(shards, &inboxes, &lane, &clock, &stops.shards).map_err(io("a shard's thread"))?;
-        let committer =
-            layout::spawn_committer(committer, &lane, &clock, &stops.commit).map_err(io("the committer's thread"))?;
-        (EngineClient::threaded(inboxes.clone().into(), clock.clone()), CoreThreads::Threaded { shards, committer })
-    };
-
-    let parts = FeedParts {
+    let shared = Shared::new(&config);
+    let shards = shared.shards(state.users, clock.now());
+    let figures = shared.commit.clone();
+    let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
+    let (mut machinery, failed) = Machinery::start(parts)?;
+    let feed = FeedParts {
         venue,
         markets: state.markets,
-        catalog: catalog.clone(),
-        writer: books.writer().expect("nobody has asked for the one writer before"),
-        lane: FeedLane { commits: lane.clone(), inboxes: inboxes.clone() },
+        catalog: shared.catalog.clone(),
+        writer: shared.books.writer().expect("nobody has asked for the one writer before"),
+        lane: machinery.feed_lane(),
         clock: clock.clone(),
-        stop: stops.serving.clone(),
-        figures: feed_figures.clone(),
-        match_interval_us: rules.match_interval_us,
+        stop: machinery.stop(),
+        figures: shared.feed.clone(),
+        match_interval_us: shared.rules.match_interval_us,
     };
-    let (ready, is_ready) = oneshot::channel();
-    let (ended, feed_ended) = oneshot::channel();
-    let feed = layout::spawn_feed(parts, ready, ended).map_err(io("the feed's thread"))?;
-    let machinery = Machinery { stops, marks, feed, feed_ended, keeper, syncer, core, inboxes, lane };
-    if is_ready.await.is_err() {
-        machinery.end(&clock).await;
-        return Err(BootError::Feed);
+    if let Err(error) = machinery.start_feed(feed).await {
+        machinery.end().await;
+        return Err(error);
     }
-
-    let app = App {
-        front: Front::new(&config, api::GROUPS).map_err(BootError::Edge)?,
-        connections: Arc::new(Connections::new(&config)),
-        rules,
-        catalog,
-        books,
-        directory,
-        clock: clock.clone(),
-        started_at: clock.now(),
-        commit: commit_figures,
-        feed: feed_figures,
-        config,
-    };
-    let edge = Rc::new(Edge { app: Arc::new(app), engine });
+    let edge = Rc::new(Edge { app: Arc::new(shared.app(config, clock)?), engine: machinery.client() });
     // A newcomer's key: only in an empty directory, and only where nobody else can reach it.
     let newcomer = report.lsn == wal::Lsn::ZERO && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
     banner::print(&edge.app, address, &venue_line, &report, demo.as_ref());
+    let served = listen_until_told(listener, edge, &machinery, failed).await;
+    if served.is_ok() {
+        machinery.end().await;
+    }
+    served
+}
 
+/// What threads read of each other.
+struct Shared {
+    catalog: Arc<Catalog>,
+    books: Arc<Books>,
+    directory: Arc<Directory>,
+    rules: Arc<Rules>,
+    commit: Arc<CommitFigures>,
+    feed: Arc<FeedFigures>,
+}
+
+impl Shared {
+    fn new(config: &Config) -> Shared {
+        Shared {
+            catalog: Arc::new(Catalog::new()),
+            books: Arc::new(Books::with_stale_after(config.book.stale_after.as_micros() as u64)),
+            directory: Arc::new(Directory::new()),
+            rules: Arc::new(config.rules.clone()),
+            commit: Arc::default(),
+            feed: Arc::default(),
+        }
+    }
+
+    /// The shards of recovered users, known to the directory.
+    fn shards(&self, users: Vec<Users>, now: Timestamp) -> Vec<Shard<Reply>> {
+        let count = users.len();
+        let shard = |(index, mut users): (usize, Users)| {
+            users.iter().for_each(|user| self.directory.add_user(user));
+            // An armed heartbeat gets a fresh interval: its beats were not journaled.
+            users.refresh_safeguards(now);
+            let (rules, books) = (self.rules.clone(), self.books.clone());
+            Shard::new(index, count, users, rules, books, self.catalog.clone(), self.directory.clone())
+        };
+        users.into_iter().enumerate().map(shard).collect()
+    }
+
+    fn app(self, config: Config, clock: Clock) -> Result<App, BootError> {
+        let Shared { catalog, books, directory, rules, commit, feed } = self;
+        Ok(App {
+            front: Front::new(&config, api::GROUPS).map_err(BootError::Edge)?,
+            connections: Arc::new(Connections::new(&config)),
+            started_at: clock.now(),
+            rules,
+            catalog,
+            books,
+            directory,
+            clock,
+            commit,
+            feed,
+            config,
+        })
+    }
+}
+
+/// Serves until a signal comes, or the log fails.
+async fn listen_until_told(
+    listener: TcpListener,
+    edge: Rc<Edge>,
+    machinery: &Machinery,
+    mut failed: mpsc::UnboundedReceiver<String>,
+) -> Result<(), BootError> {
     let (end, ending) = watch::channel(false);
-    let connections = edge.app.connections.clone();
-    let serving = tokio::task::spawn_local(server::serve(listener, edge, connections, ending));
+    let app = edge.app.clone();
+    let helpers = layout::spawn_io(app.config.server.io_threads - 1, &listener, &app, machinery.inboxes(), &ending)
+        .map_err(io("a thread for sockets"))?;
+    let listener = tokio::net::TcpListener::from_std(listener).map_err(io("the listener"))?;
+    let serving = tokio::task::spawn_local(server::serve(listener, edge, app.connections.clone(), ending));
     let mut terminate = signal(SignalKind::terminate()).map_err(io("the handler of SIGTERM"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(io("the handler of SIGINT"))?;
     let failure = tokio::select! {
@@ -242,12 +235,15 @@ async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), Boo
         return Err(BootError::Journal(why));
     }
     tracing::info!("stopping: requests in flight are answered, new ones are not taken");
-    // The receiver is gone only when serving has ended by itself.
+    // The receivers are gone only when serving has ended by itself.
     let _ = end.send(true);
-    let cut_off = serving.await.unwrap_or(0);
+    let mut cut_off = serving.await.unwrap_or(0);
+    for helper in helpers {
+        // A panic there has aborted the process.
+        cut_off += helper.join().map_or(Ok(0), |served| served).unwrap_or(0);
+    }
     if cut_off > 0 {
         tracing::warn!(cut_off, "connections did not end in time");
     }
-    machinery.end(&clock).await;
     Ok(())
 }

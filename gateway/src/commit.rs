@@ -17,9 +17,11 @@ use engine::shard::{Outbox, Room};
 use engine::time::Timestamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread::Thread;
 use tokio::sync::oneshot;
+use wal::record::slot_bytes;
+use wal::segment::SEGMENT_HEADER_BYTES;
 use wal::{Files, Kind, Log, Lsn, Marks, Storage};
 
 /// Slots of the ring between shards, feed and committer.
@@ -29,9 +31,43 @@ const COMMIT_RING_MARGIN: usize = 1_024;
 /// Longest record that one command makes, header and padding included: a walk over every level of both books. Segments
 /// too small for a few of those, as tests have them, hold small books: there it is a quarter of a segment.
 const RECORD_BYTES_MAX: usize = 512 << 10;
-/// Prepared log kept for cancels and revocations when the disk is full (reliability.md 12): this much, or half a segment
-/// where that is less. Below it placements are refused, below one record every write is.
+/// Prepared log kept for cancels and revocations when the disk is full (reliability.md 12): this much, or a quarter of a
+/// segment where that is less. Below it placements are refused, below one record every write is.
 const RESERVE_BYTES: u64 = 8 << 20;
+
+/// How much prepared log means what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RoomMarks {
+    /// Longest record of one command.
+    record_bytes_max: usize,
+    /// What all wanted spares hold for certain, however full the open segment is. Below it the keeper has work.
+    full_bytes: u64,
+    /// Below it placements are refused. Never above `full_bytes`: all spares ready is always enough.
+    ample_bytes: u64,
+}
+
+impl RoomMarks {
+    fn of(segment_bytes: u64, spares_count: u32) -> RoomMarks {
+        let record_bytes_max = RECORD_BYTES_MAX.min(segment_bytes as usize / 4);
+        let record = record_bytes_max as u64;
+        let spare = segment_bytes.saturating_sub(SEGMENT_HEADER_BYTES as u64 + record);
+        let full_bytes = u64::from(spares_count) * spare;
+        let ample_bytes = full_bytes.min(record + RESERVE_BYTES.min(segment_bytes / 4));
+        assert!(
+            ample_bytes > record,
+            "{spares_count} spares of {segment_bytes} bytes leave no room for the longest record and a reserve"
+        );
+        RoomMarks { record_bytes_max, full_bytes, ample_bytes }
+    }
+
+    fn room(&self, bytes: u64) -> Room {
+        match bytes {
+            bytes if bytes < self.record_bytes_max as u64 => Room::None,
+            bytes if bytes < self.ample_bytes => Room::ReserveOnly,
+            _ => Room::Ample,
+        }
+    }
+}
 
 /// Where an answer goes.
 #[derive(Debug)]
@@ -74,8 +110,11 @@ struct Held {
 pub struct CommitFigures {
     /// Server time of the last record, µs.
     pub last_commit_at: CachePadded<AtomicU64>,
-    /// A [`Room`] as a number.
-    room: AtomicU8,
+    /// Bytes that the log can take for certain.
+    room_bytes: AtomicU64,
+    /// Bytes of log that records in the ring are going to take. Taken off only after the room without them was published,
+    /// so that room less crossing is never more than there is.
+    crossing_bytes: CachePadded<AtomicU64>,
 }
 
 /// Whether anything waits for a sync: the sync thread wakes the releasing one only then.
@@ -100,10 +139,7 @@ pub struct Committer<S: Storage = Files> {
     version: u16,
     held: VecDeque<(Lsn, Held)>,
     waiting: Waiting,
-    record_bytes_max: usize,
-    reserve_bytes: u64,
-    /// Room when all wanted spares are ready; below it the keeper has something to do.
-    full_bytes: u64,
+    room_marks: RoomMarks,
     keeper: Option<Thread>,
     figures: Arc<CommitFigures>,
 }
@@ -117,7 +153,6 @@ impl<S: Storage> Committer<S> {
         (segment_bytes, spares_count): (u64, u32),
         figures: Arc<CommitFigures>,
     ) -> Committer<S> {
-        let record_bytes_max = RECORD_BYTES_MAX.min(segment_bytes as usize / 4);
         let committer = Committer {
             marks: log.marks(),
             log,
@@ -125,9 +160,7 @@ impl<S: Storage> Committer<S> {
             version,
             held: VecDeque::new(),
             waiting: Waiting::default(),
-            record_bytes_max,
-            reserve_bytes: record_bytes_max as u64 + RESERVE_BYTES.min(segment_bytes / 2),
-            full_bytes: u64::from(spares_count) * segment_bytes.saturating_sub(record_bytes_max as u64),
+            room_marks: RoomMarks::of(segment_bytes, spares_count),
             keeper: None,
             figures,
         };
@@ -147,15 +180,21 @@ impl<S: Storage> Committer<S> {
 
     /// Takes everything that waits in the ring, then releases what may leave. True when there was anything to do.
     pub fn turn(&mut self, ring: &Ring<CommitItem>) -> bool {
-        let mut worked = false;
+        let (mut worked, mut crossed_bytes) = (false, 0);
         while let Some(item) = ring.pop() {
             worked = true;
             match item {
-                CommitItem::Record { owner, time, payload } => self.record(owner, time, &payload),
+                CommitItem::Record { owner, time, payload } => {
+                    self.record(owner, time, &payload);
+                    crossed_bytes += slot_bytes(payload.len()) as u64;
+                }
                 CommitItem::Answer { reply, answer } => self.answer(reply, answer),
             }
         }
-        self.release() || worked
+        let released = self.release();
+        // Pairs with the Acquire in `CommitLane::room`: who sees these gone sees the room published by `release`.
+        self.figures.crossing_bytes.fetch_sub(crossed_bytes, Ordering::Release);
+        released || worked
     }
 
     /// Releases what the release mark has passed. A poisoned log releases nothing ever again: dropping the reply
@@ -216,9 +255,10 @@ impl<S: Storage> Committer<S> {
     }
 
     fn publish_room(&self) {
-        self.figures.room.store(self.room() as u8, Ordering::Relaxed);
+        let room_bytes = self.log.room(self.room_marks.record_bytes_max);
+        self.figures.room_bytes.store(room_bytes, Ordering::Relaxed);
         if let Some(keeper) = &self.keeper
-            && self.log.room(self.record_bytes_max) < self.full_bytes
+            && room_bytes < self.room_marks.full_bytes
         {
             keeper.unpark();
         }
@@ -227,11 +267,7 @@ impl<S: Storage> Committer<S> {
 
 impl<S: Storage> Outbox<Reply> for Committer<S> {
     fn room(&self) -> Room {
-        match self.log.room(self.record_bytes_max) {
-            bytes if bytes < self.record_bytes_max as u64 => Room::None,
-            bytes if bytes < self.reserve_bytes => Room::ReserveOnly,
-            _ => Room::Ample,
-        }
+        self.room_marks.room(self.log.room(self.room_marks.record_bytes_max))
     }
 
     fn record(&mut self, owner: UserId, time: Timestamp, payload: &[u8]) {
@@ -254,12 +290,15 @@ impl<S: Storage> Outbox<Reply> for Committer<S> {
 #[derive(Clone)]
 pub struct CommitLane {
     ring: Arc<Ring<CommitItem>>,
+    room_marks: RoomMarks,
     figures: Arc<CommitFigures>,
 }
 
 impl CommitLane {
-    pub fn new(figures: Arc<CommitFigures>) -> CommitLane {
-        CommitLane { ring: Arc::new(Ring::new(COMMIT_RING_SLOTS)), figures }
+    /// A way to the committer that was made with the same size and figures.
+    pub fn new((segment_bytes, spares_count): (u64, u32), figures: Arc<CommitFigures>) -> CommitLane {
+        let room_marks = RoomMarks::of(segment_bytes, spares_count);
+        CommitLane { ring: Arc::new(Ring::new(COMMIT_RING_SLOTS)), room_marks, figures }
     }
 
     pub fn ring(&self) -> &Arc<Ring<CommitItem>> {
@@ -282,14 +321,12 @@ impl Outbox<Reply> for CommitLane {
         if COMMIT_RING_SLOTS - self.ring.len() < COMMIT_RING_MARGIN {
             return Room::None;
         }
-        match self.figures.room.load(Ordering::Relaxed) {
-            ample if ample == Room::Ample as u8 => Room::Ample,
-            reserve if reserve == Room::ReserveOnly as u8 => Room::ReserveOnly,
-            _ => Room::None,
-        }
+        let crossing_bytes = self.figures.crossing_bytes.load(Ordering::Acquire);
+        self.room_marks.room(self.figures.room_bytes.load(Ordering::Relaxed).saturating_sub(crossing_bytes))
     }
 
     fn record(&mut self, owner: UserId, time: Timestamp, payload: &[u8]) {
+        self.figures.crossing_bytes.fetch_add(slot_bytes(payload.len()) as u64, Ordering::Relaxed);
         self.push(CommitItem::Record { owner, time, payload: payload.to_vec() });
     }
 
@@ -297,5 +334,51 @@ impl Outbox<Reply> for CommitLane {
 
     fn answer(&mut self, reply: Reply, answer: Answer) {
         self.push(CommitItem::Answer { reply, answer });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With all spares ready there is room for everything, or a server at rest would refuse orders for ever.
+    #[test]
+    fn all_spares_ready_is_ample_for_every_setting() {
+        let mut cases = 0;
+        for segment_bytes in [1 << 20, (1 << 20) + 4_096, 2 << 20, 4 << 20, 16 << 20, 64 << 20, 1 << 30] {
+            for spares_count in 2..=8 {
+                let marks = RoomMarks::of(segment_bytes, spares_count);
+                let seen =
+                    [marks.full_bytes, marks.ample_bytes, marks.ample_bytes - 1, marks.record_bytes_max as u64 - 1];
+                assert_eq!(
+                    seen.map(|bytes| marks.room(bytes)),
+                    [Room::Ample, Room::Ample, Room::ReserveOnly, Room::None],
+                    "{spares_count} spares of {segment_bytes}: {marks:?}"
+                );
+                cases += 1;
+            }
+        }
+        println!("room: {cases} cases");
+    }
+
+    /// A committer that is held up must not let shards promise it more than the log takes.
+    #[test]
+    fn what_is_on_its_way_takes_room() {
+        let size = (1 << 20, 2);
+        let figures = Arc::new(CommitFigures::default());
+        let mut lane = CommitLane::new(size, figures.clone());
+        let marks = RoomMarks::of(size.0, size.1);
+        assert_eq!(lane.room(), Room::None, "nothing was published yet");
+        figures.room_bytes.store(marks.full_bytes, Ordering::Relaxed);
+        let mut rooms = vec![lane.room()];
+        for _ in 0..200 {
+            lane.record(UserId(1), Timestamp(1), &[0; 8_000]);
+            let room = lane.room();
+            if rooms.last() != Some(&room) {
+                rooms.push(room);
+            }
+        }
+        assert_eq!(rooms, [Room::Ample, Room::ReserveOnly, Room::None]);
+        println!("room of a lane: {} cases", rooms.len());
     }
 }

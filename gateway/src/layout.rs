@@ -2,9 +2,12 @@
 //! sockets, and threaded, with a thread for each shard and one for the committer. In both the sync thread alone waits
 //! for the disk, the keeper prepares and folds segments, and the feed writes ladders and markets.
 
+use crate::app::{App, Edge};
 use crate::clock::Clock;
 use crate::commit::{CommitLane, Committer, Reply};
 use crate::core::Core;
+use crate::engine_client::EngineClient;
+use crate::http::server;
 use crate::thread::{self, Stop};
 use crate::venue::feed::{Feed, FeedParts};
 use engine::command::Envelope;
@@ -12,17 +15,16 @@ use engine::ring::Ring;
 use engine::shard::Shard;
 use std::cell::RefCell;
 use std::io;
+use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, oneshot};
-use wal::{Files, Marks, Syncer};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use wal::{Files, Syncer};
 
 /// Longest sleep of a thread that waits for work: a stop is noticed within it.
 const PARK_MAX: Duration = Duration::from_millis(250);
-/// How long the way down waits for one thread.
-const END_MAX: Duration = Duration::from_secs(5);
 
 /// What the sync thread calls when it got further; set once the layout is known.
 #[derive(Default)]
@@ -150,6 +152,35 @@ pub fn drive(
     });
 }
 
+/// Further threads that own sockets, beside the one that runs the boot. Each answers how many connections it cut off.
+pub fn spawn_io(
+    count: usize,
+    listener: &TcpListener,
+    app: &Arc<App>,
+    inboxes: &Arc<[Arc<Ring<Envelope<Reply>>>]>,
+    ending: &watch::Receiver<bool>,
+) -> io::Result<Vec<JoinHandle<io::Result<usize>>>> {
+    let spawn = |index| {
+        let (listener, app) = (listener.try_clone()?, app.clone());
+        let (inboxes, ending) = (inboxes.clone(), ending.clone());
+        thread::spawn(&format!("io-{index}"), move || {
+            let engine = EngineClient::threaded(inboxes, app.clock.clone());
+            let connections = app.connections.clone();
+            let serving = async {
+                let listener = tokio::net::TcpListener::from_std(listener)?;
+                Ok(server::serve(listener, Rc::new(Edge { app, engine }), connections, ending).await)
+            };
+            tokio::task::LocalSet::new().block_on(&runtime()?, serving)
+        })
+    };
+    (1..=count).map(spawn).collect()
+}
+
+/// The runtime of one thread that owns sockets.
+pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().event_interval(61).build()
+}
+
 /// The feed: tells `ready` when its first frames are taken and the listener may open, `ended` when it is gone.
 pub fn spawn_feed(
     parts: FeedParts,
@@ -165,64 +196,4 @@ pub fn spawn_feed(
         }
         let _ = ended.send(());
     })
-}
-
-/// What ends one after the other on the way down.
-#[derive(Clone, Default)]
-pub struct Stops {
-    /// Listener, feed, keeper.
-    pub serving: Stop,
-    pub shards: Stop,
-    pub commit: Stop,
-    pub sync: Stop,
-}
-
-/// What runs beside the IO threads.
-pub struct Machinery {
-    pub stops: Stops,
-    pub marks: Marks,
-    pub feed: JoinHandle<()>,
-    /// Hears that the feed has ended.
-    pub feed_ended: oneshot::Receiver<()>,
-    pub keeper: JoinHandle<()>,
-    pub syncer: JoinHandle<()>,
-    pub core: CoreThreads,
-    pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
-    pub lane: CommitLane,
-}
-
-/// Where shards and committer run.
-pub enum CoreThreads {
-    Inline(Rc<RefCell<Core>>),
-    Threaded { shards: Vec<JoinHandle<()>>, committer: JoinHandle<()> },
-}
-
-impl Machinery {
-    /// The way down: feed, shards, committer with the clean-stop record, last sync.
-    pub async fn end(self, clock: &Clock) {
-        let Machinery { stops, marks, feed, feed_ended, keeper, syncer, core, inboxes, lane } = self;
-        stops.serving.set();
-        feed.thread().unpark();
-        // The feed's last record still goes through the core, which may run on this very thread.
-        if tokio::time::timeout(END_MAX, feed_ended).await.is_err() {
-            tracing::warn!("the feed did not end in time");
-        }
-        stops.shards.set();
-        inboxes.iter().for_each(|inbox| inbox.wake());
-        match core {
-            CoreThreads::Inline(core) => core.borrow_mut().stop(clock.now()),
-            CoreThreads::Threaded { shards, committer } => {
-                // A panic in one of them has aborted the process.
-                shards.into_iter().for_each(|shard| drop(shard.join()));
-                stops.commit.set();
-                lane.ring().wake();
-                drop(committer.join());
-            }
-        }
-        stops.sync.set();
-        marks.wake();
-        drop(syncer.join());
-        keeper.thread().unpark();
-        drop(keeper.join());
-    }
 }

@@ -1,4 +1,32 @@
 //! The process of papertape: sockets, wire shapes, venues, boot.
+//!
+//! ```text
+//!   socket ─► http ─► api ─► engine_client ─► core (shard + commit) ─► reply
+//!                                   ▲                   │
+//!   venue ─► venue::feed ─► books   │ notices           ▼
+//!                └── market facts ──┴────────────────► wal
+//! ```
+//!
+//! # Map
+//!
+//! | Module | What it is |
+//! |---|---|
+//! | [`boot`] | the way up and down of a server: recover, start threads, serve, stop in order |
+//! | [`machinery`], [`layout`], [`thread`] | what runs beside the sockets, and thread runs what: everything on one, or shards on their own |
+//! | [`core`] | shard and log on one thread: a request becomes an answer in one call |
+//! | [`commit`] | the one owner of the log: append, hold, release |
+//! | [`engine_client`] | a handler's way to its user's shard, and what a late answer means |
+//! | [`recover`], [`checkpoint`] | log to state; state to snapshot while the server runs |
+//! | [`http`] | server hygiene, route table, credentials, limits, error codes, envelope |
+//! | [`wire`] | numbers, times, cursors and JSON as the wire has them |
+//! | [`api`] | the endpoints, one file or folder per group |
+//! | [`venue`] | market data: synthetic, recorded; and the feed that writes the books |
+//! | [`config`], [`clock`], [`app`] | what is set, what time it is, what all threads share |
+//! | [`demo`], [`banner`] | a newcomer's user and the lines that a start prints |
+//!
+//! One order from socket to answer: `http::pipeline` (who, may they, how often) → `api::orders` (text to numbers) →
+//! `engine_client` → `engine::shard` (decide, apply) → `commit` (append, release) → `api::orders` (numbers to text).
+
 pub mod api;
 pub mod app;
 pub mod banner;
@@ -12,6 +40,7 @@ pub mod demo;
 pub mod engine_client;
 pub mod http;
 pub mod layout;
+pub mod machinery;
 pub mod recover;
 pub mod thread;
 pub mod venue;

@@ -26,6 +26,21 @@ pub struct Report {
     pub markets: usize,
 }
 
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.lsn == Lsn::ZERO {
+            return f.write_str("nothing: a new data directory");
+        }
+        let Report { records, lsn, millis, bytes_cut, users, .. } = self;
+        write!(f, "{records} records up to LSN {lsn} in {millis} ms, {bytes_cut} bytes cut from a torn tail, ")?;
+        write!(f, "{users} user{}", if *users == 1 { "" } else { "s" })?;
+        if self.snapshot != Lsn::ZERO {
+            write!(f, ", behind the snapshot of LSN {}", self.snapshot)?;
+        }
+        Ok(())
+    }
+}
+
 /// Why there is no state.
 #[derive(Debug)]
 pub enum RecoverError {

@@ -100,7 +100,7 @@ fn the_size_is_the_tiers() {
     cases.add(2);
     for (tier, size) in [("pro", 5), ("pro_plus", 10)] {
         let mut place = tests::server::Place::new();
-        place.set("venue", "seed", "7");
+        place.set("venue", "seed", "7").set("journal", "segment_bytes", "4194304");
         let user = place.seed(1, tier, "100").remove(0);
         let server = place.start();
         let mut client = server.with_key(&user.key);

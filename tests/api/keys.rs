@@ -214,13 +214,19 @@ fn closed_gates_of_the_server() {
         ("flags", "closed_beta_mode", "true", 403, "CLOSED_BETA"),
         ("access", "flagged", "[\"visitor\"]", 403, "ACCESS_RESTRICTED"),
         ("flags", "allowlist_enabled", "true", 403, "ACCESS_RESTRICTED"),
-        ("flags", "cohort_cap", "1", 409, "COHORT_FULL"),
+        // The seeded user is in it already.
+        ("flags", "cohort_cap", "2", 409, "COHORT_FULL"),
     ];
     for (section, name, value, status, code) in rows {
         let world = World::start_with(1, |place| _ = place.set(section, name, value));
         let mut person = world.server.with_token(&token("visitor"));
         if name == "cohort_cap" {
-            world.newcomer("the one");
+            let (mut one, _) = world.newcomer("the one");
+            // Whoever is in it may have further keys.
+            one.post("/v1/keys", &json!({})).expect(201);
+            let verbose = Request::post("/v1/keys").json(&json!({})).header("X-Svc-Verbose", "true");
+            let refused = person.send(&verbose).refused(status, code);
+            assert_eq!(at(&refused, "/details"), &json!({"current_active": 2, "cap": 2, "requested": 1}));
         }
         person.post("/v1/keys/bootstrap", &json!({})).refused(status, code);
         cases.one();
@@ -281,9 +287,11 @@ fn a_socket_token_is_minted() {
             assert_eq!(text(&made, "/token").split('.').count(), 3, "a JWT");
             cases.one();
         }
-        // It is no identity token.
     }
+    world.user(0).post("/v1/keys/ws-token", &json!([])).refused(400, "INVALID_BODY");
+    cases.one();
     let made = world.user(0).post("/v1/keys/ws-token", &json!({})).expect(200);
+    // It is no identity token.
     world.server.with_token(text(&made, "/token")).get("/v1/me").refused(401, "INVALID_TOKEN");
     cases.one();
 }

@@ -40,19 +40,26 @@ fn statuses(answers: &[Response]) -> Vec<u16> {
 #[test]
 fn the_second_has_its_window() {
     let cases = Cases::of("second windows");
-    let world = World::start_with(2, |place| narrow(place, 3, 10_000));
-    for path in ["/v1/orders", "/v1/orders/1", "/v1/nowhere-else", "/v1/account/positions?status=x"] {
-        // Unknown routes are refused before any window (wire.md §7): they are never 429.
-        let answers = in_one_window(1, || {
-            let (mut one, mut two) = (world.user(0), world.user(0));
-            let mut answers: Vec<Response> = (0..3).flat_map(|_| [one.get(path), two.get(path)]).collect();
-            answers.push(world.user(1).get("/v1/orders"));
-            answers
-        });
-        let (other_user, mine) = answers.split_last().expect("seven answers");
-        assert_eq!(other_user.status, 200, "another key has its own window");
-        if path == "/v1/nowhere-else" {
+    // Unknown routes are refused before any window (wire.md §7): they are never 429.
+    let paths = ["/v1/orders", "/v1/orders/1", "/v1/nowhere-else", "/v1/account/positions?status=x"];
+    let world = World::start_with(paths.len() + 1, |place| narrow(place, 3, 10_000));
+    // Each path with a key of its own, so that all of them fit into one window.
+    let (answers, other) = in_one_window(1, || {
+        let answers: Vec<Vec<Response>> = paths
+            .iter()
+            .enumerate()
+            .map(|(user, path)| {
+                let (mut one, mut two) = (world.user(user), world.user(user));
+                (0..3).flat_map(|_| [one.get(path), two.get(path)]).collect()
+            })
+            .collect();
+        (answers, world.user(paths.len()).get("/v1/orders"))
+    });
+    assert_eq!(other.status, 200, "another key has its own window");
+    for (path, mine) in paths.iter().zip(&answers) {
+        if *path == "/v1/nowhere-else" {
             assert_eq!(statuses(mine), [404; 6]);
+            cases.one();
             continue;
         }
         let spent: Vec<bool> = mine.iter().map(|answer| answer.status == 429).collect();
@@ -137,29 +144,53 @@ fn public_reads_are_metered_by_address_or_by_key() {
             answer.headers
         );
     };
-    let world = World::start_with(1, |place| {
+    let world = World::start_with(3, |place| {
         narrow(place, 3, 1_000);
         place.set("limits", "public_ip_per_second", "2").set("limits", "meter_loopback", "true");
+        place.set("http", "trusted_proxies", "[\"127.0.0.1\"]");
     });
     let paths = [
         format!("/v1/book?token_id={}", world.markets.rain.yes()),
         format!("/v1/midpoint?token_id={}", world.markets.rain.yes()),
         "/v1/status".to_string(),
     ];
-    for path in &paths {
-        let answers = in_one_window(1, || (0..4).map(|_| world.public().get(path)).collect::<Vec<_>>());
-        assert_eq!(statuses(&answers), [200, 200, 429, 429], "{path} without a key");
-        bare(&answers[2]);
-        // An unusable key is no key.
-        let answers =
-            in_one_window(1, || (0..3).map(|_| world.server.with_key("svc_live_x").get(path)).collect::<Vec<_>>());
-        assert_eq!(statuses(&answers), [200, 200, 429], "{path} with an unusable key");
-        let answers = in_one_window(1, || (0..5).map(|_| world.user(0).get(path)).collect::<Vec<_>>());
-        assert_eq!(statuses(&answers), [200, 200, 200, 429, 429], "{path} with a key");
-        bare(&answers[3]);
-        assert_eq!(answers[0].header("X-RateLimit-Tier"), Some("enterprise"));
+    // Every burst from an address or with a key of its own, so that all of them fit into one window.
+    let from = |host: usize, client: Client| client.with_header("X-Forwarded-For", &format!("198.51.100.{host}"));
+    let burst = |count: usize, path: &str, client: &dyn Fn() -> Client| -> Vec<Response> {
+        (0..count).map(|_| client().get(path)).collect()
+    };
+    let bursts = in_one_window(1, || {
+        paths.each_ref().map(|path| {
+            let number = paths.iter().position(|other| other == path).expect("one of them");
+            [
+                burst(4, path, &|| from(2 * number, world.public())),
+                burst(3, path, &|| from(2 * number + 1, world.server.with_key("svc_live_x"))),
+                burst(5, path, &|| from(99, world.user(number))),
+            ]
+        })
+    });
+    for (path, [public, unusable, keyed]) in paths.iter().zip(&bursts) {
+        assert_eq!(statuses(public), [200, 200, 429, 429], "{path} without a key");
+        bare(&public[2]);
+        assert_eq!(statuses(unusable), [200, 200, 429], "{path}: an unusable key is no key");
+        bare(&unusable[2]);
+        assert_eq!(statuses(keyed), [200, 200, 200, 429, 429], "{path} with a key");
+        bare(&keyed[3]);
+        assert_eq!(keyed[0].header("X-RateLimit-Tier"), Some("enterprise"));
         cases.add(3);
     }
+    // Without a proxy the peer itself is metered, where that is asked for, whatever it says of others.
+    let world = World::start_with(0, |place| {
+        place.set("limits", "public_ip_per_second", "2").set("limits", "meter_loopback", "true");
+    });
+    let answers = in_one_window(1, || {
+        burst(3, "/v1/status", &|| world.public())
+            .into_iter()
+            .chain(burst(1, "/v1/status", &|| from(7, world.public())))
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(statuses(&answers), [200, 200, 429, 429]);
+    cases.one();
     // Loopback is not metered unless it is asked for.
     let world = World::start_with(0, |place| _ = place.set("limits", "public_ip_per_second", "1"));
     let path = format!("/v1/book?token_id={}", world.markets.rain.yes());

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::io::Write;
 use tests::cases::Cases;
-use tests::http::{RawAnswer, connect, read_raw, send_raw};
+use tests::http::{RawAnswer, ask_raw, connect, read_raw, send_raw};
 use tests::world::World;
 
 fn key_line(world: &World) -> String {
@@ -120,7 +120,7 @@ fn bodies_have_a_size() {
     // Just inside: judged as a body.
     let spaces = " ".repeat((1 << 20) - 2);
     let inside = post(&head(&format!("{key}Content-Length: {}\r\n", 1 << 20)), &format!("{spaces}{{}}"));
-    send_raw(world.server.address(), &inside).response.expect("an answer").refused(422, "VALIDATION_FAILED");
+    ask_raw(world.server.address(), &inside).expect("an answer").refused(422, "VALIDATION_FAILED");
     cases.add(2);
 }
 
@@ -164,8 +164,7 @@ fn odd_but_sound_requests_are_answered() {
         ("a query that repeats", get("/v1/book?token_id=1&token_id=x", "Host: x\r\n"), &[400]),
     ];
     for (name, bytes, statuses) in rows {
-        let answer = send_raw(world.server.address(), &bytes);
-        let response = answer.response.unwrap_or_else(|| panic!("{name}: no answer"));
+        let response = ask_raw(world.server.address(), &bytes).unwrap_or_else(|| panic!("{name}: no answer"));
         assert!(statuses.contains(&response.status), "{name}: {} {}", response.status, response.lossy());
         if response.status >= 400 && !response.body.is_empty() {
             response.assert_envelope();
@@ -200,11 +199,14 @@ fn odd_but_sound_requests_are_answered() {
     cases.add(2);
 }
 
-/// Nobody may hold a connection by doing nothing: half a head ends within 5 s, half a body within 10 s.
+/// Nobody may hold a connection by doing nothing: half a head and half a body end after their times, which by default
+/// and at most are 5 s and 10 s.
 #[test]
 fn half_a_request_ends() {
     let cases = Cases::of("half requests");
-    let world = World::start(1);
+    let world = World::start_with(1, |place| {
+        place.set("http", "header_timeout_ms", "300").set("http", "body_timeout_ms", "600");
+    });
     let key = key_line(&world);
     let halves = [
         "GET /v1/heal".to_string(),

@@ -11,6 +11,11 @@ use tests::world::{World, changed, limit, market};
 
 const QUIET_BIDS: Levels = &[("0.40", "310"), ("0.41", "85")];
 
+/// A world whose matching cycle is due ten times a second, so that nobody waits long for it.
+fn brisk() -> World {
+    World::start_with(1, |place| _ = place.set("flags", "match_interval_ms", "100"))
+}
+
 /// The order once it is as `ready` wants it.
 fn order_when(client: &mut Client, id: i64, ready: impl Fn(&Value) -> bool) -> Value {
     eventually(&format!("order {id}"), || Some(client.get(&format!("/v1/orders/{id}")).expect(200)).filter(&ready))
@@ -24,7 +29,7 @@ fn balance(client: &mut Client) -> (String, String) {
 #[test]
 fn a_resting_order_fills_at_its_own_limit_without_fee() {
     let cases = Cases::of("maker fills");
-    let mut world = World::start(1);
+    let mut world = brisk();
     let mut client = world.user(0);
     let rain = world.markets.rain.clone();
     let placed = client.post("/v1/orders", &limit(&rain, "BUY", "0.37", "20")).expect(200);
@@ -60,7 +65,7 @@ fn a_resting_order_fills_at_its_own_limit_without_fee() {
 #[test]
 fn a_mixed_order_is_taker_first_and_maker_then() {
     let cases = Cases::of("mixed fills");
-    let mut world = World::start(1);
+    let mut world = brisk();
     let mut client = world.user(0);
     let rain = world.markets.rain.clone();
     let placed = client.post("/v1/orders", &limit(&rain, "BUY", "0.42", "100")).expect(200);
@@ -79,7 +84,7 @@ fn a_mixed_order_is_taker_first_and_maker_then() {
 #[test]
 fn a_date_that_is_reached_ends_an_order() {
     let cases = Cases::of("GTD");
-    let world = World::start(1);
+    let world = brisk();
     let mut client = world.user(0);
     let rain = &world.markets.rain;
     client.post("/v1/orders", &market(rain, "BUY", "0.42", "20")).expect(200);
@@ -110,7 +115,7 @@ fn a_resolution_pays_once() {
         (["0", "1"], 0, 10_000_000, json!("No")),
         (["0.5", "0.5"], 25_000_000, 5_000_000, Value::Null),
     ] {
-        let mut world = World::start(1);
+        let mut world = brisk();
         let mut client = world.user(0);
         let rain = world.markets.rain.clone();
         client.post("/v1/orders", &market(&rain, "BUY", "0.42", "50")).expect(200);
@@ -152,7 +157,7 @@ fn a_resolution_pays_once() {
 #[test]
 fn a_finer_tick_counts_for_new_orders_only() {
     let cases = Cases::of("tick changes");
-    let mut world = World::start(1);
+    let mut world = brisk();
     let mut client = world.user(0);
     let rain = world.markets.rain.clone();
     let old = client.post("/v1/orders", &limit(&rain, "BUY", "0.35", "10")).expect(200);
@@ -177,7 +182,7 @@ fn a_finer_tick_counts_for_new_orders_only() {
 #[test]
 fn orders_rest_through_a_crash_and_fill_after_it() {
     let cases = Cases::of("fills after a crash");
-    let mut world = World::start(1);
+    let mut world = brisk();
     let rain = world.markets.rain.clone();
     let placed = world.user(0).post("/v1/orders", &limit(&rain, "BUY", "0.37", "20")).expect(200);
     for round in 0..3 {
@@ -198,23 +203,46 @@ fn orders_rest_through_a_crash_and_fill_after_it() {
 #[test]
 fn a_broken_view_is_stale_and_heals_with_a_snapshot() {
     let cases = Cases::of("gaps");
-    let mut world = World::start(1);
-    let rain = world.markets.rain.clone();
+    let mut world = World::start_with(1, |place| _ = place.set("flags", "trade_quote_max_age_ms", "2000"));
+    let (rain, vote) = (world.markets.rain.clone(), world.markets.vote.clone());
     let book = format!("/v1/book?token_id={}", rain.yes());
+    let price = format!("/v1/price?token_id={}&side=BUY", rain.yes());
+    let mut client = world.user(0);
     world.until(&book, |book| at(book, "/stale") == &json!(false));
     world.tape.gap();
     world.until(&book, |book| at(book, "/stale") == &json!(true));
-    world.user(0).post("/v1/orders", &market(&rain, "BUY", "0.42", "10")).refused(400, "STALE_QUOTE");
-    world.tape.books(&rain, QUIET_BIDS, &[("0.42", "60")]);
+    cases.one();
+    // It ages though its connection lives and changes are added to it, until nothing is traded on it any more.
+    let mut size = 60;
+    eventually("the quote to be too old", || {
+        size += 1;
+        world.tape.level(&rain, 0, "SELL", "0.42", &size.to_string());
+        world.tape.books(&vote, &[("0.645", "1000")], &[("0.65", "1000")]);
+        (int(&client.get(&price).expect(200), "/age_ms") > 2_000).then_some(())
+    });
+    client.post("/v1/orders", &market(&rain, "BUY", "0.42", "10")).refused(400, "STALE_QUOTE");
+    assert_eq!(at(&client.get(&book).expect(200), "/stale"), &json!(true));
+    cases.add(2);
+    // What had its snapshot since is traded on.
+    for (healed, bids, asks) in
+        [(&vote, [("0.645", "1000")], [("0.65", "1000")]), (&rain, [("0.41", "85")], [("0.42", "60")])]
+    {
+        let ask = asks[0].0;
+        eventually("a fresh snapshot to be traded on", || {
+            world.tape.books(healed, &bids, &asks);
+            let answer = client.post("/v1/orders", &market(healed, "BUY", ask, "10"));
+            (answer.status == 200).then_some(())
+        });
+        cases.one();
+    }
     world.until(&book, |book| at(book, "/stale") == &json!(false));
-    world.user(0).post("/v1/orders", &market(&rain, "BUY", "0.42", "10")).expect(200);
-    cases.add(3);
+    cases.one();
 }
 
 #[test]
 fn bad_lines_are_skipped_and_half_lines_waited_for() {
     let cases = Cases::of("lines of a tape");
-    let mut world = World::start(1);
+    let mut world = brisk();
     let rain = world.markets.rain.clone();
     let book = format!("/v1/book?token_id={}", rain.yes());
     for line in

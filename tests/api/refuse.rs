@@ -300,7 +300,8 @@ fn an_old_quote_is_not_traded_on() {
     let world = World::start_with(1, |place| _ = place.set("flags", "trade_quote_max_age_ms", "1"));
     let rain = &world.markets.rain;
     let mut client = world.user(0);
-    // The recording has said nothing for more than a millisecond by now.
+    let price = format!("/v1/price?token_id={}&side=BUY", rain.yes());
+    world.until(&price, |shown| int(shown, "/age_ms") > 1);
     for order in [
         market(rain, "BUY", "0.42", "10"),
         changed(&limit(rain, "BUY", "0.42", "10"), &json!({"time_in_force": "FAK"})),

@@ -10,6 +10,8 @@ use tests::json::{int, text};
 use tests::token::{SECRET, token};
 use tests::world::{World, changed, limit};
 
+const SOCKET_SECRET: &str = "another test secret of more than thirty-two bytes";
+
 /// Files under `dir` that hold any of the needles.
 fn files_with(dir: &Path, needles: &[(String, Vec<u8>)], found: &mut Vec<String>) -> usize {
     let mut count = 0;
@@ -33,7 +35,7 @@ fn files_with(dir: &Path, needles: &[(String, Vec<u8>)], found: &mut Vec<String>
 #[test]
 fn no_secret_is_written_down() {
     let cases = Cases::of("canaries");
-    let mut world = World::start_with(1, |place| _ = place.set("journal", "segment_bytes", "1048576"));
+    let mut world = World::start_with(1, |place| _ = place.set("auth", "ws_secret", &format!("{SOCKET_SECRET:?}")));
     let mut owner = world.user(0);
     let person = token("person with a secret");
     let mut by_token = world.server.with_token(&person);
@@ -48,6 +50,7 @@ fn no_secret_is_written_down() {
         ("its signature", person.rsplit('.').next().expect("three parts").to_string()),
         ("a socket token", text(&socket, "/token").to_string()),
         ("the configured secret", SECRET.to_string()),
+        ("the secret of socket tokens", SOCKET_SECRET.to_string()),
     ];
     for (name, record) in [("bootstrapped", &booted), ("made", &made), ("rotated", &rotated)] {
         secrets.push((name, text(record, "/raw_key").to_string()));

@@ -1,19 +1,27 @@
 //! Files changed behind the server's back (reliability.md §A 4–7, §G Damage): a torn tail is cut and said, anything
 //! that was promised and is gone stops the start with its place.
 
-use serde_json::Value;
-use std::fs::{self, OpenOptions};
+use serde_json::{Value, json};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
+use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tests::cases::Cases;
 use tests::chance::Chance;
-use tests::json::{int, text};
+use tests::eventually;
+use tests::json::{int, list, text};
 use tests::server::{Place, User, log_of};
 use tests::world::{World, limit};
+use wal::segment::SEGMENT_HEADER_BYTES;
 
 use crate::kills::copy_dir;
 
-/// A data directory with history in it, its server killed.
+/// So many orders fill some segments of the smallest size, and not so many that the oldest is recycled.
+const SEVERAL_SEGMENTS: usize = 12_000;
+
+/// A data directory with history in it, its server gone.
 struct Wreck {
     place: Place,
     user: User,
@@ -21,16 +29,37 @@ struct Wreck {
     last: Value,
 }
 
-fn wreck(segment_bytes: &str, orders: usize) -> Wreck {
+/// How the server of a [`Wreck`] ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Killed,
+    /// In order: everything is synced and known to be.
+    Stopped,
+}
+
+fn wreck(orders: usize, ended: Ended) -> Wreck {
     let World { place, mut server, users, markets, .. } =
-        World::start_with(1, |place| _ = place.set("journal", "segment_bytes", segment_bytes));
+        World::start_with(1, |place| _ = place.set("journal", "segment_bytes", "1048576"));
     let user = users.into_iter().next().expect("one user");
     let mut client = server.with_key(&user.key);
-    let mut last = Value::Null;
-    for _ in 0..orders {
-        last = client.post("/v1/orders", &limit(&markets.rain, "BUY", "0.01", "5")).expect(200);
+    let order = limit(&markets.rain, "BUY", "0.01", "5");
+    let mut left = orders - 1;
+    while left > 0 {
+        // Segments this small may be used up faster than the disk takes new ones; then the server says that it is busy.
+        let made = client.post("/v1/orders/batch", &json!(vec![&order; left.min(25)]));
+        match made.status {
+            503 => std::thread::sleep(Duration::from_millis(2)),
+            _ => left -= list(&made.expect(200), "/results").iter().filter(|row| int(row, "/order_id") > 0).count(),
+        }
     }
-    server.kill();
+    let last = eventually("room for one more", || {
+        let answer = client.post("/v1/orders", &order);
+        (answer.status != 503).then(|| answer.expect(200))
+    });
+    match ended {
+        Ended::Killed => server.kill(),
+        Ended::Stopped => _ = server.stop(),
+    }
     Wreck { place, user, last }
 }
 
@@ -55,7 +84,7 @@ fn a_torn_tail_is_cut_and_said() {
     let cases = Cases::of("torn tails");
     let mut chance = Chance::from_env("DAMAGE_SEED");
     for round in 0..8 {
-        let Wreck { place, user, last } = wreck("1048576", 20);
+        let Wreck { place, user, last } = wreck(20, Ended::Killed);
         let newest = segments(&place.data()).pop().expect("a segment");
         let mut bytes = fs::read(&newest).expect("a segment can be read");
         let end = end_of(&bytes);
@@ -95,44 +124,55 @@ fn a_torn_tail_is_cut_and_said() {
     }
 }
 
+/// Where a segment has bytes that mean something: its header and its records, without the padding behind each.
+fn written(bytes: &[u8]) -> Vec<Range<usize>> {
+    let mut ranges = vec![0..SEGMENT_HEADER_BYTES];
+    let mut at = SEGMENT_HEADER_BYTES;
+    while let Some(length) = bytes.get(at..at + 4) {
+        let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
+        if length == 0 {
+            break;
+        }
+        ranges.push(at..at + length);
+        at = (at + length).next_multiple_of(8);
+    }
+    ranges
+}
+
 #[test]
-fn a_flipped_byte_before_a_synced_record_stops_the_start() {
+fn a_flipped_byte_of_a_promised_record_stops_the_start() {
     let cases = Cases::of("flipped bytes");
     let mut chance = Chance::from_env("DAMAGE_SEED");
-    // Several segments: a roll makes what lies before it certain.
-    let Wreck { place, .. } = wreck("1048576", 400);
+    let Wreck { place, .. } = wreck(400, Ended::Stopped);
     let data = place.data();
     let first = segments(&data).into_iter().next().expect("a segment");
-    assert!(segments(&data).len() > 1 || data.join("epoch").exists());
     let whole = fs::read(&first).expect("a segment can be read");
-    let end = end_of(&whole);
-    // No snapshot may stand for what is damaged here.
+    let written = written(&whole);
+    assert!(written.len() > 400, "every order is a record");
     let untouched = place.root().join("untouched");
     copy_dir(&data, &untouched);
-    let snapshots: Vec<PathBuf> = fs::read_dir(&data)
-        .expect("a data directory")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "snapshot"))
-        .collect();
-    if !snapshots.is_empty() && !data.join(format!("{:020}.wal", 1)).exists() {
-        println!("the log does not begin at its beginning; damage to the oldest kept segment is tried instead");
-    }
-    for _ in 0..12 {
-        let at = chance.between(0, end / 2);
+    for round in 0..24 {
+        // Every other time the header of the segment or of a record, which are a small part of it.
+        let range = if round % 6 == 0 { &written[0] } else { chance.pick(&written) };
+        let length = if round % 2 == 0 { range.len().min(64) } else { range.len() };
+        let at = range.start + chance.below(length);
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << chance.below(8);
         fs::write(&first, &bytes).expect("a segment can be written");
         let verified = log_of(&data, "verify");
         assert!(!verified.status.success(), "verify sees byte {at} of {}", first.display());
-        let (status, said) =
-            place.spawn_with(&[], &[]).ready().map_or_else(|said| (Err(()), said), |server| (Ok(()), server.said()));
-        // A snapshot may make the damaged part unnecessary for a start; verify has refused it all the same.
-        if status.is_err() {
-            let name = first.file_name().expect("a name").to_string_lossy().into_owned();
-            assert!(said.contains(&name), "the file is named: {said}");
-            assert!(said.to_lowercase().contains("lsn") || said.contains("header"), "the LSN is named: {said}");
-            cases.one();
+        let said = match place.spawn_with(&[], &[]).ready() {
+            Err(said) => said,
+            Ok(server) => panic!("byte {at}: it started and said\n{}", server.said()),
+        };
+        let name = first.file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(said.contains(&name), "the file is named: {said}");
+        if at >= SEGMENT_HEADER_BYTES {
+            let begins = range.start.to_string();
+            assert!(said.contains("LSN") && said.contains(&begins), "LSN and offset {begins} are named: {said}");
         }
+        assert!(!said.contains("panicked"), "{said}");
+        cases.one();
         fs::remove_dir_all(&data).expect("the damaged copy can be removed");
         copy_dir(&untouched, &data);
     }
@@ -142,17 +182,30 @@ fn a_flipped_byte_before_a_synced_record_stops_the_start() {
 #[test]
 fn missing_and_foreign_files_stop_the_start() {
     let cases = Cases::of("wrong files");
-    let Wreck { place, .. } = wreck("1048576", 400);
+    let Wreck { place, .. } = wreck(SEVERAL_SEGMENTS, Ended::Stopped);
     let data = place.data();
     let untouched = place.root().join("untouched");
     copy_dir(&data, &untouched);
-    let Wreck { place: other, .. } = wreck("1048576", 50);
+    let Wreck { place: other, .. } = wreck(50, Ended::Stopped);
     let names: Vec<String> =
         segments(&data).iter().map(|path| path.file_name().expect("a name").to_string_lossy().into_owned()).collect();
-    let newest = names.last().expect("a segment").clone();
+    assert!(names.len() > 2, "a segment between two others: {names:?}");
+    let (middle, newest) = (names[names.len() - 2].clone(), names[names.len() - 1].clone());
     let foreign = segments(&other.data()).pop().expect("a segment");
     type Damage<'a> = (&'a str, Box<dyn Fn(&Path) + 'a>);
     let damages: Vec<Damage> = vec![
+        (
+            "a segment between others is gone",
+            Box::new(|dir: &Path| fs::remove_file(dir.join(&middle)).expect("removed")),
+        ),
+        (
+            "two segments changed places",
+            Box::new(|dir: &Path| {
+                fs::rename(dir.join(&newest), dir.join("aside")).expect("renamed");
+                fs::rename(dir.join(&middle), dir.join(&newest)).expect("renamed");
+                fs::rename(dir.join("aside"), dir.join(&middle)).expect("renamed");
+            }),
+        ),
         ("the newest segment is gone", Box::new(|dir: &Path| fs::remove_file(dir.join(&newest)).expect("removed"))),
         ("the newest segment is empty", Box::new(|dir: &Path| fs::write(dir.join(&newest), b"").expect("emptied"))),
         (
@@ -192,7 +245,7 @@ fn missing_and_foreign_files_stop_the_start() {
 #[test]
 fn a_newer_format_is_refused_by_version() {
     let cases = Cases::of("newer formats");
-    let Wreck { place, .. } = wreck("1048576", 5);
+    let Wreck { place, .. } = wreck(5, Ended::Killed);
     let data = place.data();
     let newest = segments(&data).pop().expect("a segment");
     let untouched = place.root().join("untouched");
@@ -219,4 +272,44 @@ fn a_newer_format_is_refused_by_version() {
 fn version_offset(bytes: &[u8]) -> usize {
     assert!(bytes.len() > 12, "a header");
     8
+}
+
+#[test]
+fn what_others_could_change_is_refused() {
+    let cases = Cases::of("wrong permissions");
+    let Wreck { place, user, .. } = wreck(5, Ended::Stopped);
+    let data = place.data();
+    let newest = segments(&data).pop().expect("a segment");
+    let mode = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
+    for (path, right, wrong) in [
+        (&data, 0o700, 0o755),
+        (&data, 0o700, 0o701),
+        (&data, 0o700, 0o770),
+        (&newest, 0o600, 0o644),
+        (&newest, 0o600, 0o660),
+        (&data.join("epoch"), 0o600, 0o606),
+        (&data.join("lock"), 0o600, 0o640),
+    ] {
+        mode(path, wrong);
+        let said = match place.spawn_with(&[], &[]).ready() {
+            Err(said) => said,
+            Ok(server) => panic!("{} of mode {wrong:o} was taken:\n{}", path.display(), server.said()),
+        };
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(said.contains(&name) && said.contains(&format!("{wrong:o}")), "file and mode are named: {said}");
+        mode(path, right);
+        cases.one();
+    }
+    // A link in place of the directory or of a segment leads somewhere else tomorrow.
+    let aside = place.root().join("aside");
+    for path in [&data, &newest] {
+        fs::rename(path, &aside).expect("renamed");
+        std::os::unix::fs::symlink(&aside, path).expect("a link");
+        let said = place.spawn_with(&[], &[]).ready().err().unwrap_or_else(|| panic!("{}: a link", path.display()));
+        assert!(!said.contains("panicked"), "{said}");
+        fs::remove_file(path).expect("the link is removed");
+        fs::rename(&aside, path).expect("renamed");
+        cases.one();
+    }
+    place.start().with_key(&user.key).get("/v1/account/balance").expect(200);
 }

@@ -234,12 +234,19 @@ pub struct RawAnswer {
     pub closed: bool,
 }
 
-/// Sends bytes as they are, half-closes, and reads one answer and then to the end.
+/// Sends bytes as they are, and reads one answer and whether the server then closes.
 pub fn send_raw(address: SocketAddr, bytes: &[u8]) -> RawAnswer {
     let mut stream = connect(address).expect("the server accepts connections");
     // The server may answer and close before it has read everything.
     let _ = stream.write_all(bytes);
     read_raw(stream)
+}
+
+/// Sends bytes as they are and reads one answer; what becomes of the connection is not looked at.
+pub fn ask_raw(address: SocketAddr, bytes: &[u8]) -> Option<Response> {
+    let mut stream = connect(address).expect("the server accepts connections");
+    let _ = stream.write_all(bytes);
+    read_response(&mut BufReader::new(stream), false).ok()
 }
 
 /// Reads one answer and whether the server then closes by itself.

@@ -50,12 +50,14 @@ struct SaidState {
 }
 
 impl Place {
-    /// An empty place with settings that keep limits out of the way and the network on loopback.
+    /// An empty place with settings that keep limits out of the way, the network on loopback, and segments small: a
+    /// start writes three of them full of zeros.
     pub fn new() -> Place {
         let root = TempDir::with_prefix("papertape-test-").expect("a temporary directory can be made");
         let mut place = Place { root, settings: BTreeMap::new() };
         place.set("server", "listen", "\"127.0.0.1:0\"");
         place.set("auth", "jwt_secret", &format!("{SECRET:?}"));
+        place.set("journal", "segment_bytes", "2097152");
         for tier in ["free", "pro", "pro_plus", "enterprise"] {
             place.set(&format!("limits.tiers.{tier}"), "requests_per_second", "100000");
             place.set(&format!("limits.tiers.{tier}"), "requests_per_minute", "1000000");
@@ -139,6 +141,16 @@ impl Place {
         digest_of(&self.data())
     }
 
+    /// The same without snapshots: a replay of the whole log.
+    pub fn digest_from_nothing(&self) -> String {
+        digest_in(&run_well([
+            OsString::from("log"),
+            "digest".into(),
+            "--from-nothing".into(),
+            self.data().into_os_string(),
+        ]))
+    }
+
     /// The command that serves this place.
     pub fn serve_command(&self) -> Command {
         let mut serve = command();
@@ -180,7 +192,10 @@ pub fn log_of(dir: &Path, verb: &str) -> Output {
 
 /// The 64 hex digits that `papertape log digest DIR` prints.
 pub fn digest_of(dir: &Path) -> String {
-    let text = run_well([OsString::from("log"), "digest".into(), dir.into()]);
+    digest_in(&run_well([OsString::from("log"), "digest".into(), dir.into()]))
+}
+
+fn digest_in(text: &str) -> String {
     text.split(|c: char| !c.is_ascii_hexdigit())
         .find(|word| word.len() == 64)
         .unwrap_or_else(|| panic!("no digest in {text:?}"))
@@ -377,9 +392,21 @@ impl Said {
 fn listen(said: &Arc<Said>, stream: impl Read + Send + 'static) {
     let said = Arc::clone(said);
     std::thread::spawn(move || {
-        for line in BufReader::new(stream).split(b'\n') {
-            let Ok(line) = line else { break };
-            said.state.lock().unwrap().lines.push(String::from_utf8_lossy(&line).into_owned());
+        let mut stream = BufReader::new(stream);
+        loop {
+            // Lines that were written together are seen together: who finds the address finds the whole banner.
+            let (mut lines, mut line) = (Vec::new(), Vec::new());
+            while lines.is_empty() || !stream.buffer().is_empty() {
+                line.clear();
+                match stream.read_until(b'\n', &mut line) {
+                    Ok(bytes) if bytes > 0 => lines.push(String::from_utf8_lossy(&line).trim_end().to_string()),
+                    _ => break,
+                }
+            }
+            if lines.is_empty() {
+                break;
+            }
+            said.state.lock().unwrap().lines.extend(lines);
             said.changed.notify_all();
         }
         said.state.lock().unwrap().streams_ended += 1;

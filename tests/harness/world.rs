@@ -113,6 +113,9 @@ impl World {
         place.set("venue", "follow", "true");
         // A still book would be too old to trade on after a minute.
         place.set("flags", "trade_quote_max_age_ms", "3600000");
+        // Segments are written ahead: at their usual size a start writes 192 MiB, which would be most of its time.
+        // A smaller one than this is not ample before the first spare is ready.
+        place.set("journal", "segment_bytes", "4194304");
         settings(&mut place);
         let users = if users > 0 { place.seed(users, "enterprise", "10000") } else { Vec::new() };
         let server = place.start();

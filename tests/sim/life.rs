@@ -98,7 +98,7 @@ impl Life {
             marks,
             writer,
             markets: state.markets,
-            lane: CommitLane::new(figures),
+            lane: CommitLane::new(size, figures),
             plant: setup.plant,
             tape: Vec::new(),
             catalog,

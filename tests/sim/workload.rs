@@ -286,7 +286,7 @@ fn step(chance: &mut Chance, calm: bool, hot: u32) -> Step {
                 *chance.pick(&[Call::Create, Call::Write, Call::Reserve, Call::Read]),
                 chance.below(4) as u64,
             ),
-            2 | 3 => Disk::Full(chance.below(3) as u64 * 60_000),
+            2..=4 => Disk::Full(chance.below(2) as u64 * 20_000),
             _ => Disk::Roomy,
         }),
         965..970 if !calm => Step::DieAt {

@@ -119,6 +119,8 @@ pub(crate) struct World {
     flushing: Option<(Receiver<Answer>, Vec<MarketMutation>, Vec<Market>)>,
     settling: Vec<MarketId>,
     disk_fails: bool,
+    /// The disk has no room for more segments, over deaths too.
+    full: bool,
     /// The last record was written.
     stopping: bool,
     /// How the process dies when the fuse is burnt.
@@ -168,7 +170,7 @@ impl World {
             rules: Arc::new(rules),
             durability: if scenario.calm { Durability::Process } else { durability },
             options: Options {
-                segment_bytes: 4_096 * chance.between(3, 8) as u64,
+                segment_bytes: 4_096 * chance.between(3, 6) as u64,
                 spares_count: 2,
                 reserve_bytes: 0,
                 points,
@@ -203,6 +205,7 @@ impl World {
             flushing: None,
             settling: Vec::new(),
             disk_fails: false,
+            full: false,
             stopping: false,
             sudden: None,
             fuse,
@@ -265,16 +268,13 @@ impl World {
                     self.disk_fails = true;
                 }
                 Disk::Full(bytes) => {
-                    let used: usize = self
-                        .storage
-                        .names()
-                        .iter()
-                        .filter_map(|name| self.storage.contents(name))
-                        .map(|file| file.len())
-                        .sum();
-                    self.storage.set_capacity(Some(used as u64 + bytes));
+                    self.full = true;
+                    self.fill_disk(*bytes);
                 }
-                Disk::Roomy => self.storage.set_capacity(None),
+                Disk::Roomy => {
+                    self.full = false;
+                    self.storage.set_capacity(None);
+                }
             },
             Step::Die(death) => self.die(*death)?,
             Step::DieAt { point, nth, death } => {
@@ -527,7 +527,7 @@ impl World {
         self.storage.fail_no_more();
         self.storage.set_capacity(None);
         self.fuse.0.store(0, Ordering::Relaxed);
-        self.disk_fails = false;
+        (self.disk_fails, self.full) = (false, false);
         for _ in 0..8 {
             self.step(&Step::Keep)?;
             self.step(&Step::TurnAll)?;

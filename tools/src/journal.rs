@@ -1,7 +1,7 @@
 //! `log`: look into the log of a data directory. Never writes there, and needs no lock.
 
 use crate::Failure;
-use crate::settings::{DataDirectory, hex};
+use crate::settings::{DirectoryArgument, hex};
 use clap::Subcommand;
 use engine::id::{MARKETS, UserId};
 use engine::market::mutation::MarketMutation;
@@ -14,19 +14,19 @@ use wal::{Entry, Files, Kind, Scan, Tail};
 #[derive(Subcommand)]
 pub enum LogVerb {
     /// Print every record, one line each.
-    Inspect(DataDirectory),
+    Inspect(DirectoryArgument),
     /// Check the whole chain, every payload and every snapshot.
-    Verify(DataDirectory),
+    Verify(DirectoryArgument),
     /// Print the state digest after a replay.
     Digest {
         #[command(flatten)]
-        dir: DataDirectory,
+        dir: DirectoryArgument,
         /// Use no snapshot: fold the log from its first record.
         #[arg(long)]
         from_nothing: bool,
     },
     /// Write every record as a JSON line.
-    Export(DataDirectory),
+    Export(DirectoryArgument),
 }
 
 impl LogVerb {
@@ -59,7 +59,7 @@ fn facts(entry: &Entry<'_>) -> Result<Vec<String>, Failure> {
 }
 
 fn each(
-    dir: &DataDirectory,
+    dir: &DirectoryArgument,
     mut show: impl FnMut(&Entry<'_>, &mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let storage = Files::open_existing(dir.path())?;
@@ -118,7 +118,7 @@ fn export(entry: &Entry<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-fn verify(dir: &DataDirectory) -> Result<(), Failure> {
+fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
     let (mut records, mut count) = (0_u64, 0_u64);
     each(dir, |entry, _| {
         records += 1;
@@ -136,7 +136,7 @@ fn verify(dir: &DataDirectory) -> Result<(), Failure> {
     Ok(())
 }
 
-fn digest(dir: &DataDirectory, from_nothing: bool) -> Result<(), Failure> {
+fn digest(dir: &DirectoryArgument, from_nothing: bool) -> Result<(), Failure> {
     let (state, report) = recover::look(dir.path(), from_nothing)?;
     println!("{}  LSN {}", hex(&recover::digest(&state)), report.lsn);
     Ok(())

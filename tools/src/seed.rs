@@ -17,7 +17,6 @@ use gateway::config::{Durability, TIERS};
 use gateway::http::auth::RawKey;
 use gateway::recover::{self, Recovery};
 use gateway::wire::decimal::Decimal;
-use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -50,8 +49,8 @@ impl Seed {
         let config = self.settings.load(Vec::new())?;
         let tier = TIERS.iter().find(|(_, name)| *name == self.tier).map(|(tier, _)| *tier);
         let tier = tier.ok_or("--tier is one of free, pro, pro_plus, enterprise")?;
-        let balance = Decimal::parse(&self.balance).ok().filter(|balance| balance.whole() >= 0);
-        let balance = balance.and_then(Decimal::cash_down).ok_or("--balance is an amount in USD, such as 25000.00")?;
+        let balance = Decimal::parse(&self.balance).ok().and_then(Decimal::cash_exact).filter(|cash| cash.0 >= 0);
+        let balance = balance.ok_or("--balance is an amount in USD with at most six decimals, such as 25000.00")?;
 
         let options = Options {
             segment_bytes: config.journal.segment_bytes,
@@ -81,8 +80,8 @@ impl Seed {
             let user = directory.reserve_anonymous();
             let key = RawKey::mint(&config.brand.key_prefix, &config.brand.key_env)?;
             desk.create(user, tier, balance, &key)?;
-            let line = json!({ "user_id": user.0, "api_key": key.expose(), "tier": self.tier });
-            writeln!(out, "{line}")?;
+            // Nothing in a key or in a tier's name needs an escape.
+            writeln!(out, r#"{{"user_id":{},"api_key":"{}","tier":"{}"}}"#, user.0, key.expose(), self.tier)?;
         }
         out.flush()?;
         desk.end()?;
@@ -107,7 +106,6 @@ struct Desk {
 
 impl Desk {
     fn create(&mut self, user: UserId, tier: Tier, balance: engine::amount::Cash, key: &RawKey) -> Result<(), Failure> {
-        self.make_room()?;
         let create = CreateUser { sub: None, email: None, grant: Some(tier), api_balance: Some(balance) };
         match self.ask(user, Command::CreateUser(create))? {
             Answer::Created(_) => {}
@@ -121,6 +119,7 @@ impl Desk {
     }
 
     fn ask(&mut self, owner: UserId, command: Command) -> Result<Answer, Failure> {
+        self.make_room()?;
         let now = self.clock.now();
         let (sender, receiver) = mpsc::sync_channel(1);
         let envelope = Envelope { owner, command, received_at: now, reply: Reply::Thread(sender) };

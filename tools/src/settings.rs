@@ -27,12 +27,12 @@ impl Settings {
 
 /// A data directory as an argument.
 #[derive(clap::Args)]
-pub struct DataDirectory {
+pub struct DirectoryArgument {
     /// The data directory.
     dir: PathBuf,
 }
 
-impl DataDirectory {
+impl DirectoryArgument {
     pub fn path(&self) -> &Path {
         &self.dir
     }

@@ -1,7 +1,7 @@
 //! `snapshot`: make, list and verify snapshots of a stopped data directory.
 
 use crate::Failure;
-use crate::settings::{DataDirectory, hex};
+use crate::settings::{DirectoryArgument, hex};
 use clap::Subcommand;
 use gateway::checkpoint;
 use gateway::clock::Clock;
@@ -11,11 +11,11 @@ use wal::{Files, Options, Running, Snapshots};
 #[derive(Subcommand)]
 pub enum SnapshotVerb {
     /// Write a snapshot of the state as it is now.
-    Create(DataDirectory),
+    Create(DirectoryArgument),
     /// List the snapshots.
-    List(DataDirectory),
+    List(DirectoryArgument),
     /// Read every snapshot from end to end.
-    Verify(DataDirectory),
+    Verify(DirectoryArgument),
 }
 
 impl SnapshotVerb {
@@ -48,11 +48,11 @@ impl SnapshotVerb {
     }
 }
 
-fn open(dir: &DataDirectory) -> Result<Snapshots<Files>, Failure> {
+fn open(dir: &DirectoryArgument) -> Result<Snapshots<Files>, Failure> {
     Ok(Snapshots::of(&Files::open_existing(dir.path())?)?)
 }
 
-fn create(dir: &DataDirectory) -> Result<(), Failure> {
+fn create(dir: &DirectoryArgument) -> Result<(), Failure> {
     // A typing error in the path must not make a new directory.
     Files::open_existing(dir.path())?;
     let Recovery { dir, log, state, .. } = recover::recover(dir.path(), Options::default(), 1)?;

@@ -29,7 +29,7 @@ pub struct Books {
     pub(super) pairs: Table<Box<Pair>>,
     /// Venue time of the last proof of life, by connection; 0 = none.
     pub(super) alive: [AtomicU64; CONNECTIONS],
-    /// Venue time where a recording drives it; 0 = it is server time.
+    /// Venue time where a recording drives the age of quotes; 0 = they age on server time.
     pub(super) clock: AtomicU64,
     pub(super) outage: AtomicBool,
     /// Frames applied.
@@ -215,7 +215,7 @@ impl Books {
         self.book(instrument)?.snapshot_hash()
     }
 
-    /// The clock of the market data: server time, unless a recording drives it.
+    /// The clock that quotes age by: server time, unless a recording drives it.
     #[inline]
     pub fn venue_now(&self, server_now: Timestamp) -> Timestamp {
         match self.clock.load(Relaxed) {
@@ -230,9 +230,9 @@ impl Books {
     }
 
     /// `quote_age_ms` in µs: venue time since the later of the last message about the token and the last proof of life
-    /// of its connection. After a gap the connection's life proves nothing until the next snapshot. A token that was
-    /// never heard of is as old as its complement, whose mirror it shows. `None`: no message about either yet
-    /// (execution.md §10).
+    /// of its connection. After a gap neither its connection's life nor further messages prove anything until the next
+    /// snapshot. A token that was never heard of is as old as its complement, whose mirror it shows. `None`: no message
+    /// about either yet (execution.md §10).
     pub fn quote_age(&self, instrument: InstrumentId, server_now: Timestamp) -> Option<u64> {
         let half = self.book(instrument)?.heard()?;
         let alive = &self.alive[usize::from(half.connection.load(Relaxed)) % CONNECTIONS];

@@ -277,6 +277,7 @@ fn quote_age_is_the_later_of_message_and_proof_of_life() {
     assert_eq!((books.gap(YES), books.quote_age(YES, second(20))), (true, Some(20 * SECOND)));
     writer.frame(1, second(21), |frame| frame.delta(YES, &[], second(21)));
     assert!(books.stale(YES, second(21)), "a change mends nothing");
+    assert_eq!(books.quote_age(YES, second(21)), Some(21 * SECOND), "and makes nothing younger");
     writer.frame(1, second(22), |frame| frame.snapshot(YES, &[], &[], second(22), None));
     assert_eq!((books.gap(YES), books.stale(YES, second(22))), (false, false));
     writer.gap(YES);

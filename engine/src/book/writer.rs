@@ -120,7 +120,7 @@ impl BookWriter {
         }
     }
 
-    /// The view of a token is broken: stale until its next snapshot.
+    /// The view of a token is broken: stale, and ageing from its last message on, until its next snapshot.
     pub fn gap(&mut self, instrument: InstrumentId) {
         if let Some(pair) = self.books.pairs.get(instrument.market().0 as usize) {
             pair.halves[instrument.outcome() as usize].gap.store(true, Relaxed);
@@ -150,7 +150,8 @@ impl BookWriter {
         self.books.alive[usize::from(connection)].fetch_max(at.0, Relaxed);
     }
 
-    /// Venue time stands at `venue_now` from now on, whatever the server's clock says. Never goes back.
+    /// Quotes age by venue time from now on, which stands at `venue_now`, whatever the server's clock says. Never goes
+    /// back.
     pub fn clock(&mut self, venue_now: Timestamp) {
         self.books.clock.fetch_max(venue_now.0, Relaxed);
     }
@@ -180,7 +181,11 @@ impl BookWriter {
         for Update { instrument, what } in updates {
             let half = &pair.halves[instrument.outcome() as usize];
             half.connection.store(u16::from(connection), Relaxed);
-            half.heard_at.fetch_max(received.0, Relaxed);
+            // A broken view grows no younger by what is added to it: only a snapshot mends it.
+            let broken = half.gap.load(Relaxed) && half.heard_at.load(Relaxed) != 0;
+            if matches!(what, What::Snapshot { .. }) || !broken {
+                half.heard_at.fetch_max(received.0, Relaxed);
+            }
             match what {
                 What::Trade(trade) => half.trade.store(trade),
                 What::Snapshot { .. } | What::Delta { .. } => changed[instrument.outcome() as usize] = true,

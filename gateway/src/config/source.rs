@@ -1,6 +1,8 @@
 //! Where configuration values come from: flags over environment over file over default; and what is said when one
 //! is wrong. Every reader names its key, its default and its range once; what no reader asked for is an error.
 
+use super::DEFAULT;
+use super::secret::Secret;
 use crate::wire::instant;
 use engine::time::Timestamp;
 use std::collections::BTreeMap;
@@ -23,27 +25,6 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
-
-/// A value that is shown nowhere and wiped when it is dropped.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(zeroize::Zeroizing<String>);
-
-impl Secret {
-    pub fn new(text: String) -> Secret {
-        Secret(zeroize::Zeroizing::new(text))
-    }
-
-    /// The secret itself; for the code that signs and verifies with it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[secret]")
-    }
-}
 
 /// A raw value and where it stands.
 struct Found {
@@ -117,7 +98,7 @@ impl Source {
         show: impl FnOnce(&T) -> String,
     ) -> T {
         let Some(found) = self.find(key) else {
-            self.lines.push(format!("{key} = {} (default)", show(&default)));
+            self.lines.push(format!("{key} = {}{DEFAULT}", show(&default)));
             return default;
         };
         match parse(&found.value) {
@@ -223,6 +204,18 @@ impl Source {
         self.value(key, Vec::new(), "a text, or a list of texts, of at least 32 bytes each", parse, show)
     }
 
+    /// One secret of at least 32 bytes, or none; shown nowhere.
+    pub(super) fn secret(&mut self, key: &str) -> Option<Secret> {
+        let parse = |raw: &Raw| match raw {
+            Raw::Text(text) | Raw::Toml(toml::Value::String(text)) if text.len() >= 32 => {
+                Some(Some(Secret::new(text.clone())))
+            }
+            _ => None,
+        };
+        let show = |secret: &Option<Secret>| if secret.is_some() { "not shown" } else { "none" }.to_owned();
+        self.value(key, None, "a text of at least 32 bytes", parse, show)
+    }
+
     /// All keys under `prefix.`, whatever their names.
     pub(super) fn map(
         &mut self,
@@ -252,6 +245,7 @@ impl Source {
         entries
     }
 
+    /// Notes what is wrong beyond a single setting.
     pub(super) fn wrong(&mut self, message: String) {
         self.errors.push(message);
     }

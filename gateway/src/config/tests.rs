@@ -19,9 +19,11 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(config.journal.durability, Durability::Process);
     assert_eq!(config.venue.kind, VenueKind::Synthetic);
     assert_eq!(config.brand.key_header_aliases, ["MKT_API_KEY", "Mkt-API-Key", "POLY_API_KEY"]);
-    assert_eq!(config.limits.tier(Tier::ProPlus), &DEFAULT_TIERS[2]);
+    assert_eq!(config.limits.tier(Tier::ProPlus), &read::DEFAULT_TIERS[2]);
     assert_eq!(config.limits.tier(Tier::Free).in_flight, 10);
     assert_eq!(config.limits.placements_per_server, 512);
+    let seconds = |bound: Duration| bound.as_secs();
+    assert_eq!((seconds(config.http.header_timeout), seconds(config.http.body_timeout)), (5, 10));
     assert!(config.rules.flags.fok_depth_aware && config.rules.sync_gtc_match);
     assert_eq!(config.rules.fees.rate(Category::Crypto), Bps(700));
     assert_eq!(crate::wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
@@ -74,6 +76,7 @@ fn every_kind_of_value_is_read() {
         cors_origins = []
         [auth]
         jwt_secret = ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"]
+        ws_secret = "0123456789abcdef0123456789abcdeF"
         "#,
         &[("PAPERTAPE_FEES_CATEGORY_MAP_NFT", "crypto"), ("PAPERTAPE_VENUE_FOLLOW", "TRUE")],
         &[("venue.speed", "max")],
@@ -88,7 +91,7 @@ fn every_kind_of_value_is_read() {
     assert_eq!(config.access.disabled_keys, [268_435_457]);
     assert_eq!(config.access.flagged, ["9b1f", "42"]);
     assert!(config.keys.beta_until.is_some() && config.http.cors_origins.is_empty());
-    assert_eq!(config.auth.jwt_secrets.len(), 2);
+    assert_eq!((config.auth.jwt_secrets.len(), config.auth.ws_secret.is_some()), (2, true));
     let shown = format!("{:?} {:?}", config.lines, config.auth);
     assert!(!shown.contains("0123456789abcdef"), "{shown}");
 }
@@ -120,12 +123,31 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             "flags.fak_partial_fills (papertape.toml): allowed is auto, true or false",
         ),
         ("[journal]\ndurability = \"none\"", vec![], "allowed is process or power"),
-        ("[venue]\nkind = \"replay\"", vec![], "venue.tape: venue.kind = replay needs the path of a tape"),
+        (
+            "[journal]\nspares_count = 1",
+            vec![],
+            "journal.spares_count (papertape.toml): allowed is an integer from 2 to 8",
+        ),
         ("[venue]\nspeed = 0", vec![], "a number from 0.001 to 1000000 with at most three decimals, or max"),
+        (
+            "[engine]\nshards = 1\n[server]\nio_threads = 2",
+            vec![],
+            "server.io_threads: allowed is 1 while engine.shards is 1",
+        ),
         (
             "[auth]\njwt_secret = \"short\"",
             vec![],
             "auth.jwt_secret (papertape.toml): allowed is a text, or a list of texts, of at least 32 bytes each",
+        ),
+        (
+            "[auth]\nws_secret = \"short\"",
+            vec![],
+            "auth.ws_secret (papertape.toml): allowed is a text of at least 32 bytes",
+        ),
+        (
+            "[auth]\nws_secret = [\"0123456789abcdef0123456789abcdef\"]",
+            vec![],
+            "allowed is a text of at least 32 bytes",
         ),
         (
             "[fees.category_map]\nx = \"nothing\"",
@@ -182,4 +204,14 @@ fn a_missing_secret_is_made_once_and_kept() {
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     std::fs::write(&path, "short").unwrap();
     assert!(start().is_err());
+}
+
+/// Only who opens the venue needs all of its settings: the other verbs work on the same file.
+#[test]
+fn a_replay_without_a_tape_is_refused_when_it_is_to_be_opened() {
+    let without = read("[venue]\nkind = \"replay\"", &[], &[]).expect("enough for all but serving");
+    let why = without.venue.check().expect_err("nothing to replay").to_string();
+    assert_eq!(why, "venue.tape: venue.kind = replay needs the path of a tape");
+    let with = read("[venue]\nkind = \"replay\"\ntape = \"/tapes\"", &[], &[]).expect("right settings");
+    assert!(with.venue.check().is_ok() && Config::defaults().venue.check().is_ok());
 }

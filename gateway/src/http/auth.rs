@@ -3,6 +3,7 @@
 //! A raw key lives in a [`RawKey`], which cannot be printed and is wiped when dropped; everything else knows hashes.
 
 use engine::command::Secret;
+use engine::user::Permissions;
 use hyper::HeaderMap;
 use hyper::header::{self, HeaderName};
 use sha2::{Digest as _, Sha256};
@@ -71,6 +72,14 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
+/// Permissions as the wire lists them.
+pub fn permission_words(permissions: Permissions) -> &'static [&'static str] {
+    match permissions {
+        Permissions::Read => &["read"],
+        Permissions::ReadTrade => &["read", "trade"],
+    }
+}
+
 /// A new key in clear text: shown once in the answer that creates it, in the seed file and in the first banner.
 /// Deliberately without Debug, Display and Serialize; wiped when dropped.
 pub struct RawKey {
@@ -129,7 +138,8 @@ fn alias(key: &str) -> Zeroizing<String> {
     uuid_text(&bytes)
 }
 
-fn uuid_text(bytes: &[u8; 16]) -> Zeroizing<String> {
+/// The text of a UUID.
+pub(super) fn uuid_text(bytes: &[u8; 16]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(36));
     for (at, byte) in bytes.iter().enumerate() {
         if matches!(at, 4 | 6 | 8 | 10) {

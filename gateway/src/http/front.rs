@@ -6,6 +6,7 @@ use super::limit::Limits;
 use super::reply::Names;
 use super::route::Route;
 use super::router::Router;
+use super::ticket::Tickets;
 use crate::config::{Access, Config};
 use engine::directory::Directory;
 use engine::id::UserId;
@@ -20,6 +21,8 @@ pub struct Front {
     pub key_aliases: Vec<HeaderName>,
     pub limits: Arc<Limits>,
     pub identity: Verifier,
+    /// Socket tokens.
+    pub tickets: Tickets,
     pub gatekeeper: Gatekeeper,
     pub cors: Cors,
 }
@@ -28,7 +31,7 @@ impl Front {
     /// Builds the edge of these route tables. The secrets of `config` must be complete.
     ///
     /// # Errors
-    /// A route table that contradicts itself, or a brand that makes no header names.
+    /// A route table that contradicts itself, a brand that makes no header names, a system without randomness.
     pub fn new(config: &Config, tables: &[&'static [Route]]) -> Result<Front, String> {
         let brand = &config.brand;
         let alias = |name: &String| HeaderName::try_from(name).map_err(|error| format!("{name}: {error}"));
@@ -39,6 +42,7 @@ impl Front {
             key_aliases: brand.key_header_aliases.iter().map(alias).collect::<Result<_, _>>()?,
             limits: Arc::new(Limits::new(config.limits.clone(), config.http.trusted_proxies.clone())),
             identity: Verifier::new(&config.auth.jwt_secrets),
+            tickets: Tickets::new(config.auth.ws_secret.as_ref()).map_err(|error| format!("no randomness: {error}"))?,
             gatekeeper: Gatekeeper { access: config.access.clone(), allowlist_on: config.flags.allowlist_enabled },
             cors: Cors::new(&config.http.cors_origins),
         })

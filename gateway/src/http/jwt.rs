@@ -21,6 +21,8 @@ pub const SUB_CHARS_MAX: usize = 128;
 const EMAIL_CHARS_MAX: usize = 320;
 /// The audience of our tokens.
 const AUDIENCE: &str = "authenticated";
+/// Header of the tokens that we sign.
+pub(super) const HEADER: &[u8] = br#"{"alg":"HS256","typ":"JWT"}"#;
 
 /// Who a token says its bearer is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +57,7 @@ impl Verifier {
     }
 
     /// The claims of a token that one of our secrets signed.
-    fn signed_claims(&self, token: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn signed_claims(&self, token: &[u8]) -> Option<Vec<u8>> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
         }
@@ -130,10 +132,11 @@ pub fn sign(secret: &Secret, sub: &str, email: Option<&str>, now: Timestamp, ttl
         o.integer("iat", now.secs());
         o.integer("exp", now.secs().saturating_add(ttl_secs));
     });
-    signed(secret, br#"{"alg":"HS256","typ":"JWT"}"#, &claims)
+    signed(secret, HEADER, &claims)
 }
 
-fn signed(secret: &Secret, header: &[u8], claims: &[u8]) -> String {
+/// The token of this header and these claims.
+pub(super) fn signed(secret: &Secret, header: &[u8], claims: &[u8]) -> String {
     let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
     let key = EncodingKey::from_secret(secret.expose().as_bytes());
     let signature = crypto::sign(message.as_bytes(), &key, Algorithm::HS256).expect("HMAC takes any key");

@@ -10,6 +10,7 @@ pub mod reply;
 pub mod route;
 pub mod router;
 pub mod server;
+pub mod ticket;
 
 #[cfg(test)]
 pub(crate) mod testing;

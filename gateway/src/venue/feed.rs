@@ -198,7 +198,7 @@ impl Desk {
         for update in frame.updates {
             self.decide(update, frame, now);
         }
-        if names_new_market(frame) && self.flush().is_err() {
+        if meets_markets(frame) && self.flush().is_err() {
             self.stopped = true;
             return;
         }
@@ -290,7 +290,8 @@ impl Desk {
     /// Venue time has come to `venue_now`: end dates pass.
     fn advance(&mut self, venue_now: Timestamp, drives_clock: bool) {
         self.venue_now = venue_now;
-        if drives_clock {
+        // Where ages count on server time, so does the clock they are read by: the recording's may be far from it.
+        if drives_clock && !self.ages_on_server_time {
             self.writer.clock(venue_now);
         }
         if self.markets.next_end().is_some_and(|end| end <= venue_now) {
@@ -378,14 +379,15 @@ impl Desk {
     }
 }
 
-/// Whether books of this frame may belong to markets that were not published yet.
-fn names_new_market(frame: &Frame<'_>) -> bool {
+/// Whether this frame tells the read sides of markets that may not be published yet: what it says would be lost.
+fn meets_markets(frame: &Frame<'_>) -> bool {
     frame.updates.iter().any(|update| {
         matches!(
             update,
             FeedUpdate::BookSnapshot { .. }
                 | FeedUpdate::BookDelta { .. }
                 | FeedUpdate::LastTrade { .. }
+                | FeedUpdate::Figures { .. }
                 | FeedUpdate::Gap { .. }
         )
     })

@@ -185,11 +185,22 @@ pub struct VenueConfig {
     pub kind: VenueKind,
     /// Of the synthetic venue: the same seed is the same world.
     pub seed: u64,
-    /// Of a replay: a file, or a folder of files (upstream.md §7).
+    /// Of a replay: a file, or a folder of files (upstream.md §7). Empty: none is named.
     pub tape: PathBuf,
     pub speed: Speed,
     /// Read the tape as it grows; `speed` is then without meaning.
     pub follow: bool,
+}
+
+impl VenueConfig {
+    /// Whether the venue could be opened as far as its settings go; asked before anything is made.
+    ///
+    /// # Errors
+    /// [`VenueError::NoTape`].
+    pub fn check(&self) -> Result<(), VenueError> {
+        let names_nothing = self.kind == VenueKind::Replay && self.tape.as_os_str().is_empty();
+        if names_nothing { Err(VenueError::NoTape) } else { Ok(()) }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,12 +224,15 @@ impl std::str::FromStr for VenueKind {
 /// Why a venue cannot be opened.
 #[derive(Debug)]
 pub enum VenueError {
+    /// A replay of nothing.
+    NoTape,
     Tape(TapeError),
 }
 
 impl std::fmt::Display for VenueError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            VenueError::NoTape => f.write_str("venue.tape: venue.kind = replay needs the path of a tape"),
             VenueError::Tape(error) => error.fmt(f),
         }
     }

@@ -249,6 +249,7 @@ impl Replay {
         let at_end = self.begun && self.tape.next_at().is_none();
         if at_end && !self.at_end {
             self.anchor = Some((server_now, self.venue_now));
+            tracing::info!("the recording has ended; its last books stay");
         }
         self.at_end = at_end;
     }

@@ -93,6 +93,11 @@ impl Decimal {
         Some((qty, self.0 % step != 0))
     }
 
+    /// On the grid of 6 decimals: exactly those USD. `None` off it, and beyond what a [`Cash`] holds.
+    pub fn cash_exact(self) -> Option<Cash> {
+        (self.0 % PER_MICRO == 0).then(|| self.cash_down()).flatten()
+    }
+
     /// USD cut down to 6 decimals (toward zero). `None` beyond what a [`Cash`] holds.
     pub fn cash_down(self) -> Option<Cash> {
         i64::try_from(self.0 / PER_MICRO).ok().map(Cash)
@@ -307,6 +312,16 @@ mod tests {
             ("9223372036854.775808", None),
         ] {
             assert_eq!(parsed(text).cash_down().map(|cash| cash.0), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("12.345678", Some(12_345_678)),
+            ("12.345678000000", Some(12_345_678)),
+            ("0.0000001", None),
+            ("-0.0000001", None),
+            ("-1", Some(-1_000_000)),
+            ("9223372036854.775808", None),
+        ] {
+            assert_eq!(parsed(text).cash_exact().map(|cash| cash.0), expected, "{text}");
         }
     }
 

@@ -46,6 +46,13 @@ impl World {
         }
     }
 
+    /// Leaves room for so many bytes more.
+    pub(super) fn fill_disk(&mut self, bytes: u64) {
+        let names = self.storage.names();
+        let used: usize = names.iter().filter_map(|name| self.storage.contents(name)).map(|file| file.len()).sum();
+        self.storage.set_capacity(Some(used as u64 + bytes));
+    }
+
     /// LSNs of the snapshots there are.
     fn snapshots(&self) -> Vec<u64> {
         let names = self.storage.names();
@@ -187,6 +194,9 @@ impl World {
         let life = Life::start(&self.storage, &self.setup, recovered, self.now);
         self.life = life.map_err(|error| format!("the start failed: {error}"))?;
         self.base = self.life.marks.appended().0;
+        if self.full {
+            self.fill_disk(0);
+        }
         self.count.unknown += self.asked.values().filter(|asked| asked.expected.is_some()).count() as u64;
         self.asked.clear();
         self.flushing = None;

@@ -1,4 +1,4 @@
-//! API keys: issue, list, rename, revoke, rotate; the tiers (keys.md §2).
+//! API keys: issue, list, rename, revoke, rotate; the tiers; socket tokens (keys.md §2).
 
 pub mod request;
 pub mod view;
@@ -10,6 +10,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, RateClass, Route};
+use crate::http::ticket;
 use crate::wire::fields::{Params, Problems};
 use crate::wire::read::Value;
 use crate::wire::write::array;
@@ -52,6 +53,12 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::ValidationFailed])
         .run(|call| Box::pin(list(call))),
     Route::get("/v1/keys/tiers", "list_tiers").auth(Auth::KeyOrJwt).run(|call| Box::pin(tiers(call))),
+    Route::post("/v1/keys/ws-token", "mint_ws_token")
+        .auth(Auth::KeyOrJwt)
+        .body(BodyKind::Optional)
+        .no_store()
+        .fails(&[Code::InvalidBody])
+        .run(|call| Box::pin(ws_token(call))),
     Route::patch("/v1/keys/{id}", "rename_key")
         .auth(Auth::KeyOrJwt)
         .fails(&[Code::KeyNotFound, Code::InvalidBody, Code::ValidationFailed])
@@ -69,14 +76,7 @@ pub const ROUTES: &[Route] = &[
 ];
 
 async fn issue(call: Call, bootstrap: bool) -> Outcome {
-    let body = match call.json()? {
-        None => Value::Object(Vec::new()),
-        Some(body @ Value::Object(_)) => body,
-        Some(other) => {
-            let message = format!("The body is {}, not an object.", other.kind());
-            return Err(Refusal::saying(Code::InvalidBody, message));
-        }
-    };
+    let body = optional_object(&call)?;
     let asked = Asked::read(&body)?;
     let tier = admitted(&asked, call.caller(), call.app(), call.now)?;
     let raw = mint(&call)?;
@@ -166,6 +166,24 @@ async fn tiers(call: Call) -> Outcome {
     let mut out = Vec::with_capacity(640);
     view::tiers(&mut out, &call.app().config.limits);
     Ok(Reply::json(out))
+}
+
+async fn ws_token(call: Call) -> Outcome {
+    optional_object(&call)?;
+    let token = call.app().front.tickets.mint(call.caller(), call.now).map_err(|_| Code::InternalError)?;
+    Ok(Reply::object(|o| {
+        o.text("token", &token);
+        o.integer("expires_in", ticket::TTL_SECS);
+    }))
+}
+
+/// The body, none being an empty one.
+fn optional_object(call: &Call) -> Result<Value<'_>, Refusal> {
+    match call.json()? {
+        None => Ok(Value::Object(Vec::new())),
+        Some(body @ Value::Object(_)) => Ok(body),
+        Some(other) => Err(Refusal::saying(Code::InvalidBody, format!("The body is {}, not an object.", other.kind()))),
+    }
 }
 
 /// A key that exists is told even when that took too long: nothing else ever shows it again.

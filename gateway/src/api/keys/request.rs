@@ -17,7 +17,8 @@ use engine::user::{Permissions, Tier};
 use hyper::StatusCode;
 
 pub const NAME_CHARS_MAX: usize = 100;
-const WORD_CHARS_MAX: usize = 64;
+/// Of a word that names no tier, so much is said again.
+const SHOWN_CHARS_MAX: usize = 32;
 
 /// A key as asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,9 +39,10 @@ impl Asked {
     pub fn read(body: &Value<'_>) -> Result<Asked, Refusal> {
         let mut body = Body::new(body);
         let name = body.text("name", NAME_CHARS_MAX).map(str::to_owned);
-        let tier = body.text("tier", WORD_CHARS_MAX).map(|word| {
+        // Any text that is no name is an unknown tier, however long.
+        let tier = body.text("tier", usize::MAX).map(|word| {
             let found = TIERS.iter().find(|(_, name)| *name == word);
-            found.map(|(tier, _)| *tier).ok_or_else(|| word.to_owned())
+            found.map(|(tier, _)| *tier).ok_or_else(|| word.chars().take(SHOWN_CHARS_MAX).collect())
         });
         let (permissions, admin) = permissions(&mut body);
         if !body.problems.is_empty() {

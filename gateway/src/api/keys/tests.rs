@@ -85,6 +85,7 @@ fn gates_are_passed_in_their_order() {
     for (toml, body, expected) in [
         (FREE, r#"{"tier":7}"#, (422, "VALIDATION_FAILED")),
         (FREE, r#"{"tier":"gold"}"#, (400, "VALIDATION_FAILED")),
+        (FREE, &format!(r#"{{"tier":"{}"}}"#, "x".repeat(500)), (400, "VALIDATION_FAILED")),
         (&closed, r#"{"tier":"gold"}"#, (400, "VALIDATION_FAILED")),
         (&closed, r#"{"tier":"pro"}"#, (403, "CLOSED_BETA")),
         (&listed, r#"{"tier":"pro"}"#, (403, "API_PRO_COMING_SOON")),
@@ -237,4 +238,47 @@ fn tiers_show_the_limits_in_force() {
     assert!(answer.text().starts_with(free), "{}", answer.text());
     let expected = r#"[{"tier":"free"},{"tier":"pro","max_batch_size":7},{"tier":"pro_plus"},{"tier":"enterprise"}]"#;
     shows(answer.text().as_bytes(), expected);
+}
+
+#[test]
+fn socket_tokens_are_minted_for_keys_and_sessions() {
+    let town = Town::new();
+    town.shard(|user, command| match command {
+        Command::CreateUser(_) => Ok(Answer::Created(user)),
+        other => panic!("{other:?}"),
+    });
+    let tickets = &town.edge.app.front.tickets;
+    for (answer, user, has_key) in [
+        (town.send("POST", "/v1/keys/ws-token", ""), UserId(1), true),
+        (town.send("POST", "/v1/keys/ws-token", "{}"), UserId(1), true),
+        (as_user(&town, "POST", "/v1/keys/ws-token", r#"{"x":1}"#, "u-2"), UserId(2), false),
+    ] {
+        assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
+        let json = answer.json();
+        assert_eq!((json["expires_in"].as_u64(), json.as_object().map(|object| object.len())), (Some(60), Some(2)));
+        let token = json["token"].as_str().expect("a token");
+        let (ticket, ()) = tickets.redeem(token.as_bytes(), NOW, |_| Ok(())).expect("a fresh token");
+        assert_eq!((ticket.user, ticket.key.is_some(), ticket.tier), (user, has_key, Tier::Free));
+        assert_eq!(ticket.permissions, Permissions::ReadTrade);
+        // It opens sockets and nothing else.
+        let bearer = format!("Bearer {token}");
+        let world: &crate::http::testing::World = &town;
+        let refused = world.send("GET", "/v1/keys", &[("authorization", &bearer)], "");
+        assert_eq!(refused.code(), (401, "INVALID_TOKEN"));
+    }
+    for (kind, body, code) in [
+        ("application/json", "[]", (400, "INVALID_BODY")),
+        ("application/json", "7", (400, "INVALID_BODY")),
+        ("application/json", "{", (400, "INVALID_BODY")),
+        ("text/plain", "{}", (415, "HTTP_415")),
+    ] {
+        let answer = town.send_with("POST", "/v1/keys/ws-token", &[("content-type", kind)], body);
+        assert_eq!(answer.code(), code, "{kind}: {body}");
+    }
+    let reader = town.another_key(UserId(1), Tier::Free, Permissions::Read);
+    let world: &crate::http::testing::World = &town;
+    let answer = world.send("POST", "/v1/keys/ws-token", &[("x-api-key", &reader)], "");
+    let token = answer.json()["token"].as_str().expect("a token").to_owned();
+    let (ticket, ()) = tickets.redeem(token.as_bytes(), NOW, |_| Ok(())).expect("a fresh token");
+    assert_eq!(ticket.permissions, Permissions::Read);
 }

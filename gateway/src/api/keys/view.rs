@@ -1,7 +1,7 @@
 //! Keys on the wire (keys.md §1, §7). A raw key is written into the answer that creates it and nowhere else.
 
 use crate::config::{Limits, TIERS};
-use crate::http::auth::RawKey;
+use crate::http::auth::{RawKey, permission_words};
 use crate::wire::write::{Object, array, object, string};
 use engine::id::KeyId;
 use engine::time::Timestamp;
@@ -19,11 +19,7 @@ pub struct Moment {
 
 /// `"permissions"`: `read`, `trade`, in that order.
 pub fn permissions(o: &mut Object<'_>, permissions: Permissions) {
-    let words: &[&str] = match permissions {
-        Permissions::Read => &["read"],
-        Permissions::ReadTrade => &["read", "trade"],
-    };
-    o.array("permissions", words, |out, word| string(out, word));
+    o.array("permissions", permission_words(permissions), |out, word| string(out, word));
 }
 
 /// What replaced which key.

@@ -48,8 +48,8 @@ fn a_list_is_asked_for_by_its_parameters() {
         offset: 0,
         limit: 50,
     };
-    let after = Some((Timestamp::from_secs(1_790_932_800), OrderId(90_415)));
-    let cursor = OrderCursor::write(after.unwrap().0, after.unwrap().1);
+    let (at, order) = (Timestamp::from_secs(1_790_932_800), OrderId(90_415));
+    let (after, cursor) = (Some((at, order)), OrderCursor::write(at, order));
     let read = |query: &str| {
         let query = QueryText::read(query);
         filter(&query, catalog).map(|filter| filter.map(|filter| format!("{filter:?}"))).map_err(|r| r.code())

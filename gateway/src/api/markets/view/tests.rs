@@ -91,5 +91,6 @@ fn a_detail_carries_its_book_when_asked() {
         detail(&mut out, market, &town.edge.app, NOW, true);
         shows(&out, expected);
     }
-    assert!(!String::from_utf8(shown(&town, town.market, NOW)).unwrap().contains("order_book"));
+    // `enable_order_book` is another field.
+    assert!(!String::from_utf8(shown(&town, town.market, NOW)).unwrap().contains("\"order_book\""));
 }

@@ -256,7 +256,9 @@ fn an_instrument_is_named_by_token_or_by_market_and_outcome() {
     let (yes, no) = (town.market.instrument(Outcome::First), town.market.instrument(Outcome::Second));
     let no_token = ("token_id", "null");
     let long = format!("{:?}", "8".repeat(81));
-    let rows: &[(&[(&str, &str)], Result<Option<InstrumentId>, Code>)] = &[
+    // Fields changed, and the instrument found.
+    type Row<'a> = (&'a [(&'a str, &'a str)], Result<Option<InstrumentId>, Code>);
+    let rows: &[Row<'_>] = &[
         (&[], Ok(Some(yes))),
         (&[("token_id", "\"55200077\"")], Ok(Some(no))),
         (&[no_token, ("market_id", &condition), ("outcome", "\"yes\"")], Ok(Some(yes))),

@@ -1,0 +1,55 @@
+//! A log in a directory, with all its parts on this thread.
+
+use std::path::Path;
+use wal::{Dir, Files, Kind, Options, Prepared, Running};
+
+/// Bytes that are appended between two looks at what needs doing; far below the spares.
+const TEND_BYTES: usize = 8 << 20;
+
+/// The log.
+pub struct Journal {
+    running: Running<Files>,
+    behind_bytes: usize,
+    last_time: u64,
+}
+
+/// How the benches run a log: small reserve, since they clean up.
+pub fn options(segment_bytes: u64) -> Options {
+    Options { segment_bytes, spares_count: 2, reserve_bytes: 0, ..Options::default() }
+}
+
+impl Journal {
+    /// A new log in `directory`.
+    pub fn create(directory: &Path, segment_bytes: u64) -> Journal {
+        let storage = Files::open(directory).expect("a new directory");
+        let dir = Dir::open(storage, options(segment_bytes)).expect("nobody has it");
+        let recovered = dir.recover(None, false).expect("an empty directory").finish().expect("nothing to read");
+        let running = dir.start(recovered, 1, Box::new(|_| {})).expect("room for a log");
+        let mut journal = Journal { running, behind_bytes: 0, last_time: 1 };
+        journal.tend();
+        journal
+    }
+
+    pub fn append(&mut self, version: u16, owner: u64, time: u64, payload: &[u8]) {
+        self.last_time = self.last_time.max(time);
+        let appended = self.running.log.append(Kind::Mutations, version, owner, self.last_time, payload);
+        appended.expect("spares are prepared in time");
+        self.behind_bytes += payload.len();
+        if self.behind_bytes > TEND_BYTES {
+            self.tend();
+        }
+    }
+
+    /// Makes durable what was appended, and prepares what was used up.
+    fn tend(&mut self) {
+        self.running.syncer.turn().expect("the disk syncs");
+        while self.running.preparer.turn().expect("room for spares") == Prepared::One {}
+        self.behind_bytes = 0;
+    }
+
+    /// The end in order.
+    pub fn end(mut self) {
+        self.running.log.append_clean_stop(self.last_time).expect("room for one more");
+        self.running.syncer.finish().expect("the disk syncs");
+    }
+}

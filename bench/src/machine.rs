@@ -1,0 +1,95 @@
+//! Facts about the machine and the run: without them a number means nothing.
+
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::process::Command;
+
+/// Commit, build, processor, cores, kernel, file system of the logs, load.
+pub fn facts() -> Map<String, Value> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let model = read("/proc/cpuinfo");
+    let model = model.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, name)| name);
+    let profile = if cfg!(debug_assertions) { "dev, not for publishing" } else { "release" };
+    let mut facts = Map::new();
+    let mut fact = |name: &str, value: Value| facts.insert(name.to_owned(), value);
+    fact("version", json!(env!("CARGO_PKG_VERSION")));
+    fact("commit", json!(commit()));
+    fact("build", json!(profile));
+    fact("machine", json!(model.unwrap_or("?")));
+    fact("cores", json!(cores));
+    fact("kernel", json!(format!("Linux {}", read("/proc/sys/kernel/osrelease").trim())));
+    fact("file system", json!(file_system(&read("/proc/self/mounts"), &std::env::temp_dir())));
+    fact("load", json!(load()));
+    facts
+}
+
+/// One line of them.
+pub fn text(facts: &Map<String, Value>) -> String {
+    let words: Vec<_> = facts
+        .iter()
+        .map(|(name, value)| match value {
+            Value::String(text) => format!("{name} {text}"),
+            other => format!("{name} {other}"),
+        })
+        .collect();
+    words.join(", ")
+}
+
+/// Mean count of busy threads over the last minute, ours included.
+pub fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or("?").to_owned()
+}
+
+/// The commit of the sources, with a plus when they were changed since; `?` outside of a repository.
+fn commit() -> String {
+    let git = |args: &[&str]| {
+        let output = Command::new("git").current_dir(env!("CARGO_MANIFEST_DIR")).args(args).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    match (git(&["rev-parse", "--short=12", "HEAD"]), git(&["status", "--porcelain", "--untracked-files=no"])) {
+        (Some(commit), Some(changes)) if changes.is_empty() => commit,
+        (Some(commit), _) => format!("{commit}+"),
+        (None, _) => "?".to_owned(),
+    }
+}
+
+/// The type of the mount that `place` lies on.
+fn file_system(mounts: &str, place: &Path) -> String {
+    let mount = |line: &str| {
+        let mut words = line.split(' ').skip(1);
+        let (at, kind) = (words.next()?.to_owned(), words.next()?.to_owned());
+        place.starts_with(&at).then_some((at.len(), kind))
+    };
+    // Of two mounts at one place the later one is seen.
+    let longest = mounts.lines().filter_map(mount).max_by_key(|(length, _)| *length);
+    longest.map_or("?".to_owned(), |(_, kind)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_lies_on_the_nearest_mount() {
+        let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/b /tmp/fast xfs rw 0 0\n";
+        let cases = [("/", "ext4"), ("/tmp", "tmpfs"), ("/tmpfs", "ext4"), ("/tmp/fast/x", "xfs"), ("/home/x", "ext4")];
+        for (place, expected) in cases {
+            assert_eq!(file_system(mounts, Path::new(place)), expected, "{place}");
+        }
+        assert_eq!(file_system("", Path::new("/")), "?");
+        println!("places: {} cases", cases.len() + 1);
+    }
+
+    #[test]
+    fn every_fact_is_there() {
+        let facts = facts();
+        let names = ["version", "commit", "build", "machine", "cores", "kernel", "file system", "load"];
+        for name in names {
+            assert!(facts.get(name).is_some_and(|value| *value != json!("")), "{name}: {facts:?}");
+        }
+        assert!(text(&facts).contains("kernel Linux "), "{}", text(&facts));
+        println!("facts: {} cases", names.len());
+    }
+}

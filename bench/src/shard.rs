@@ -1,0 +1,195 @@
+//! One order through a shard: decided, applied, encoded. Beside it a bare textbook book that knows neither users nor
+//! money nor a log, fed with the same stream.
+
+use crate::report::{Report, Size, nanoseconds, timed};
+use crate::world::{LEVEL_SHARES, Out, Step, World, steps};
+use engine::id::{OrderId, UserId};
+use engine::order::Side;
+use engine::time::Timestamp;
+use hdrhistogram::Histogram;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hint::black_box;
+use std::time::Instant;
+
+const ROUNDS: usize = 5;
+/// Commands that are made ahead of the clock.
+const CHUNK: usize = 4_096;
+/// Where records are copied to, round and round: what an append would do.
+const RING_BYTES: usize = 1 << 20;
+
+pub fn run(size: Size, report: &mut Report) {
+    let (users, markets) = (size.pick(10, 1_000), 64);
+    let stream = steps(size.pick(2_000, 400_000), users, markets);
+    // Which order a step leaves is the same in each run, so one run tells it to all others.
+    let known = once(&stream, users, markets, &[], |world, out, chunk| {
+        for envelope in chunk {
+            world.take(envelope, out);
+        }
+    });
+    report.computed(known.digest);
+    report.computed(known.record_bytes.to_le_bytes());
+
+    let (mut ratios, mut least) = (Vec::new(), f64::MAX);
+    let mut taken = 0;
+    for _ in 0..size.pick(1, ROUNDS) {
+        let mut ours = 0.0;
+        let ran = once(&stream, users, markets, &known.orders, |world, out, chunk| {
+            ours += timed(|| chunk.into_iter().for_each(|envelope| world.take(envelope, out))).0;
+        });
+        assert_eq!(ran.digest, known.digest, "the same stream, the same state");
+        let (bare, walked) = timed(|| Textbook::of(markets).run(black_box(&stream)));
+        taken = walked;
+        ratios.push(bare / ours);
+        least = least.min(ours / stream.len() as f64);
+    }
+    report.computed(taken.to_le_bytes());
+    report.figure("one command, least of the rounds", least * 1e9, "ns");
+    report.figure("that is", 1.0 / least, "commands a second");
+    report.ratio("rate beside a bare textbook book", ratios);
+
+    let mut kinds =
+        [("order that rests", nanoseconds()), ("cancel", nanoseconds()), ("order that fills", nanoseconds())];
+    let mut at = 0;
+    once(&stream, users, markets, &known.orders, |world, out, chunk| {
+        for envelope in chunk {
+            let (_, nanos): &mut (_, Histogram<u64>) = &mut kinds[kind(stream[at])];
+            let begun = Instant::now();
+            world.take(envelope, out);
+            nanos.saturating_record(begun.elapsed().as_nanos() as u64);
+            at += 1;
+        }
+    });
+    for (what, nanos) in &kinds {
+        report.percentiles(what, nanos);
+    }
+    report.figure("clock read, part of each percentile", clock_nanos(), "ns");
+    report.figure("record, mean", known.record_bytes as f64 / stream.len() as f64, "bytes");
+    report.note(
+        "stream",
+        format!(
+            "{} commands of {users} users in {markets} markets, 5 rest : 4 cancel : 1 fills over two levels",
+            stream.len()
+        ),
+    );
+    report.not_included("making the command, checksum and append of the record, the log, any socket");
+}
+
+fn kind(step: Step) -> usize {
+    match step {
+        Step::Rest { .. } => 0,
+        Step::Cancel { .. } => 1,
+        Step::Take { .. } => 2,
+    }
+}
+
+/// What a run came to.
+struct Ran {
+    orders: Vec<OrderId>,
+    digest: [u8; 32],
+    record_bytes: u64,
+}
+
+/// Runs the stream in a new world; `take` runs the commands of a chunk. Without `known` orders the commands are made
+/// one by one, since a cancel needs the order it is for.
+fn once<T>(stream: &[Step], users: usize, markets: u32, known: &[OrderId], mut take: T) -> Ran
+where
+    T: FnMut(&mut World, &mut Out<Copying>, Vec<engine::command::Envelope<usize>>),
+{
+    let mut world = World::new(markets, &mut |_, _, _| {});
+    let mut out = Out::new(copying());
+    world.add_traders(users, &mut out);
+    let setup_bytes = out.record_bytes;
+    out.orders = vec![OrderId(0); stream.len()];
+    let chunk = if known.is_empty() { 1 } else { CHUNK };
+    for (number, steps) in stream.chunks(chunk).enumerate() {
+        let orders = if known.is_empty() { &out.orders } else { known };
+        let made = steps.iter().enumerate();
+        let envelopes = made.map(|(at, step)| world.envelope(number * chunk + at, *step, orders)).collect();
+        take(&mut world, &mut out, envelopes);
+    }
+    assert_eq!(out.refused, 0, "every command does something");
+    let takes = stream.iter().filter(|step| matches!(step, Step::Take { .. })).count();
+    assert!(world.fills_count() >= takes, "every take fills: {} of {takes}", world.fills_count());
+    Ran { orders: out.orders, digest: world.digest(), record_bytes: out.record_bytes - setup_bytes }
+}
+
+type Copying = Box<dyn FnMut(UserId, Timestamp, &[u8])>;
+
+fn copying() -> Copying {
+    let (mut ring, mut at) = (vec![0_u8; RING_BYTES], 0);
+    Box::new(move |_, _, payload| {
+        if at + payload.len() > RING_BYTES {
+            at = 0;
+        }
+        ring[at..at + payload.len()].copy_from_slice(payload);
+        at += payload.len();
+        black_box(&ring);
+    })
+}
+
+fn clock_nanos() -> f64 {
+    let times = 10_000;
+    let (seconds, ()) = timed(|| {
+        for _ in 0..times {
+            black_box(Instant::now());
+        }
+    });
+    seconds * 1e9 / f64::from(times)
+}
+
+/// A book as a textbook has it: a tree of price levels with a queue each, and a map of orders. Nobody owns an order,
+/// nothing is paid, nothing is written down.
+struct Textbook {
+    markets: Vec<Sides>,
+    orders: HashMap<usize, (u32, u16)>,
+}
+
+#[derive(Default)]
+struct Sides {
+    bids: BTreeMap<u16, VecDeque<usize>>,
+    /// The venue's, which a take does not change.
+    offered: BTreeMap<u16, u64>,
+}
+
+impl Textbook {
+    fn of(markets: u32) -> Textbook {
+        let sides = || Sides { bids: BTreeMap::new(), offered: (51..61).map(|cents| (cents, LEVEL_SHARES)).collect() };
+        Textbook { markets: (0..markets).map(|_| sides()).collect(), orders: HashMap::new() }
+    }
+
+    /// Runs the stream; gives cents that takes came to.
+    fn run(&mut self, stream: &[Step]) -> u64 {
+        let mut cents_taken = 0;
+        for (index, step) in stream.iter().enumerate() {
+            match *step {
+                Step::Rest { market, cents, .. } => {
+                    self.markets[market as usize].bids.entry(cents).or_default().push_back(index);
+                    self.orders.insert(index, (market, cents));
+                }
+                Step::Cancel { of, .. } => {
+                    let (market, cents) = self.orders.remove(&of).expect("it rests");
+                    let bids = &mut self.markets[market as usize].bids;
+                    let level = bids.get_mut(&cents).expect("it has a level");
+                    let at = level.binary_search(&of).expect("a queue is in order of arrival");
+                    level.remove(at);
+                    if level.is_empty() {
+                        bids.remove(&cents);
+                    }
+                }
+                Step::Take { market, side, .. } => {
+                    let mut left = 45;
+                    for (cents, shares) in &self.markets[market as usize].offered {
+                        let taken = left.min(*shares);
+                        let cents = if side == Side::Buy { *cents } else { 100 - *cents };
+                        cents_taken += taken * u64::from(cents);
+                        left -= taken;
+                        if left == 0 {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        cents_taken
+    }
+}

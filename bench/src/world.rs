@@ -1,0 +1,267 @@
+//! A small world on one thread: markets whose books stand still, one shard, users with money, and a seeded stream of
+//! orders. Time is a number that the caller moves, so two runs are the same to the last byte.
+
+use crate::chance::Chance;
+use engine::amount::{Cash, Price, Qty, TickSize};
+use engine::book::{BookWriter, Books};
+use engine::command::{
+    Answer, AskedPrice, Command, CreateUser, Envelope, IssueKey, Placement, PlacementTerms, Secret, Size,
+};
+use engine::directory::Directory;
+use engine::id::{InstrumentId, KeyId, MARKETS, MarketId, OrderId, Outcome, UserId};
+use engine::market::catalog::Catalog;
+use engine::market::mutation::MarketMutation;
+use engine::market::terms::{Category, Listing, MarketState, Venue};
+use engine::market::{Markets, publish};
+use engine::mutation::codec;
+use engine::notice::Notice;
+use engine::order::{EntryRoute, OrderType, Side, TimeInForce};
+use engine::rules::Rules;
+use engine::shard::{Outbox, Room, Shard, snapshot};
+use engine::time::{SECOND, Timestamp};
+use engine::user::{Tier, Users};
+use std::sync::Arc;
+
+/// 2026-10-02T09:15:00Z.
+const START: Timestamp = Timestamp(1_790_932_500 * SECOND);
+/// Best bid and best ask in cents; nine levels behind each.
+const BEST_BID: u16 = 49;
+const BEST_ASK: u16 = 51;
+const LEVELS: u16 = 10;
+/// Shares of each level: a usual take crosses into the second one.
+pub const LEVEL_SHARES: u64 = 40;
+const SHARES_PER_ORDER: u64 = 5;
+const SHARES_PER_TAKE: u64 = 45;
+
+/// A user who trades.
+#[derive(Clone, Copy, Debug)]
+pub struct Trader {
+    pub user: UserId,
+    pub key: KeyId,
+}
+
+/// One thing that a trader does.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// A bid below the book.
+    Rest { trader: usize, market: u32, cents: u16 },
+    /// Of the order that step left.
+    Cancel { trader: usize, of: usize },
+    /// A limit order that is filled at once, over two levels.
+    Take { trader: usize, market: u32, side: Side },
+}
+
+/// Half of the steps rest, four in ten cancel a random earlier order, one in ten takes: a buy, and the next time the
+/// sale of the same shares.
+pub fn steps(count: usize, traders: usize, markets: u32) -> Vec<Step> {
+    let mut chance = Chance::seeded(17);
+    let (mut open, mut bought) = (Vec::<(usize, usize)>::new(), None);
+    let mut made = Vec::with_capacity(count);
+    for index in 0..count {
+        let trader = chance.below(traders as u64) as usize;
+        let market = chance.below(markets.into()) as u32;
+        made.push(match chance.below(10) {
+            0 => match bought.take() {
+                Some((trader, market)) => Step::Take { trader, market, side: Side::Sell },
+                None => {
+                    bought = Some((trader, market));
+                    Step::Take { trader, market, side: Side::Buy }
+                }
+            },
+            1..=4 if !open.is_empty() => {
+                let (trader, of) = open.swap_remove(chance.below(open.len() as u64) as usize);
+                Step::Cancel { trader, of }
+            }
+            _ => {
+                open.push((trader, index));
+                Step::Rest { trader, market, cents: 1 + chance.below(u64::from(BEST_BID) - 1) as u16 }
+            }
+        });
+    }
+    made
+}
+
+/// What the shard hands over: records go to `record`, answers are looked at and dropped.
+pub struct Out<F> {
+    pub record: F,
+    /// By step: the order it left.
+    pub orders: Vec<OrderId>,
+    pub refused: u64,
+    pub record_bytes: u64,
+    key: Option<KeyId>,
+}
+
+impl<F: FnMut(UserId, Timestamp, &[u8])> Out<F> {
+    pub fn new(record: F) -> Out<F> {
+        Out { record, orders: Vec::new(), refused: 0, record_bytes: 0, key: None }
+    }
+}
+
+impl<F: FnMut(UserId, Timestamp, &[u8])> Outbox<usize> for Out<F> {
+    fn room(&self) -> Room {
+        Room::Ample
+    }
+
+    fn record(&mut self, owner: UserId, now: Timestamp, payload: &[u8]) {
+        self.record_bytes += payload.len() as u64;
+        (self.record)(owner, now, payload);
+    }
+
+    fn notice(&mut self, _: Notice) {}
+
+    fn answer(&mut self, step: usize, answer: Answer) {
+        match answer {
+            Answer::Order(view) => {
+                if let Some(order) = self.orders.get_mut(step) {
+                    *order = view.order.id;
+                }
+            }
+            Answer::Key(view) => self.key = Some(view.id),
+            Answer::Created(_) => {}
+            _ => self.refused += 1,
+        }
+    }
+}
+
+/// The world.
+pub struct World {
+    shard: Shard<usize>,
+    markets: Markets,
+    pub traders: Vec<Trader>,
+    pub now: Timestamp,
+    /// Kept, since a ladder has one writer for life.
+    _writer: BookWriter,
+}
+
+impl World {
+    /// `markets` markets with still books. `record` gets what a log would.
+    pub fn new(markets_count: u32, record: &mut impl FnMut(UserId, Timestamp, &[u8])) -> World {
+        let (books, catalog) = (Arc::new(Books::new()), Arc::new(Catalog::new()));
+        let mut writer = books.writer().expect("the first to ask");
+        let mut markets = Markets::new();
+        for number in 0..markets_count {
+            let facts = markets.list(&listing(number), MarketState::Active, START, START);
+            let mut payload = Vec::new();
+            codec::encode::<MarketMutation>(&facts, &mut payload);
+            record(MARKETS, START, &payload);
+            for fact in &facts {
+                markets.apply(fact);
+                publish(fact, &catalog, &mut writer);
+            }
+            let size = Qty::from_shares(LEVEL_SHARES);
+            let bids: Vec<_> = (0..LEVELS).map(|level| (Price(100 * (BEST_BID - level)), size)).collect();
+            let asks: Vec<_> = (0..LEVELS).map(|level| (Price(100 * (BEST_ASK + level)), size)).collect();
+            let instrument = MarketId(number).instrument(Outcome::First);
+            writer.frame(0, START, |frame| frame.snapshot(instrument, &bids, &asks, START, None));
+        }
+        let (rules, directory) = (Arc::new(Rules::default()), Arc::new(Directory::new()));
+        let shard = Shard::new(0, 1, Users::default(), rules, books, catalog, directory);
+        World { shard, markets, traders: Vec::new(), now: START, _writer: writer }
+    }
+
+    /// One more user, with a key, the highest tier and ten million dollars.
+    pub fn add_trader<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, secret: Secret, out: &mut Out<F>) -> Trader {
+        let user = UserId(self.traders.len() as u64 + 1);
+        let create = CreateUser {
+            sub: None,
+            email: None,
+            grant: Some(Tier::Enterprise),
+            api_balance: Some(Cash::from_dollars(10_000_000)),
+        };
+        let issue = IssueKey { secret, name: None, tier: None, permissions: None, bootstrap: true };
+        for command in [Command::CreateUser(create), Command::IssueKey(issue)] {
+            self.take(Envelope { owner: user, command, received_at: self.now, reply: usize::MAX }, out);
+        }
+        let trader = Trader { user, key: out.key.take().expect("a new user gets its key") };
+        self.traders.push(trader);
+        trader
+    }
+
+    /// Users of a stream of orders, with secrets that are the same in each run.
+    pub fn add_traders<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, count: usize, out: &mut Out<F>) {
+        for number in 0..count {
+            let mut hash = [0; 32];
+            hash[..8].copy_from_slice(&(number as u64).to_le_bytes());
+            let alias_hash = hash.map(|byte| !byte);
+            self.add_trader(Secret { hash, alias_hash, prefix: format!("bench_{number:010}") }, out);
+        }
+    }
+
+    /// The command of one step; `orders` says which orders the earlier ones left.
+    pub fn envelope(&self, index: usize, step: Step, orders: &[OrderId]) -> Envelope<usize> {
+        let (trader, command) = match step {
+            Step::Rest { trader, market, cents } => {
+                (trader, self.placement(trader, market, Side::Buy, cents, SHARES_PER_ORDER))
+            }
+            Step::Take { trader, market, side } => {
+                let worst = if side == Side::Buy { BEST_ASK + LEVELS - 1 } else { BEST_BID + 1 - LEVELS };
+                (trader, self.placement(trader, market, side, worst, SHARES_PER_TAKE))
+            }
+            Step::Cancel { trader, of } => (trader, Command::Cancel { order: orders[of] }),
+        };
+        Envelope { owner: self.traders[trader].user, command, received_at: self.now, reply: index }
+    }
+
+    fn placement(&self, trader: usize, market: u32, side: Side, cents: u16, shares: u64) -> Command {
+        let instrument: InstrumentId = MarketId(market).instrument(Outcome::First);
+        Command::Place(Box::new(Placement {
+            key: self.traders[trader].key,
+            tier: Tier::Enterprise,
+            route: EntryRoute::Native,
+            request: None,
+            terms: Ok(PlacementTerms {
+                wallet: None,
+                instrument: Some(instrument),
+                side,
+                order_type: OrderType::Limit,
+                time_in_force: TimeInForce::Gtc,
+                size: Size::Shares { qty: Qty::from_shares(shares), rounded_from: None },
+                price: AskedPrice::At(Price(100 * cents)),
+                expiration: None,
+                post_only: false,
+            }),
+        }))
+    }
+
+    /// Runs one command; the clock goes on by a microsecond.
+    #[inline]
+    pub fn take<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, envelope: Envelope<usize>, out: &mut Out<F>) {
+        self.now = self.now.plus(1);
+        self.shard.take(envelope, self.now, out);
+    }
+
+    /// Over the whole state.
+    pub fn digest(&self) -> [u8; 32] {
+        snapshot::digest(&self.markets, &[self.shard.users()])
+    }
+
+    /// Fills of all users.
+    pub fn fills_count(&self) -> usize {
+        self.shard.users().iter().map(|user| user.fills().len()).sum()
+    }
+}
+
+fn listing(number: u32) -> Listing {
+    Listing {
+        venue: Venue::Synthetic,
+        venue_market_id: number.to_string(),
+        condition: format!("0x{number:064x}"),
+        tokens: [format!("{number}01"), format!("{number}02")],
+        outcomes: ["Yes".to_owned(), "No".to_owned()],
+        slug: format!("market-{number}"),
+        question: format!("Market {number}?"),
+        description: None,
+        image: None,
+        label: None,
+        category: Category::Politics,
+        tags: Vec::new(),
+        event: None,
+        tick: TickSize(100),
+        min_order_size: None,
+        neg_risk: false,
+        start: None,
+        end: None,
+        updown: None,
+        sports: false,
+    }
+}

@@ -1,0 +1,65 @@
+//! Every scenario runs small, twice, as the program that is published, and computes the same both times.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// What every result says (house rules, proof).
+const SAID: [&str; 4] = ["durability", "rate", "not_included", "hash"];
+const MACHINE: [&str; 8] = ["version", "commit", "build", "machine", "cores", "kernel", "file system", "load"];
+const SCENARIOS: [&str; 7] = ["ladder", "walk", "shard", "append", "commit", "recovery", "http"];
+
+fn run(json: &Path) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
+        .args(["all", "--small", "--json"])
+        .arg(json)
+        .output()
+        .expect("the benches can be run");
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}\n{}", said(&output.stdout), said(&output.stderr));
+    let text = std::fs::read_to_string(json).expect("the benches write their results");
+    serde_json::from_str(&text).expect("results are JSON")
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+#[test]
+fn every_scenario_runs_small_and_computes_the_same_twice() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let hashes = |name: &str| {
+        let all = run(&place.path().join(name));
+        for fact in MACHINE {
+            assert!(!all["machine"][fact].is_null(), "{fact}: {}", all["machine"]);
+        }
+        let results = all["results"].as_array().expect("a list of results").clone();
+        let names: Vec<_> = results.iter().map(|result| text(result, "scenario").to_owned()).collect();
+        assert_eq!(names, SCENARIOS);
+        let mut hashes = BTreeMap::new();
+        for result in &results {
+            let figures = result["figures"].as_object().expect("figures by name");
+            assert!(!figures.is_empty(), "{result}: measured nothing");
+            for word in SAID {
+                assert!(!text(result, word).is_empty(), "{word}: {result}");
+            }
+            hashes.insert(text(result, "scenario").to_owned(), text(result, "hash").to_owned());
+        }
+        hashes
+    };
+    let first = hashes("first.json");
+    assert_eq!(first, hashes("second.json"));
+    println!("{} scenarios, twice", first.len());
+}
+
+#[test]
+fn what_there_is_not_is_said() {
+    let cases: [&[&str]; 2] = [&["no-such-scenario", "--small"], &["--small"]];
+    for args in cases {
+        let output = Command::new(env!("CARGO_BIN_EXE_bench")).args(args).output().expect("the benches can be run");
+        assert!(!output.status.success(), "{args:?}");
+        assert!(!output.stderr.is_empty(), "{args:?}");
+    }
+    println!("refused: {} cases", cases.len());
+}

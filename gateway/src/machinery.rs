@@ -1,0 +1,192 @@
+//! What runs beside the threads that own sockets: started in order, ended in reverse.
+
+use crate::boot::{BootError, io};
+use crate::checkpoint::Keeper;
+use crate::clock::Clock;
+use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
+use crate::config::Config;
+use crate::core::Core;
+use crate::engine_client::EngineClient;
+use crate::layout::{self, Wake};
+use crate::recover::RecoverError;
+use crate::thread::{self, Stop};
+use crate::venue::feed::{FeedLane, FeedParts};
+use engine::command::Envelope;
+use engine::mutation::codec;
+use engine::ring::Ring;
+use engine::shard::Shard;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use wal::{Dir, Files, Marks, Recovered, Running};
+
+/// Slots of a shard's inbox; a full one is `SERVER_BUSY`.
+const INBOX_SLOTS: usize = 4_096;
+/// How long the way down waits for the feed.
+const END_MAX: Duration = Duration::from_secs(5);
+
+/// An inbox for each shard.
+pub type Inboxes = Arc<[Arc<Ring<Envelope<Reply>>>]>;
+
+/// What the machinery is made of.
+pub struct Parts<'a> {
+    pub config: &'a Config,
+    pub clock: &'a Clock,
+    pub dir: Dir<Files>,
+    /// The log, positioned behind its last record.
+    pub log: Recovered<Files>,
+    pub shards: Vec<Shard<Reply>>,
+    pub figures: Arc<CommitFigures>,
+}
+
+/// What runs beside the IO threads.
+pub struct Machinery {
+    stops: Stops,
+    marks: Marks,
+    syncer: JoinHandle<()>,
+    keeper: JoinHandle<()>,
+    core: CoreThreads,
+    inboxes: Inboxes,
+    lane: CommitLane,
+    clock: Clock,
+    feed: Option<FeedThread>,
+}
+
+/// What ends one after the other on the way down.
+#[derive(Default)]
+struct Stops {
+    /// Feed and keeper.
+    serving: Stop,
+    shards: Stop,
+    commit: Stop,
+    sync: Stop,
+}
+
+/// Where shards and committer run.
+enum CoreThreads {
+    Inline(Rc<RefCell<Core>>),
+    Threaded { shards: Vec<JoinHandle<()>>, committer: JoinHandle<()> },
+}
+
+struct FeedThread {
+    thread: JoinHandle<()>,
+    /// Hears that the feed has ended.
+    ended: oneshot::Receiver<()>,
+}
+
+impl Machinery {
+    /// Starts log, shards and committer. The receiver hears of a failure of the log, which is final.
+    ///
+    /// # Errors
+    /// [`BootError`] when a file or a thread cannot be had.
+    pub fn start(parts: Parts<'_>) -> Result<(Machinery, mpsc::UnboundedReceiver<String>), BootError> {
+        let Parts { config, clock, dir, log, shards, figures } = parts;
+        let stops = Stops::default();
+        // Which thread hears of a sync depends on the layout, which needs the log first.
+        let synced = Arc::new(Wake::default());
+        let waker = synced.clone();
+        let running = dir.start(log, clock.now().0, Box::new(move |_| waker.wake())).map_err(RecoverError::from)?;
+        let Running { log, syncer, preparer, snapshots, marks, .. } = running;
+        let (fatal, failed) = mpsc::unbounded_channel();
+        let syncer = layout::spawn_syncer(syncer, stops.sync.clone(), fatal).map_err(io("the sync thread"))?;
+        let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
+        let segments = config.journal.checkpoint_segments as usize;
+        let keeper = Keeper::new(storage, preparer, snapshots, marks.clone(), segments);
+        let keeper_stop = stops.serving.clone();
+        let keeper = thread::spawn("keeper", move || keeper.run(&keeper_stop)).map_err(io("the keeper's thread"))?;
+
+        let size = (config.journal.segment_bytes, config.journal.spares_count);
+        let lane = CommitLane::new(size, figures.clone());
+        let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, figures);
+        committer.wake_when_low(keeper.thread().clone());
+        let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
+        let core = match <[Shard<Reply>; 1]>::try_from(shards) {
+            Ok([shard]) => {
+                let core = Core::new(shard, committer, inboxes[0].clone(), lane.ring().clone());
+                let core = Rc::new(RefCell::new(core));
+                layout::drive(core.clone(), inboxes[0].clone(), &lane, &synced, clock.clone());
+                CoreThreads::Inline(core)
+            }
+            Err(shards) => {
+                let ring = lane.ring().clone();
+                synced.set(Box::new(move || ring.wake()));
+                let shards = layout::spawn_shards(shards, &inboxes, &lane, clock, &stops.shards);
+                let committer = layout::spawn_committer(committer, &lane, clock, &stops.commit);
+                CoreThreads::Threaded {
+                    shards: shards.map_err(io("a shard's thread"))?,
+                    committer: committer.map_err(io("the committer's thread"))?,
+                }
+            }
+        };
+        let clock = clock.clone();
+        Ok((Machinery { stops, marks, syncer, keeper, core, inboxes, lane, clock, feed: None }, failed))
+    }
+
+    /// The way into the core from the thread that called [`Machinery::start`].
+    pub fn client(&self) -> EngineClient {
+        match &self.core {
+            CoreThreads::Inline(core) => EngineClient::inline(core.clone(), self.clock.clone()),
+            CoreThreads::Threaded { .. } => EngineClient::threaded(self.inboxes.clone(), self.clock.clone()),
+        }
+    }
+
+    /// What the feed talks to.
+    pub fn feed_lane(&self) -> FeedLane {
+        FeedLane { commits: self.lane.clone(), inboxes: self.inboxes.to_vec() }
+    }
+
+    /// Ends the feed and the keeper when set.
+    pub fn stop(&self) -> Stop {
+        self.stops.serving.clone()
+    }
+
+    /// The inboxes of the threaded layout.
+    pub fn inboxes(&self) -> &Inboxes {
+        &self.inboxes
+    }
+
+    /// Starts the feed and waits until its first frames are taken.
+    ///
+    /// # Errors
+    /// [`BootError::Feed`] when it ended before, or had no thread.
+    pub async fn start_feed(&mut self, parts: FeedParts) -> Result<(), BootError> {
+        let (ready, is_ready) = oneshot::channel();
+        let (ending, ended) = oneshot::channel();
+        let thread = layout::spawn_feed(parts, ready, ending).map_err(io("the feed's thread"))?;
+        self.feed = Some(FeedThread { thread, ended });
+        is_ready.await.map_err(|_| BootError::Feed)
+    }
+
+    /// The way down: feed, shards, committer with the clean-stop record, last sync.
+    pub async fn end(self) {
+        let Machinery { stops, marks, syncer, keeper, core, inboxes, lane, clock, feed } = self;
+        stops.serving.set();
+        if let Some(FeedThread { thread, ended }) = feed {
+            thread.thread().unpark();
+            // The feed's last record still goes through the core, which may run on this very thread.
+            if tokio::time::timeout(END_MAX, ended).await.is_err() {
+                tracing::warn!("the feed did not end in time");
+            }
+        }
+        stops.shards.set();
+        inboxes.iter().for_each(|inbox| inbox.wake());
+        match core {
+            CoreThreads::Inline(core) => core.borrow_mut().stop(clock.now()),
+            CoreThreads::Threaded { shards, committer } => {
+                // A panic in one of them has aborted the process.
+                shards.into_iter().for_each(|shard| drop(shard.join()));
+                stops.commit.set();
+                lane.ring().wake();
+                drop(committer.join());
+            }
+        }
+        stops.sync.set();
+        marks.wake();
+        drop(syncer.join());
+        keeper.thread().unpark();
+        drop(keeper.join());
+    }
+}

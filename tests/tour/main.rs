@@ -1,0 +1,101 @@
+//! The README as a newcomer meets it: the first start, the line that its banner offers, every line of the tour, and the
+//! kill at its end. The lines are taken from README.md as they stand there.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+use tests::binary::{command, papertape, workspace};
+use tests::cases::Cases;
+use tests::server::{Server, Starting, digest_of};
+
+#[test]
+fn a_newcomer_follows_the_readme() {
+    let cases = Cases::of("lines of the tour");
+    let readme = fs::read_to_string(workspace().join("README.md")).expect("README.md can be read");
+    let home = TempDir::with_prefix("papertape-tour-").expect("a temporary directory can be made");
+    let mut server = start(home.path());
+    let said = server.said();
+    for wanted in ["papertape-data", "durability  process", "synthetic", "markets", "demo key    svc_live_"] {
+        assert!(said.contains(wanted), "the banner says {wanted}: {said}");
+    }
+    // The line that the banner offers.
+    let offered = said.split_once("  try\n").expect("the banner offers a line").1;
+    assert!(bash(home.path(), offered).contains(r#""status":"FILLED""#), "the offered order is filled");
+    cases.one();
+
+    let key = server.demo_key().expect("a first start shows a key");
+    let tour = section(&readme, "## Tour");
+    let blocks = shell_blocks(tour);
+    assert!(blocks.len() >= 5, "the tour has its blocks: {blocks:?}");
+    let (offline, online): (Vec<&str>, Vec<&str>) =
+        blocks.into_iter().partition(|block| block.starts_with("cargo run"));
+    let script = online
+        .concat()
+        .replace("svc_live_...", &key)
+        .replace("http://127.0.0.1:8080", &format!("http://{}", server.address()));
+    cases.add(script.lines().count());
+    let shown = bash(home.path(), &script);
+    for (wanted, count) in [
+        (r#""status":"FILLED""#, 2),
+        (r#""is_replay":true"#, 1),
+        (r#""client_order_id":"tour-2""#, 2),
+        (r#""reserved":"1.00""#, 1),
+        (r#""tier":"enterprise""#, 1),
+        // A refusal begins so.
+        (r#"{"error":"#, 0),
+    ] {
+        assert_eq!(shown.lines().filter(|line| line.contains(wanted)).count(), count, "{wanted} in:\n{shown}");
+    }
+    let before = state(&server, &key);
+    server.kill();
+    for line in offline.concat().lines() {
+        let line = line.replace("cargo run --release --", &papertape().display().to_string());
+        assert!(!bash(home.path(), &line).is_empty(), "{line} prints something");
+        cases.one();
+    }
+    let digest = digest_of(&home.path().join("papertape-data"));
+    let server = start(home.path());
+    assert!(server.recovered().is_some_and(|line| line.contains(" records up to LSN ")), "{}", server.said());
+    assert!(server.demo_key().is_none(), "the key is shown once");
+    assert_eq!(state(&server, &key), before);
+    println!("digest at the kill {digest}; the same orders, balances and positions afterwards");
+}
+
+/// Nothing configured but the port, which others may use.
+fn start(home: &Path) -> Server {
+    let mut serve = command();
+    serve.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(home);
+    Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("papertape did not start; it said:\n{said}"))
+}
+
+/// What must be the same after the kill. Marks move with the market, so they are left out.
+fn state(server: &Server, key: &str) -> [String; 3] {
+    let mut client = server.with_key(key);
+    let orders = client.get("/v1/orders").expect(200);
+    let balance = client.get("/v1/account/balance").expect(200)["balance"].to_string();
+    let positions = client.get("/v1/account/positions").expect(200);
+    let positions = positions.as_array().expect("positions are a list").iter();
+    let held: Vec<String> =
+        positions.map(|row| format!("{} {} {}", row["token_id"], row["quantity"], row["avg_entry_price"])).collect();
+    [orders.to_string(), balance, held.join("; ")]
+}
+
+/// From a heading to the next of its rank.
+fn section<'a>(text: &'a str, heading: &str) -> &'a str {
+    let (_, rest) = text.split_once(&format!("{heading}\n")).unwrap_or_else(|| panic!("README.md has {heading}"));
+    rest.split_once("\n## ").map_or(rest, |(section, _)| section)
+}
+
+fn shell_blocks(text: &str) -> Vec<&str> {
+    text.split("```sh\n").skip(1).map(|rest| rest.split_once("```").expect("a block ends").0).collect()
+}
+
+/// Runs a script that must succeed; gives what it printed.
+fn bash(home: &Path, script: &str) -> String {
+    let script = format!("set -euo pipefail\n{script}");
+    let output = Command::new("bash").args(["-c", &script]).current_dir(home).output().expect("bash can be run");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{script}\n{shown}\n{}", String::from_utf8_lossy(&output.stderr));
+    shown
+}

@@ -16,7 +16,7 @@ use engine::market::mutation::MarketMutation;
 use engine::market::{Markets, publish, publish_all};
 use engine::mutation::codec;
 use engine::ring::Ring;
-use engine::shard::Outbox;
+use engine::shard::{Outbox, Room};
 use engine::time::{SECOND, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +27,8 @@ use std::time::Duration;
 const FACTS_PER_RECORD_MAX: usize = 128;
 /// How often a wait for the core looks whether the process is stopping.
 const STOP_CHECK: Duration = Duration::from_millis(100);
+/// How often a wait for room in the log looks again.
+const ROOM_CHECK: Duration = Duration::from_millis(10);
 /// Longest sleep between two polls: a stop is noticed within it.
 const SLEEP_MAX_US: u64 = SECOND / 4;
 /// The place reached on a tape is journaled at most this often (upstream.md §7).
@@ -182,6 +184,10 @@ impl Feed {
             return Ok(());
         }
         self.tape_marked = now;
+        // A mark that is missing is no loss; what is left of a full disk is for what is.
+        if self.desk.lane.commits.room() != Room::Ample {
+            return Ok(());
+        }
         if let Some(tape) = self.venue.first_line() {
             let fact = self.desk.markets.tape(tape, self.desk.venue_now);
             self.desk.decided(fact);
@@ -309,6 +315,7 @@ impl Desk {
             let count = self.pending.len().min(FACTS_PER_RECORD_MAX);
             let mut payload = Vec::new();
             codec::encode(&self.pending[..count], &mut payload);
+            self.wait_for_room()?;
             let (sender, receiver) = mpsc::sync_channel(1);
             self.lane.commits.record(MARKETS, self.clock.now(), &payload);
             self.lane.commits.answer(Reply::Thread(sender), Answer::Done);
@@ -316,6 +323,18 @@ impl Desk {
             for fact in self.pending.drain(..count) {
                 publish(&fact, &self.catalog, &mut self.writer);
             }
+        }
+        Ok(())
+    }
+
+    /// Waits until the log takes another record: an append without room would end the process. The shards do the same
+    /// with cycles and settlements, so nothing else of the feed could go on meanwhile.
+    fn wait_for_room(&self) -> Result<(), Stopped> {
+        while self.lane.commits.room() == Room::None {
+            if self.stop.is_set() {
+                return Err(Stopped);
+            }
+            std::thread::sleep(ROOM_CHECK);
         }
         Ok(())
     }
@@ -420,5 +439,41 @@ fn write(books: &mut book::Frame<'_>, catalog: &Catalog, figures: &FeedFigures, 
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commit::{CommitFigures, CommitItem};
+    use crate::venue::synthetic::Synthetic;
+    use engine::book::Books;
+
+    /// A log that says it has no room gets nothing, however much the venue has to tell.
+    #[test]
+    fn nothing_goes_to_a_log_without_room() {
+        let figures = Arc::new(CommitFigures::default());
+        // Nobody has published any room yet.
+        let commits = CommitLane::new((1 << 20, 2), figures);
+        assert_eq!(commits.room(), Room::None);
+        let (clock, stop) = (Clock::wall(), Stop::new());
+        stop.set();
+        let books = Arc::new(Books::new());
+        let mut feed = Feed::new(FeedParts {
+            venue: Box::new(Synthetic::new(1, clock.now())),
+            markets: Markets::new(),
+            catalog: Arc::new(Catalog::new()),
+            writer: books.writer().expect("the first one"),
+            lane: FeedLane { commits: commits.clone(), inboxes: Vec::new() },
+            clock,
+            stop,
+            figures: Arc::new(FeedFigures::default()),
+            match_interval_us: SECOND,
+        });
+        assert!(feed.begin().is_err(), "it waits for room until the process stops");
+        let sent = std::iter::from_fn(|| commits.ring().pop());
+        let records = sent.filter(|item| matches!(item, CommitItem::Record { .. })).count();
+        assert_eq!(records, 0);
+        println!("a feed without room: 1 case");
     }
 }

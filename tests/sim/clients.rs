@@ -141,7 +141,7 @@ impl World {
             Some(Oddity::Unsound) => Err(Unsound),
             _ => Ok(self.terms(user, wish)),
         };
-        Placement { key: KeyId((user << 28) + 3), tier, route, request, terms }
+        Placement { key: self.key(user, wish.body as usize), tier, route, request, terms }
     }
 
     /// What a SELL is about: mostly something that the user has.

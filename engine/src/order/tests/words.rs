@@ -32,6 +32,7 @@ impl World {
             post_only: false,
         };
         let (mut tier, mut route, mut unsound) = (self.tier, EntryRoute::Native, false);
+        let mut key = KeyId(5);
         let (mut id, mut source, mut body) = (None, IdSource::Body, 1);
         for word in &words[4..] {
             match word.split_once('=') {
@@ -41,6 +42,7 @@ impl World {
                         None => self.now.plus(span(at.trim_start_matches('+'))),
                     });
                 }
+                Some(("by", n)) => key = self.the_user().keys[number(n) as usize - 1].id,
                 Some(("id", text)) => id = Some(text.to_owned()),
                 Some(("body", n)) => body = number(n) as u8,
                 Some(("from", "main")) => {
@@ -69,7 +71,7 @@ impl World {
             }
         }
         Placement {
-            key: KeyId(5),
+            key,
             tier,
             route,
             request: id.map(|client_order_id| RequestIdentity { client_order_id, digest: [body; 32], source }),

@@ -65,6 +65,8 @@ pub struct Feed {
     /// Venue time of the next due matching cycle.
     next_cycle: Timestamp,
     match_interval_us: u64,
+    /// Venue time of the last cycle: a restart plays on from here, so that it meets every crossing that this run met.
+    matched_to: Timestamp,
     /// Server time of the last mark of the tape.
     tape_marked: Timestamp,
 }
@@ -81,7 +83,6 @@ struct Desk {
     /// Decided and applied to `markets`; not yet journaled, not yet published.
     pending: Vec<MarketMutation>,
     ages_on_server_time: bool,
-    venue_now: Timestamp,
     stopped: bool,
 }
 
@@ -113,10 +114,16 @@ impl Feed {
             stop,
             figures,
             pending: Vec::new(),
-            venue_now: Timestamp(0),
             stopped: false,
         };
-        Feed { venue, desk, next_cycle: Timestamp(0), match_interval_us, tape_marked: Timestamp(0) }
+        Feed {
+            venue,
+            desk,
+            next_cycle: Timestamp(0),
+            match_interval_us,
+            matched_to: Timestamp(0),
+            tape_marked: Timestamp(0),
+        }
     }
 
     /// Before the listener opens: settles what an earlier run left unsettled, folds the past of the venue without
@@ -137,6 +144,10 @@ impl Feed {
         desk.flush()?;
         desk.settle_all()?;
         self.next_cycle = reached.plus(self.match_interval_us);
+        // What ended while nobody looked may not be listed any more.
+        for market in self.desk.markets.unresolved() {
+            self.venue.recall(&market.listing);
+        }
         self.turn()?;
         Ok(())
     }
@@ -153,12 +164,13 @@ impl Feed {
         desk.flush()?;
         desk.settle_all()?;
         desk.catalog.sort();
-        self.mark_tape(now, false)?;
         if polled.venue_now >= self.next_cycle {
             self.desk.cycle(polled.venue_now)?;
+            self.matched_to = polled.venue_now;
             // A pause of the machine is not made up for: one cycle sees all that changed.
             self.next_cycle = polled.venue_now.plus(self.match_interval_us);
         }
+        self.mark_tape(now, false)?;
         let wake_at = polled.wake_at.unwrap_or(now.plus(SLEEP_MAX_US));
         Ok(Duration::from_micros(wake_at.since(self.desk.clock.now()).min(SLEEP_MAX_US)))
     }
@@ -173,17 +185,19 @@ impl Feed {
             }
         }
         let now = self.desk.clock.now();
-        // The core may be gone already; then the last mark stands and a second is folded twice.
+        // The core may be gone already; then the last mark stands and a second is played twice.
         let _ = self.mark_tape(now, true);
     }
 
+    /// Journals how far the tape was played and matched. Not further: a restart folds up to the mark without matching.
     fn mark_tape(&mut self, now: Timestamp, last: bool) -> Result<(), Stopped> {
-        if !last && now.since(self.tape_marked) < TAPE_MARK_EVERY_US {
+        let due = last || now.since(self.tape_marked) >= TAPE_MARK_EVERY_US;
+        if !due || self.matched_to == Timestamp(0) {
             return Ok(());
         }
         self.tape_marked = now;
         if let Some(tape) = self.venue.first_line() {
-            let fact = self.desk.markets.tape(tape, self.desk.venue_now);
+            let fact = self.desk.markets.tape(tape, self.matched_to);
             self.desk.decided(fact);
             self.desk.flush()?;
         }
@@ -289,7 +303,6 @@ impl Desk {
 
     /// Venue time has come to `venue_now`: end dates pass.
     fn advance(&mut self, venue_now: Timestamp, drives_clock: bool) {
-        self.venue_now = venue_now;
         // Where ages count on server time, so does the clock they are read by: the recording's may be far from it.
         if drives_clock && !self.ages_on_server_time {
             self.writer.clock(venue_now);
@@ -422,3 +435,6 @@ fn write(books: &mut book::Frame<'_>, catalog: &Catalog, figures: &FeedFigures, 
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

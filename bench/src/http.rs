@@ -29,6 +29,9 @@ const START_WITHIN: Duration = Duration::from_secs(30);
 /// The rate of the open load, as a part of what the same connections reached.
 const OPEN_PART: f64 = 0.5;
 
+/// Linux counts processor time in hundredths of a second.
+const TICK_MICROS: f64 = 10_000.0;
+
 /// Serves until it is killed; what the child process does.
 pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(gateway::boot::serve(Config::load(Some(config), [])?)?)
@@ -87,9 +90,14 @@ fn measure(durability: &str, plan: &[(usize, usize)], size: Size, report: &mut R
         let add = |to: &mut hdrhistogram::Histogram<u64>, reached: &Reached| {
             to.add(&reached.latency).expect("histograms of one kind");
         };
+        let (mut order_ticks, mut health_ticks) = (0, 0);
         for _ in 0..size.pick(1, ROUNDS) {
+            let begin = server.ticks();
             let health = go(connections, count, None, Asked::Health);
+            let between = server.ticks();
             let order = go(connections, count, None, Asked::Order);
+            order_ticks += server.ticks() - between;
+            health_ticks += between - begin;
             ratios.push(order.rate() / health.rate());
             rates.push(order.rate());
             add(&mut placing, &order);
@@ -99,6 +107,10 @@ fn measure(durability: &str, plan: &[(usize, usize)], size: Size, report: &mut R
         let median = rates[rates.len() / 2];
         report.figure(&name("orders, median of the rounds"), median, "a second");
         report.ratio(&name("orders beside health answers"), ratios);
+        // The one figure that other work on the machine changes little.
+        let micros = |ticks: u64| ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
+        report.figure(&name("server's processor time, order"), micros(order_ticks), "us");
+        report.figure(&name("server's processor time, health"), micros(health_ticks), "us");
         report.percentiles(&name("order, full speed"), &placing);
         report.percentiles(&name("health, full speed"), &answering);
 
@@ -288,6 +300,14 @@ impl Server {
             assert!(begun.elapsed() < START_WITHIN, "the server is ready in time");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Processor time of all its threads so far, user's and system's.
+    fn ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        // Behind the name, which may hold anything: state is field 3, the two times are fields 14 and 15.
+        let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+        behind.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
     }
 
     fn kill(&mut self) {

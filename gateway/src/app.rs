@@ -1,6 +1,6 @@
 //! What every IO thread shares, and what one IO thread has for itself.
 
-use crate::api::health::Vitals;
+use crate::api::health::{Census, Vitals};
 use crate::clock::Clock;
 use crate::commit::CommitFigures;
 use crate::config::Config;
@@ -29,6 +29,7 @@ pub struct App {
     pub started_at: Timestamp,
     pub commit: Arc<CommitFigures>,
     pub feed: Arc<FeedFigures>,
+    pub census: Census,
 }
 
 /// One IO thread's own: the shared part and its way into the core. Lives in an `Rc`.

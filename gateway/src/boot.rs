@@ -1,5 +1,6 @@
 //! Recover → start core threads → start the feed → listen; and the way down in reverse.
 
+use crate::api::health::Census;
 use crate::app::{App, Edge};
 use crate::clock::Clock;
 use crate::commit::{CommitFigures, Reply};
@@ -98,16 +99,14 @@ fn options(config: &Config) -> Options {
         segment_bytes: journal.segment_bytes,
         spares_count: journal.spares_count,
         reserve_bytes: journal.reserve_bytes,
-        points: crash_points(),
+        points: crash_points(journal.crash_at),
     }
 }
 
-/// For crash tests: `PAPERTAPE_CRASH_AT=roll:3` kills the process when that point is passed for the third time.
-fn crash_points() -> Points {
-    let Ok(wanted) = std::env::var("PAPERTAPE_CRASH_AT") else { return Points::default() };
-    let (name, count) = wanted.split_once(':').unwrap_or((&wanted, "1"));
-    let Some(at) = Point::ALL.into_iter().find(|point| point.name() == name) else { return Points::default() };
-    let left = AtomicU64::new(count.parse().unwrap_or(1));
+/// Ends the process at the place that `journal.crash_at` names, if any.
+fn crash_points(wanted: Option<(Point, u64)>) -> Points {
+    let Some((at, count)) = wanted else { return Points::default() };
+    let left = AtomicU64::new(count);
     Points::new(move |point| {
         if point == at && left.fetch_sub(1, Ordering::Relaxed) == 1 {
             std::process::abort();
@@ -145,8 +144,8 @@ async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), Boo
         return Err(error);
     }
     let edge = Rc::new(Edge { app: Arc::new(shared.app(config, clock)?), engine: machinery.client() });
-    // A newcomer's key: only in an empty directory, and only where nobody else can reach it.
-    let newcomer = report.lsn == wal::Lsn::ZERO && address.ip().is_loopback();
+    // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
+    let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
     banner::print(&edge.app, address, &venue_line, &report, demo.as_ref());
     let served = listen_until_told(listener, edge, &machinery, failed).await;
@@ -204,6 +203,7 @@ impl Shared {
             clock,
             commit,
             feed,
+            census: Census::default(),
             config,
         })
     }
@@ -218,7 +218,7 @@ async fn listen_until_told(
 ) -> Result<(), BootError> {
     let (end, ending) = watch::channel(false);
     let app = edge.app.clone();
-    let helpers = layout::spawn_io(app.config.server.io_threads - 1, &listener, &app, machinery.inboxes(), &ending)
+    let io_threads = layout::spawn_io(app.config.server.io_threads - 1, &listener, &app, machinery.inboxes(), &ending)
         .map_err(io("a thread for sockets"))?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(io("the listener"))?;
     let serving = tokio::task::spawn_local(server::serve(listener, edge, app.connections.clone(), ending));
@@ -238,9 +238,9 @@ async fn listen_until_told(
     // The receivers are gone only when serving has ended by itself.
     let _ = end.send(true);
     let mut cut_off = serving.await.unwrap_or(0);
-    for helper in helpers {
+    for thread in io_threads {
         // A panic there has aborted the process.
-        cut_off += helper.join().map_or(Ok(0), |served| served).unwrap_or(0);
+        cut_off += thread.join().map_or(Ok(0), |served| served).unwrap_or(0);
     }
     if cut_off > 0 {
         tracing::warn!(cut_off, "connections did not end in time");

@@ -3,7 +3,7 @@
 //! Runs on a thread of its own with a state of its own, by the same fold as recovery; the hot path never pauses. The
 //! price is memory for a second copy of the users (house.md §8).
 
-use crate::recover::{RecoverError, fold, read_snapshot};
+use crate::recover::{RecoverError, Replay, read_snapshot};
 use crate::thread::Stop;
 use engine::shard::replay::State;
 use engine::shard::snapshot;
@@ -72,16 +72,17 @@ impl<S: Storage> Keeper<S> {
         if appended == self.seen {
             return Ok(false);
         }
-        self.seen = appended;
-        self.checkpoint_when_due()
+        self.checkpoint_when_due(appended)
     }
 
-    fn checkpoint_when_due(&mut self) -> Result<bool, RecoverError> {
+    /// What is due and not possible yet, or failed, is looked at again in the next turn.
+    fn checkpoint_when_due(&mut self, appended: Lsn) -> Result<bool, RecoverError> {
         let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
         let segments = wal::segments(&self.storage)?;
         let behind = segments.iter().filter(|segment| segment.first_lsn > newest).count();
         // The open segment is not sealed.
         if behind <= self.every {
+            self.seen = appended;
             return Ok(false);
         }
         let sealed = wal::sealed_lsn(&self.storage)?;
@@ -103,9 +104,11 @@ impl<S: Storage> Keeper<S> {
         };
         let mut state = state;
         let mut scan = Scan::open(&self.storage, lsn)?.until(upto).behind_crc(crc);
+        let mut replay = Replay::default();
         while let Some(entry) = scan.next()? {
-            fold(&mut state, &entry)?;
+            replay.take(&mut state, &entry)?;
         }
+        replay.end(&mut state)?;
         let crc = scan.last_crc();
         drop(scan);
         write_snapshot(&mut self.snapshots, &state, upto, crc)?;

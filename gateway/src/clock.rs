@@ -6,7 +6,7 @@
 //! - the wall clock leaps ahead by more than [`LEAP_US_MAX`]: the offset is kept until the new one has stood for
 //!   [`LEAP_CONFIRMED_AFTER_US`] of monotonic time, so that one wrong reading expires no order.
 //!
-//! Both are counted.
+//! Both are counted and logged.
 
 use engine::time::{SECOND, Timestamp};
 use parking_lot::Mutex;
@@ -40,9 +40,9 @@ struct Wall {
 
 /// Steps of the wall clock since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Anomalies {
-    pub steps_back: u64,
-    pub leaps_ahead: u64,
+struct Anomalies {
+    steps_back: u64,
+    leaps_ahead: u64,
 }
 
 impl Clock {
@@ -72,22 +72,17 @@ impl Clock {
     /// Server time does not begin before the newest moment of the journal.
     pub fn not_before(&self, moment: Timestamp) {
         match &*self.0 {
-            Source::Wall(wall) => wall.discipline.last.fetch_max(moment.0, Relaxed),
-            Source::Fake(now) => now.fetch_max(moment.0, Relaxed),
-        };
+            Source::Wall(wall) => wall.discipline.not_before(wall.started.elapsed().as_micros() as i64, moment.0),
+            Source::Fake(now) => {
+                now.fetch_max(moment.0, Relaxed);
+            }
+        }
     }
 
     /// Moves a fake clock ahead; going backwards and the wall clock are ignored.
     pub fn set(&self, now: Timestamp) {
         if let Source::Fake(current) = &*self.0 {
             current.fetch_max(now.0, Relaxed);
-        }
-    }
-
-    pub fn anomalies(&self) -> Anomalies {
-        match &*self.0 {
-            Source::Wall(wall) => wall.discipline.slow.lock().anomalies,
-            Source::Fake(_) => Anomalies::default(),
         }
     }
 }
@@ -128,6 +123,12 @@ impl Discipline {
         }
     }
 
+    /// Time goes on from `moment` where the wall clock has not come to it: at half speed, as behind a step back.
+    fn not_before(&self, monotonic: i64, moment: u64) {
+        self.last.fetch_max(moment, Relaxed);
+        self.offset.fetch_max(i64::try_from(moment).unwrap_or(i64::MAX).saturating_sub(monotonic), Relaxed);
+    }
+
     fn read(&self, monotonic: i64, wall: i64) -> u64 {
         let expected = monotonic + self.offset.load(Relaxed);
         let ahead = wall - expected;
@@ -164,6 +165,8 @@ impl Discipline {
                 }
                 _ => {
                     slow.anomalies.leaps_ahead += 1;
+                    let (seconds, seen) = ((claimed - believed) / SECOND as i64, slow.anomalies.leaps_ahead);
+                    tracing::warn!(seconds, seen, "the wall clock leapt ahead; believed once it has stood a minute");
                     slow.leap = Some((claimed, monotonic));
                     believed
                 }
@@ -172,6 +175,12 @@ impl Discipline {
             slow.leap = None;
             let since = slow.behind_since.unwrap_or_else(|| {
                 slow.anomalies.steps_back += 1;
+                let (seconds, seen) = ((believed - claimed) / SECOND as i64, slow.anomalies.steps_back);
+                tracing::warn!(
+                    seconds,
+                    seen,
+                    "the wall clock is behind; server time runs at half speed until it is met"
+                );
                 monotonic
             });
             let slower = believed - (monotonic - since).max(0) / 2;
@@ -217,6 +226,20 @@ mod tests {
         let met = clock.read(10_000 * S, 6_400 * S + 1_000 * S);
         assert_eq!(met, 7_400 * SECOND);
         assert_eq!(anomalies(&clock), (1, 0));
+    }
+
+    #[test]
+    fn goes_on_from_a_journal_that_is_ahead_of_the_wall_clock() {
+        let clock = Discipline::new(1_000 * S);
+        clock.not_before(0, 4_600 * SECOND);
+        assert_eq!(clock.read(0, 1_000 * S), 4_600 * SECOND);
+        // An hour ahead: it moves, at half speed, until the wall clock is met.
+        assert_eq!(clock.read(100 * S, 1_100 * S), 4_650 * SECOND);
+        assert_eq!(clock.read(10_000 * S, 11_000 * S), 11_000 * SECOND);
+        assert_eq!(anomalies(&clock), (1, 0));
+        // A journal of the past changes nothing.
+        clock.not_before(10_000 * S, 5);
+        assert_eq!(clock.read(10_001 * S, 11_001 * S), 11_001 * SECOND);
     }
 
     #[test]

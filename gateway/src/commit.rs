@@ -28,8 +28,9 @@ use wal::{Files, Kind, Log, Lsn, Marks, Storage};
 const COMMIT_RING_SLOTS: usize = 8_192;
 /// Free slots below which a shard is told that there is no room: one command never makes more entries than this.
 const COMMIT_RING_MARGIN: usize = 1_024;
-/// Longest record that one command makes, header and padding included: a walk over every level of both books. Segments
-/// too small for a few of those, as tests have them, hold small books: there it is a quarter of a segment.
+/// Longest record that one command makes, header and padding included: a walk over every level of both books, which the
+/// finest grid keeps near 200 KB. In small segments it is a quarter of one; the smallest that can be set still holds that
+/// walk, those of tests hold small books.
 const RECORD_BYTES_MAX: usize = 512 << 10;
 /// Prepared log kept for cancels and revocations when the disk is full (reliability.md 12): this much, or a quarter of a
 /// segment where that is less. Below it placements are refused, below one record every write is.

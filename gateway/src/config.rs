@@ -23,6 +23,7 @@ use source::Source;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wal::Point;
 
 /// How a line of a setting that nobody chose ends.
 const DEFAULT: &str = " (default)";
@@ -97,6 +98,8 @@ pub struct Journal {
     pub reserve_bytes: u64,
     /// Sealed segments between two checkpoints.
     pub checkpoint_segments: u32,
+    /// For crash tests: the process ends itself when it passes that place of the log for the n-th time.
+    pub crash_at: Option<(Point, u64)>,
 }
 
 /// What an acknowledgement promises (house rules, the log).

@@ -14,14 +14,14 @@ use crate::venue::feed::{FeedLane, FeedParts};
 use engine::command::Envelope;
 use engine::mutation::codec;
 use engine::ring::Ring;
-use engine::shard::Shard;
+use engine::shard::{Outbox, Room, Shard};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use wal::{Dir, Files, Marks, Recovered, Running};
+use wal::{Dir, Files, Marks, Prepared, Recovered, Running};
 
 /// Slots of a shard's inbox; a full one is `SERVER_BUSY`.
 const INBOX_SLOTS: usize = 4_096;
@@ -89,18 +89,21 @@ impl Machinery {
         let synced = Arc::new(Wake::default());
         let waker = synced.clone();
         let running = dir.start(log, clock.now().0, Box::new(move |_| waker.wake())).map_err(RecoverError::from)?;
-        let Running { log, syncer, preparer, snapshots, marks, .. } = running;
+        let Running { log, syncer, mut preparer, snapshots, marks, .. } = running;
         let (fatal, failed) = mpsc::unbounded_channel();
-        let syncer = layout::spawn_syncer(syncer, stops.sync.clone(), fatal).map_err(io("the sync thread"))?;
+        let syncer = layout::spawn_syncer(syncer, config.journal.durability, stops.sync.clone(), fatal)
+            .map_err(io("the sync thread"))?;
+        let size = (config.journal.segment_bytes, config.journal.spares_count);
+        let lane = CommitLane::new(size, figures.clone());
+        let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, figures);
+        // The last segment may be all but full and no spare left over: who is let in is not to hear that there is no room.
+        // On a full disk the start goes on all the same, for reads.
+        while committer.room() != Room::Ample && preparer.turn().map_err(RecoverError::from)? == Prepared::One {}
         let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
         let segments = config.journal.checkpoint_segments as usize;
         let keeper = Keeper::new(storage, preparer, snapshots, marks.clone(), segments);
         let keeper_stop = stops.serving.clone();
         let keeper = thread::spawn("keeper", move || keeper.run(&keeper_stop)).map_err(io("the keeper's thread"))?;
-
-        let size = (config.journal.segment_bytes, config.journal.spares_count);
-        let lane = CommitLane::new(size, figures.clone());
-        let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, figures);
         committer.wake_when_low(keeper.thread().clone());
         let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
         let core = match <[Shard<Reply>; 1]>::try_from(shards) {

@@ -1,12 +1,16 @@
 //! Snapshot and log to state: what every start goes through, and the tools that only look.
 
 use engine::id::UserId;
-use engine::shard::replay::State;
+use engine::shard::replay::{Record, State};
 use engine::shard::{replay, snapshot};
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 use wal::{Dir, Files, Kind, Lsn, Options, Recovered, Scan, Snapshots, Storage};
+
+/// Records that [`Replay`] folds together.
+const RECORDS_PER_BATCH: usize = 64;
 
 /// What a start found, for the banner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,9 +107,11 @@ pub fn recover_from<S: Storage>(
         None => State::new(shards_count),
     };
     let mut recovery = dir.recover(newest.as_ref(), false)?;
+    let mut replay = Replay::default();
     while let Some(entry) = recovery.next()? {
-        fold(&mut state, &entry)?;
+        replay.take(&mut state, &entry)?;
     }
+    replay.end(&mut state)?;
     let log = recovery.finish()?;
     let report = Report {
         records: log.records,
@@ -139,17 +145,57 @@ pub fn read_snapshot<S: Storage>(
     Ok(state)
 }
 
-/// Makes the facts of one record true.
-///
-/// # Errors
-/// [`RecoverError::Content`] when they cannot be read.
-pub fn fold(state: &mut State, entry: &wal::Entry<'_>) -> Result<(), RecoverError> {
-    if entry.kind != Kind::Mutations {
-        return Ok(());
+/// Records on their way into a state, some at a time: what a fact waits for is memory, and those of several records are
+/// waited for at once. The state is that of the records so far only after [`Replay::end`].
+#[derive(Default)]
+pub struct Replay {
+    waiting: Vec<Waiting>,
+    /// Payloads of those that wait, one behind the other.
+    bytes: Vec<u8>,
+}
+
+struct Waiting {
+    lsn: Lsn,
+    owner: UserId,
+    version: u16,
+    payload: Range<usize>,
+}
+
+impl Replay {
+    /// Takes one record.
+    ///
+    /// # Errors
+    /// [`RecoverError::Content`] when a record cannot be read: this one, or one that waited. The state is of no further
+    /// use then.
+    pub fn take(&mut self, state: &mut State, entry: &wal::Entry<'_>) -> Result<(), RecoverError> {
+        if entry.kind != Kind::Mutations {
+            return Ok(());
+        }
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(entry.payload);
+        let payload = begin..self.bytes.len();
+        self.waiting.push(Waiting { lsn: entry.lsn, owner: UserId(entry.owner), version: entry.version, payload });
+        if self.waiting.len() < RECORDS_PER_BATCH { Ok(()) } else { self.end(state) }
     }
-    replay::fold(state, UserId(entry.owner), entry.version, entry.payload)
-        .map(drop)
-        .map_err(|error| RecoverError::Content { lsn: entry.lsn, why: error.to_string() })
+
+    /// Makes the facts of all records true that were taken.
+    ///
+    /// # Errors
+    /// As [`Replay::take`].
+    pub fn end(&mut self, state: &mut State) -> Result<(), RecoverError> {
+        let Replay { waiting, bytes } = self;
+        let record =
+            |of: &Waiting| Record { owner: of.owner, version: of.version, payload: &bytes[of.payload.clone()] };
+        let records: Vec<Record<'_>> = waiting.iter().map(record).collect();
+        if let Err(error) = replay::fold_batch(state, &records) {
+            let unreadable = records.iter().position(|record| !replay::is_readable(record));
+            let lsn = unreadable.map_or(Lsn::ZERO, |at| waiting[at].lsn);
+            return Err(RecoverError::Content { lsn, why: error.to_string() });
+        }
+        waiting.clear();
+        bytes.clear();
+        Ok(())
+    }
 }
 
 /// Reads the state of a directory without owning or changing it: for tools. With `from_nothing` no snapshot is used,
@@ -170,10 +216,12 @@ pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), Rec
         None => (State::new(1), Scan::open(&storage, Lsn::ZERO)?),
     };
     let mut report = Report { snapshot: newest.map_or(Lsn::ZERO, |newest| newest.lsn), ..Report::default() };
+    let mut replay = Replay::default();
     while let Some(entry) = scan.next()? {
-        fold(&mut state, &entry)?;
+        replay.take(&mut state, &entry)?;
         report.records += 1;
     }
+    replay.end(&mut state)?;
     report.lsn = scan.last_lsn();
     report.bytes_cut = match scan.tail() {
         Some(wal::Tail::Torn { bytes }) => bytes,
@@ -193,4 +241,75 @@ pub fn digest(state: &State) -> [u8; 32] {
 /// Users in all shards.
 pub fn users_count(state: &State) -> usize {
     state.users.iter().map(|users| users.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::mutation::{Mutation, codec};
+    use engine::time::Timestamp;
+    use std::path::PathBuf;
+
+    fn options() -> Options {
+        Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() }
+    }
+
+    /// A directory whose log makes `users` users, one record each; record number `broken` (from 0) ends too early.
+    fn directory(users: u64, broken: Option<u64>) -> (tempfile::TempDir, PathBuf) {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        // Made by the log itself, which takes none that others may read.
+        let data = place.path().join("data");
+        let dir = Dir::open(Files::open(&data).expect("a directory"), options()).expect("nobody has it");
+        let log = dir.recover(None, false).expect("an empty directory").finish().expect("nothing to read");
+        let mut running = dir.start(log, 1, Box::new(|_| {})).expect("room for a log");
+        for number in 0..users {
+            let mut payload = Vec::new();
+            let sub = Some(format!("user {number}"));
+            codec::encode(&[Mutation::UserCreated { sub, email: None, at: Timestamp(2) }], &mut payload);
+            payload.truncate(payload.len() - usize::from(broken == Some(number)));
+            let appended = running.log.append(Kind::Mutations, codec::VERSION, number + 1, 2, &payload);
+            appended.expect("one segment holds them");
+        }
+        running.syncer.finish().expect("the disk syncs");
+        (place, data)
+    }
+
+    #[test]
+    fn every_record_is_folded_however_many_there_are() {
+        let batch = RECORDS_PER_BATCH as u64;
+        let counts = [0, 1, batch - 1, batch, batch + 1, 3 * batch + 7];
+        for users in counts {
+            let (_place, data) = directory(users, None);
+            let (looked, _) = look(&data, true).expect("a sound log");
+            let recovery = recover(&data, options(), 3).expect("a sound log");
+            assert_eq!((users_count(&looked), recovery.report.users), (users as usize, users as usize));
+            for number in 0..users {
+                let user = recovery.state.user(UserId(number + 1)).expect("it was made");
+                assert_eq!(user.sub(), Some(format!("user {number}").as_str()));
+            }
+            assert_eq!(digest(&looked), digest(&recovery.state), "{users} users");
+        }
+        println!("logs: {} cases", counts.len());
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_is_named() {
+        let batch = RECORDS_PER_BATCH as u64;
+        // (records, the broken one)
+        let cases =
+            [(1, 0), (3, 1), (batch + 2, batch - 2), (batch + 2, batch - 1), (2 * batch, batch), (batch + 1, batch)];
+        for (records, broken) in cases {
+            let (_place, data) = directory(records, Some(broken));
+            // The start's own record comes first.
+            let expected = Lsn(broken + 2);
+            for refused in [
+                look(&data, true).map(drop).expect_err("broken"),
+                recover(&data, options(), 2).map(drop).expect_err("broken"),
+            ] {
+                let RecoverError::Content { lsn, .. } = refused else { panic!("{refused}") };
+                assert_eq!(lsn, expected, "{records} records, number {broken} broken");
+            }
+        }
+        println!("broken records: {} cases", 2 * cases.len());
+    }
 }

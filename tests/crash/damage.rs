@@ -126,8 +126,9 @@ fn a_torn_tail_is_cut_and_said() {
 
 /// Where a segment has bytes that mean something: its header and its records, without the padding behind each.
 fn written(bytes: &[u8]) -> Vec<Range<usize>> {
-    let mut ranges = vec![0..SEGMENT_HEADER_BYTES];
-    let mut at = SEGMENT_HEADER_BYTES;
+    let header = 0..SEGMENT_HEADER_BYTES;
+    let mut at = header.end;
+    let mut ranges = vec![header];
     while let Some(length) = bytes.get(at..at + 4) {
         let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
         if length == 0 {
@@ -250,6 +251,7 @@ fn a_newer_format_is_refused_by_version() {
     let newest = segments(&data).pop().expect("a segment");
     let untouched = place.root().join("untouched");
     copy_dir(&data, &untouched);
+    // (A snapshot's version counts only under a right checksum: damage to it is passed over.)
     for path in [data.join("epoch"), newest] {
         // Every file of ours begins with its magic; the version stands behind it.
         let mut bytes = fs::read(&path).expect("a file can be read");

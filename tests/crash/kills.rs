@@ -1,15 +1,17 @@
 //! `kill -9` at random moments under load, many times over, on one data directory.
 //!
 //! `CRASH_KILLS` sets how many (200), `CRASH_SEED` repeats the choices of a run. Between two kills everything else
-//! changes too: the number of shards, the promise, the size of segments; and some kills fall into the start itself.
+//! changes too: the number of shards, the promise, the size of segments; some kills fall into the start itself, and some
+//! ends of the log are torn as a loss of power would tear them. The first half keeps the whole log, so that the state can
+//! be compared with a replay from nothing; the second makes snapshots and recycles segments.
 
 use crate::money::Account;
 use crate::reconcile::{Books, Reconciled, reconcile};
 use crate::trader::{Tradable, Trader};
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +20,8 @@ use tests::cases::Cases;
 use tests::chance::Chance;
 use tests::json::{at, list, micros_at, text};
 use tests::server::{Place, Server, digest_of};
+use wal::record::slot_bytes;
+use wal::{Files, Scan};
 
 const TRADERS: usize = 6;
 
@@ -42,6 +46,7 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
         load_and_kill(&mut traders, &mut server, &mut chance);
         cases.one();
         check_log(&place, &mut total, &mut chance);
+        let mut torn = chance.percent(20) && tear(&place, &mut chance);
         // What may change between two starts, changes.
         place.set("engine", "shards", &chance.between(1, 3).to_string());
         place.set("journal", "durability", chance.pick::<&str>(&["\"process\"", "\"process\"", "\"power\""]));
@@ -55,9 +60,11 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
             starting.kill();
             cases.one();
             total.kills_in_start += 1;
+            // That start may have cut it already.
+            torn = false;
         }
         server = place.start();
-        total.note_recovery(&server);
+        total.note_recovery(&server, torn);
         let all = cases.count().is_multiple_of(40) || cases.count() >= kills;
         std::thread::scope(|scope| {
             let address = server.address();
@@ -81,27 +88,34 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
     println!("after an orderly end the last lines were:\n{said}");
     let answered: u64 = traders.iter().map(|(trader, _)| trader.answered).sum();
     let fills: usize = traders.iter().map(|(_, books)| books.ledger.fills).sum();
-    println!("{answered} requests answered under load, {fills} fills; {total:?}");
+    let orders: usize = traders.iter().map(|(trader, _)| trader.memory.by_id.len()).sum();
+    println!("{} kills; {answered} requests answered, {orders} orders acknowledged, {fills} fills", cases.count());
+    println!("{total}");
     assert!(total.reconciled.happened > 0 && total.reconciled.not_happened > 0, "kills fell into requests");
     assert!(total.from_nothing > 0, "some replays started from nothing");
-    assert!(total.recycled, "the log was long enough to recycle segments");
+    if kills >= 200 {
+        assert!(total.recycled && total.from_older_snapshot > 0, "the log was long enough to recycle segments");
+        assert!(total.torn_bytes > 0, "some ends were torn");
+    }
 }
 
-#[derive(Default, Debug)]
+#[derive(Default)]
 struct Totals {
     reconciled: Reconciled,
     kills_in_start: usize,
+    /// Records that starts replayed, and bytes they cut from torn ends.
+    records: u64,
+    torn_bytes: u64,
     verified: usize,
     from_nothing: usize,
     from_older_snapshot: usize,
-    torn_bytes: u64,
     recycled: bool,
 }
 
 impl Totals {
     /// So many kills keep the whole log, for replays from nothing.
     fn whole_log_kills(&self, kills: usize) -> usize {
-        kills / 4
+        kills / 2
     }
 
     fn add(&mut self, one: Reconciled) {
@@ -111,7 +125,7 @@ impl Totals {
     }
 
     /// The banner says what was recovered, in numbers.
-    fn note_recovery(&mut self, server: &Server) {
+    fn note_recovery(&mut self, server: &Server, torn: bool) {
         let line = server.recovered().unwrap_or_else(|| panic!("no word of recovery in:\n{}", server.said()));
         let numbers: Vec<u64> = line
             .split(|c: char| !c.is_ascii_digit())
@@ -120,16 +134,22 @@ impl Totals {
             .collect();
         assert!(numbers.len() >= 4, "records, LSN, milliseconds, bytes cut: {line}");
         assert!(line.contains("LSN") && line.contains("records") && line.contains("torn"), "{line}");
+        assert!(!torn || numbers[3] > 0, "the end was torn: {line}");
+        self.records += numbers[0];
         self.torn_bytes += numbers[3];
     }
 }
 
-impl std::fmt::Debug for Reconciled {
+impl std::fmt::Display for Totals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Reconciled { rows, happened, not_happened } = self.reconciled;
+        writeln!(f, "{} kills fell into a start", self.kills_in_start)?;
+        writeln!(f, "{} records replayed by starts, {} bytes cut from torn ends", self.records, self.torn_bytes)?;
+        writeln!(f, "{rows} rows compared; {happened} unanswered requests had happened, {not_happened} had not")?;
         write!(
             f,
-            "{} rows compared, {} unanswered had happened, {} had not",
-            self.rows, self.happened, self.not_happened
+            "{} logs verified; {} digests equal to a replay from nothing, {} to one from the older snapshot",
+            self.verified, self.from_nothing, self.from_older_snapshot
         )
     }
 }
@@ -193,7 +213,7 @@ fn check_log(place: &Place, total: &mut Totals, chance: &mut Chance) {
     let data = place.data();
     let whole = data.join(format!("{:020}.wal", 1)).exists();
     total.recycled |= !whole;
-    if !chance.percent(25) {
+    if !chance.percent(40) {
         return;
     }
     let digest = digest_of(&data);
@@ -214,6 +234,26 @@ fn check_log(place: &Place, total: &mut Totals, chance: &mut Chance) {
         }
         fs::remove_dir_all(copy).expect("the copy can be removed");
     }
+}
+
+/// Writes garbage behind the last record, as if a record had been on its way to the disk when the power went. False when
+/// the segment has no room for it.
+fn tear(place: &Place, chance: &mut Chance) -> bool {
+    let storage = Files::open_existing(place.data()).expect("a data directory");
+    let mut scan = Scan::open_all(&storage).expect("a log");
+    let mut end = None;
+    while let Some(entry) = scan.next().expect("a whole log") {
+        end = Some((entry.file.to_string(), entry.offset + slot_bytes(entry.payload.len()) as u64));
+    }
+    let (name, at) = end.expect("a log has records");
+    let garbage: Vec<u8> = (0..chance.between(1, 300)).map(|_| chance.draw() as u8 | 1).collect();
+    let file = OpenOptions::new().write(true).open(place.data().join(name)).expect("a segment can be opened");
+    let room = file.metadata().expect("a length").len() - at;
+    let fits = room > garbage.len() as u64;
+    if fits {
+        file.write_all_at(&garbage, at).expect("a segment can be written");
+    }
+    fits
 }
 
 fn newest_snapshot(dir: &Path) -> Option<PathBuf> {

@@ -373,6 +373,7 @@ fn wrong_settings_are_named() {
         let (status, said) = place.spawn_with(&[], &[]).ended();
         assert!(!status.success(), "{section}.{key} = {value} was taken:\n{said}");
         assert!(said.contains(named), "{named} is not named: {said}");
+        assert!(said.contains("allowed"), "what is allowed is not said: {said}");
         assert!(!place.data().exists(), "nothing is made before the settings are right");
         cases.one();
     }
@@ -461,14 +462,18 @@ fn a_full_disk_refuses_orders_and_nothing_else() {
         .arg(format!("of={}", filler.display()))
         .output();
     let mut placed = Vec::new();
-    let refused = eventually("a refusal", || {
+    // A segment of a mebibyte holds some thousand orders, fewer when their names are long; three are prepared.
+    let refused = (0..20_000).find_map(|n| {
+        let mut order = order.clone();
+        order["client_order_id"] = json!(format!("{n:0>256}"));
         let answer = client.post("/v1/orders", &order);
-        if answer.status == 200 {
-            placed.push(int(&answer.json(), "/order_id"));
-            return None;
+        if answer.status != 200 {
+            return Some(answer);
         }
-        Some(answer)
+        placed.push(int(&answer.json(), "/order_id"));
+        None
     });
+    let refused = refused.expect("a refusal");
     refused.refused(503, "SERVER_BUSY");
     assert_eq!(refused.header("Retry-After"), Some("1"));
     println!("{} orders found room before the refusal", placed.len());

@@ -126,12 +126,21 @@ fn check_batch(trader: &mut Trader, rows: &BTreeMap<String, Value>) {
 /// A cancel-all is one command: all of it or nothing.
 fn check_sweep(trader: &mut Trader, rows: &BTreeMap<String, Value>) {
     let Some(open) = trader.memory.unknown_sweep.take() else { return };
-    let names: Vec<&String> = open.iter().map(|id| &trader.memory.by_id[id]).collect();
-    let state =
-        |name: &&String| rows.get(*name).map(|row| (text(row, "/status"), at(row, "/cancelled_reason").as_str()));
-    let swept = names.iter().filter(|name| state(name) == Some(("CANCELLED", Some("cancel_all")))).count();
-    let left: Vec<_> = names.iter().filter(|name| state(name).is_some_and(|(status, _)| status == "PENDING")).collect();
-    assert!(swept == 0 || left.is_empty(), "half a cancel-all: {swept} cancelled, {left:?} left");
+    let names: Vec<String> = open.iter().map(|id| trader.memory.by_id[id].clone()).collect();
+    let state = |name: &String| rows.get(name).map(|row| (text(row, "/status"), at(row, "/cancelled_reason").as_str()));
+    let (mut swept, mut left) = (Vec::new(), Vec::new());
+    for name in names {
+        match state(&name) {
+            Some(("CANCELLED", Some("cancel_all"))) => swept.push(name),
+            Some(("PENDING", _)) => left.push(name),
+            _ => {}
+        }
+    }
+    assert!(swept.is_empty() || left.is_empty(), "half a cancel-all: {swept:?} cancelled, {left:?} left");
+    // They are known to be over, or the next unanswered one would be taken to have cancelled them.
+    for name in swept {
+        trader.memory.order(&name).cancel = Known::Done;
+    }
 }
 
 /// Asks again for every placement that was not answered.

@@ -76,6 +76,12 @@ impl Trader {
         format!("u{}-{}", self.user.id, self.next)
     }
 
+    /// A client's id for an order: some are as long as they may be, so that records differ in size.
+    fn order_name(&mut self) -> String {
+        let name = self.name();
+        if self.chance.percent(30) { format!("{name:-<256}") } else { name }
+    }
+
     fn body(&mut self, name: &str) -> Value {
         let at = self.chance.below(self.tradables.len());
         let Tradable { token, bid, ask } = self.tradables[at].clone();
@@ -97,7 +103,7 @@ impl Trader {
     }
 
     fn place(&mut self) -> io::Result<()> {
-        let name = self.name();
+        let name = self.order_name();
         let body = self.body(&name);
         self.submit(&name, &body)
     }
@@ -132,7 +138,7 @@ impl Trader {
         }
         let row = &rows[self.chance.below(rows.len())];
         let (price, force) = if self.chance.percent(50) { ("0.01", "FAK") } else { ("0.99", "GTC") };
-        let name = self.name();
+        let name = self.order_name();
         let body = json!({
             "token_id": text(row, "/token_id"), "side": "SELL", "order_type": "limit", "price": price,
             "quantity": format!("{}", self.chance.between(5, 15)), "time_in_force": force, "client_order_id": name
@@ -192,7 +198,7 @@ impl Trader {
         let mut entries = Vec::new();
         let mut names = Vec::new();
         for _ in 0..self.chance.between(2, 5) {
-            let name = self.name();
+            let name = self.order_name();
             let at = self.chance.below(self.tradables.len());
             let body = json!({
                 "token_id": self.tradables[at].token, "side": "BUY", "order_type": "limit", "price": "0.01",

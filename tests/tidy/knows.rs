@@ -131,8 +131,7 @@ fn one_file_reads_the_environment_and_one_the_clock() {
         for (number, line) in source.code() {
             let reads_environment =
                 ["env::var", "env::vars", "env::var_os", "env::vars_os"].iter().any(|call| has_word(line, call));
-            // Where to crash is a test's switch, not configuration.
-            let may = source.name == "gateway/src/config.rs" || line.contains("PAPERTAPE_CRASH_AT");
+            let may = source.name == "gateway/src/config.rs";
             assert!(!reads_environment || may, "{}:{number} reads the environment: {line}", source.name);
             let reads_clock = has_word(line, "SystemTime::now");
             assert!(

@@ -100,6 +100,15 @@ pub fn fold_batch(state: &mut State, records: &[Record<'_>]) -> Result<usize, Co
     Ok(count)
 }
 
+/// Whether every fact of a record can be read: to name the record that made [`fold_batch`] fail.
+pub fn is_readable(record: &Record<'_>) -> bool {
+    let Record { owner, version, payload } = *record;
+    if owner == MARKETS {
+        return each(version, payload, |_: &MarketMutation| {}).is_ok();
+    }
+    each(version, payload, |_: &Mutation| {}).is_ok()
+}
+
 fn apply_group(shards: &mut [Users], shards_count: usize, group: &mut Vec<(UserId, Mutation)>) {
     if let [users] = shards {
         users.warm(group);

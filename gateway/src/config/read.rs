@@ -92,7 +92,20 @@ pub(super) fn journal(source: &mut Source) -> Journal {
         spares_count: source.integer("journal.spares_count", 2, 2..=8) as u32,
         reserve_bytes: source.integer("journal.reserve_bytes", 256 << 20, 0..=1 << 50),
         checkpoint_segments: source.integer("journal.checkpoint_segments", 4, 1..=1_000) as u32,
+        crash_at: source.parsed(
+            "journal.crash_at",
+            None,
+            "empty, or a place of the log with a count, like roll:3",
+            |text| if text.is_empty() { Some(None) } else { crash_at(text).map(Some) },
+            |at| at.map_or_else(String::new, |(point, count)| format!("{}:{count}", point.name())),
+        ),
     }
+}
+
+fn crash_at(text: &str) -> Option<(Point, u64)> {
+    let (name, count) = text.split_once(':')?;
+    let point = Point::ALL.into_iter().find(|point| point.name() == name)?;
+    count.parse().ok().filter(|count| *count > 0).map(|count| (point, count))
 }
 
 pub(super) fn venue(source: &mut Source) -> VenueConfig {

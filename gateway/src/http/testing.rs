@@ -78,6 +78,7 @@ impl World {
             started_at: NOW,
             commit: Arc::default(),
             feed: Arc::default(),
+            census: Default::default(),
             config,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));

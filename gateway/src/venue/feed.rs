@@ -67,6 +67,8 @@ pub struct Feed {
     /// Venue time of the next due matching cycle.
     next_cycle: Timestamp,
     match_interval_us: u64,
+    /// Venue time of the last cycle: a restart plays on from here, so that it meets every crossing that this run met.
+    matched_to: Timestamp,
     /// Server time of the last mark of the tape.
     tape_marked: Timestamp,
 }
@@ -83,7 +85,6 @@ struct Desk {
     /// Decided and applied to `markets`; not yet journaled, not yet published.
     pending: Vec<MarketMutation>,
     ages_on_server_time: bool,
-    venue_now: Timestamp,
     stopped: bool,
 }
 
@@ -115,10 +116,16 @@ impl Feed {
             stop,
             figures,
             pending: Vec::new(),
-            venue_now: Timestamp(0),
             stopped: false,
         };
-        Feed { venue, desk, next_cycle: Timestamp(0), match_interval_us, tape_marked: Timestamp(0) }
+        Feed {
+            venue,
+            desk,
+            next_cycle: Timestamp(0),
+            match_interval_us,
+            matched_to: Timestamp(0),
+            tape_marked: Timestamp(0),
+        }
     }
 
     /// Before the listener opens: settles what an earlier run left unsettled, folds the past of the venue without
@@ -139,6 +146,10 @@ impl Feed {
         desk.flush()?;
         desk.settle_all()?;
         self.next_cycle = reached.plus(self.match_interval_us);
+        // What ended while nobody looked may not be listed any more.
+        for market in self.desk.markets.unresolved() {
+            self.venue.recall(&market.listing);
+        }
         self.turn()?;
         Ok(())
     }
@@ -155,12 +166,13 @@ impl Feed {
         desk.flush()?;
         desk.settle_all()?;
         desk.catalog.sort();
-        self.mark_tape(now, false)?;
         if polled.venue_now >= self.next_cycle {
             self.desk.cycle(polled.venue_now)?;
+            self.matched_to = polled.venue_now;
             // A pause of the machine is not made up for: one cycle sees all that changed.
             self.next_cycle = polled.venue_now.plus(self.match_interval_us);
         }
+        self.mark_tape(now, false)?;
         let wake_at = polled.wake_at.unwrap_or(now.plus(SLEEP_MAX_US));
         Ok(Duration::from_micros(wake_at.since(self.desk.clock.now()).min(SLEEP_MAX_US)))
     }
@@ -175,21 +187,25 @@ impl Feed {
             }
         }
         let now = self.desk.clock.now();
-        // The core may be gone already; then the last mark stands and a second is folded twice.
+        // The core may be gone already; then the last mark stands and a second is played twice.
         let _ = self.mark_tape(now, true);
     }
 
+    /// Journals how far the tape was played and matched. Not further: a restart folds up to the mark without matching.
     fn mark_tape(&mut self, now: Timestamp, last: bool) -> Result<(), Stopped> {
-        if !last && now.since(self.tape_marked) < TAPE_MARK_EVERY_US {
+        let due = last || now.since(self.tape_marked) >= TAPE_MARK_EVERY_US;
+        if !due || self.matched_to == Timestamp(0) {
             return Ok(());
         }
         self.tape_marked = now;
-        // A mark that is missing is no loss; what is left of a full disk is for what is.
-        if self.desk.lane.commits.room() != Room::Ample {
-            return Ok(());
+        // A mark that is missing is no loss; what is left on a full disk is for what is. The last one waits for nothing.
+        match self.desk.lane.commits.room() {
+            Room::Ample => {}
+            Room::ReserveOnly if last => {}
+            _ => return Ok(()),
         }
         if let Some(tape) = self.venue.first_line() {
-            let fact = self.desk.markets.tape(tape, self.desk.venue_now);
+            let fact = self.desk.markets.tape(tape, self.matched_to);
             self.desk.decided(fact);
             self.desk.flush()?;
         }
@@ -295,7 +311,6 @@ impl Desk {
 
     /// Venue time has come to `venue_now`: end dates pass.
     fn advance(&mut self, venue_now: Timestamp, drives_clock: bool) {
-        self.venue_now = venue_now;
         // Where ages count on server time, so does the clock they are read by: the recording's may be far from it.
         if drives_clock && !self.ages_on_server_time {
             self.writer.clock(venue_now);
@@ -443,37 +458,4 @@ fn write(books: &mut book::Frame<'_>, catalog: &Catalog, figures: &FeedFigures, 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::commit::{CommitFigures, CommitItem};
-    use crate::venue::synthetic::Synthetic;
-    use engine::book::Books;
-
-    /// A log that says it has no room gets nothing, however much the venue has to tell.
-    #[test]
-    fn nothing_goes_to_a_log_without_room() {
-        let figures = Arc::new(CommitFigures::default());
-        // Nobody has published any room yet.
-        let commits = CommitLane::new((1 << 20, 2), figures);
-        assert_eq!(commits.room(), Room::None);
-        let (clock, stop) = (Clock::wall(), Stop::new());
-        stop.set();
-        let books = Arc::new(Books::new());
-        let mut feed = Feed::new(FeedParts {
-            venue: Box::new(Synthetic::new(1, clock.now())),
-            markets: Markets::new(),
-            catalog: Arc::new(Catalog::new()),
-            writer: books.writer().expect("the first one"),
-            lane: FeedLane { commits: commits.clone(), inboxes: Vec::new() },
-            clock,
-            stop,
-            figures: Arc::new(FeedFigures::default()),
-            match_interval_us: SECOND,
-        });
-        assert!(feed.begin().is_err(), "it waits for room until the process stops");
-        let sent = std::iter::from_fn(|| commits.ring().pop());
-        let records = sent.filter(|item| matches!(item, CommitItem::Record { .. })).count();
-        assert_eq!(records, 0);
-        println!("a feed without room: 1 case");
-    }
-}
+mod tests;

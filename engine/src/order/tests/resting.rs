@@ -331,6 +331,21 @@ facts                                        -> SafeguardEnded
 wait 10s
 cycle                                        -> looked 0 filled 0 closed 0
 
+# a fee above what a sale brings needs cash of its own: in a cycle as at once
+rule weather_fee 20000
+balance 8.9
+hold Y 10 0.40
+money                                        -> 0.1 of 0.1
+outage on
+sell Y 10 limit 0.40                         -> PENDING 0/10 reserved 10 shares awaiting held
+outage off
+book Y bids 0.40x100
+sell Y 10 limit 0.40                         -> InsufficientPosition 0 < 10
+cycle                                        -> looked 1 filled 0 closed 1
+order #1                                     -> CANCELLED AutoCancelled 0/10
+money                                        -> 0.1 of 0.1
+sell Y 10 limit 0.40                         -> InsufficientBalance 0.1 < 0.8
+
 # sweeps
 market 0 geopolitics 0.01
 market 1 geopolitics 0.01

@@ -1,7 +1,7 @@
 //! The words of a scenario: orders, markets, books, flags, numbers.
 
 use super::world::World;
-use crate::amount::{Cash, Price, Qty, TickSize};
+use crate::amount::{Bps, Cash, Price, Qty, TickSize};
 use crate::book::BookSide;
 use crate::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size, Unsound};
 use crate::id::{InstrumentId, KeyId, MarketId, Outcome, WalletId};
@@ -167,6 +167,7 @@ impl World {
             "fok_shortfall" => self.rules.fok_shortfall = qty(value),
             "max_shares" => self.rules.max_shares_per_order = qty(value),
             "free_daily_orders" => self.rules.free_daily_orders = number(value) as u32,
+            "weather_fee" => self.rules.fees.set(Category::Weather, Bps(number(value) as u32)),
             "beta_until" => self.rules.beta_until = Some(self.now.plus(span(value))),
             "free_trade_since" => self.rules.free_trade_since = self.now.plus(span(value)),
             other => panic!("no such rule: {other}"),

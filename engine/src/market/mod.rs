@@ -83,6 +83,11 @@ impl Markets {
         self.unsettled.iter().copied()
     }
 
+    /// Markets that may still change: what a venue is asked about after a pause.
+    pub fn unresolved(&self) -> impl Iterator<Item = &Market> {
+        self.markets.iter().filter(|market| market.resolution.is_none())
+    }
+
     /// How far this tape was folded (upstream.md §7, restart).
     pub fn tape_reached(&self, tape: &[u8; 32]) -> Option<Timestamp> {
         self.tapes.get(tape).copied()

@@ -30,6 +30,8 @@ pub(super) struct Cycles<R> {
     looking: Option<(InstrumentId, u64)>,
     /// What `hold_reason` says on every resting order; `None` = not known, as after a start.
     shown: Option<bool>,
+    /// Some order came to rest with another `hold_reason` since the last look at all of them.
+    stray: bool,
     /// Orders of the stage at hand, owner by owner, from `done` on still to be looked at.
     batch: Vec<OrderId>,
     done: usize,
@@ -69,6 +71,7 @@ impl<R> Default for Cycles<R> {
             seen: AHashMap::new(),
             looking: None,
             shown: None,
+            stray: false,
             batch: Vec::new(),
             done: 0,
         }
@@ -79,6 +82,11 @@ impl<R> Cycles<R> {
     /// Asks for the cycle that is due at this venue time.
     pub fn start(&mut self, venue_now: Timestamp, reply: R) {
         self.waiting.push_back((venue_now, reply));
+    }
+
+    /// An order rests from now on, with this `hold_reason`: an outage may have begun or ended since the last cycle.
+    pub fn rests(&mut self, held: bool) {
+        self.stray |= self.shown != Some(held);
     }
 
     /// Whether a cycle is under way or waits.
@@ -178,6 +186,9 @@ impl<R> Shard<R> {
         outbox: &mut impl Outbox<R>,
     ) -> usize {
         if self.cycles.exhausted() {
+            if from == FIRST && std::mem::take(&mut self.cycles.stray) {
+                self.cycles.shown = None;
+            }
             let next = self.users.resting().instruments_from(from).next();
             let unknown = self.cycles.shown != Some(cycle.outage);
             let Some(instrument) = next.filter(|_| unknown) else {

@@ -214,11 +214,8 @@ impl<R> Shard<R> {
     /// Whether the key that asks is usable still. Keys are never forgotten, so one that is not found was not given out
     /// by this user's shard, and nobody was ever told that it ended.
     fn key_usable(&self, owner: UserId, command: &Command) -> Result<(), Reject> {
-        let Some((key, user)) = command.asked_by().zip(self.users.get(owner)) else { return Ok(()) };
-        match user.keys.binary_search_by_key(&key, |known| known.id) {
-            Ok(at) => user.keys[at].usable(self.now),
-            Err(_) => Ok(()),
-        }
+        let key = command.asked_by().zip(self.users.get(owner)).and_then(|(key, user)| user.key(key));
+        key.map_or(Ok(()), |key| key.usable(self.now))
     }
 
     fn run(&mut self, owner: UserId, command: Command, reply: R, outbox: &mut impl Outbox<R>) {
@@ -397,6 +394,10 @@ impl<R> Shard<R> {
                     (*order, OrderFact::Filled { trade: *trade, resting }, *at)
                 }
                 Mutation::OrderClosed { order, at, .. } => (*order, OrderFact::Closed, *at),
+                Mutation::OrderRested { held, .. } => {
+                    self.cycles.rests(*held);
+                    continue;
+                }
                 other => {
                     self.directory.observe(owner, other);
                     continue;

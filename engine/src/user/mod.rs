@@ -21,7 +21,7 @@ pub mod users;
 pub mod wallet;
 
 use crate::command::Wallets;
-use crate::id::{InstrumentId, OrderId, PositionId, UserId, WalletId};
+use crate::id::{InstrumentId, KeyId, OrderId, PositionId, UserId, WalletId};
 use crate::order::{Fill, Order};
 use crate::time::Timestamp;
 use rows::Rows;
@@ -144,6 +144,12 @@ impl User {
     /// Keys that count for the limit of active keys.
     pub fn active_keys_count(&self) -> usize {
         self.keys.iter().filter(|key| key.counts_as_active()).count()
+    }
+
+    /// Its key, revoked ones too.
+    pub fn key(&self, id: KeyId) -> Option<&ApiKey> {
+        // In id order, as they were issued.
+        self.keys.binary_search_by_key(&id, |key| key.id).ok().map(|at| &self.keys[at])
     }
 
     /// The plan of this moment.

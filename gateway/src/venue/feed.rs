@@ -16,7 +16,7 @@ use engine::market::mutation::MarketMutation;
 use engine::market::{Markets, publish, publish_all};
 use engine::mutation::codec;
 use engine::ring::Ring;
-use engine::shard::Outbox;
+use engine::shard::{Outbox, Room};
 use engine::time::{SECOND, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +27,8 @@ use std::time::Duration;
 const FACTS_PER_RECORD_MAX: usize = 128;
 /// How often a wait for the core looks whether the process is stopping.
 const STOP_CHECK: Duration = Duration::from_millis(100);
+/// How often a wait for room in the log looks again.
+const ROOM_CHECK: Duration = Duration::from_millis(10);
 /// Longest sleep between two polls: a stop is noticed within it.
 const SLEEP_MAX_US: u64 = SECOND / 4;
 /// The place reached on a tape is journaled at most this often (upstream.md §7).
@@ -65,6 +67,8 @@ pub struct Feed {
     /// Venue time of the next due matching cycle.
     next_cycle: Timestamp,
     match_interval_us: u64,
+    /// Venue time of the last cycle: a restart plays on from here, so that it meets every crossing that this run met.
+    matched_to: Timestamp,
     /// Server time of the last mark of the tape.
     tape_marked: Timestamp,
 }
@@ -81,7 +85,6 @@ struct Desk {
     /// Decided and applied to `markets`; not yet journaled, not yet published.
     pending: Vec<MarketMutation>,
     ages_on_server_time: bool,
-    venue_now: Timestamp,
     stopped: bool,
 }
 
@@ -113,10 +116,16 @@ impl Feed {
             stop,
             figures,
             pending: Vec::new(),
-            venue_now: Timestamp(0),
             stopped: false,
         };
-        Feed { venue, desk, next_cycle: Timestamp(0), match_interval_us, tape_marked: Timestamp(0) }
+        Feed {
+            venue,
+            desk,
+            next_cycle: Timestamp(0),
+            match_interval_us,
+            matched_to: Timestamp(0),
+            tape_marked: Timestamp(0),
+        }
     }
 
     /// Before the listener opens: settles what an earlier run left unsettled, folds the past of the venue without
@@ -137,6 +146,10 @@ impl Feed {
         desk.flush()?;
         desk.settle_all()?;
         self.next_cycle = reached.plus(self.match_interval_us);
+        // What ended while nobody looked may not be listed any more.
+        for market in self.desk.markets.unresolved() {
+            self.venue.recall(&market.listing);
+        }
         self.turn()?;
         Ok(())
     }
@@ -153,12 +166,13 @@ impl Feed {
         desk.flush()?;
         desk.settle_all()?;
         desk.catalog.sort();
-        self.mark_tape(now, false)?;
         if polled.venue_now >= self.next_cycle {
             self.desk.cycle(polled.venue_now)?;
+            self.matched_to = polled.venue_now;
             // A pause of the machine is not made up for: one cycle sees all that changed.
             self.next_cycle = polled.venue_now.plus(self.match_interval_us);
         }
+        self.mark_tape(now, false)?;
         let wake_at = polled.wake_at.unwrap_or(now.plus(SLEEP_MAX_US));
         Ok(Duration::from_micros(wake_at.since(self.desk.clock.now()).min(SLEEP_MAX_US)))
     }
@@ -173,17 +187,25 @@ impl Feed {
             }
         }
         let now = self.desk.clock.now();
-        // The core may be gone already; then the last mark stands and a second is folded twice.
+        // The core may be gone already; then the last mark stands and a second is played twice.
         let _ = self.mark_tape(now, true);
     }
 
+    /// Journals how far the tape was played and matched. Not further: a restart folds up to the mark without matching.
     fn mark_tape(&mut self, now: Timestamp, last: bool) -> Result<(), Stopped> {
-        if !last && now.since(self.tape_marked) < TAPE_MARK_EVERY_US {
+        let due = last || now.since(self.tape_marked) >= TAPE_MARK_EVERY_US;
+        if !due || self.matched_to == Timestamp(0) {
             return Ok(());
         }
         self.tape_marked = now;
+        // A mark that is missing is no loss; what is left on a full disk is for what is. The last one waits for nothing.
+        match self.desk.lane.commits.room() {
+            Room::Ample => {}
+            Room::ReserveOnly if last => {}
+            _ => return Ok(()),
+        }
         if let Some(tape) = self.venue.first_line() {
-            let fact = self.desk.markets.tape(tape, self.desk.venue_now);
+            let fact = self.desk.markets.tape(tape, self.matched_to);
             self.desk.decided(fact);
             self.desk.flush()?;
         }
@@ -289,7 +311,6 @@ impl Desk {
 
     /// Venue time has come to `venue_now`: end dates pass.
     fn advance(&mut self, venue_now: Timestamp, drives_clock: bool) {
-        self.venue_now = venue_now;
         // Where ages count on server time, so does the clock they are read by: the recording's may be far from it.
         if drives_clock && !self.ages_on_server_time {
             self.writer.clock(venue_now);
@@ -309,6 +330,7 @@ impl Desk {
             let count = self.pending.len().min(FACTS_PER_RECORD_MAX);
             let mut payload = Vec::new();
             codec::encode(&self.pending[..count], &mut payload);
+            self.wait_for_room()?;
             let (sender, receiver) = mpsc::sync_channel(1);
             self.lane.commits.record(MARKETS, self.clock.now(), &payload);
             self.lane.commits.answer(Reply::Thread(sender), Answer::Done);
@@ -316,6 +338,18 @@ impl Desk {
             for fact in self.pending.drain(..count) {
                 publish(&fact, &self.catalog, &mut self.writer);
             }
+        }
+        Ok(())
+    }
+
+    /// Waits until the log takes another record: an append without room would end the process. The shards do the same
+    /// with cycles and settlements, so nothing else of the feed could go on meanwhile.
+    fn wait_for_room(&self) -> Result<(), Stopped> {
+        while self.lane.commits.room() == Room::None {
+            if self.stop.is_set() {
+                return Err(Stopped);
+            }
+            std::thread::sleep(ROOM_CHECK);
         }
         Ok(())
     }
@@ -422,3 +456,6 @@ fn write(books: &mut book::Frame<'_>, catalog: &Catalog, figures: &FeedFigures, 
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,7 +75,8 @@ impl Model {
         let may_exit = market.ended
             && sells_at_market
             && matches!(market.state, MarketState::Active | MarketState::Halted | MarketState::Closed);
-        if !(market.state == MarketState::Active && !market.ended) && !may_exit {
+        let is_open = market.state == MarketState::Active && !market.ended;
+        if !is_open && !may_exit {
             return Err(Reject::MarketClosed);
         }
         let limit = match asked.price {

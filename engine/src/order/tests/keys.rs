@@ -47,6 +47,18 @@ key rename 3 x                               -> x Free ReadTrade
 key rename 3                                 -> - Free ReadTrade
 key list                                     -> f Free ReadTrade | a Free ReadTrade | e Free ReadTrade | d Free ReadTrade | - Free ReadTrade | a Free ReadTrade ends
 
+# an order that was on its way while its key was revoked: refused, even one that came before; other keys go on
+market 0 weather 0.01
+book Y asks 0.42x100
+key issue a                                  -> a Free ReadTrade
+key issue b                                  -> b Free ReadTrade
+buy Y 10 market 0.50 by=1 id=x               -> FILLED 10/10 @0.42 fee 0.1218
+key revoke 1                                 -> done
+buy Y 10 market 0.50 by=1                    -> KeyRevoked
+buy Y 10 market 0.50 by=1 id=x               -> KeyRevoked
+facts                                        ->
+buy Y 10 market 0.50 by=2                    -> FILLED 10/10 @0.42 fee 0.1218
+
 # the tier gate comes before the limit of keys
 key issue a                                  -> a Free ReadTrade
 key issue b                                  -> b Free ReadTrade
@@ -83,21 +95,21 @@ key rotate 1                                 -> a Free Read beta old ends in 24 
 # a key that ended while its request was on the way trades no more and makes no key
 book Y asks 0.50x100
 key issue a                                  -> a Free ReadTrade
-buy Y 10 limit 0.40 key=1                    -> PENDING 0/10 reserved 4
+buy Y 10 limit 0.40 by=1                    -> PENDING 0/10 reserved 4
 key rotate 1                                 -> a Free ReadTrade old ends in 24 h
 wait 86399999ms
 alive
-buy Y 10 limit 0.40 key=1                    -> PENDING 0/10 reserved 4
+buy Y 10 limit 0.40 by=1                    -> PENDING 0/10 reserved 4
 wait 1ms
-buy Y 10 limit 0.40 key=1                    -> KeyExpired
-batch buy Y 10 limit 0.40 key=1 | buy Y 10 limit 0.40 key=1 -> KeyExpired
+buy Y 10 limit 0.40 by=1                    -> KeyExpired
+batch buy Y 10 limit 0.40 by=1 | buy Y 10 limit 0.40 by=1 -> KeyExpired
 key issue b by=1                             -> KeyExpired
 key rotate 2 by=1                            -> KeyExpired
-buy Y 10 limit 0.40 key=2                    -> PENDING 0/10 reserved 4
+buy Y 10 limit 0.40 by=2                    -> PENDING 0/10 reserved 4
 key revoke 2                                 -> done
-buy Y 10 limit 0.40 key=2                    -> KeyRevoked
+buy Y 10 limit 0.40 by=2                    -> KeyRevoked
 // before everything else about the order
-buy ? 0 limit 0.40 key=2 unsound             -> KeyRevoked
+buy ? 0 limit 0.40 by=2 unsound             -> KeyRevoked
 key issue b by=2                             -> KeyRevoked
 facts                                        -> 
 // a session token asks in no key's name

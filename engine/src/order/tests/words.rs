@@ -42,7 +42,7 @@ impl World {
                     });
                 }
                 Some(("id", text)) => id = Some(text.to_owned()),
-                Some(("key", n)) => key = self.key(n),
+                Some(("by", n)) => key = self.key(n),
                 Some(("body", n)) => body = number(n) as u8,
                 Some(("from", "main")) => {
                     terms.wallet = self.the_user().wallet_of(WalletKind::Main).map(|wallet| wallet.id);

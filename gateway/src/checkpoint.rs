@@ -164,7 +164,7 @@ mod tests {
     use engine::user::WalletKind;
     use wal::{Kind, Options, Running};
 
-    /// A fact that every check takes for itself, and that leaves a state which breaks a promise: an order that is open
+    /// Facts of which `apply` takes each, and whose unsound state breaks a promise: an order that is open
     /// and does not rest.
     fn records(is_sound: bool) -> Vec<Mutation> {
         let (owner, at) = (UserId(1), Timestamp(1_790_932_500_000_000));
@@ -193,7 +193,7 @@ mod tests {
             codec::encode(&records(is_sound), &mut payload);
             let lsn = log.append(Kind::Mutations, codec::VERSION, 1, 2, &payload).expect("there is room");
             syncer.turn().expect("the disk is there");
-            let storage = Files::open_existing(&place.path().join("log")).expect("it was made");
+            let storage = Files::open_existing(place.path().join("log")).expect("it was made");
             let mut keeper = Keeper::new(storage, preparer, snapshots, marks.clone(), 1);
             let written = keeper.checkpoint(lsn);
             let listed = keeper.snapshots.list().expect("it can be read").len();

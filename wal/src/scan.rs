@@ -19,7 +19,7 @@ use crate::behind::{Behind, look_behind};
 use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, read_contents, read_identity, segment_name};
 use crate::error::{Error, Fault, Loss};
 use crate::planted;
-use crate::record::{self, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
+use crate::record::{self, ALIGN_BYTES, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
 use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::storage::{Files, Storage, StoredFile};
 
@@ -432,11 +432,12 @@ impl<S: Storage> Scan<S> {
         Ok(())
     }
 
-    /// The length that the first record of the block claims, if it is a possible one, else 0.
+    /// The bytes that the first record of the block claims, if they are a possible length, else 0.
     fn claimed_bytes_at_start(&self) -> usize {
         let length =
             self.block[..self.filled].first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
-        if length <= MAX_RECORD_BYTES { length } else { 0 }
+        // With its padding, since the next one begins behind that.
+        if length <= MAX_RECORD_BYTES { length.next_multiple_of(ALIGN_BYTES) } else { 0 }
     }
 
     /// Goes on in the next segment if that continues exactly here. `true` when it does, or when it cannot belong to this log

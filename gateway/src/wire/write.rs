@@ -1,6 +1,6 @@
 //! JSON answers by hand: fields pushed into a byte buffer in the order they are shown.
 //!
-//! [`Object`] and [`array`] only place commas and brackets; every value is written by the function of its format.
+//! [`Object`] and [`array()`] only place commas and brackets; every value is written by the function of its format.
 
 use super::{decimal, instant};
 use engine::amount::{Cash, Price, Qty};

@@ -3,7 +3,7 @@
 use crate::fault::Faults;
 use crate::segment::SegmentHeader;
 use crate::tests::{append, put_changed, recover, snapshot, start, tiny};
-use crate::{Dir, Error, Fault, Lsn, Scan, Tail, sealed_lsn, segments};
+use crate::{Dir, Error, Fault, Kind, Lsn, Options, Scan, Tail, sealed_lsn, segments};
 
 /// Five full segments and an open one, stopped in order. Returns the names of the segments.
 fn sample_of(seed: u64) -> (Faults, Vec<String>) {
@@ -203,4 +203,30 @@ fn reading_beside_a_running_log_stops_at_the_mark() {
         }
     };
     assert!(matches!(lost, Error::Lost(loss) if loss.lsn == running.log.last_lsn().next()));
+}
+
+/// A record that is longer than a block of the reader, and of every length that leaves some padding.
+#[test]
+fn records_longer_than_a_block_are_read_back() {
+    let block = crate::scan::BLOCK_BYTES;
+    let lengths = (0..10).map(|more| block - 60 + more).chain([300_000, 300_001, 316_164, 1_000_003, 3]);
+    let options = Options { segment_bytes: 4 << 20, spares_count: 2, reserve_bytes: 0, ..Options::default() };
+    let mut cases = 0;
+    for length in lengths {
+        let world = Faults::new(3);
+        let open = || Dir::open(world.clone(), options.clone()).expect("open");
+        let dir = open();
+        let (_, recovered) = recover(&dir, false).expect("new");
+        let mut running = dir.start(recovered, 1, Box::new(|_| {})).expect("room");
+        let facts: Vec<_> =
+            [7, length, 0, length + 5, 9].into_iter().map(|length| append(&mut running, &vec![0xA5; length])).collect();
+        running.syncer.turn().expect("no error");
+        drop(running);
+        world.kill();
+        let (found, _) = recover(&open(), false).expect("whole");
+        let found: Vec<_> = found.into_iter().filter(|(_, kind, _)| *kind == Kind::Mutations).collect();
+        assert!(found == facts, "records of {length} bytes come back as they were");
+        cases += 1;
+    }
+    println!("long records: {cases} cases");
 }

@@ -108,6 +108,10 @@ pub fn recover_from<S: Storage>(
     let begun = Instant::now();
     let dir = Dir::open(storage, options)?;
     let newest = dir.newest_snapshot()?;
+    let used = newest.as_ref().map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
+    for lsn in dir.snapshots().list()?.into_iter().filter(|lsn| *lsn > used) {
+        tracing::warn!(%lsn, "a damaged snapshot is passed over; an older one and the log stand for it");
+    }
     let mut state = match &newest {
         Some(newest) => read_snapshot(&dir.snapshots(), newest, shards_count)?,
         None => State::new(shards_count),

@@ -185,7 +185,8 @@ impl World {
             rules: Arc::new(rules),
             durability: if scenario.calm { Durability::Process } else { durability },
             options: Options {
-                segment_bytes: 65_536 + 4_096 * chance.below(9) as u64,
+                // How much room each shard is promised depends on how many there are: in a calm world there is plenty.
+                segment_bytes: (65_536 + 4_096 * chance.below(9) as u64) << if scenario.calm { 4 } else { 0 },
                 spares_count: 2,
                 reserve_bytes: 0,
                 points,

@@ -17,6 +17,9 @@ pub const CLIENT_ORDER_ID_CHARS_MAX: usize = 256;
 pub const BATCH_ENTRIES_MAX: usize = 100;
 /// Orders that one record of a sweep closes at most, so that a record stays far below 1 MiB (house.md §5).
 pub const SWEEP_ORDERS_PER_RECORD_MAX: usize = 1_000;
+/// A matching cycle begins another record of the same user once one has this many bytes. One fill more, of every level
+/// of both books (some 20,000 rows of 19 bytes), stays below the 512 KiB that the log keeps free for a record.
+pub const RECORD_SEALED_AT_BYTES: usize = 64 << 10;
 /// Resting orders that one turn of a matching cycle looks at, so that a turn stays below about a millisecond.
 pub const CYCLE_ORDERS_PER_TURN_MAX: usize = 1_000;
 /// Open orders a user may have; more is refused as `SERVER_BUSY`.

@@ -21,7 +21,7 @@ impl World {
         let wallets = |everywhere: bool| if everywhere { Wallets::All } else { Wallets::Api };
         Some(match deed {
             Deed::Create { grant, dollars } => Command::CreateUser(CreateUser {
-                sub: (user % 2 == 0).then(|| format!("sub-{user}")),
+                sub: user.is_multiple_of(2).then(|| format!("sub-{user}")),
                 email: None,
                 grant: *grant,
                 api_balance: dollars.map(Cash::from_dollars),
@@ -141,14 +141,22 @@ impl World {
             Some(Oddity::Unsound) => Err(Unsound),
             _ => Ok(self.terms(user, wish)),
         };
-        Placement { key: KeyId((user << 28) + 3), tier, route, request, terms }
+        Placement { key: self.key(user, wish.body as usize), tier, route, request, terms }
+    }
+
+    /// What a SELL is about: mostly something that the user has.
+    fn held(&self, user: u64, wish: &Wish) -> u32 {
+        let positions = self.model.user(user).map_or(&[][..], |user| &user.positions);
+        let open: Vec<u32> = positions.iter().filter(|held| held.closed_at.is_none()).map(|held| held.token).collect();
+        if open.is_empty() || wish.body.is_multiple_of(8) { wish.token } else { open[wish.body as usize % open.len()] }
     }
 
     fn terms(&self, user: u64, wish: &Wish) -> PlacementTerms {
         let side = if wish.sell { Side::Sell } else { Side::Buy };
-        let tick = self.model.markets.get(wish.token as usize / 2).map_or(100, |market| market.tick);
-        let best = self.model.books.effective(wish.token).best(crate::model::place::needed(side));
-        let from = i32::from(best.unwrap_or(middle(wish.token)));
+        let token = if wish.sell { self.held(user, wish) } else { wish.token };
+        let tick = self.model.markets.get(token as usize / 2).map_or(100, |market| market.tick);
+        let best = self.model.books.effective(token).best(crate::model::place::needed(side));
+        let from = i32::from(best.unwrap_or(middle(token)));
         let ticks = wish.ticks * i32::from(tick) * if wish.sell { -1 } else { 1 };
         let grid = i32::from(tick);
         let on_grid = ((from + ticks) / grid * grid).clamp(grid, 10_000 - grid);
@@ -164,7 +172,7 @@ impl World {
             _ => wish.in_main_wallet.then(|| wallet_of(WalletKind::Main)).flatten(),
         };
         let sellable = || {
-            let held = known?.position(wallet.or(wallet_of(WalletKind::Api))?, wish.token)?;
+            let held = known?.position(wallet.or(wallet_of(WalletKind::Api))?, token)?;
             Some((held.qty - known?.reserved_of(held)) as u64 / 100 * 100)
         };
         let wanted = wish.quantity.map(|quantity| quantity * 100).or_else(sellable).unwrap_or(7_000_000);
@@ -179,7 +187,7 @@ impl World {
         };
         PlacementTerms {
             wallet: wallet.map(WalletId),
-            instrument: (!matches!(wish.oddity, Some(Oddity::NoMarket))).then_some(InstrumentId(wish.token)),
+            instrument: (!matches!(wish.oddity, Some(Oddity::NoMarket))).then_some(InstrumentId(token)),
             side,
             order_type: if wish.at_market { OrderType::Market } else { OrderType::Limit },
             time_in_force: wish.time_in_force,

@@ -27,7 +27,7 @@ use wal::{Marks, Options, Running, Syncer};
 /// Commands that may wait for one shard.
 const INBOX_SLOTS: usize = 1_024;
 /// Records that may wait for the committer before it is made to take them: segments are small here.
-const WAITING_RECORDS_MAX: usize = 12;
+const WAITING_RECORDS_MAX: usize = 4;
 
 /// How a server is set up; the same in all its lives.
 #[derive(Clone)]

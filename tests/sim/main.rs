@@ -21,7 +21,40 @@ use world::{Count, Scenario, run};
 /// First seed where none is asked for.
 const FIRST_SEED: u64 = 1;
 /// Steps of a world.
-const STEPS: usize = 300;
+const STEPS: usize = 1_000;
+/// Every refusal that the default rules know and that a world can come to.
+const REFUSALS: [&str; 30] = [
+    "BelowMinimum",
+    "BootstrapNotAllowed",
+    "DailyLimit",
+    "DuplicateClientOrderId",
+    "FokNotFilled",
+    "IdempotencyKeyReuse",
+    "InsufficientBalance",
+    "InsufficientPosition",
+    "InvalidExpiration",
+    "InvalidQuantity",
+    "KeyExpiring",
+    "KeyLimit",
+    "KeyNotFound",
+    "KeyRevoked",
+    "MarketClosed",
+    "MarketNotFound",
+    "NoExecutableDepth",
+    "NoRoom",
+    "OffTick",
+    "OrderNotCancellable",
+    "OrderNotFound",
+    "PostOnlyType",
+    "PostOnlyWouldCross",
+    "StaleQuote",
+    "TierRequiresUpgrade",
+    "Unsound",
+    "UserNotFound",
+    "VenueUnavailable",
+    "WaitedTooLong",
+    "WalletNotFound",
+];
 /// Runs that shortening a failure may take.
 const SHORTENINGS_MAX: usize = 400;
 
@@ -84,9 +117,17 @@ fn worlds_go_as_the_model_says() {
             Ok(outcome) => count.add(&outcome.count),
             Err((at, why)) => panic!("{}", report(wild(seed), &steps, at, &why)),
         }
+        let done = seed + 1 - first;
+        if done.is_multiple_of(1_000) && done < seeds {
+            println!("{done} worlds, the last one was {seed}");
+        }
     }
-    println!("{seeds} worlds: {count:?}");
-    assert!(count.orders > 0 && count.fills > 0 && count.kills > 0 && count.crashes > 0, "nothing happened");
+    println!("{seeds} worlds: {count:#?}");
+    let Count { fills, settlements, kills, crashes, sudden, failed_syncs, lost_records, snapshots, .. } = &count;
+    let happened = [fills, settlements, kills, crashes, sudden, failed_syncs, lost_records, snapshots];
+    assert!(seeds < 100 || happened.iter().all(|times| **times > 0), "something never happened");
+    let unheard: Vec<&&str> = REFUSALS.iter().filter(|name| !count.refusals.contains_key(**name)).collect();
+    assert!(seeds < 100 || unheard.is_empty(), "never refused: {unheard:?}");
 }
 
 #[test]

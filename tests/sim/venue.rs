@@ -36,7 +36,7 @@ fn listing(number: u64, beginning: u64) -> Listing {
         min_order_size: None,
         neg_risk: false,
         start: None,
-        end: (number % 3 != 0).then(|| Timestamp(beginning + (number % 4) * DAY / 2)),
+        end: (!number.is_multiple_of(3)).then(|| Timestamp(beginning + (1 + number % 4) * DAY)),
         updown: None,
         sports: false,
     }
@@ -56,7 +56,7 @@ fn rate(category: Category) -> u32 {
 /// About where a token trades.
 pub fn middle(token: u32) -> u16 {
     let middle = 1_500 + (token / 2 * 617 % 7_000) as u16;
-    if token % 2 == 0 { middle } else { 10_000 - middle }
+    if token.is_multiple_of(2) { middle } else { 10_000 - middle }
 }
 
 type Sides = (Levels, Levels);
@@ -265,7 +265,9 @@ impl World {
 
     fn take_facts(&mut self, facts: Vec<MarketMutation>) {
         facts.iter().for_each(|fact| self.life.markets.apply(fact));
-        self.pending.extend(facts);
+        if !facts.is_empty() {
+            self.pending.push((facts, self.decided.clone()));
+        }
     }
 
     /// Time has come to now: end dates pass.

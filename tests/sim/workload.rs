@@ -224,12 +224,14 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
     let mut steps = Vec::new();
     for market in 0..MARKETS {
         steps.push(Step::Feed(Feed::List(market)));
+        // Journaled, released, published.
+        steps.extend([Step::Commit, Step::Sync, Step::Commit]);
     }
-    // Three lists of facts: journaled, released, published.
-    steps.extend([Step::Commit, Step::Sync, Step::Commit]);
+    // Segments in reserve: without them orders are refused.
+    steps.extend([Step::Keep, Step::Keep, Step::Commit]);
     for user in 1..=USERS {
         let grant = *chance.pick(&[None, None, Some(Tier::Pro), Some(Tier::Enterprise)]);
-        let dollars = *chance.pick(&[None, Some(0), Some(40), Some(5_000)]);
+        let dollars = *chance.pick(&[None, Some(40), Some(5_000), Some(5_000)]);
         steps.push(Step::Ask { user, deed: Deed::Create { grant, dollars }, late_us: 0 });
     }
     for token in 0..2 * MARKETS as u32 {
@@ -237,12 +239,20 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
     }
     steps.extend([Step::TurnAll, Step::Commit, Step::Sync, Step::Commit]);
     while steps.len() < count {
-        let step = step(&mut chance, calm);
+        // Interest moves on from market to market.
+        let hot = 4 * (steps.len() / 250) as u32;
+        let step = step(&mut chance, calm, hot);
+        let slept = matches!(step, Step::Wait(us) if us > 20 * SECOND);
         let asks = matches!(step, Step::Ask { .. } | Step::Cycle);
         steps.push(step);
+        if slept && chance.percent(80) {
+            // The venue was there all the time.
+            (0..3).for_each(|connection| steps.push(Step::Feed(Feed::Alive { connection })));
+        }
         // Mostly a command is taken at once; sometimes several wait.
         if calm {
-            steps.extend([Step::TurnAll, Step::Commit, Step::Sync, Step::Commit]);
+            // Everything comes to rest, so that it makes no difference who sits on which thread.
+            (0..4).for_each(|_| steps.extend([Step::TurnAll, Step::Commit]));
         } else if asks && chance.percent(60) {
             steps.push(Step::TurnAll);
             if chance.percent(60) {
@@ -253,16 +263,17 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
     steps
 }
 
-fn step(chance: &mut Chance, calm: bool) -> Step {
+fn step(chance: &mut Chance, calm: bool, hot: u32) -> Step {
     match chance.below(1_000) {
         0..500 => Step::Ask {
-            user: 1 + chance.below(USERS as usize) as u64,
-            deed: deed(chance),
+            // Now and then somebody whom nobody knows.
+            user: if chance.percent(1) { USERS + 1 } else { 1 + chance.below(USERS as usize) as u64 },
+            deed: deed(chance, hot),
             late_us: if chance.percent(2) { chance.below(4_000_000) as u64 } else { 0 },
         },
-        500..640 => Step::Feed(feed(chance)),
-        640..690 => Step::Cycle,
-        690..740 => Step::Wait(wait(chance)),
+        500..650 => Step::Feed(feed(chance, hot)),
+        650..700 => Step::Cycle,
+        700..740 => Step::Wait(wait(chance)),
         740..900 if calm => Step::TurnAll,
         740..790 => Step::Turn(chance.below(3)),
         790..830 => Step::Commit,
@@ -275,16 +286,16 @@ fn step(chance: &mut Chance, calm: bool) -> Step {
                 *chance.pick(&[Call::Create, Call::Write, Call::Reserve, Call::Read]),
                 chance.below(4) as u64,
             ),
-            2 | 3 => Disk::Full(chance.below(3) as u64 * 60_000),
+            2..=4 => Disk::Full(chance.below(2) as u64 * 20_000),
             _ => Disk::Roomy,
         }),
-        965..975 if !calm => Step::DieAt {
+        965..970 if !calm => Step::DieAt {
             point: *chance.pick(&Point::ALL),
             nth: 1 + chance.below(6) as i64,
             death: death(chance, calm),
         },
-        975..985 => Step::Die(death(chance, calm)),
-        985..990 => Step::Stop { shards: 1 + chance.below(3) },
+        975..980 => Step::Die(death(chance, calm)),
+        985..987 => Step::Stop { shards: 1 + chance.below(3) },
         _ => Step::Wait(1_000),
     }
 }
@@ -303,15 +314,16 @@ fn wait(chance: &mut Chance) -> u64 {
         12..16 => chance.below(5 * SECOND as usize) as u64,
         16..18 => chance.below(90 * SECOND as usize) as u64,
         18 => 3_600 * SECOND,
-        _ => 25 * 3_600 * SECOND,
+        _ if chance.percent(25) => 25 * 3_600 * SECOND,
+        _ => 60 * SECOND,
     }
 }
 
-fn deed(chance: &mut Chance) -> Deed {
+fn deed(chance: &mut Chance, hot: u32) -> Deed {
     let nth = chance.below(64);
     match chance.below(100) {
-        0..48 => Deed::Place(wish(chance)),
-        48..54 => Deed::Batch((0..1 + chance.below(6)).map(|_| wish(chance)).collect()),
+        0..48 => Deed::Place(wish(chance, hot)),
+        48..54 => Deed::Batch((0..1 + chance.below(6)).map(|_| wish(chance, hot)).collect()),
         54..61 => Deed::Again { back: chance.below(8), changed: chance.percent(25) },
         61..70 => Deed::Cancel(nth),
         70 => Deed::CancelAll { everywhere: chance.percent(50) },
@@ -323,15 +335,15 @@ fn deed(chance: &mut Chance) -> Deed {
         75 => Deed::EndBeats,
         76 => Deed::Create { grant: None, dollars: None },
         77 => Deed::Grant { tier: *chance.pick(&TIERS), days: chance.percent(60).then(|| chance.below(3) as u64) },
-        78..80 => Deed::Issue {
-            tier: chance.percent(40).then(|| *chance.pick(&TIERS)),
+        78..82 => Deed::Issue {
+            tier: chance.percent(20).then(|| *chance.pick(&TIERS)),
             permissions: *chance.pick(&[None, Some(Permissions::Read), Some(Permissions::ReadTrade)]),
             bootstrap: chance.percent(10),
         },
-        80 => Deed::Rename(nth),
-        81 => Deed::Rotate(nth),
-        82 => Deed::Revoke(nth),
-        83..85 => Deed::Use(nth),
+        82 => Deed::Rename(nth),
+        83 | 84 => Deed::Rotate(nth),
+        85 => Deed::Revoke(nth),
+        86 | 87 => Deed::Use(nth),
         _ => Deed::Look(look(chance)),
     }
 }
@@ -358,9 +370,8 @@ fn look(chance: &mut Chance) -> Look {
     }
 }
 
-fn wish(chance: &mut Chance) -> Wish {
-    // Mostly the first markets, so that positions and depletion build up.
-    let token = if chance.percent(70) { chance.below(6) } else { chance.below(2 * MARKETS as usize) } as u32;
+fn wish(chance: &mut Chance, hot: u32) -> Wish {
+    let token = token(chance, hot);
     let at_market = chance.percent(35);
     let (sell, odd) = (chance.percent(42), chance.percent(5));
     use TimeInForce::{Fak, Fok, Gtc, Gtd, Ioc};
@@ -404,8 +415,16 @@ fn wish(chance: &mut Chance) -> Wish {
     }
 }
 
-fn feed(chance: &mut Chance) -> Feed {
-    let token = if chance.percent(60) { chance.below(6) } else { chance.below(2 * MARKETS as usize) } as u32;
+/// Mostly one of the markets of the moment, so that positions and depletion build up.
+fn token(chance: &mut Chance, hot: u32) -> u32 {
+    let tokens = 2 * MARKETS as u32;
+    if chance.percent(75) { (hot + chance.below(6) as u32) % tokens } else { chance.below(tokens as usize) as u32 }
+}
+
+const ACTIVE: MarketState = MarketState::Active;
+
+fn feed(chance: &mut Chance, hot: u32) -> Feed {
+    let token = token(chance, hot);
     let market = chance.below(MARKETS as usize) as u32;
     let seed = chance.draw();
     match chance.below(100) {
@@ -415,14 +434,17 @@ fn feed(chance: &mut Chance) -> Feed {
         74..76 => Feed::Tick { market, tick: *chance.pick(&[1_000, 100, 10, 1]) },
         76..80 => Feed::State {
             market,
-            state: *chance.pick(&[MarketState::Halted, MarketState::Closed, MarketState::Active, MarketState::Active]),
+            state: *chance.pick(&[MarketState::Halted, MarketState::Closed, ACTIVE, ACTIVE, ACTIVE, ACTIVE]),
         },
-        80..83 => Feed::End { market, in_us: chance.below(2 * 86_400 * SECOND as usize) as u64 },
+        80..83 => Feed::End {
+            market,
+            in_us: *chance.pick(&[0, 10 * SECOND, 3_600 * SECOND, 30 * 3_600 * SECOND, 90_000 * SECOND]),
+        },
         83..85 => Feed::Resolve { market, how: chance.below(3) as u8 },
         85..87 => Feed::Gap { token },
         87..94 => Feed::Alive { connection: chance.below(3) as u8 },
-        94..96 => Feed::Outage(chance.percent(40)),
-        96 => Feed::List(chance.below(MARKETS as usize + 4) as u64),
+        94..97 => Feed::Outage(chance.percent(20)),
+        97 => Feed::List(chance.below(MARKETS as usize + 4) as u64),
         _ => Feed::Display { token, price: 1 + chance.below(9_999) as u16 },
     }
 }

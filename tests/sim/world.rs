@@ -1,23 +1,24 @@
 //! A world: one server on a faulty disk, its clients, its venue, its clock and its model, on one thread. Everything is
 //! drawn from one seed; after each step the model has judged what happened.
 
+mod count;
+mod death;
+
 use crate::judge;
 use crate::life::{Life, Setup, recover};
 use crate::model::{Expected, Market, Model, Moment, User};
 use crate::planted::Plant;
 use crate::workload::{Death, Disk, Step};
+pub use count::Count;
 use engine::command::{Answer, Command, Envelope, Placement};
 use engine::id::{MARKETS, MarketId, UserId};
 use engine::market::mutation::MarketMutation;
 use engine::market::publish;
-use engine::mutation::codec;
 use engine::rules::Rules;
-use engine::shard::replay::{State, fold};
 use engine::shard::{Room, shard_of};
 use engine::time::Timestamp;
 use gateway::commit::Reply;
 use gateway::config::Durability;
-use gateway::recover::digest;
 use sha2::{Digest, Sha256};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -32,7 +33,9 @@ use wal::{Options, Point, Points};
 /// 2026-10-02T09:15:00Z.
 const BEGINNING: u64 = 1_790_932_500_000_000;
 /// Accepted orders of a free user and day: few, so that the cap is met.
-const FREE_DAILY_ORDERS: u32 = 25;
+const FREE_DAILY_ORDERS: u32 = 8;
+/// News about markets in one record; listings are long, and segments small.
+const NEWS_PER_RECORD_MAX: usize = 3;
 const EIO: i32 = 5;
 
 /// What a seed is run as.
@@ -44,26 +47,6 @@ pub struct Scenario {
     /// Nothing is lost but processes.
     pub calm: bool,
     pub plant: Option<Plant>,
-}
-
-/// What happened, counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    pub steps: u64,
-    pub answers: u64,
-    pub refusals: u64,
-    pub orders: u64,
-    pub fills: u64,
-    pub settlements: u64,
-    pub kills: u64,
-    pub crashes: u64,
-    /// Deaths in the middle of something, of these the failed syncs.
-    pub sudden: u64,
-    pub failed_syncs: u64,
-    pub lost_records: u64,
-    pub snapshots: u64,
-    pub no_room: u64,
-    pub unknown: u64,
 }
 
 /// A world that went through all its steps.
@@ -130,12 +113,14 @@ pub(crate) struct World {
     archive: Vec<(u64, u64, Vec<u8>)>,
     /// Last record that somebody was told of.
     told_lsn: u64,
-    /// Markets as the feed has decided them, and its facts that are not yet journaled.
+    /// Markets as the feed has decided them, and its news that is not yet journaled: facts, and markets after them.
     pub(crate) decided: Vec<Market>,
-    pub(crate) pending: Vec<MarketMutation>,
+    pub(crate) pending: Vec<(Vec<MarketMutation>, Vec<Market>)>,
     flushing: Option<(Receiver<Answer>, Vec<MarketMutation>, Vec<Market>)>,
     settling: Vec<MarketId>,
     disk_fails: bool,
+    /// The disk has no room for more segments, over deaths too.
+    full: bool,
     /// The last record was written.
     stopping: bool,
     /// How the process dies when the fuse is burnt.
@@ -185,8 +170,9 @@ impl World {
             rules: Arc::new(rules),
             durability: if scenario.calm { Durability::Process } else { durability },
             options: Options {
-                // How much room each shard is promised depends on how many there are: in a calm world there is plenty.
-                segment_bytes: (65_536 + 4_096 * chance.below(9) as u64) << if scenario.calm { 4 } else { 0 },
+                // Large enough for a record of three shards and the feed. How much room each is promised depends on how many
+                // there are: in a calm world there is plenty.
+                segment_bytes: (4_096 * chance.between(5, 8) as u64) << if scenario.calm { 6 } else { 0 },
                 spares_count: 2,
                 reserve_bytes: 0,
                 points,
@@ -221,6 +207,7 @@ impl World {
             flushing: None,
             settling: Vec::new(),
             disk_fails: false,
+            full: false,
             stopping: false,
             sudden: None,
             fuse,
@@ -260,7 +247,14 @@ impl World {
                 }
             }
             Step::Turn(shard) => self.turn(shard % self.life.shards.len(), self.now)?,
-            Step::TurnAll => (0..self.life.shards.len()).try_for_each(|shard| self.turn(shard, self.now))?,
+            Step::TurnAll => {
+                // A death in the middle may change how many there are.
+                let mut shard = 0;
+                while shard < self.life.shards.len() {
+                    self.turn(shard, self.now)?;
+                    shard += 1;
+                }
+            }
             Step::Back { shard, us } => self.turn(shard % self.life.shards.len(), self.now - us)?,
             Step::Commit => drop(self.guarded(|world| world.life.commit())?),
             Step::Sync => self.sync()?,
@@ -276,16 +270,13 @@ impl World {
                     self.disk_fails = true;
                 }
                 Disk::Full(bytes) => {
-                    let used: usize = self
-                        .storage
-                        .names()
-                        .iter()
-                        .filter_map(|name| self.storage.contents(name))
-                        .map(|file| file.len())
-                        .sum();
-                    self.storage.set_capacity(Some(used as u64 + bytes));
+                    self.full = true;
+                    self.fill_disk(*bytes);
                 }
-                Disk::Roomy => self.storage.set_capacity(None),
+                Disk::Roomy => {
+                    self.full = false;
+                    self.storage.set_capacity(None);
+                }
             },
             Step::Die(death) => self.die(*death)?,
             Step::DieAt { point, nth, death } => {
@@ -451,81 +442,8 @@ impl World {
         }
     }
 
-    fn sync(&mut self) -> Verdict {
-        match self.guarded(|world| world.life.syncer.turn())? {
-            Some(Err(error)) if !self.disk_fails => Err(format!("a sync failed: {error}")),
-            Some(Err(_)) => {
-                // The process says so to whoever waits, and ends.
-                self.count.failed_syncs += 1;
-                self.guarded(|world| world.life.commit())?;
-                self.hear()?;
-                self.sudden_death()
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn keep(&mut self) -> Verdict {
-        if self.scenario.plant == Some(Plant::SnapshotBehind) {
-            return self.keep_behind();
-        }
-        let before = self.snapshots();
-        match self.guarded(|world| world.life.keeper.turn())? {
-            Some(Err(error)) if !self.disk_fails && !is_full(&error) => Err(format!("the keeper failed: {error}")),
-            Some(_) => {
-                self.count.snapshots += u64::from(self.snapshots() != before);
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// LSNs of the snapshots there are.
-    fn snapshots(&self) -> Vec<u64> {
-        let names = self.storage.names();
-        names.iter().filter_map(|name| name.strip_suffix(".snapshot")?.parse().ok()).collect()
-    }
-
     pub(crate) fn beginning(&self) -> u64 {
         BEGINNING
-    }
-
-    /// The planted keeper: its snapshot stands for one record more than it has.
-    fn keep_behind(&mut self) -> Verdict {
-        let synced = self.life.marks.synced();
-        let newest = wal::Lsn(self.snapshots().last().copied().unwrap_or(0));
-        if synced.0 < newest.0 + 20 {
-            return Ok(());
-        }
-        let made: Vec<&(u64, u64, Vec<u8>)> = self.archive.iter().filter(|(lsn, ..)| *lsn < synced.0).collect();
-        let here = self.life.tape.iter().zip(self.base + 1..).filter(|(_, lsn)| *lsn < synced.0);
-        let records = made.into_iter().map(|(_, owner, payload)| (*owner, payload.as_slice()));
-        let state = replay(records.chain(here.map(|((owner, payload), _)| (*owner, payload.as_slice()))), 1)?;
-        let mut scan = wal::Scan::open(&self.storage, newest).map_err(|error| error.to_string())?.until(synced);
-        while scan.next().map_err(|error| error.to_string())?.is_some() {}
-        let crc = scan.last_crc();
-        let mut snapshots = wal::Snapshots::of(&self.storage).map_err(|error| error.to_string())?;
-        let written = gateway::checkpoint::write_snapshot(&mut snapshots, &state, synced, crc);
-        written.map(drop).map_err(|error| error.to_string())
-    }
-
-    fn stop(&mut self, shards: usize) -> Verdict {
-        let now = Timestamp(self.now);
-        self.stopping = true;
-        let stopped = self.guarded(|world| {
-            world.life.commit();
-            world.life.committer.stop(now);
-            world.life.syncer.turn()
-        })?;
-        match stopped {
-            None => Ok(()),
-            Some(Err(error)) if !self.disk_fails => Err(format!("the last sync failed: {error}")),
-            Some(_) => {
-                self.guarded(|world| world.life.commit())?;
-                self.hear()?;
-                self.die(Death { power: false, shards, again_at: None })
-            }
-        }
     }
 
     /// Answers that have left are judged; what they tell of must never be lost.
@@ -593,127 +511,17 @@ impl World {
         if self.stopping || self.flushing.is_some() || self.pending.is_empty() || self.life.room() == Room::None {
             return Ok(());
         }
-        let facts = std::mem::take(&mut self.pending);
+        let count = self.pending.len().min(NEWS_PER_RECORD_MAX);
+        let (mut facts, mut markets) = (Vec::new(), Vec::new());
+        for (more, after) in self.pending.drain(..count) {
+            facts.extend(more);
+            markets = after;
+        }
         let (sender, receiver) = sync_channel(1);
         let (now, reply) = (self.now, Reply::Thread(sender));
-        let markets = self.decided.clone();
         self.made.push((0, Made::Markets(markets.clone())));
         self.flushing = Some((receiver, facts.clone(), markets));
         self.guarded(|world| world.life.record_markets(&facts, now, reply)).map(drop)
-    }
-
-    /// The process dies and comes back; what it finds must be what the model knows at some record that is not before what
-    /// was promised.
-    fn die(&mut self, death: Death) -> Verdict {
-        let Death { power, again_at, .. } = death;
-        let shards = self.scenario.shards.unwrap_or(death.shards);
-        self.fuse.0.store(0, Ordering::Relaxed);
-        let marks = self.life.marks.clone();
-        let (appended, synced, poisoned) = (marks.appended().0, marks.synced().0, marks.is_poisoned());
-        let mut at_least = synced;
-        if !poisoned && !power {
-            at_least = appended;
-        }
-        if self.setup.durability == Durability::Power {
-            at_least = at_least.max(self.told_lsn);
-        }
-        self.count.kills += u64::from(!power);
-        self.count.crashes += u64::from(power);
-        self.storage.fail_no_more();
-        self.storage.set_capacity(None);
-        self.disk_fails = false;
-        if power {
-            self.storage.crash()
-        } else {
-            self.storage.kill()
-        }
-        if let Some(nth) = again_at {
-            let at = Point::ALL.iter().position(|point| *point == Point::Recovery).expect("it is listed");
-            self.fuse.1.store(at, Ordering::Relaxed);
-            self.fuse.0.store(nth, Ordering::Relaxed);
-            let cut_short = catch_unwind(AssertUnwindSafe(|| recover(&self.storage, &self.setup, shards).is_ok()));
-            self.fuse.0.store(0, Ordering::Relaxed);
-            match cut_short {
-                Err(panic) if !panic.is::<Died>() => return Err(format!("recovery panicked: {}", words(&*panic))),
-                _ if power => self.storage.crash(),
-                _ => self.storage.kill(),
-            }
-        }
-        let recovered = catch_unwind(AssertUnwindSafe(|| recover(&self.storage, &self.setup, shards)));
-        let recovered = recovered.map_err(|panic| format!("recovery panicked: {}", words(&*panic)))?;
-        let recovered = recovered.map_err(|error| format!("recovery refused: {error}"))?;
-        let lsn = recovered.report.lsn.0;
-        if lsn < at_least || lsn > appended {
-            return Err(format!("{at_least} to {appended} records were promised, recovery found {lsn}"));
-        }
-        self.count.lost_records += appended - lsn;
-        self.go_back_to(lsn);
-        self.compare(&recovered.state)?;
-        self.compare_digests(digest(&recovered.state))?;
-        self.rebirth(recovered)
-    }
-
-    /// The model goes back to what it was behind this record.
-    fn go_back_to(&mut self, lsn: u64) {
-        let kept = (lsn.saturating_sub(self.base) as usize).min(self.made.len());
-        let (users, markets) = &mut self.durable;
-        for (owner, made) in self.made.drain(..).take(kept) {
-            match made {
-                Made::User(user) => drop(users.insert(owner, *user)),
-                Made::Markets(all) => *markets = all,
-            }
-        }
-        let tape = std::mem::take(&mut self.life.tape);
-        let numbered = tape.into_iter().zip(self.base + 1..);
-        self.archive.extend(numbered.map(|((owner, payload), lsn)| (lsn, owner, payload)));
-        self.archive.retain(|(at, ..)| *at <= lsn);
-    }
-
-    fn compare(&self, found: &State) -> Verdict {
-        found.check_all()?;
-        let (users, markets) = &self.durable;
-        judge::markets(markets, &found.markets).map_err(|why| format!("after recovery: {why}"))?;
-        let count: usize = found.users.iter().map(|users| users.len()).sum();
-        if count != users.len() {
-            return Err(format!("after recovery: {} users are right, found {count}", users.len()));
-        }
-        for (id, expected) in users {
-            let found = found.user(UserId(*id)).ok_or_else(|| format!("after recovery: user {id} is gone"))?;
-            judge::user(expected, found, false).map_err(|why| format!("after recovery: user {id}: {why}"))?;
-        }
-        Ok(())
-    }
-
-    /// A replay from nothing comes to the same state, in any number of shards.
-    fn compare_digests(&self, found: [u8; 32]) -> Verdict {
-        for shards in 1..=3 {
-            let records = self.archive.iter().map(|(_, owner, payload)| (*owner, payload.as_slice()));
-            if digest(&replay(records, shards)?) != found {
-                return Err(format!("a replay from nothing in {shards} shards has another digest"));
-            }
-        }
-        Ok(())
-    }
-
-    fn rebirth(&mut self, recovered: crate::life::Recovered) -> Verdict {
-        let life = Life::start(&self.storage, &self.setup, recovered, self.now);
-        self.life = life.map_err(|error| format!("the start failed: {error}"))?;
-        self.base = self.life.marks.appended().0;
-        self.count.unknown += self.asked.values().filter(|asked| asked.expected.is_some()).count() as u64;
-        self.asked.clear();
-        self.flushing = None;
-        self.stopping = false;
-        self.pending.clear();
-        self.settling.clear();
-        let (users, markets) = self.durable.clone();
-        self.decided = markets.clone();
-        self.model.restart(users, markets);
-        self.settle_in();
-        let unsettled: Vec<MarketId> = self.life.markets.unsettled().collect();
-        unsettled.into_iter().for_each(|market| self.settle(market));
-        self.bring_books_anew();
-        self.advance();
-        self.flush()
     }
 
     /// Everything is worked off, and a last recovery finds it.
@@ -721,7 +529,7 @@ impl World {
         self.storage.fail_no_more();
         self.storage.set_capacity(None);
         self.fuse.0.store(0, Ordering::Relaxed);
-        self.disk_fails = false;
+        (self.disk_fails, self.full) = (false, false);
         for _ in 0..8 {
             self.step(&Step::Keep)?;
             self.step(&Step::TurnAll)?;
@@ -741,72 +549,6 @@ impl World {
         let state = engine::shard::snapshot::digest(&self.life.markets, &shards);
         Ok(Outcome { count: self.count, state, story: self.story.finalize().into() })
     }
-}
-
-impl Count {
-    fn hear(&mut self, answer: &Answer) {
-        self.answers += 1;
-        match answer {
-            Answer::Refused(reject) | Answer::Killed { reject, .. } => {
-                self.refusals += 1;
-                self.no_room += u64::from(*reject == engine::reject::Reject::NoRoom);
-            }
-            Answer::Settled { positions, .. } => self.settlements += positions,
-            _ => {}
-        }
-    }
-
-    fn sum(&mut self, users: &BTreeMap<u64, User>) {
-        self.orders += users.values().map(|user| user.orders.len() as u64).sum::<u64>();
-        let fills = |user: &User| user.orders.values().map(|order| order.fills.len() as u64).sum::<u64>();
-        self.fills += users.values().map(fills).sum::<u64>();
-    }
-
-    /// Adds another world's figures.
-    pub fn add(&mut self, other: &Count) {
-        let Count {
-            steps,
-            answers,
-            refusals,
-            orders,
-            fills,
-            settlements,
-            kills,
-            crashes,
-            sudden,
-            failed_syncs,
-            lost_records,
-            snapshots,
-            no_room,
-            unknown,
-        } = other;
-        self.steps += steps;
-        self.answers += answers;
-        self.refusals += refusals;
-        self.orders += orders;
-        self.fills += fills;
-        self.settlements += settlements;
-        self.kills += kills;
-        self.crashes += crashes;
-        self.sudden += sudden;
-        self.failed_syncs += failed_syncs;
-        self.lost_records += lost_records;
-        self.snapshots += snapshots;
-        self.no_room += no_room;
-        self.unknown += unknown;
-    }
-}
-
-fn replay<'a>(records: impl Iterator<Item = (u64, &'a [u8])>, shards: usize) -> Result<State, String> {
-    let mut state = State::new(shards);
-    for (owner, payload) in records {
-        fold(&mut state, UserId(owner), codec::VERSION, payload).map_err(|error| error.to_string())?;
-    }
-    Ok(state)
-}
-
-fn is_full(error: &gateway::recover::RecoverError) -> bool {
-    matches!(error, gateway::recover::RecoverError::Log(error) if error.is_full())
 }
 
 /// What a panic said.

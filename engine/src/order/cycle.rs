@@ -56,7 +56,7 @@ pub fn meet(
     let left = rest - walked.filled;
     let after = as_maker(terms, left);
     let execution = if taker { as_taker(ground, order, walked) } else { as_resting(ground, order, walked, after) };
-    if terms.side == Side::Buy && !covered(user, order, &execution, after) {
+    if !covered(user, order, &execution, after) {
         facts.push(closed(order.id, CloseReason::AutoCancelled, ground.now));
         return Ok(Met::Closed);
     }
@@ -78,7 +78,7 @@ pub fn meet(
 /// What the fill costs and what stays set aside come out of the order's reservation and of free cash.
 fn covered(user: &User, order: &Order, execution: &Execution, after: Reservation) -> bool {
     let free = user.wallet(order.terms.wallet).map_or(Cash::ZERO, |wallet| wallet.available());
-    execution.notional + execution.fee + after.cash <= free + order.reserved_cash()
+    execution.required(order.terms.side, after) <= free + order.reserved_cash()
 }
 
 fn as_taker(ground: &Ground<'_>, order: &Order, walked: Walked) -> Execution {

@@ -197,11 +197,7 @@ impl Entry<'_> {
 
     /// 19: what leaves the wallet and what is set aside for the rest must be covered; then the order and its fill.
     fn execute(&mut self, execution: Execution, rest: Reservation, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
-        match self.terms.side {
-            Side::Buy => self.affords(execution.notional + execution.fee + rest.cash)?,
-            // Configured rates could make a fee exceed what a few shares bring in.
-            Side::Sell => self.affords((execution.fee - execution.notional).max(Cash::ZERO))?,
-        }
+        self.affords(execution.required(self.terms.side, rest))?;
         let booking = Booking {
             order: self.order,
             wallet: self.terms.wallet,

@@ -24,6 +24,17 @@ pub struct Execution {
     pub levels: Vec<Taken>,
 }
 
+impl Execution {
+    /// Cash that must be there for it and for what the order then sets aside. A sale pays for itself, unless the
+    /// configured rate makes its fee exceed what it brings in.
+    pub fn required(&self, side: Side, rest: Reservation) -> Cash {
+        match side {
+            Side::Buy => self.notional + self.fee + rest.cash,
+            Side::Sell => (self.fee - self.notional).max(Cash::ZERO),
+        }
+    }
+}
+
 /// Whose execution it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Booking {

@@ -9,6 +9,7 @@ mod flags;
 mod keys;
 mod limits;
 mod market;
+mod pieces;
 mod property;
 mod resting;
 mod show;

@@ -2,8 +2,8 @@
 //! closed for good, then resting orders against the books that changed.
 //!
 //! A piece looks at no more than [`CYCLE_ORDERS_PER_TURN_MAX`] orders; between two pieces commands run, so each piece
-//! takes orders as it finds them. Orders of one user in one book are one record. Users never compete: each has the
-//! whole book, less what that user took already.
+//! takes orders as it finds them. Orders of one user in one book are one record, or several when it grows long. Users
+//! never compete: each has the whole book, less what that user took already.
 
 use super::{Outbox, Room, Shard};
 use crate::command::Answer;
@@ -13,7 +13,7 @@ use crate::order::cancel::closed;
 use crate::order::cycle::{Met, meet};
 use crate::order::take::Ground;
 use crate::order::{CloseReason, Side};
-use crate::rules::{CLOSED_MARKET_GRACE_US, CYCLE_ORDERS_PER_TURN_MAX, FULL_CYCLE_EVERY};
+use crate::rules::{CLOSED_MARKET_GRACE_US, CYCLE_ORDERS_PER_TURN_MAX, FULL_CYCLE_EVERY, RECORD_SEALED_AT_BYTES};
 use crate::time::Timestamp;
 use ahash::AHashMap;
 use std::collections::VecDeque;
@@ -26,10 +26,12 @@ pub(super) struct Cycles<R> {
     count: u64,
     /// Version of the book that resting orders of an instrument met last.
     seen: AHashMap<InstrumentId, u64>,
-    /// The version at the look at the first side of the instrument at hand.
+    /// The version at the look at the first side of the instrument at hand; `None`: that look came to nothing.
     looking: Option<(InstrumentId, u64)>,
     /// What `hold_reason` says on every resting order; `None` = not known, as after a start.
     shown: Option<bool>,
+    /// Some order came to rest with another `hold_reason` since the last look at all of them.
+    stray: bool,
     /// Orders of the stage at hand, owner by owner, from `done` on still to be looked at.
     batch: Vec<OrderId>,
     done: usize,
@@ -69,6 +71,7 @@ impl<R> Default for Cycles<R> {
             seen: AHashMap::new(),
             looking: None,
             shown: None,
+            stray: false,
             batch: Vec::new(),
             done: 0,
         }
@@ -79,6 +82,11 @@ impl<R> Cycles<R> {
     /// Asks for the cycle that is due at this venue time.
     pub fn start(&mut self, venue_now: Timestamp, reply: R) {
         self.waiting.push_back((venue_now, reply));
+    }
+
+    /// An order rests from now on, with this `hold_reason`: an outage may have begun or ended since the last cycle.
+    pub fn rests(&mut self, held: bool) {
+        self.stray |= self.shown != Some(held);
     }
 
     /// Whether a cycle is under way or waits.
@@ -178,6 +186,9 @@ impl<R> Shard<R> {
         outbox: &mut impl Outbox<R>,
     ) -> usize {
         if self.cycles.exhausted() {
+            if from == FIRST && std::mem::take(&mut self.cycles.stray) {
+                self.cycles.shown = None;
+            }
             let next = self.users.resting().instruments_from(from).next();
             let unknown = self.cycles.shown != Some(cycle.outage);
             let Some(instrument) = next.filter(|_| unknown) else {
@@ -192,9 +203,10 @@ impl<R> Shard<R> {
         self.each_owner(budget, outbox, |shard, owner, orders| {
             let user = shard.users.get(owner).expect("an order is of a user");
             let other = |id: &OrderId| user.order(*id).is_some_and(|order| order.is_open() && order.held != held);
-            let orders = orders.iter().copied().filter(other);
-            shard.facts.extend(orders.map(|order| Mutation::OrderHeld { order, held, at: now }));
+            let facts = orders.iter().copied().filter(other);
+            shard.facts.extend(facts.map(|order| Mutation::OrderHeld { order, held, at: now }));
             shard.enact(owner, 0, true);
+            orders.len()
         })
     }
 
@@ -237,8 +249,8 @@ impl<R> Shard<R> {
         let rules = self.rules.clone();
         let (books, catalog) = (self.books.clone(), self.catalog.clone());
         let ground = Ground { rules: &rules, books: &books, catalog: &catalog, now: self.now, outage: cycle.outage };
-        if outbox.room() != Room::Ample || cycle.outage {
-            // Nothing is lost: what was not looked at is not marked as seen.
+        if outbox.room() != Room::Ample || cycle.outage || books.outage() {
+            self.drop_batch();
             cycle.stage = Stage::Finished;
             return 0;
         }
@@ -268,23 +280,29 @@ impl<R> Shard<R> {
                     Stage::Match(instrument, Side::Sell)
                 }
                 Side::Sell => {
-                    let first = self.cycles.looking.filter(|(of, _)| *of == instrument);
-                    self.cycles.seen.insert(instrument, first.map_or(version, |(_, version)| version));
+                    if let Some((_, first)) = self.cycles.looking.filter(|(of, _)| *of == instrument) {
+                        self.cycles.seen.insert(instrument, first);
+                    }
                     Stage::Match(InstrumentId(instrument.0 + 1), Side::Buy)
                 }
             };
             if self.cycles.exhausted() {
                 return 1;
             }
-        } else if let Some(first) = self.terms_of(self.cycles.batch[self.cycles.done]) {
-            // The desk was used for other books since the last piece.
-            if self.desk.look_deep(&ground, first.0, first.1).is_err() {
+        } else if let Some((instrument, side)) = self.terms_of(self.cycles.batch[self.cycles.done]) {
+            // Since the last piece the market may have closed, or its quote may have grown too old.
+            if !matchable(&ground, instrument) {
+                self.drop_batch();
+                return 1;
+            }
+            // The desk was used for other books.
+            if self.desk.look_deep(&ground, instrument, side).is_err() {
                 return budget;
             }
         }
         let (mut fills, mut closed_count) = (0, 0);
         let looked_at = self.each_owner(budget, outbox, |shard, owner, orders| {
-            for id in orders {
+            for (index, id) in orders.iter().enumerate() {
                 let user = shard.users.get(owner).expect("an order is of a user");
                 let alive = |at: Option<Timestamp>| at.is_none_or(|at| at > ground.now);
                 let Some(order) = user.order(*id).filter(|order| order.is_open() && alive(order.terms.expiration()))
@@ -301,7 +319,11 @@ impl<R> Shard<R> {
                     }
                 }
                 shard.enact(owner, from, true);
+                if shard.record.len() >= RECORD_SEALED_AT_BYTES {
+                    return index + 1;
+                }
             }
+            orders.len()
         });
         cycle.looked_at += looked_at as u64;
         cycle.fills += fills;
@@ -316,10 +338,19 @@ impl<R> Shard<R> {
             let seen = self.cycles.seen.get(instrument);
             let changed = full || seen != Some(&ground.books.version(*instrument));
             // The second side of an instrument belongs to the look at the first.
-            (changed || resting.awaiting_in(*instrument).next().is_some())
-                && ground.catalog.market(instrument.market()).is_some_and(|market| market.tradable())
-                && ground.live(&ground.quote(*instrument))
+            (changed || resting.awaiting_in(*instrument).next().is_some()) && matchable(ground, *instrument)
         })
+    }
+
+    /// Gives up what is left of the batch. Its instrument no longer counts as seen, so that the rest is looked at when
+    /// it can be, whether or not the book changes until then.
+    fn drop_batch(&mut self) {
+        if let Some((instrument, _)) = self.cycles.batch.get(self.cycles.done).and_then(|next| self.terms_of(*next)) {
+            self.cycles.seen.remove(&instrument);
+        }
+        self.cycles.looking = None;
+        self.cycles.batch.clear();
+        self.cycles.done = 0;
     }
 
     /// Ends every order of the batch that is still open.
@@ -338,18 +369,20 @@ impl<R> Shard<R> {
             shard.facts.extend(orders.iter().copied().filter(open).map(|id| closed(id, reason, now)));
             closed_count += shard.facts.len() as u64;
             shard.enact(owner, 0, true);
+            orders.len()
         });
         cycle.closed += closed_count;
         looked_at
     }
 
     /// Goes on with the batch, owner by owner, for at most `budget` orders and as long as there is room: `decide`
-    /// leaves applied facts, which become the owner's record. Answers how many orders were looked at.
+    /// leaves applied facts, which become the owner's record, and says how many of the orders it came to; with the rest
+    /// it is asked again. Answers how many orders were looked at.
     fn each_owner<O: Outbox<R>>(
         &mut self,
         budget: usize,
         outbox: &mut O,
-        mut decide: impl FnMut(&mut Self, UserId, &[OrderId]),
+        mut decide: impl FnMut(&mut Self, UserId, &[OrderId]) -> usize,
     ) -> usize {
         let batch = std::mem::take(&mut self.cycles.batch);
         let start = self.cycles.done;
@@ -361,9 +394,9 @@ impl<R> Shard<R> {
             let owner = UserId::of_object(first.0);
             let orders = &batch[self.cycles.done..];
             let same = orders.iter().take(left).take_while(|order| UserId::of_object(order.0) == owner).count();
-            decide(self, owner, &orders[..same]);
+            let came_to = decide(self, owner, &orders[..same]);
             self.seal(owner, outbox);
-            self.cycles.done += same;
+            self.cycles.done += came_to;
         }
         let looked_at = self.cycles.done - start;
         self.cycles.batch = batch;
@@ -374,4 +407,10 @@ impl<R> Shard<R> {
         let order = self.users.get(UserId::of_object(order.0))?.order(order)?;
         Some((order.terms.instrument, order.terms.side))
     }
+}
+
+/// Whether resting orders of an instrument may match now: its market is open, its book live.
+fn matchable(ground: &Ground<'_>, instrument: InstrumentId) -> bool {
+    ground.catalog.market(instrument.market()).is_some_and(|market| market.tradable())
+        && ground.live(&ground.quote(instrument))
 }

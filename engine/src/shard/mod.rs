@@ -76,6 +76,7 @@ pub struct Shard<R> {
     /// Facts of the command at hand.
     facts: Vec<Mutation>,
     notices: Vec<Notice>,
+    /// Those of them that are applied, in bytes.
     record: Vec<u8>,
     sweeps: VecDeque<Sweep<R>>,
     settlings: VecDeque<Settling<R>>,
@@ -370,6 +371,7 @@ impl<R> Shard<R> {
     /// Applies the facts from `from` on; `resting`: their fills are of orders that rested before.
     fn enact(&mut self, owner: UserId, from: usize, resting: bool) {
         let mut user_seq = self.users.get(owner).map_or(0, |user| user.order_facts);
+        codec::encode(&self.facts[from..], &mut self.record);
         for fact in &self.facts[from..] {
             self.users.apply(owner, fact);
             let (order, what, at) = match fact {
@@ -379,6 +381,10 @@ impl<R> Shard<R> {
                     (*order, OrderFact::Filled { trade: *trade, resting }, *at)
                 }
                 Mutation::OrderClosed { order, at, .. } => (*order, OrderFact::Closed, *at),
+                Mutation::OrderRested { held, .. } => {
+                    self.cycles.rests(*held);
+                    continue;
+                }
                 other => {
                     self.directory.observe(owner, other);
                     continue;
@@ -389,14 +395,13 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Hands the facts at hand over as one record.
+    /// Hands the applied facts at hand over as one record.
     fn seal(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) {
         if self.facts.is_empty() {
             return;
         }
-        self.record.clear();
-        codec::encode(&self.facts, &mut self.record);
         outbox.record(owner, self.now, &self.record);
+        self.record.clear();
         for notice in self.notices.drain(..) {
             outbox.notice(notice);
         }

@@ -21,7 +21,7 @@ pub mod users;
 pub mod wallet;
 
 use crate::command::Wallets;
-use crate::id::{InstrumentId, OrderId, PositionId, UserId, WalletId};
+use crate::id::{InstrumentId, KeyId, OrderId, PositionId, UserId, WalletId};
 use crate::order::{Fill, Order};
 use crate::time::Timestamp;
 use rows::Rows;
@@ -144,6 +144,13 @@ impl User {
     /// Keys that count for the limit of active keys.
     pub fn active_keys_count(&self) -> usize {
         self.keys.iter().filter(|key| key.counts_as_active()).count()
+    }
+
+    /// Whether this is a key of the user that was revoked.
+    pub fn has_revoked(&self, key: KeyId) -> bool {
+        // In id order, as they were issued.
+        let at = self.keys.binary_search_by_key(&key, |known| known.id);
+        at.is_ok_and(|at| self.keys[at].revoked_at.is_some())
     }
 
     /// The plan of this moment.

@@ -207,6 +207,7 @@ impl Code {
             Reject::NoRoom | Reject::Busy => Code::ServerBusy,
             Reject::WaitedTooLong => Code::TradeInProgress,
             Reject::UserNotFound => Code::KeyOwnerNotFound,
+            Reject::KeyRevoked => Code::InvalidKey,
             Reject::Unsound | Reject::GtdUnsupported => Code::ValidationFailed,
             Reject::IdempotencyKeyReuse => Code::IdempotencyKeyReuse,
             Reject::DuplicateClientOrderId => Code::DuplicateClientOrderId,

@@ -105,11 +105,13 @@ pub fn within(side: BookSide, price: u16, bound: u16) -> bool {
 
 /// The feed's half.
 impl Books {
-    /// A message about a token came.
+    /// A message about a token came. While its view is broken, only a snapshot makes it younger.
     fn hear(&mut self, token: u32, connection: u8, now: u64) -> &mut Token {
         self.alive(connection, now);
         let token = self.tokens.entry(token).or_default();
-        token.heard_at = token.heard_at.max(now);
+        if !token.gap || token.heard_at == 0 {
+            token.heard_at = token.heard_at.max(now);
+        }
         token.connection = connection;
         token
     }
@@ -122,8 +124,9 @@ impl Books {
     /// The whole book of a token. Nobody has taken anything of it yet.
     pub fn snapshot(&mut self, token: u32, bids: Levels, asks: Levels, connection: u8, now: u64) {
         self.taken.retain(|(_, of, ..), _| *of != token);
+        self.tokens.entry(token).or_default().gap = false;
         let known = self.hear(token, connection, now);
-        (known.bids, known.asks, known.gap) = (bids, asks, false);
+        (known.bids, known.asks) = (bids, asks);
     }
 
     /// One level, 0 = gone. Nobody has taken anything of it yet.

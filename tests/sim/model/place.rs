@@ -47,6 +47,9 @@ impl Model {
 
     fn try_place(&mut self, owner: u64, placement: &Placement, now: u64) -> Result<Expected, Reject> {
         let user = self.users[&owner].clone();
+        if user.keys.iter().any(|key| key.id == placement.key.0 && key.revoked_at.is_some()) {
+            return Err(Reject::KeyRevoked);
+        }
         if let Some(replay) = replayed(&user, placement.request.as_ref(), now)? {
             return Ok(replay);
         }
@@ -75,7 +78,8 @@ impl Model {
         let may_exit = market.ended
             && sells_at_market
             && matches!(market.state, MarketState::Active | MarketState::Halted | MarketState::Closed);
-        if !(market.state == MarketState::Active && !market.ended) && !may_exit {
+        let is_open = market.state == MarketState::Active && !market.ended;
+        if !is_open && !may_exit {
             return Err(Reject::MarketClosed);
         }
         let limit = match asked.price {

@@ -47,6 +47,18 @@ key rename 3 x                               -> x Free ReadTrade
 key rename 3                                 -> - Free ReadTrade
 key list                                     -> f Free ReadTrade | a Free ReadTrade | e Free ReadTrade | d Free ReadTrade | - Free ReadTrade | a Free ReadTrade ends
 
+# an order that was on its way while its key was revoked: refused, even one that came before; other keys go on
+market 0 weather 0.01
+book Y asks 0.42x100
+key issue a                                  -> a Free ReadTrade
+key issue b                                  -> b Free ReadTrade
+buy Y 10 market 0.50 by=1 id=x               -> FILLED 10/10 @0.42 fee 0.1218
+key revoke 1                                 -> done
+buy Y 10 market 0.50 by=1                    -> KeyRevoked
+buy Y 10 market 0.50 by=1 id=x               -> KeyRevoked
+facts                                        ->
+buy Y 10 market 0.50 by=2                    -> FILLED 10/10 @0.42 fee 0.1218
+
 # the tier gate comes before the limit of keys
 key issue a                                  -> a Free ReadTrade
 key issue b                                  -> b Free ReadTrade

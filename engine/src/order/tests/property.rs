@@ -167,7 +167,7 @@ fn random_days_keep_every_promise_and_repeat() {
 }
 
 /// A world in which user 1 has so many resting BUY orders at 0.10, with these words behind them.
-fn crowded(orders: usize, words: &str) -> World {
+pub(super) fn crowded(orders: usize, words: &str) -> World {
     let mut world = World::of("");
     for line in ["market 1 geopolitics 0.01", "balance 100000", "tier pro", "book Y1 asks 0.90x10"] {
         world.act(line);

@@ -210,6 +210,19 @@ level Y ask 0.41x5
 cycle                                        -> looked 1 filled 1 closed 0
 fills #1                                     -> Taker BookWalk 5 for 2.1 fee 0.0609 at 500 bps | Maker MatchingEngine 5 for 2.1 fee 0 at 0 bps
 
+# an outage that is over before anybody cycles leaves no hold reason behind
+market 0 weather 0.01
+book Y asks 0.42x5
+cycle                                        -> looked 0 filled 0 closed 0
+outage on
+buy Y 10 limit 0.42                          -> PENDING 0/10 reserved 4.3218 awaiting held
+outage off
+// so that the order does not meet its book
+wait 61s
+cycle                                        -> looked 0 filled 0 closed 0
+facts                                        -> OrderHeld
+order #1                                     -> PENDING 0/10 reserved 4.3218 awaiting
+
 # the safeguard: an order whose fees by level exceed what was set aside ends, nothing is overdrawn
 flag min_order_size_enforced off
 balance 0.00043
@@ -317,6 +330,21 @@ endbeats                                     -> done
 facts                                        -> SafeguardEnded
 wait 10s
 cycle                                        -> looked 0 filled 0 closed 0
+
+# a fee above what a sale brings needs cash of its own: in a cycle as at once
+rule weather_fee 20000
+balance 8.9
+hold Y 10 0.40
+money                                        -> 0.1 of 0.1
+outage on
+sell Y 10 limit 0.40                         -> PENDING 0/10 reserved 10 shares awaiting held
+outage off
+book Y bids 0.40x100
+sell Y 10 limit 0.40                         -> InsufficientPosition 0 < 10
+cycle                                        -> looked 1 filled 0 closed 1
+order #1                                     -> CANCELLED AutoCancelled 0/10
+money                                        -> 0.1 of 0.1
+sell Y 10 limit 0.40                         -> InsufficientBalance 0.1 < 0.8
 
 # sweeps
 market 0 geopolitics 0.01

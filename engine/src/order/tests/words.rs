@@ -1,7 +1,7 @@
 //! The words of a scenario: orders, markets, books, flags, numbers.
 
 use super::world::World;
-use crate::amount::{Cash, Price, Qty, TickSize};
+use crate::amount::{Bps, Cash, Price, Qty, TickSize};
 use crate::book::BookSide;
 use crate::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size, Unsound};
 use crate::id::{InstrumentId, KeyId, MarketId, Outcome, WalletId};
@@ -32,6 +32,7 @@ impl World {
             post_only: false,
         };
         let (mut tier, mut route, mut unsound) = (self.tier, EntryRoute::Native, false);
+        let mut key = KeyId(5);
         let (mut id, mut source, mut body) = (None, IdSource::Body, 1);
         for word in &words[4..] {
             match word.split_once('=') {
@@ -41,6 +42,7 @@ impl World {
                         None => self.now.plus(span(at.trim_start_matches('+'))),
                     });
                 }
+                Some(("by", n)) => key = self.the_user().keys[number(n) as usize - 1].id,
                 Some(("id", text)) => id = Some(text.to_owned()),
                 Some(("body", n)) => body = number(n) as u8,
                 Some(("from", "main")) => {
@@ -69,7 +71,7 @@ impl World {
             }
         }
         Placement {
-            key: KeyId(5),
+            key,
             tier,
             route,
             request: id.map(|client_order_id| RequestIdentity { client_order_id, digest: [body; 32], source }),
@@ -165,6 +167,7 @@ impl World {
             "fok_shortfall" => self.rules.fok_shortfall = qty(value),
             "max_shares" => self.rules.max_shares_per_order = qty(value),
             "free_daily_orders" => self.rules.free_daily_orders = number(value) as u32,
+            "weather_fee" => self.rules.fees.set(Category::Weather, Bps(number(value) as u32)),
             "beta_until" => self.rules.beta_until = Some(self.now.plus(span(value))),
             "free_trade_since" => self.rules.free_trade_since = self.now.plus(span(value)),
             other => panic!("no such rule: {other}"),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::testing::listing;
-use crate::commit::{CommitFigures, Committer, LogSize};
+use crate::commit::{CommitFigures, CommitItem, Committer, LogSize};
 use crate::config::Durability;
 use crate::core::Core;
 use crate::recover::{Recovery, recover};
@@ -391,4 +391,32 @@ fn no_line_of_a_tape_makes_a_record_too_long() {
         assert_eq!(skips.nonzero().collect::<Vec<_>>(), [("text_too_long", 2)]);
     }
     println!("starts on a hostile tape: 2 cases");
+}
+
+/// A log that says it has no room gets nothing, however much the venue has to tell.
+#[test]
+fn nothing_goes_to_a_log_without_room() {
+    let figures = Arc::new(CommitFigures::default());
+    // Nobody has published any room yet.
+    let commits = CommitLane::new(SIZE, figures);
+    assert_eq!(commits.room(), Room::None);
+    let (clock, stop) = (Clock::wall(), Stop::new());
+    stop.set();
+    let books = Arc::new(Books::new());
+    let mut feed = Feed::new(FeedParts {
+        venue: Box::new(Synthetic::new(1, clock.now())),
+        markets: Markets::new(),
+        catalog: Arc::new(Catalog::new()),
+        writer: books.writer().expect("the first one"),
+        lane: FeedLane { commits: commits.clone(), inboxes: Vec::new() },
+        clock,
+        stop,
+        figures: Arc::new(FeedFigures::default()),
+        match_interval_us: SECOND,
+    });
+    assert!(feed.begin().is_err(), "it waits for room until the process stops");
+    let sent = std::iter::from_fn(|| commits.ring().pop());
+    let records = sent.filter(|item| matches!(item, CommitItem::Record { .. })).count();
+    assert_eq!(records, 0);
+    println!("a feed without room: 1 case");
 }

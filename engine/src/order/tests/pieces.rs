@@ -1,0 +1,100 @@
+//! Cycles that are longer than a turn or a record, and what may happen between two of their pieces.
+
+use super::property::crowded;
+use super::world::World;
+use crate::command::{Answer, Command, Envelope};
+use crate::id::UserId;
+use crate::mutation::{Mutation, codec};
+use crate::order::Taken;
+use crate::rules::{CYCLE_ORDERS_PER_TURN_MAX, RECORD_SEALED_AT_BYTES};
+
+/// execution.md §7, "Skipped": it holds for every order, also when its cycle began before.
+#[test]
+fn a_cycle_stops_where_orders_may_no_longer_match_and_comes_back() {
+    let orders = CYCLE_ORDERS_PER_TURN_MAX + 500;
+    let mut cases = 0;
+    for ((change, back), sells) in [
+        ("state 1 halted", "state 1 active"),
+        ("wait 61s", "alive"),
+        ("outage on", "outage off"),
+        ("room reserve", "room ample"),
+    ]
+    .into_iter()
+    .flat_map(|change| [(change, false), (change, true)])
+    {
+        let mut world = if sells { crowded_with_sells(orders) } else { crowded(orders, "") };
+        world.act("cycle");
+        world.act(if sells { "level Y1 bid 0.90x20000" } else { "level Y1 ask 0.10x20000" });
+        let (now, open) = (world.now, |world: &World| world.the_user().open_orders_count());
+        {
+            let (shard, _, out) = world.parts();
+            let command = Command::Cycle { venue_now: now };
+            shard.take(Envelope { owner: UserId(0), command, received_at: now, reply: 900 }, now, out);
+            assert!(out.answers.is_empty(), "{change}: the first piece is not all");
+        }
+        let rest = open(&world);
+        assert!(rest > 0 && rest < orders, "{change}: {rest}");
+        world.act(change);
+        let now = world.now;
+        {
+            let (shard, inbox, out) = world.parts();
+            while shard.turn(inbox, now, out) {}
+            let Some((900, Answer::Cycled { fills, .. })) = out.answers.pop() else { panic!("an answer comes") };
+            assert_eq!(fills, (orders - rest) as u64, "{change}: nothing fills behind it");
+        }
+        assert_eq!(open(&world), rest, "{change}");
+        // The book is as it was; still the rest has its turn at the next cycle.
+        world.act(back);
+        assert_eq!(world.act("cycle"), format!("looked {rest} filled {rest} closed 0"), "{change}");
+        world.check().expect("all promises");
+        cases += 1;
+    }
+    println!("between two pieces: {cases} cases");
+}
+
+/// A world in which user 1 has so many resting SELL orders at 0.90.
+fn crowded_with_sells(orders: usize) -> World {
+    let mut world = World::of("");
+    let hold = format!("hold Y1 {} 0.10", 5 * orders);
+    for line in ["market 1 geopolitics 0.01", "balance 100000", "tier pro", &hold, "book Y1 bids 0.10x10"] {
+        let got = world.act(line);
+        assert_eq!(got, "", "{line}");
+    }
+    for _ in 0..orders {
+        assert_eq!(world.act("sell Y1 5 limit 0.90"), "PENDING 0/5 reserved 5 shares");
+    }
+    world
+}
+
+/// A fill has a row for each level it took, so a thousand of them in one book are more than a record may hold.
+#[test]
+fn long_fills_of_one_user_become_several_records() {
+    let (orders, levels) = (CYCLE_ORDERS_PER_TURN_MAX, 60);
+    let mut world = World::of("");
+    // Without depletion every order takes from every level.
+    for line in ["flag book_impact_depletion off", "market 1 geopolitics 0.01", "balance 100000", "tier pro"] {
+        world.act(line);
+    }
+    for _ in 0..orders {
+        assert_eq!(world.act("buy Y1 60 limit 0.60"), "PENDING 0/60 reserved 36 awaiting");
+    }
+    let asks: Vec<String> = (1..=levels).map(|cents| format!("0.{cents:02}x1")).collect();
+    world.act(&format!("book Y1 asks {}", asks.join(" ")));
+    let before = world.out.records.len();
+    assert_eq!(world.act("cycle"), format!("looked {orders} filled {orders} closed 0"));
+    let records = &world.out.records[before..];
+    let fill_bytes = 1_024 + levels * std::mem::size_of::<Taken>();
+    let mut fills = 0;
+    for (_, payload) in records {
+        assert!(payload.len() < RECORD_SEALED_AT_BYTES + fill_bytes, "{} bytes", payload.len());
+        for fact in codec::decode::<Mutation>(codec::VERSION, payload).expect("our own version") {
+            if let Mutation::OrderFilled { levels: taken, .. } = fact.expect("our own bytes") {
+                assert_eq!(taken.len(), levels);
+                fills += 1;
+            }
+        }
+    }
+    assert_eq!(fills, orders);
+    println!("{fills} fills of {levels} levels in {} records", records.len());
+    world.check().expect("all promises");
+}

@@ -1,0 +1,80 @@
+//! What happened in a world, counted.
+
+use crate::model::User;
+use engine::command::Answer;
+use std::collections::BTreeMap;
+
+/// What happened, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub steps: u64,
+    pub answers: u64,
+    /// By name.
+    pub refusals: BTreeMap<String, u64>,
+    pub orders: u64,
+    pub fills: u64,
+    pub settlements: u64,
+    pub kills: u64,
+    pub crashes: u64,
+    /// Deaths in the middle of something, of these the failed syncs.
+    pub sudden: u64,
+    pub failed_syncs: u64,
+    pub lost_records: u64,
+    pub snapshots: u64,
+    pub unknown: u64,
+}
+
+impl Count {
+    pub(super) fn hear(&mut self, answer: &Answer) {
+        self.answers += 1;
+        match answer {
+            Answer::Refused(reject) | Answer::Killed { reject, .. } => {
+                let name = format!("{reject:?}");
+                let name = name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+                *self.refusals.entry(name.to_owned()).or_default() += 1;
+            }
+            Answer::Settled { positions, .. } => self.settlements += positions,
+            _ => {}
+        }
+    }
+
+    pub(super) fn sum(&mut self, users: &BTreeMap<u64, User>) {
+        self.orders += users.values().map(|user| user.orders.len() as u64).sum::<u64>();
+        let fills = |user: &User| user.orders.values().map(|order| order.fills.len() as u64).sum::<u64>();
+        self.fills += users.values().map(fills).sum::<u64>();
+    }
+
+    /// Adds another world's figures.
+    pub fn add(&mut self, other: &Count) {
+        let Count {
+            steps,
+            answers,
+            refusals,
+            orders,
+            fills,
+            settlements,
+            kills,
+            crashes,
+            sudden,
+            failed_syncs,
+            lost_records,
+            snapshots,
+            unknown,
+        } = other;
+        self.steps += steps;
+        self.answers += answers;
+        for (name, times) in refusals {
+            *self.refusals.entry(name.clone()).or_default() += times;
+        }
+        self.orders += orders;
+        self.fills += fills;
+        self.settlements += settlements;
+        self.kills += kills;
+        self.crashes += crashes;
+        self.sudden += sudden;
+        self.failed_syncs += failed_syncs;
+        self.lost_records += lost_records;
+        self.snapshots += snapshots;
+        self.unknown += unknown;
+    }
+}

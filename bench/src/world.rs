@@ -168,7 +168,7 @@ impl World {
             grant: Some(Tier::Enterprise),
             api_balance: Some(Cash::from_dollars(10_000_000)),
         };
-        let issue = IssueKey { secret, name: None, tier: None, permissions: None, bootstrap: true };
+        let issue = IssueKey { secret, name: None, tier: None, permissions: None, bootstrap: true, by: None };
         for command in [Command::CreateUser(create), Command::IssueKey(issue)] {
             self.take(Envelope { owner: user, command, received_at: self.now, reply: usize::MAX }, out);
         }

@@ -13,7 +13,7 @@ use crate::view::{AccountView, CancelledOrders, FillPage, KeyView, OrderPage, Or
 pub struct Envelope<R> {
     pub owner: UserId,
     pub command: Command,
-    /// Server time at which the request was read: the start of its 2 s and 10 s (trading.md §9).
+    /// Server time at which it was handed to the shard: the start of its 2 s (trading.md §9).
     pub received_at: Timestamp,
     /// Where the answer goes; opaque to the engine.
     pub reply: R,
@@ -37,6 +37,8 @@ pub enum Command {
     RotateKey {
         key: KeyId,
         replacement: Secret,
+        /// As in [`IssueKey`].
+        by: Option<KeyId>,
     },
     RevokeKey {
         key: KeyId,
@@ -77,6 +79,21 @@ pub enum Command {
     },
 
     Query(Query),
+}
+
+impl Command {
+    /// The key in whose name money, shares or keys would be gained. It is looked at again in the shard: it may have
+    /// ended while the request was on its way (reliability 44). What only makes things safer names none, so that it
+    /// is never refused.
+    pub fn asked_by(&self) -> Option<KeyId> {
+        match self {
+            Command::Place(placement) => Some(placement.key),
+            Command::PlaceBatch(placements) => placements.first().map(|placement| placement.key),
+            Command::IssueKey(asked) => asked.by,
+            Command::RotateKey { by, .. } => *by,
+            _ => None,
+        }
+    }
 }
 
 /// What may be asked about one user.
@@ -172,6 +189,8 @@ pub struct IssueKey {
     pub permissions: Option<Permissions>,
     /// Refuse when any active key exists.
     pub bootstrap: bool,
+    /// The key that asks; `None`: a session token, or the server itself.
+    pub by: Option<KeyId>,
 }
 
 /// One order request, native or venue-shaped.

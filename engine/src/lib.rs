@@ -11,11 +11,12 @@
 //! | Module | What it is |
 //! |---|---|
 //! | [`amount`], [`id`], [`time`] | fixed-point numbers, typed ids, µs |
-//! | [`rules`] | fees, flags and bounds; read by decisions only, never by replay |
+//! | [`fee`] | the taker's fee |
+//! | [`rules`] | rates, flags and bounds; read by decisions only, never by replay |
 //! | [`command`], [`reject`], [`view`], [`notice`] | what may be asked, refused, shown, told to listeners |
 //! | [`mutation`] | every fact there can be, and its bytes in the log |
 //! | [`shard`] | the users of one thread: takes commands, runs matching cycles and settlements; replay and snapshots |
-//! | [`order`] | placing, matching, cancelling, settling; fees; depletion |
+//! | [`order`] | placing, matching, cancelling, settling; depletion |
 //! | [`user`] | wallets, positions, orders, keys of one user, changed by facts only |
 //! | [`book`] | ladders: one writer, any number of readers, no lock; the taker's walk |
 //! | [`market`] | what the venues list: the state of the log, and the catalogue that everybody reads |
@@ -29,6 +30,7 @@ pub mod amount;
 pub mod book;
 pub mod command;
 pub mod directory;
+pub mod fee;
 pub mod id;
 pub mod index;
 pub mod market;

@@ -14,8 +14,9 @@ pub enum Reject {
     /// Waited longer than 2 s for its turn (`TRADE_IN_PROGRESS`).
     WaitedTooLong,
     UserNotFound,
-    /// The key of the placement was revoked while the request was on its way (`INVALID_KEY`).
+    /// The key that asks was revoked, or its overlap ended, while the request was on its way.
     KeyRevoked,
+    KeyExpired,
     /// The request was unsound; the asker keeps the reason. Comes after idempotency and daily cap (wire.md §7, 15).
     Unsound,
 

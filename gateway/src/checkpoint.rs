@@ -7,6 +7,7 @@ use crate::recover::{RecoverError, Replay, read_snapshot};
 use crate::thread::Stop;
 use engine::shard::replay::State;
 use engine::shard::snapshot;
+use engine::user::Users;
 use std::io::{BufWriter, Write};
 use std::time::Duration;
 use wal::{Files, Lsn, Marks, Prepared, Preparer, Scan, Snapshots, Storage};
@@ -39,6 +40,11 @@ impl<S: Storage> Keeper<S> {
             match self.turn() {
                 Ok(true) => {}
                 Ok(false) => std::thread::park_timeout(LOOK_EVERY),
+                Err(error @ RecoverError::Broken { .. }) => {
+                    // The sync thread finds the log poisoned and ends serving. The segments stay: they are the evidence.
+                    tracing::error!(%error, "no snapshot is written of this state, and nothing more is promised");
+                    return;
+                }
                 Err(error) => {
                     // Serving goes on from what is prepared; when that is used up, writes are refused by name.
                     tracing::error!(%error, "the log's directory could not be kept");
@@ -93,7 +99,8 @@ impl<S: Storage> Keeper<S> {
         Ok(true)
     }
 
-    /// Folds the log up to `upto` onto the copy, writes it down, and gives up the segments it makes unnecessary.
+    /// Folds the log up to `upto` onto the copy, checks every promise of that state, writes it down, and gives up the
+    /// segments it makes unnecessary.
     fn checkpoint(&mut self, upto: Lsn) -> Result<(), RecoverError> {
         let (state, lsn, crc) = match self.state.take() {
             Some(copy) => copy,
@@ -111,6 +118,12 @@ impl<S: Storage> Keeper<S> {
         replay.end(&mut state)?;
         let crc = scan.last_crc();
         drop(scan);
+        if let Err(why) = state.users.iter().try_for_each(Users::check_all) {
+            // A broken promise is as final as a failed sync (reliability 22).
+            self.marks.poison();
+            self.marks.wake();
+            return Err(RecoverError::Broken { lsn: upto, why });
+        }
         write_snapshot(&mut self.snapshots, &state, upto, crc)?;
         self.state = Some((state, upto, crc));
         if let Some(covered) = self.snapshots.covered()? {
@@ -138,4 +151,64 @@ pub fn write_snapshot<S: Storage>(
     writer.flush().map_err(failed)?;
     let writer = writer.into_inner().map_err(|error| failed(error.into_error()))?;
     Ok(snapshots.commit(writer, snapshot::digest(&state.markets, &shards))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recover::recover;
+    use engine::amount::Cash;
+    use engine::id::{UserId, WalletId};
+    use engine::mutation::{Mutation, codec};
+    use engine::time::Timestamp;
+    use engine::user::WalletKind;
+    use wal::{Kind, Options, Running};
+
+    /// Facts of which `apply` takes each, and whose unsound state breaks a promise: an order that is open
+    /// and does not rest.
+    fn records(is_sound: bool) -> Vec<Mutation> {
+        let (owner, at) = (UserId(1), Timestamp(1_790_932_500_000_000));
+        let (wallet, baseline) = (WalletId(owner.object(1)), Cash::from_dollars(100));
+        let (kind, label, parent) = (WalletKind::Api, None, None);
+        let mut facts = vec![
+            Mutation::UserCreated { sub: None, email: None, at },
+            Mutation::WalletOpened { wallet, kind, label, baseline, generation: 1, parent, at },
+        ];
+        if !is_sound {
+            facts.push(crate::core::tests::placed(owner, 2));
+        }
+        facts
+    }
+
+    #[test]
+    fn a_state_that_breaks_a_promise_becomes_no_snapshot_and_ends_the_log() {
+        let mut cases = 0;
+        for is_sound in [true, false] {
+            let place = tempfile::tempdir().expect("a temporary folder");
+            let options = Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() };
+            let recovery = recover(&place.path().join("log"), options, 1).expect("a new directory");
+            let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+            let Running { mut log, mut syncer, preparer, snapshots, marks, .. } = running;
+            let mut payload = Vec::new();
+            codec::encode(&records(is_sound), &mut payload);
+            let lsn = log.append(Kind::Mutations, codec::VERSION, 1, 2, &payload).expect("there is room");
+            syncer.turn().expect("the disk is there");
+            let storage = Files::open_existing(place.path().join("log")).expect("it was made");
+            let mut keeper = Keeper::new(storage, preparer, snapshots, marks.clone(), 1);
+            let written = keeper.checkpoint(lsn);
+            let listed = keeper.snapshots.list().expect("it can be read").len();
+            assert_eq!((listed, marks.is_poisoned()), (usize::from(is_sound), !is_sound), "{written:?}");
+            match written {
+                Ok(()) => assert!(is_sound),
+                Err(RecoverError::Broken { lsn: at, why }) => {
+                    assert!(!is_sound && at == lsn, "{at}");
+                    assert!(why.contains("an order is open as long as it rests"), "{why}");
+                }
+                Err(error) => panic!("{error}"),
+            }
+            assert_eq!(syncer.turn().is_err(), !is_sound, "who syncs hears of it");
+            cases += 1;
+        }
+        println!("states before a snapshot: {cases} cases");
+    }
 }

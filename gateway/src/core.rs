@@ -29,9 +29,13 @@ impl Core {
         Core { shard, committer, inbox, commits }
     }
 
-    /// Runs one command; its answer is released before this returns where the promise is already kept.
+    /// Runs one command; its answer is released before this returns where the promise is already kept. Whoever gives the
+    /// turns is woken when the command is larger than one.
     pub fn take(&mut self, envelope: Envelope<Reply>, now: Timestamp) {
         guard(|| self.shard.take(envelope, now, &mut self.committer));
+        if self.shard.has_work() {
+            self.inbox.wake();
+        }
     }
 
     /// Works off what other threads sent and what is due, a bounded piece of it. True when there is more.
@@ -55,3 +59,6 @@ impl Core {
         self.committer.stop(now);
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

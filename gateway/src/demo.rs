@@ -33,6 +33,7 @@ pub async fn create(edge: &Edge) -> Option<RawKey> {
         tier: None,
         permissions: None,
         bootstrap: true,
+        by: None,
     });
     match edge.engine.ask(user, issue, now).await {
         Ok(Answer::Key(_)) => Some(key),

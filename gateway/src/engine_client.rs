@@ -68,16 +68,18 @@ impl EngineClient {
         EngineClient { lane: Lane::Canned(answer), clock: Clock::wall() }
     }
 
-    /// Asks the shard of `owner`; `received_at` is when the request was read.
+    /// Asks the shard of `owner`; `received_at` is when the request was read. The deadline counts from there, the wait
+    /// for the shard from now: a slow body is nobody's turn.
     ///
     /// # Errors
     /// [`Late`] when no answer was released within [`ANSWER_DEADLINE_US`], or none ever will be.
     pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, Late> {
         let changes = !matches!(command, Command::Query(_));
         let (sender, receiver) = oneshot::channel();
-        let envelope = Envelope { owner, command, received_at, reply: Reply::Request(sender) };
+        let handed_at = self.clock.now();
+        let envelope = Envelope { owner, command, received_at: handed_at, reply: Reply::Request(sender) };
         match &self.lane {
-            Lane::Inline(core) => core.borrow_mut().take(envelope, self.clock.now()),
+            Lane::Inline(core) => core.borrow_mut().take(envelope, handed_at),
             Lane::Threaded(inboxes) => {
                 let inbox = &inboxes[shard_of(owner, inboxes.len())];
                 if inbox.push(envelope).is_err() {
@@ -108,5 +110,37 @@ impl EngineClient {
             // The slot was dropped: the log is poisoned, or the core is gone.
             Ok(Err(_)) | Err(_) => Err(Late::Unknown),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::runtime;
+
+    /// trading.md §9: the 2 s are those of the wait for the shard, the 10 s those since the request was read.
+    #[test]
+    fn a_slow_body_is_no_wait_for_the_shard() {
+        let clock = Clock::fake(Timestamp(1_790_932_500 * SECOND));
+        let inbox: Arc<Ring<Envelope<Reply>>> = Arc::new(Ring::new(4));
+        let client = EngineClient::threaded(Arc::from([inbox.clone()]), clock.clone());
+        let mut cases = 0;
+        for (body_us, is_told) in [(0, true), (2 * SECOND + 1, true), (9 * SECOND, true), (10 * SECOND + 1, false)] {
+            let read_at = clock.now();
+            clock.set(read_at.plus(body_us));
+            let shard = async {
+                let Envelope { received_at, reply, .. } = inbox.pop().expect("it was handed over");
+                assert_eq!(received_at, clock.now(), "{body_us} µs of body are no wait");
+                // Whoever asked may have given up.
+                let Reply::Request(sender) = reply else { panic!("a request waits") };
+                let _ = sender.send(Answer::Done);
+            };
+            let asking = async { tokio::join!(client.ask(UserId(1), Command::EndBeats, read_at), shard).0 };
+            let told = runtime().expect("a runtime").block_on(asking);
+            assert_eq!(matches!(told, Ok(Answer::Done)), is_told, "{body_us} µs of body: {told:?}");
+            assert!(is_told || matches!(told, Err(Late::Unknown | Late::Overshot(_))), "{told:?}");
+            cases += 1;
+        }
+        println!("slow bodies: {cases} cases");
     }
 }

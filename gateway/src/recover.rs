@@ -54,6 +54,11 @@ pub enum RecoverError {
         lsn: Lsn,
         why: String,
     },
+    /// The records up to here were read, and the state they make breaks a promise about money, shares or indexes.
+    Broken {
+        lsn: Lsn,
+        why: String,
+    },
 }
 
 impl fmt::Display for RecoverError {
@@ -61,6 +66,7 @@ impl fmt::Display for RecoverError {
         match self {
             RecoverError::Log(error) => error.fmt(f),
             RecoverError::Content { lsn, why } => write!(f, "record {lsn}: {why}"),
+            RecoverError::Broken { lsn, why } => write!(f, "the state up to record {lsn} breaks a promise: {why}"),
         }
     }
 }

@@ -36,9 +36,13 @@ impl World {
                 tier: *tier,
                 permissions: *permissions,
                 bootstrap: *bootstrap,
+                by: None,
             }),
             Deed::Rename(nth) => Command::RenameKey { key: self.key(user, *nth), name: Some(format!("key {nth}")) },
-            Deed::Rotate(nth) => Command::RotateKey { key: self.key(user, *nth), replacement: self.secret() },
+            Deed::Rotate(nth) => {
+                let key = self.key(user, *nth);
+                Command::RotateKey { key, replacement: self.secret(), by: nth.is_multiple_of(2).then_some(key) }
+            }
             Deed::Revoke(nth) => Command::RevokeKey { key: self.key(user, *nth) },
             Deed::Use(nth) => Command::NoteKeyUsed { key: self.key(user, *nth) },
             Deed::Place(wish) => {
@@ -48,7 +52,10 @@ impl World {
             }
             Deed::Batch(wishes) => {
                 let place = |wish: &Wish| self.placement(user, wish, EntryRoute::Batch);
-                let placements: Vec<Placement> = wishes.iter().map(place).collect();
+                let mut placements: Vec<Placement> = wishes.iter().map(place).collect();
+                if let Some(key) = placements.first().map(|placement| placement.key) {
+                    placements.iter_mut().for_each(|placement| placement.key = key);
+                }
                 self.sent.extend(placements.iter().map(|placement| (user, placement.clone())));
                 Command::PlaceBatch(placements)
             }

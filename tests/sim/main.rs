@@ -23,7 +23,7 @@ const FIRST_SEED: u64 = 1;
 /// Steps of a world.
 const STEPS: usize = 1_000;
 /// Every refusal that the default rules know and that a world can come to.
-const REFUSALS: [&str; 30] = [
+const REFUSALS: [&str; 31] = [
     "BelowMinimum",
     "BootstrapNotAllowed",
     "DailyLimit",
@@ -34,6 +34,7 @@ const REFUSALS: [&str; 30] = [
     "InsufficientPosition",
     "InvalidExpiration",
     "InvalidQuantity",
+    "KeyExpired",
     "KeyExpiring",
     "KeyLimit",
     "KeyNotFound",

@@ -464,6 +464,9 @@ impl Model {
         if !enough {
             return Expected::Refused(Reject::NoRoom);
         }
+        if let Some(ended) = self.ended_key(owner, command, now) {
+            return Expected::Refused(ended);
+        }
         if let Command::CreateUser(asked) = command {
             self.create(owner, asked, now);
             return Expected::Created;
@@ -501,6 +504,22 @@ impl Model {
             Command::Query(query) => self.look(owner, query),
             other => self.account_command(owner, other, moment),
         }
+    }
+
+    /// A key that trades or makes keys must not have ended.
+    fn ended_key(&self, owner: u64, command: &Command, now: u64) -> Option<Reject> {
+        let asking = match command {
+            Command::Place(placement) => placement.key,
+            Command::PlaceBatch(placements) => placements.first()?.key,
+            Command::IssueKey(asked) => asked.by?,
+            Command::RotateKey { by, .. } => (*by)?,
+            _ => return None,
+        };
+        let key = self.users.get(&owner)?.keys.iter().find(|key| key.id == asking.0)?;
+        if key.revoked_at.is_some() {
+            return Some(Reject::KeyRevoked);
+        }
+        key.expires_at.is_some_and(|at| at <= now).then_some(Reject::KeyExpired)
     }
 
     fn cancel(&mut self, owner: u64, order: u64, now: u64) -> Expected {

@@ -111,7 +111,8 @@ impl Desk {
             Answer::Created(_) => {}
             answer => return Err(format!("user {user} was not made: {answer:?}").into()),
         }
-        let issue = IssueKey { secret: key.secret(), name: None, tier: None, permissions: None, bootstrap: true };
+        let issue =
+            IssueKey { secret: key.secret(), name: None, tier: None, permissions: None, bootstrap: true, by: None };
         match self.ask(user, Command::IssueKey(issue))? {
             Answer::Key(_) => Ok(()),
             answer => Err(format!("the key of user {user} was not made: {answer:?}").into()),

@@ -29,7 +29,7 @@ mod tests;
 pub use depth::{Depth, Level, Quote, SnapshotHash, Top};
 pub use effective::{Effective, EffectiveLevel, EffectiveTop, Part, Reach};
 pub use registry::{Book, Books, LastTrade, Mark, MarkSource};
-pub use walk::{Offer, Walk, Want, walk};
+pub use walk::{Offer, Taken, Walk, Want, walk};
 pub use writer::{BookWriter, Frame, FrameReport};
 
 use crate::amount::Price;

@@ -89,7 +89,7 @@ fn fee_half_up(qty: Qty, price: Cash, rate: Bps) -> Cash {
 mod tests {
     use super::*;
     use crate::amount::Price;
-    use crate::order::fee::taker_fee;
+    use crate::fee::taker_fee;
 
     #[test]
     fn the_fee_is_the_same_on_the_grid_and_exact_between() {

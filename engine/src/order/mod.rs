@@ -7,7 +7,6 @@ pub mod cascade;
 pub mod cycle;
 pub mod depletion;
 pub mod enter;
-pub mod fee;
 pub mod fill;
 pub mod place;
 pub mod quality;
@@ -25,6 +24,7 @@ use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use wincode::{SchemaRead, SchemaWrite};
 
+pub use crate::book::Taken;
 pub use state::{Fill, Order, Terms};
 
 /// Which way the shares go.
@@ -149,17 +149,6 @@ pub struct Quality {
     pub high_slippage: bool,
     /// Older than the maximum while that is not enforced (`stale_quote:age_ms=<n>`).
     pub stale_quote: bool,
-}
-
-/// One level that a fill took.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead, Copy)]
-pub struct Taken {
-    /// Effective price of the instrument that was traded.
-    pub price: Price,
-    pub qty: Qty,
-    pub fee: Cash,
-    /// The level stood in the complement's book, at the complement of `price`.
-    pub mirrored: bool,
 }
 
 impl TimeInForce {

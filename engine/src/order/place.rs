@@ -39,10 +39,6 @@ pub fn place(
     facts: &mut Vec<Mutation>,
 ) -> Result<Placed, Reject> {
     let (rules, now) = (ground.rules, ground.now);
-    // The edge looked too, but a revocation that came in between may be acknowledged already.
-    if user.has_revoked(placement.key) {
-        return Err(Reject::KeyRevoked);
-    }
     // wire.md §7, rows 13–15: a replay before the cap, the cap before soundness.
     if let Some(request) = &placement.request
         && is_replay(user, request, now)?

@@ -1,7 +1,7 @@
 //! What is set aside for the unfilled rest of an order (execution.md §6).
 
 use crate::amount::{Bps, Cash, Price, Qty, reservation_rounded_up};
-use crate::order::fee::taker_fee;
+use crate::fee::taker_fee;
 use crate::order::{Side, Terms};
 
 /// Reserved for an unfilled rest: cash of a BUY, shares of a SELL.

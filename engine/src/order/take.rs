@@ -6,10 +6,10 @@
 use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up};
 use crate::book::walk::{self, Walk};
 use crate::book::{BookSide, Books, Effective, Reach, Unavailable};
+use crate::fee::taker_fee;
 use crate::id::{InstrumentId, UserId};
 use crate::market::catalog::Catalog;
 use crate::order::depletion::Depletion;
-use crate::order::fee::taker_fee;
 use crate::order::{Side, Taken};
 use crate::reject::Reject;
 use crate::rules::{OVERLAYS_PER_GENERATION, Rules};

@@ -134,7 +134,8 @@ impl<R> Shard<R> {
     pub fn take(&mut self, envelope: Envelope<R>, now: Timestamp, outbox: &mut impl Outbox<R>) {
         self.reach(now);
         let Envelope { owner, command, received_at, reply } = envelope;
-        match self.admit(&command, received_at, outbox) {
+        let admitted = self.admit(&command, received_at, outbox).and_then(|()| self.key_usable(owner, &command));
+        match admitted {
             Err(reject) => outbox.answer(reply, Answer::Refused(reject)),
             Ok(()) => self.run(owner, command, reply, outbox),
         }
@@ -163,6 +164,11 @@ impl<R> Shard<R> {
         } else {
             self.cycle(outbox);
         }
+        self.has_work()
+    }
+
+    /// Whether something larger than a turn is under way or waits: [`Shard::turn`] goes on with it.
+    pub fn has_work(&self) -> bool {
         !self.sweeps.is_empty() || !self.settlings.is_empty() || self.cycles.is_running()
     }
 
@@ -203,6 +209,13 @@ impl<R> Shard<R> {
             (Room::Ample, _) | (Room::ReserveOnly, Room::ReserveOnly) => Ok(()),
             _ => Err(Reject::NoRoom),
         }
+    }
+
+    /// Whether the key that asks is usable still. Keys are never forgotten, so one that is not found was not given out
+    /// by this user's shard, and nobody was ever told that it ended.
+    fn key_usable(&self, owner: UserId, command: &Command) -> Result<(), Reject> {
+        let key = command.asked_by().zip(self.users.get(owner)).and_then(|(key, user)| user.key(key));
+        key.map_or(Ok(()), |key| key.usable(self.now))
     }
 
     fn run(&mut self, owner: UserId, command: Command, reply: R, outbox: &mut impl Outbox<R>) {
@@ -255,7 +268,7 @@ impl<R> Shard<R> {
             }
             Command::IssueKey(asked) => issue::issue(user, asked, rules, now, facts).map(Told::Key),
             Command::RenameKey { key, name } => issue::rename(user, key, name, now, facts).map(|()| Told::Key(key)),
-            Command::RotateKey { key, replacement } => {
+            Command::RotateKey { key, replacement, by: _ } => {
                 issue::rotate(user, key, replacement, rules, now, facts).map(|(new, until)| Told::Rotated(new, until))
             }
             Command::RevokeKey { key } => issue::revoke(user, key, now, facts).map(|()| Told::Done),

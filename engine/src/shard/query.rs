@@ -134,6 +134,9 @@ fn position_then(user: &User, order: &Order, first: &FirstAnswer) -> Position {
 }
 
 fn orders(user: &User, filter: &OrderFilter) -> OrderPage {
+    if filter.market == Some(MarketFilter::Unknown) {
+        return OrderPage { orders: Vec::new(), has_more: false, total_hint: Some(0) };
+    }
     let wallets = chosen(user, filter.wallets);
     let fits = |order: &&Order| {
         let terms = &order.terms;
@@ -163,6 +166,9 @@ fn orders(user: &User, filter: &OrderFilter) -> OrderPage {
 }
 
 fn fills(user: &User, filter: &FillFilter) -> FillPage {
+    if filter.market == Some(MarketFilter::Unknown) {
+        return FillPage { fills: Vec::new(), has_more: false };
+    }
     let wallets = chosen(user, filter.wallets);
     let mut rows = user
         .fills()
@@ -182,22 +188,20 @@ fn fills(user: &User, filter: &FillFilter) -> FillPage {
 
 fn account(user: &User, wallets: Wallets) -> AccountView {
     let chosen = chosen(user, wallets);
-    let closed = || user.positions().iter().filter(|row| !row.is_open() && chosen.contains(&row.wallet));
     let open = user.open_positions().filter(|position| chosen.contains(&position.wallet));
-    let fills_count = if chosen.len() == user.wallets.len() {
-        user.fills().len()
-    } else {
-        let of_wallet = |order: OrderId| user.order(order).is_some_and(|order| chosen.contains(&order.terms.wallet));
-        user.fills().iter().filter(|fill| of_wallet(fill.order)).count()
-    };
-    AccountView {
+    let mut view = AccountView {
         wallets: user.wallets_in(wallets).cloned().collect(),
         positions: open.map(position_view).collect(),
-        fills_count: fills_count as u64,
-        closed_count: closed().count() as u64,
-        // Break-even is no win, but counts among the closed ones.
-        won_count: closed().filter(|row| row.realized.0 > 0).count() as u64,
+        fills_count: 0,
+        closed_count: 0,
+        won_count: 0,
+    };
+    for tally in chosen.iter().map(|wallet| user.trading().tally(*wallet)) {
+        view.fills_count += u64::from(tally.fills);
+        view.closed_count += u64::from(tally.closed);
+        view.won_count += u64::from(tally.won);
     }
+    view
 }
 
 /// Open ones first, then by id, newest first (account.md §4).

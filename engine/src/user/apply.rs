@@ -200,6 +200,7 @@ impl User {
                 at: fact.at,
             }
             .behind(fill_before),
+            wallet,
         );
 
         let episode = trading.held_row(wallet, instrument).unwrap_or_else(|| {

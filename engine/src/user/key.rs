@@ -2,6 +2,7 @@
 
 use crate::id::KeyId;
 use crate::mutation::bytes::row;
+use crate::reject::Reject;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use wincode::{SchemaRead, SchemaWrite};
@@ -85,9 +86,16 @@ impl Prefix {
 }
 
 impl ApiKey {
-    /// Listed and usable at `now`: neither revoked nor past its overlap.
-    pub fn is_usable(&self, now: Timestamp) -> bool {
-        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    /// Whether it may be used at `now`: neither revoked nor past its overlap.
+    ///
+    /// # Errors
+    /// [`Reject::KeyRevoked`], [`Reject::KeyExpired`].
+    pub fn usable(&self, now: Timestamp) -> Result<(), Reject> {
+        match (self.revoked_at, self.expires_at) {
+            (Some(_), _) => Err(Reject::KeyRevoked),
+            (None, Some(end)) if end <= now => Err(Reject::KeyExpired),
+            _ => Ok(()),
+        }
     }
 
     /// Counts for the limit of active keys: the old half of a rotation does not (keys.md §3).

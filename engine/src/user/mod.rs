@@ -146,11 +146,10 @@ impl User {
         self.keys.iter().filter(|key| key.counts_as_active()).count()
     }
 
-    /// Whether this is a key of the user that was revoked.
-    pub fn has_revoked(&self, key: KeyId) -> bool {
+    /// Its key, revoked ones too.
+    pub fn key(&self, id: KeyId) -> Option<&ApiKey> {
         // In id order, as they were issued.
-        let at = self.keys.binary_search_by_key(&key, |known| known.id);
-        at.is_ok_and(|at| self.keys[at].revoked_at.is_some())
+        self.keys.binary_search_by_key(&id, |key| key.id).ok().map(|at| &self.keys[at])
     }
 
     /// The plan of this moment.

@@ -58,6 +58,11 @@ impl Position {
         self.closed_at.is_none()
     }
 
+    /// It ended with a gain; break-even is none.
+    pub fn has_won(&self) -> bool {
+        !self.is_open() && self.realized > Cash::ZERO
+    }
+
     /// Shares that can be sold.
     pub fn available(&self) -> Qty {
         self.qty - self.reserved

@@ -26,6 +26,17 @@ pub(crate) struct Trading {
     pub open: Sorted<u32>,
     /// Derived: the open episodes, by instrument and wallet.
     pub held: Vec<Holding>,
+    /// Derived: what each wallet has traded, in numbers.
+    tallies: Vec<(WalletId, Tally)>,
+}
+
+/// What was traded in a wallet, so that nobody goes through a long history to count it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub fills: u32,
+    /// Episodes that ended, and those of them that ended with a gain.
+    pub closed: u32,
+    pub won: u32,
 }
 
 /// Where an open episode stands.
@@ -49,6 +60,7 @@ pub(crate) static NOTHING: Trading = Trading {
     index: Vec::new(),
     open: Sorted::new(),
     held: Vec::new(),
+    tallies: Vec::new(),
 };
 
 impl Trading {
@@ -95,14 +107,15 @@ impl Trading {
         row
     }
 
-    /// Adds a fill behind the earlier ones of its order and says its row.
-    pub fn push_fill(&mut self, fill: Fill) -> u32 {
+    /// Adds a fill behind the earlier ones of its order, which is of `wallet`.
+    pub fn push_fill(&mut self, fill: Fill, wallet: WalletId) {
         assert!(
             self.fills.last().is_none_or(|last| last.id < fill.id),
             "a fill's id is above all before it: trade {}",
             fill.id
         );
-        self.fills.push(fill) as u32
+        self.fills.push(fill);
+        self.tally_mut(wallet).fills += 1;
     }
 
     /// Opens an episode.
@@ -121,10 +134,28 @@ impl Trading {
         row
     }
 
-    /// An episode has ended.
+    /// What was traded in a wallet.
+    pub fn tally(&self, wallet: WalletId) -> Tally {
+        self.tallies.iter().find(|(of, _)| *of == wallet).map_or_else(Tally::default, |(_, tally)| *tally)
+    }
+
+    fn tally_mut(&mut self, wallet: WalletId) -> &mut Tally {
+        let at = self.tallies.iter().position(|(of, _)| *of == wallet).unwrap_or_else(|| {
+            self.tallies.reserve_exact(1);
+            self.tallies.push((wallet, Tally::default()));
+            self.tallies.len() - 1
+        });
+        &mut self.tallies[at].1
+    }
+
+    /// An episode has ended, its gain is final.
     pub fn drop_holding(&mut self, wallet: WalletId, instrument: InstrumentId) {
         let at = self.holding(wallet, instrument).expect("an episode that ends was open");
-        self.held.remove(at);
+        let row = self.held.remove(at).row as usize;
+        let won = self.positions[row].has_won();
+        let tally = self.tally_mut(wallet);
+        tally.closed += 1;
+        tally.won += u32::from(won);
     }
 
     /// The fills of an order, in time order.
@@ -171,7 +202,22 @@ impl Trading {
             }
             self.set_row(id.0, row);
         }
+        self.tallies = self.counted().ok_or(CodecError::Reference)?;
         Ok(())
+    }
+
+    /// The tallies, counted row by row. `None`: a fill has no order.
+    fn counted(&self) -> Option<Vec<(WalletId, Tally)>> {
+        let mut counted = Trading::default();
+        for fill in &self.fills {
+            counted.tally_mut(self.orders[self.order_row(fill.order)?].terms.wallet).fills += 1;
+        }
+        for position in self.positions.iter().filter(|position| !position.is_open()) {
+            let tally = counted.tally_mut(position.wallet);
+            tally.closed += 1;
+            tally.won += u32::from(position.has_won());
+        }
+        Some(counted.tallies)
     }
 
     /// Says which promise about its money and shares an order, a fill or a position of this user breaks, if any.
@@ -207,6 +253,10 @@ impl Trading {
         }
         if fills != self.fills.len() {
             return Err(format!("every fill hangs on its order: {fills} of {}", self.fills.len()));
+        }
+        let counted = self.counted().unwrap_or_default();
+        if counted.len() != self.tallies.len() || counted.iter().any(|(of, tally)| self.tally(*of) != *tally) {
+            return Err(format!("tallies are what the rows count to: {:?}, not {counted:?}", self.tallies));
         }
         for (row, position) in self.positions.iter().enumerate() {
             let id = position.id;

@@ -208,6 +208,7 @@ impl Code {
             Reject::WaitedTooLong => Code::TradeInProgress,
             Reject::UserNotFound => Code::KeyOwnerNotFound,
             Reject::KeyRevoked => Code::InvalidKey,
+            Reject::KeyExpired => Code::KeyExpired,
             Reject::Unsound | Reject::GtdUnsupported => Code::ValidationFailed,
             Reject::IdempotencyKeyReuse => Code::IdempotencyKeyReuse,
             Reject::DuplicateClientOrderId => Code::DuplicateClientOrderId,
@@ -278,5 +279,11 @@ mod tests {
     fn a_status_without_a_code_is_named_by_its_number() {
         assert_eq!(of_status(StatusCode::SERVICE_UNAVAILABLE), "HTTP_503");
         assert_eq!(of_status(StatusCode::PAYLOAD_TOO_LARGE), "HTTP_413");
+    }
+    /// A key that ended while its request was on its way is refused in the words of the door (wire.md §6).
+    #[test]
+    fn the_shard_says_of_a_key_what_the_door_says() {
+        assert_eq!(Code::of(&Reject::KeyRevoked), Code::InvalidKey);
+        assert_eq!(Code::of(&Reject::KeyExpired), Code::KeyExpired);
     }
 }

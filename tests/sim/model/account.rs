@@ -108,7 +108,7 @@ impl Model {
                 key.name = name.clone();
                 Expected::Key(key.clone())
             }
-            Command::RotateKey { key, replacement } => {
+            Command::RotateKey { key, replacement, .. } => {
                 let (entitled, lapsed) = (user.entitled(now), user.lapsed(now));
                 let old = user.listed(key.0)?;
                 if old.expires_at.is_some() {

@@ -47,9 +47,6 @@ impl Model {
 
     fn try_place(&mut self, owner: u64, placement: &Placement, now: u64) -> Result<Expected, Reject> {
         let user = self.users[&owner].clone();
-        if user.keys.iter().any(|key| key.id == placement.key.0 && key.revoked_at.is_some()) {
-            return Err(Reject::KeyRevoked);
-        }
         if let Some(replay) = replayed(&user, placement.request.as_ref(), now)? {
             return Ok(replay);
         }

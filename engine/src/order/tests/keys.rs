@@ -92,6 +92,30 @@ wait 10s
 key issue b                                  -> b Free ReadTrade
 key rotate 1                                 -> a Free Read beta old ends in 24 h
 
+# a key that ended while its request was on the way trades no more and makes no key
+book Y asks 0.50x100
+key issue a                                  -> a Free ReadTrade
+buy Y 10 limit 0.40 by=1                    -> PENDING 0/10 reserved 4
+key rotate 1                                 -> a Free ReadTrade old ends in 24 h
+wait 86399999ms
+alive
+buy Y 10 limit 0.40 by=1                    -> PENDING 0/10 reserved 4
+wait 1ms
+buy Y 10 limit 0.40 by=1                    -> KeyExpired
+batch buy Y 10 limit 0.40 by=1 | buy Y 10 limit 0.40 by=1 -> KeyExpired
+key issue b by=1                             -> KeyExpired
+key rotate 2 by=1                            -> KeyExpired
+buy Y 10 limit 0.40 by=2                    -> PENDING 0/10 reserved 4
+key revoke 2                                 -> done
+buy Y 10 limit 0.40 by=2                    -> KeyRevoked
+// before everything else about the order
+buy ? 0 limit 0.40 by=2 unsound             -> KeyRevoked
+key issue b by=2                             -> KeyRevoked
+facts                                        -> 
+// a session token asks in no key's name
+key issue b                                  -> b Free ReadTrade
+cancel all                                   -> cancelled #1 #2 #3 released 12 and 0
+
 # last use: at most once a minute
 key issue a                                  -> a Free ReadTrade
 key used 1                                   -> done

@@ -32,8 +32,7 @@ impl World {
             post_only: false,
         };
         let (mut tier, mut route, mut unsound) = (self.tier, EntryRoute::Native, false);
-        let mut key = KeyId(5);
-        let (mut id, mut source, mut body) = (None, IdSource::Body, 1);
+        let (mut id, mut source, mut body, mut key) = (None, IdSource::Body, 1, KeyId(5));
         for word in &words[4..] {
             match word.split_once('=') {
                 Some(("exp", at)) => {
@@ -42,8 +41,8 @@ impl World {
                         None => self.now.plus(span(at.trim_start_matches('+'))),
                     });
                 }
-                Some(("by", n)) => key = self.the_user().keys[number(n) as usize - 1].id,
                 Some(("id", text)) => id = Some(text.to_owned()),
+                Some(("by", n)) => key = self.key(n),
                 Some(("body", n)) => body = number(n) as u8,
                 Some(("from", "main")) => {
                     terms.wallet = self.the_user().wallet_of(WalletKind::Main).map(|wallet| wallet.id);

@@ -539,14 +539,11 @@ impl World {
     }
 
     /// `key issue NAME [tier] [read|trade|bootstrap]`, `key rotate N`, `key revoke N`, `key rename N NAME`,
-    /// `key used N`, `key list`. Keys are numbered from 1.
+    /// `key used N`, `key list`; `by=N` names the key that asks. Keys are numbered from 1.
     fn key_command(&mut self, words: &[&str]) -> String {
         let seed = self.next_reply as u8;
         let secret = Secret { hash: [seed; 32], alias_hash: [seed ^ 0x80; 32], prefix: format!("svc_live_{seed:07}") };
-        let key = |world: &World, word: &str| {
-            let index = number(word) as usize;
-            world.the_user().keys.get(index - 1).map_or(KeyId(77), |key| key.id)
-        };
+        let by = words.iter().find_map(|word| word.strip_prefix("by=")).map(|word| self.key(word));
         let command = match words[0] {
             "issue" => Command::IssueKey(IssueKey {
                 secret,
@@ -562,13 +559,14 @@ impl World {
                     _ => None,
                 }),
                 bootstrap: words.contains(&"bootstrap"),
+                by,
             }),
-            "rotate" => Command::RotateKey { key: key(self, words[1]), replacement: secret },
-            "revoke" => Command::RevokeKey { key: key(self, words[1]) },
+            "rotate" => Command::RotateKey { key: self.key(words[1]), replacement: secret, by },
+            "revoke" => Command::RevokeKey { key: self.key(words[1]) },
             "rename" => {
-                Command::RenameKey { key: key(self, words[1]), name: words.get(2).map(|name| (*name).to_owned()) }
+                Command::RenameKey { key: self.key(words[1]), name: words.get(2).map(|name| (*name).to_owned()) }
             }
-            "used" => Command::NoteKeyUsed { key: key(self, words[1]) },
+            "used" => Command::NoteKeyUsed { key: self.key(words[1]) },
             _ => Command::Query(Query::Keys),
         };
         let answer = self.ask(command, 0);
@@ -616,6 +614,11 @@ impl World {
             }
             other => self.answer_text(other),
         }
+    }
+
+    pub(super) fn key(&self, number_from_1: &str) -> KeyId {
+        let index = number(number_from_1) as usize;
+        self.the_user().keys.get(index - 1).map_or(KeyId(77), |key| key.id)
     }
 
     fn order(&self, name: &str) -> OrderId {

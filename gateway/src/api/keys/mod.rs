@@ -81,7 +81,7 @@ async fn issue(call: Call, bootstrap: bool) -> Outcome {
     let tier = admitted(&asked, call.caller(), call.app(), call.now)?;
     let raw = mint(&call)?;
     let Asked { name, permissions, .. } = asked;
-    let issue = IssueKey { secret: raw.secret(), name, tier, permissions, bootstrap };
+    let issue = IssueKey { secret: raw.secret(), name, tier, permissions, bootstrap, by: call.caller().key };
     match ask(&call, Command::IssueKey(issue)).await? {
         Answer::Key(key) => {
             let mut out = Vec::with_capacity(448);
@@ -95,7 +95,7 @@ async fn issue(call: Call, bootstrap: bool) -> Outcome {
 async fn rotate(call: Call) -> Outcome {
     let key = key(&call)?;
     let raw = mint(&call)?;
-    match ask(&call, Command::RotateKey { key, replacement: raw.secret() }).await? {
+    match ask(&call, Command::RotateKey { key, replacement: raw.secret(), by: call.caller().key }).await? {
         Answer::Rotated { replacement, old_expires_at } => {
             let mut out = Vec::with_capacity(512);
             let replaced = Replaced { key, expires_at: old_expires_at };

@@ -190,7 +190,7 @@ fn keys_are_renamed_revoked_and_rotated() {
             Ok(Answer::Key(Box::new(KeyView { name: name.map(Box::from), ..view(318) })))
         }
         Command::RevokeKey { key: KeyId(318) } => Ok(Answer::Done),
-        Command::RotateKey { key: KeyId(318), replacement } => Ok(Answer::Rotated {
+        Command::RotateKey { key: KeyId(318), replacement, .. } => Ok(Answer::Rotated {
             replacement: Box::new(KeyView { prefix: replacement.prefix.into(), ..view(321) }),
             old_expires_at: Timestamp(NOW.0 + DAY),
         }),
@@ -281,4 +281,33 @@ fn socket_tokens_are_minted_for_keys_and_sessions() {
     let token = answer.json()["token"].as_str().expect("a token").to_owned();
     let (ticket, ()) = tickets.redeem(token.as_bytes(), NOW, |_| Ok(())).expect("a fresh token");
     assert_eq!(ticket.permissions, Permissions::Read);
+}
+
+/// reliability 44: the key may end between the door and the shard, which then is asked in that key's name.
+#[test]
+fn a_key_that_ended_on_the_way_is_refused_as_at_the_door() {
+    let town = Town::new();
+    let order =
+        r#"{"market_id":"0x1","outcome":"Yes","side":"BUY","order_type":"limit","price":"0.4","quantity":"10"}"#;
+    let batch = format!("[{order}]");
+    let mut cases = 0;
+    for (reject, code) in [(Reject::KeyRevoked, "INVALID_KEY"), (Reject::KeyExpired, "KEY_EXPIRED")] {
+        town.shard(move |_, command| match command {
+            Command::NoteKeyUsed { .. } => Ok(Answer::Done),
+            command => {
+                assert!(command.asked_by().is_some(), "{command:?}");
+                Ok(Answer::Refused(reject))
+            }
+        });
+        for (target, body) in [
+            ("/v1/keys", r#"{"name":"another"}"#),
+            ("/v1/keys/318/rotate", ""),
+            ("/v1/orders", order),
+            ("/v1/orders/batch", &batch),
+        ] {
+            assert_eq!(town.send("POST", target, body).code(), (401, code), "{target}");
+            cases += 1;
+        }
+    }
+    println!("keys that ended on the way: {cases} cases");
 }

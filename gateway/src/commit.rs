@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread::Thread;
 use tokio::sync::oneshot;
-use wal::record::slot_bytes;
+use wal::record::{ALIGN_BYTES, slot_bytes};
 use wal::segment::SEGMENT_HEADER_BYTES;
 use wal::{Files, Kind, Log, Lsn, Marks, Storage};
 
@@ -33,14 +33,39 @@ const COMMIT_RING_MARGIN: usize = 1_024;
 /// walk, those of tests hold small books.
 const RECORD_BYTES_MAX: usize = 512 << 10;
 /// Prepared log kept for cancels and revocations when the disk is full (reliability.md 12): this much, or a quarter of a
-/// segment where that is less. Below it placements are refused, below one record every write is.
+/// segment where that is less. Below it placements are refused, below one record of each writer every write is.
 const RESERVE_BYTES: u64 = 8 << 20;
+
+/// What promises of room depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSize {
+    pub segment_bytes: u64,
+    pub spares_count: u32,
+    /// Who asks for room and then writes: every shard, and the feed. Between the question and the record of one all
+    /// others may write one, too.
+    pub writers_count: u32,
+}
+
+impl LogSize {
+    /// A log that so many shards and the feed write to.
+    pub fn of(segment_bytes: u64, spares_count: u32, shards_count: usize) -> LogSize {
+        LogSize { segment_bytes, spares_count, writers_count: shards_count as u32 + 1 }
+    }
+
+    /// Whether all spares together hold the longest record of every writer, and a reserve beside.
+    pub fn is_enough(self) -> bool {
+        let marks = RoomMarks::of(self);
+        marks.ample_bytes > marks.none_bytes
+    }
+}
 
 /// How much prepared log means what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RoomMarks {
     /// Longest record of one command.
     record_bytes_max: usize,
+    /// Below it nothing is written: one record of every writer.
+    none_bytes: u64,
     /// What all wanted spares hold for certain, however full the open segment is. Below it the keeper has work.
     full_bytes: u64,
     /// Below it placements are refused. Never above `full_bytes`: all spares ready is always enough.
@@ -48,22 +73,26 @@ struct RoomMarks {
 }
 
 impl RoomMarks {
-    fn of(segment_bytes: u64, spares_count: u32) -> RoomMarks {
+    fn of(size: LogSize) -> RoomMarks {
+        let LogSize { segment_bytes, spares_count, writers_count } = size;
         let record_bytes_max = RECORD_BYTES_MAX.min(segment_bytes as usize / 4);
         let record = record_bytes_max as u64;
+        let none_bytes = u64::from(writers_count) * record;
         let spare = segment_bytes.saturating_sub(SEGMENT_HEADER_BYTES as u64 + record);
         let full_bytes = u64::from(spares_count) * spare;
-        let ample_bytes = full_bytes.min(record + RESERVE_BYTES.min(segment_bytes / 4));
-        assert!(
-            ample_bytes > record,
-            "{spares_count} spares of {segment_bytes} bytes leave no room for the longest record and a reserve"
-        );
-        RoomMarks { record_bytes_max, full_bytes, ample_bytes }
+        let ample_bytes = full_bytes.min(none_bytes + RESERVE_BYTES.min(segment_bytes / 4));
+        RoomMarks { record_bytes_max, none_bytes, full_bytes, ample_bytes }
+    }
+
+    /// The marks of a log that is used.
+    fn checked(size: LogSize) -> RoomMarks {
+        assert!(size.is_enough(), "no room for the longest record of every writer and a reserve: {size:?}");
+        RoomMarks::of(size)
     }
 
     fn room(&self, bytes: u64) -> Room {
         match bytes {
-            bytes if bytes < self.record_bytes_max as u64 => Room::None,
+            bytes if bytes < self.none_bytes => Room::None,
             bytes if bytes < self.ample_bytes => Room::ReserveOnly,
             _ => Room::Ample,
         }
@@ -146,12 +175,12 @@ pub struct Committer<S: Storage = Files> {
 }
 
 impl<S: Storage> Committer<S> {
-    /// Takes the log over, positioned behind its last record. `segment_bytes` and `spares_count` are those of the log.
+    /// Takes the log over, positioned behind its last record.
     pub fn new(
         log: Log<S>,
         durability: Durability,
         version: u16,
-        (segment_bytes, spares_count): (u64, u32),
+        size: LogSize,
         figures: Arc<CommitFigures>,
     ) -> Committer<S> {
         let committer = Committer {
@@ -161,7 +190,7 @@ impl<S: Storage> Committer<S> {
             version,
             held: VecDeque::new(),
             waiting: Waiting::default(),
-            room_marks: RoomMarks::of(segment_bytes, spares_count),
+            room_marks: RoomMarks::checked(size),
             keeper: None,
             figures,
         };
@@ -268,7 +297,10 @@ impl<S: Storage> Committer<S> {
 
 impl<S: Storage> Outbox<Reply> for Committer<S> {
     fn room(&self) -> Room {
-        self.room_marks.room(self.log.room(self.room_marks.record_bytes_max))
+        let room_bytes = self.log.room(self.room_marks.record_bytes_max);
+        // What the feed has sent and this thread has not taken yet.
+        let crossing_bytes = self.figures.crossing_bytes.load(Ordering::Relaxed);
+        self.room_marks.room(room_bytes.saturating_sub(crossing_bytes))
     }
 
     fn record(&mut self, owner: UserId, time: Timestamp, payload: &[u8]) {
@@ -297,13 +329,18 @@ pub struct CommitLane {
 
 impl CommitLane {
     /// A way to the committer that was made with the same size and figures.
-    pub fn new((segment_bytes, spares_count): (u64, u32), figures: Arc<CommitFigures>) -> CommitLane {
-        let room_marks = RoomMarks::of(segment_bytes, spares_count);
+    pub fn new(size: LogSize, figures: Arc<CommitFigures>) -> CommitLane {
+        let room_marks = RoomMarks::checked(size);
         CommitLane { ring: Arc::new(Ring::new(COMMIT_RING_SLOTS)), room_marks, figures }
     }
 
     pub fn ring(&self) -> &Arc<Ring<CommitItem>> {
         &self.ring
+    }
+
+    /// Longest payload of one record that `room` makes room for, in bytes.
+    pub fn payload_bytes_max(&self) -> usize {
+        self.room_marks.record_bytes_max - slot_bytes(0) - ALIGN_BYTES
     }
 
     /// Puts an entry into the ring. It has room: `room` was asked before the command began, and the margin is larger
@@ -347,14 +384,21 @@ mod tests {
     fn all_spares_ready_is_ample_for_every_setting() {
         let mut cases = 0;
         for segment_bytes in [1 << 20, (1 << 20) + 4_096, 2 << 20, 4 << 20, 16 << 20, 64 << 20, 1 << 30] {
-            for spares_count in 2..=8 {
-                let marks = RoomMarks::of(segment_bytes, spares_count);
-                let seen =
-                    [marks.full_bytes, marks.ample_bytes, marks.ample_bytes - 1, marks.record_bytes_max as u64 - 1];
+            for (spares_count, shards_count) in
+                (2..=8).flat_map(|spares| [1, 2, 4, 16, 64].map(|shards| (spares, shards)))
+            {
+                let size = LogSize::of(segment_bytes, spares_count, shards_count);
+                let refused = shards_count > 4 && segment_bytes < 64 << 20;
+                assert!(size.is_enough() || refused, "{size:?}");
+                if !size.is_enough() {
+                    continue;
+                }
+                let marks = RoomMarks::of(size);
+                let seen = [marks.full_bytes, marks.ample_bytes, marks.ample_bytes - 1, marks.none_bytes - 1];
                 assert_eq!(
                     seen.map(|bytes| marks.room(bytes)),
                     [Room::Ample, Room::Ample, Room::ReserveOnly, Room::None],
-                    "{spares_count} spares of {segment_bytes}: {marks:?}"
+                    "{size:?}: {marks:?}"
                 );
                 cases += 1;
             }
@@ -365,10 +409,10 @@ mod tests {
     /// A committer that is held up must not let shards promise it more than the log takes.
     #[test]
     fn what_is_on_its_way_takes_room() {
-        let size = (1 << 20, 2);
+        let size = LogSize::of(1 << 20, 2, 1);
         let figures = Arc::new(CommitFigures::default());
         let mut lane = CommitLane::new(size, figures.clone());
-        let marks = RoomMarks::of(size.0, size.1);
+        let marks = RoomMarks::of(size);
         assert_eq!(lane.room(), Room::None, "nothing was published yet");
         figures.room_bytes.store(marks.full_bytes, Ordering::Relaxed);
         let mut rooms = vec![lane.room()];
@@ -381,5 +425,35 @@ mod tests {
         }
         assert_eq!(rooms, [Room::Ample, Room::ReserveOnly, Room::None]);
         println!("room of a lane: {} cases", rooms.len());
+    }
+
+    /// Whoever was told that there is room may write the longest record, even when all others were told so at once.
+    #[test]
+    fn all_writers_together_find_the_room_that_each_was_promised() {
+        let mut cases = 0;
+        for (segment_bytes, shards_count) in [(1 << 20, 1), (1 << 20, 2), (1 << 20, 4), (2 << 20, 4), (64 << 20, 64)] {
+            let size = LogSize::of(segment_bytes, 2, shards_count);
+            let marks = RoomMarks::of(size);
+            let figures = Arc::new(CommitFigures::default());
+            let lane = CommitLane::new(size, figures.clone());
+            let payload = vec![0; lane.payload_bytes_max()];
+            for published in [marks.none_bytes, marks.none_bytes + 8, marks.ample_bytes, marks.full_bytes] {
+                figures.crossing_bytes.store(0, Ordering::Relaxed);
+                figures.room_bytes.store(published, Ordering::Relaxed);
+                // Nothing is taken from the ring meanwhile: all ask, then all write, until nobody is told that he may.
+                let mut lanes = vec![lane.clone(); size.writers_count as usize];
+                while lanes[0].room() != Room::None {
+                    let told: Vec<bool> = lanes.iter().map(|lane| lane.room() != Room::None).collect();
+                    for (lane, _) in lanes.iter_mut().zip(told).filter(|(_, told)| *told) {
+                        lane.record(UserId(1), Timestamp(1), &payload);
+                    }
+                    let crossing = figures.crossing_bytes.load(Ordering::Relaxed);
+                    assert!(crossing <= published, "{crossing} bytes into {published}: {size:?}");
+                }
+                while lane.ring().pop().is_some() {}
+                cases += 1;
+            }
+        }
+        println!("promises to several writers: {cases} cases");
     }
 }

@@ -12,6 +12,7 @@ pub use network::Network;
 pub use secret::Secret;
 pub use source::ConfigError;
 
+use crate::commit::LogSize;
 use crate::venue::replay::Speed;
 use crate::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
@@ -250,7 +251,17 @@ impl Config {
         if config.server.io_threads > 1 && config.engine.shards == 1 {
             source.wrong("server.io_threads: allowed is 1 while engine.shards is 1".into());
         }
+        if !config.log_size().is_enough() {
+            source.wrong(
+                "journal.segment_bytes: too small for so many engine.shards; raise it or journal.spares_count".into(),
+            );
+        }
         Ok(Config { lines: source.finish()?, ..config })
+    }
+
+    /// The log that the configured shards write to.
+    pub fn log_size(&self) -> LogSize {
+        LogSize::of(self.journal.segment_bytes, self.journal.spares_count, self.engine.shards)
     }
 
     /// What differs from the defaults, as in [`Config::lines`].

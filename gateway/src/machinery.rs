@@ -93,7 +93,7 @@ impl Machinery {
         let (fatal, failed) = mpsc::unbounded_channel();
         let syncer = layout::spawn_syncer(syncer, config.journal.durability, stops.sync.clone(), fatal)
             .map_err(io("the sync thread"))?;
-        let size = (config.journal.segment_bytes, config.journal.spares_count);
+        let size = config.log_size();
         let lane = CommitLane::new(size, figures.clone());
         let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, figures);
         // The last segment may be all but full and no spare left over: who is let in is not to hear that there is no room.

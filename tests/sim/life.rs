@@ -17,7 +17,7 @@ use engine::shard::replay::State;
 use engine::shard::{Outbox, Room, Shard};
 use engine::time::Timestamp;
 use gateway::checkpoint::Keeper;
-use gateway::commit::{CommitFigures, CommitLane, Committer, Reply};
+use gateway::commit::{CommitFigures, CommitLane, Committer, LogSize, Reply};
 use gateway::config::Durability;
 use gateway::recover::{RecoverError, Recovery, Report, recover_from};
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl Life {
             Shard::new(index, count, users, rules, books, catalog.clone(), directory.clone())
         };
         let figures = Arc::new(CommitFigures::default());
-        let size = (setup.options.segment_bytes, setup.options.spares_count);
+        let size = LogSize::of(setup.options.segment_bytes, setup.options.spares_count, count);
         Ok(Life {
             shards: state.users.into_iter().enumerate().map(shard).collect(),
             inboxes: (0..count).map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect(),

@@ -170,7 +170,9 @@ impl World {
             rules: Arc::new(rules),
             durability: if scenario.calm { Durability::Process } else { durability },
             options: Options {
-                segment_bytes: 4_096 * chance.between(3, 6) as u64,
+                // Large enough for a record of three shards and the feed. How much room each is promised depends on how many
+                // there are: in a calm world there is plenty.
+                segment_bytes: (4_096 * chance.between(5, 8) as u64) << if scenario.calm { 8 } else { 0 },
                 spares_count: 2,
                 reserve_bytes: 0,
                 points,

@@ -12,7 +12,7 @@ use engine::mutation::codec;
 use engine::shard::{Outbox, Shard};
 use engine::user::Tier;
 use gateway::clock::Clock;
-use gateway::commit::{CommitFigures, Committer, Reply};
+use gateway::commit::{CommitFigures, Committer, LogSize, Reply};
 use gateway::config::{Durability, TIERS};
 use gateway::http::auth::RawKey;
 use gateway::recover::{self, Recovery};
@@ -72,7 +72,7 @@ impl Seed {
         let rules = Arc::new(config.rules.clone());
         let (books, catalog) = (Arc::new(Books::new()), Arc::new(Catalog::new()));
         let shard = Shard::new(0, 1, users, rules, books, catalog, directory.clone());
-        let size = (config.journal.segment_bytes, config.journal.spares_count);
+        let size = LogSize::of(config.journal.segment_bytes, config.journal.spares_count, 1);
         let figures = Arc::new(CommitFigures::default());
         let committer = Committer::new(log, Durability::Process, codec::VERSION, size, figures);
         let mut desk = Desk { shard, committer, preparer, syncer, clock };

@@ -135,6 +135,11 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             "server.io_threads: allowed is 1 while engine.shards is 1",
         ),
         (
+            "[engine]\nshards = 8\n[journal]\nsegment_bytes = 1048576",
+            vec![],
+            "journal.segment_bytes: too small for so many engine.shards",
+        ),
+        (
             "[auth]\njwt_secret = \"short\"",
             vec![],
             "auth.jwt_secret (papertape.toml): allowed is a text, or a list of texts, of at least 32 bytes each",

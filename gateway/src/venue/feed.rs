@@ -3,32 +3,40 @@
 //! It turns venue time into facts (state, end date, resolution, due matching cycle), so that no shard compares a
 //! market's dates with its own clock (house.md §6). Facts about markets are journaled before anybody sees them: the
 //! read sides are told only after release, so every record finds its instrument defined before it.
+//!
+//! Where the log has no room, books of listed markets go on. New markets wait, with their books, until room is ample;
+//! what becomes of listed ones, and settlements, while there is any; matching cycles are passed over while there is none.
+
+mod pending;
+mod shards;
 
 use super::{FeedUpdate, Frame, NO_CONNECTION, Venue};
 use crate::clock::Clock;
 use crate::commit::{CommitLane, Reply};
 use crate::thread::Stop;
+use ahash::AHashMap;
 use engine::book::{self, BookWriter};
-use engine::command::{Answer, Command, Envelope};
+use engine::command::{Answer, Envelope};
 use engine::id::{InstrumentId, MARKETS, MarketId};
 use engine::market::catalog::{self, Catalog};
 use engine::market::mutation::MarketMutation;
 use engine::market::{Markets, publish, publish_all};
-use engine::mutation::codec;
 use engine::ring::Ring;
 use engine::shard::{Outbox, Room};
 use engine::time::{SECOND, Timestamp};
+use pending::{Held, Pending};
+use shards::{Asked, Cycling};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Facts that one record holds at most: far below the 1 MiB of a record.
-const FACTS_PER_RECORD_MAX: usize = 128;
-/// How often a wait for the core looks whether the process is stopping.
+/// Bytes of facts that one record holds at most: far below the 1 MiB of a record, far above the longest listing.
+const FACTS_BYTES_MAX: usize = 256 << 10;
+/// How long a start waits for ample room before it goes on without.
+const START_ROOM_WAIT: Duration = Duration::from_secs(5);
+/// How often a wait for the core looks whether the process is stopping, and whether the log has room.
 const STOP_CHECK: Duration = Duration::from_millis(100);
-/// How often a wait for room in the log looks again.
-const ROOM_CHECK: Duration = Duration::from_millis(10);
 /// Longest sleep between two polls: a stop is noticed within it.
 const SLEEP_MAX_US: u64 = SECOND / 4;
 /// The place reached on a tape is journaled at most this often (upstream.md §7).
@@ -83,7 +91,12 @@ struct Desk {
     stop: Stop,
     figures: Arc<FeedFigures>,
     /// Decided and applied to `markets`; not yet journaled, not yet published.
-    pending: Vec<MarketMutation>,
+    pending: Pending,
+    /// Books by token, of markets that are pending.
+    held: AHashMap<String, Held>,
+    /// Asked of the shards and not answered yet, for want of room.
+    settling: Option<(MarketId, Asked)>,
+    cycling: Option<Cycling>,
     ages_on_server_time: bool,
     stopped: bool,
 }
@@ -108,6 +121,10 @@ impl Feed {
         publish_all(&markets, &catalog, &mut writer);
         let desk = Desk {
             ages_on_server_time: venue.ages_on_server_time(),
+            pending: Pending::new(markets.len()),
+            held: AHashMap::new(),
+            settling: None,
+            cycling: None,
             markets,
             catalog,
             writer,
@@ -115,7 +132,6 @@ impl Feed {
             clock,
             stop,
             figures,
-            pending: Vec::new(),
             stopped: false,
         };
         Feed {
@@ -139,6 +155,7 @@ impl Feed {
         {
             self.venue.resume(tape, reached);
         }
+        self.desk.wait_for_room()?;
         let now = self.desk.clock.now();
         let desk = &mut self.desk;
         let reached = self.venue.catch_up(now, &mut |frame| desk.take(&frame));
@@ -151,6 +168,9 @@ impl Feed {
             self.venue.recall(&market.listing);
         }
         self.turn()?;
+        while !self.desk.pending.is_empty() && self.desk.wait_for_room()? {
+            self.desk.flush()?;
+        }
         Ok(())
     }
 
@@ -166,11 +186,13 @@ impl Feed {
         desk.flush()?;
         desk.settle_all()?;
         desk.catalog.sort();
-        if polled.venue_now >= self.next_cycle {
-            self.desk.cycle(polled.venue_now)?;
-            self.matched_to = polled.venue_now;
+        let due = (polled.venue_now >= self.next_cycle).then_some(polled.venue_now);
+        if let Some(due) = due {
             // A pause of the machine is not made up for: one cycle sees all that changed.
-            self.next_cycle = polled.venue_now.plus(self.match_interval_us);
+            self.next_cycle = due.plus(self.match_interval_us);
+        }
+        if let Some(matched) = desk.cycle(due)? {
+            self.matched_to = matched;
         }
         self.mark_tape(now, false)?;
         let wake_at = polled.wake_at.unwrap_or(now.plus(SLEEP_MAX_US));
@@ -194,16 +216,10 @@ impl Feed {
     /// Journals how far the tape was played and matched. Not further: a restart folds up to the mark without matching.
     fn mark_tape(&mut self, now: Timestamp, last: bool) -> Result<(), Stopped> {
         let due = last || now.since(self.tape_marked) >= TAPE_MARK_EVERY_US;
-        if !due || self.matched_to == Timestamp(0) {
+        if !due || self.matched_to == Timestamp(0) || self.desk.room() != Room::Ample || !self.desk.pending.is_empty() {
             return Ok(());
         }
         self.tape_marked = now;
-        // A mark that is missing is no loss; what is left on a full disk is for what is. The last one waits for nothing.
-        match self.desk.lane.commits.room() {
-            Room::Ample => {}
-            Room::ReserveOnly if last => {}
-            _ => return Ok(()),
-        }
         if let Some(tape) = self.venue.first_line() {
             let fact = self.desk.markets.tape(tape, self.matched_to);
             self.desk.decided(fact);
@@ -225,10 +241,18 @@ impl Desk {
             return;
         }
         let received = if self.ages_on_server_time { now } else { frame.received };
+        // Without room for its listing a market is known here and nowhere else.
+        let waits = !self.pending.is_empty();
         let (catalog, figures) = (&self.catalog, &self.figures);
+        let is_held = |update: &FeedUpdate| {
+            waits && pending::token(update).is_some_and(|token| catalog.by_token(token).is_none())
+        };
         if frame.connection != NO_CONNECTION {
+            for update in frame.updates.iter().filter(|update| is_held(update)) {
+                pending::hold(&mut self.held, update, frame.connection, received);
+            }
             let report = self.writer.frame(frame.connection, received, |books| {
-                for update in frame.updates {
+                for update in frame.updates.iter().filter(|update| !is_held(update)) {
                     write(books, catalog, figures, update);
                 }
             });
@@ -283,8 +307,10 @@ impl Desk {
                 tracing::warn!(%reason, tokens = tokens.len(), "the view of a book is broken; it waits for a snapshot");
                 if tokens.is_empty() {
                     self.writer.gap_connection(connection);
+                    self.held.retain(|_, held| held.connection != connection);
                 }
                 for token in tokens {
+                    self.held.remove(token);
                     if let Some(instrument) = self.catalog.by_token(token) {
                         self.writer.gap(instrument);
                     }
@@ -321,94 +347,68 @@ impl Desk {
         }
     }
 
-    /// Journals what was decided, waits for its release, then tells the read sides.
+    /// How much the log can still take. Where that is little, its keeper and its writer are asked to look again.
+    fn room(&self) -> Room {
+        let room = self.lane.commits.room();
+        if room != Room::Ample {
+            self.lane.commits.ring().wake();
+        }
+        room
+    }
+
+    /// At a start spares are still being made: listings and their books should not be late for that. False: it takes
+    /// so long that the disk must be full.
+    fn wait_for_room(&self) -> Result<bool, Stopped> {
+        const LOOK_EVERY: Duration = Duration::from_millis(1);
+        let begun = std::time::Instant::now();
+        while self.room() != Room::Ample {
+            if self.stop.is_set() {
+                return Err(Stopped);
+            }
+            if begun.elapsed() > START_ROOM_WAIT {
+                return Ok(false);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(true)
+    }
+
+    /// Journals what was decided, as far as there is room, waits for its release, then tells the read sides.
     fn flush(&mut self) -> Result<(), Stopped> {
         if self.stopped {
             return Err(Stopped);
         }
+        let bytes_max = FACTS_BYTES_MAX.min(self.lane.commits.payload_bytes_max());
         while !self.pending.is_empty() {
-            let count = self.pending.len().min(FACTS_PER_RECORD_MAX);
             let mut payload = Vec::new();
-            codec::encode(&self.pending[..count], &mut payload);
-            self.wait_for_room()?;
+            let facts = self.pending.next(self.room(), bytes_max, &mut payload);
+            if facts.is_empty() {
+                return Ok(());
+            }
             let (sender, receiver) = mpsc::sync_channel(1);
             self.lane.commits.record(MARKETS, self.clock.now(), &payload);
             self.lane.commits.answer(Reply::Thread(sender), Answer::Done);
             self.wait(&receiver)?;
-            for fact in self.pending.drain(..count) {
+            for fact in facts {
                 publish(&fact, &self.catalog, &mut self.writer);
             }
+            self.show_held();
         }
         Ok(())
     }
 
-    /// Waits until the log takes another record: an append without room would end the process. The shards do the same
-    /// with cycles and settlements, so nothing else of the feed could go on meanwhile.
-    fn wait_for_room(&self) -> Result<(), Stopped> {
-        while self.lane.commits.room() == Room::None {
-            if self.stop.is_set() {
-                return Err(Stopped);
-            }
-            std::thread::sleep(ROOM_CHECK);
-        }
-        Ok(())
-    }
-
-    /// Pays out every resolved market that is not marked settled. Settling twice finds nothing to do.
-    fn settle_all(&mut self) -> Result<(), Stopped> {
-        let markets: Vec<MarketId> = self.markets.unsettled().collect();
-        for market in markets {
-            self.ask_all(|| Command::Settle { market })?;
-            let fact = self.markets.settle(market, self.clock.now());
-            self.decided(fact);
-        }
-        self.flush()
-    }
-
-    /// The matching cycle, in every shard; the feed waits for it, so that no crossing is missed at any speed.
-    fn cycle(&mut self, venue_now: Timestamp) -> Result<(), Stopped> {
-        let begun = self.clock.now();
-        let answers = self.ask_all(|| Command::Cycle { venue_now })?;
-        let pending = answers.iter().map(|answer| match answer {
-            Answer::Cycled { resting, .. } => *resting,
-            _ => 0,
+    /// Writes down the books of markets that are listed now.
+    fn show_held(&mut self) {
+        let (catalog, writer) = (&self.catalog, &mut self.writer);
+        self.held.retain(|token, held| {
+            let Some(instrument) = catalog.by_token(token) else { return true };
+            writer.frame(held.connection, held.received, |books| held.write(books, instrument));
+            false
         });
-        self.figures.pending_orders.store(pending.sum(), Ordering::Relaxed);
-        self.figures.last_cycle_at.store(begun.0, Ordering::Relaxed);
-        self.figures.last_cycle_us.store(self.clock.now().since(begun), Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn ask_all(&self, command: impl Fn() -> Command) -> Result<Vec<Answer>, Stopped> {
-        let waits: Vec<_> =
-            self.lane.inboxes.iter().map(|inbox| self.ask(inbox, command())).collect::<Result<_, _>>()?;
-        waits.iter().map(|receiver| self.wait(receiver)).collect()
-    }
-
-    fn ask(&self, inbox: &Ring<Envelope<Reply>>, command: Command) -> Result<mpsc::Receiver<Answer>, Stopped> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let envelope =
-            Envelope { owner: MARKETS, command, received_at: self.clock.now(), reply: Reply::Thread(sender) };
-        let mut envelope = envelope;
-        // Users fill the same inbox; the feed waits for a slot where they are refused.
-        while let Err(back) = inbox.push(envelope) {
-            if self.stop.is_set() {
-                return Err(Stopped);
-            }
-            envelope = back;
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        Ok(receiver)
-    }
-
-    fn wait(&self, receiver: &mpsc::Receiver<Answer>) -> Result<Answer, Stopped> {
-        loop {
-            match receiver.recv_timeout(STOP_CHECK) {
-                Ok(answer) => return Ok(answer),
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Stopped),
-                Err(mpsc::RecvTimeoutError::Timeout) if self.stop.is_set() => return Err(Stopped),
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-            }
+        if self.pending.is_empty() {
+            // Tokens of no listed market.
+            self.figures.unlisted.fetch_add(self.held.len() as u64, Ordering::Relaxed);
+            self.held.clear();
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A venue knows nothing of users and orders. Its message shapes stay in its `dto.rs`; `translate.rs` is pure and is
 //! used alike by the live adapters and by replay.
 
+mod bounds;
 pub mod category;
 pub mod feed;
 mod ids;

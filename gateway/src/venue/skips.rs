@@ -33,6 +33,8 @@ kinds! {
     MissingField = "missing_field",
     /// A number or moment that cannot be read, or is out of all bounds.
     BadNumber = "bad_number",
+    /// A text of a listing beyond its bound: it was cut or dropped; with an id of that kind the market was.
+    TextTooLong = "text_too_long",
     /// A level finer than 1/10 000 dollar: the level was dropped.
     PriceTooFine = "price_too_fine",
     /// A level at 0, at 1 or beyond: the level was dropped.

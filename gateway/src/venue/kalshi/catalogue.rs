@@ -4,6 +4,7 @@ use super::book::Book;
 use super::dto;
 use super::listing::{listing, resolution, state};
 use super::translate::{Market, Sides, Translate};
+use crate::venue::bounds;
 use crate::venue::loose::Loose;
 use crate::venue::skips::Skip;
 use crate::venue::{FeedUpdate, Figures, category, rest_path};
@@ -121,7 +122,8 @@ impl Translate {
         let row_event = row.event_ticker.or(event);
         let facts = row_event.text().and_then(|ticker| self.events.get(&*ticker));
         let row = dto::Market { event_ticker: row_event, ..*row };
-        let (listing, grid) = match listing(&row, facts) {
+        let bounded = |(listing, grid)| bounds::bounded(listing, &self.skips).map(|listing| (listing, grid));
+        let (listing, grid) = match listing(&row, facts).and_then(bounded) {
             Ok(listed) => listed,
             Err(kind) => {
                 self.skips.count(kind, || format!("market {:?}", row.ticker));

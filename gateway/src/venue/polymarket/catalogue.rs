@@ -4,6 +4,7 @@ use super::dto;
 use super::listing::{self, Tick};
 use super::standing::{Standing, Verdict, final_prices, open_state};
 use super::translate::{Market, Token, Translate, Via};
+use crate::venue::bounds;
 use crate::venue::loose::{Loose, scaled};
 use crate::venue::skips::Skip;
 use crate::venue::{FeedUpdate, Figures, rest_path};
@@ -173,7 +174,7 @@ impl Translate {
         let condition = condition.text().unwrap_or_default().to_ascii_lowercase();
         let Some(&number) = self.by_condition.get(&condition) else {
             let tick = listing::tick(facts.tick);
-            return match listing() {
+            return match listing().and_then(|listing| bounds::bounded(listing, &self.skips)) {
                 Ok(listing) => self.list(listing, tick, facts.open_state, standing(Standing::default()), updates),
                 Err(kind) => {
                     self.skips.count(kind, || format!("market {condition}"));

@@ -6,6 +6,7 @@
 use super::dto;
 use super::listing;
 use super::standing::{Standing, open_state};
+use crate::venue::bounds;
 use crate::venue::loose::{Fault, Loose};
 use crate::venue::skips::{Skip, Skips};
 use crate::venue::{BookSide, FeedUpdate, Level};
@@ -245,7 +246,7 @@ impl Translate {
     fn new_market(&mut self, message: &dto::Message<'_>, updates: &mut Vec<FeedUpdate>) {
         let tick = listing::tick(message.order_price_min_tick_size);
         let state = open_state(true, false, message.active.flag() != Some(false));
-        match listing::of_message(message) {
+        match listing::of_message(message).and_then(|listing| bounds::bounded(listing, &self.skips)) {
             Ok(listing) => {
                 self.list(listing, tick, state, Standing::default(), updates);
             }

@@ -176,11 +176,10 @@ impl Discipline {
             let since = slow.behind_since.unwrap_or_else(|| {
                 slow.anomalies.steps_back += 1;
                 let (seconds, seen) = ((believed - claimed) / SECOND as i64, slow.anomalies.steps_back);
-                tracing::warn!(
-                    seconds,
-                    seen,
-                    "the wall clock is behind; server time runs at half speed until it is met"
-                );
+                // Less is what a thread loses between the readings of two clocks.
+                if seconds > 0 {
+                    tracing::warn!(seconds, seen, "the wall clock is behind: server time runs at half speed");
+                }
                 monotonic
             });
             let slower = believed - (monotonic - since).max(0) / 2;

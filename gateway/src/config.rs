@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wal::Point;
 
-/// How a line of a setting that nobody chose ends.
-const DEFAULT: &str = " (default)";
+/// Where the value of a setting comes from that nobody chose.
+const DEFAULT: &str = "default";
 
 /// Everything that can be set.
 #[derive(Clone, Debug)]
@@ -266,7 +266,7 @@ impl Config {
 
     /// What differs from the defaults, as in [`Config::lines`].
     pub fn chosen(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().map(String::as_str).filter(|line| !line.ends_with(DEFAULT))
+        self.lines.iter().map(String::as_str).filter(|line| !line.ends_with(&format!("({DEFAULT})")))
     }
 
     /// Everything at its default: the configuration of a first start.

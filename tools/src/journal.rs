@@ -1,7 +1,7 @@
 //! `log`: look into the log of a data directory. Never writes there, and needs no lock.
 
 use crate::Failure;
-use crate::settings::{DirectoryArgument, hex};
+use crate::settings::{DirectoryArgument, hex, say};
 use clap::Subcommand;
 use engine::id::{MARKETS, UserId};
 use engine::market::mutation::MarketMutation;
@@ -74,7 +74,8 @@ fn each(
     }
     out.flush()?;
     if let Some(Tail::Torn { bytes }) = scan.tail() {
-        eprintln!("the log ends in a torn tail of {bytes} bytes, which the next start cuts off");
+        let _ =
+            writeln!(std::io::stderr(), "the log ends in a torn tail of {bytes} bytes, which the next start cuts off");
     }
     Ok(())
 }
@@ -130,14 +131,14 @@ fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
     for lsn in snapshots.list()? {
         let snapshot = snapshots.verify(lsn)?;
         recover::read_snapshot(&snapshots, &snapshot, 1)?;
-        println!("snapshot {lsn}: whole, digest {}", hex(&snapshot.digest));
+        say(format_args!("snapshot {lsn}: whole, digest {}", hex(&snapshot.digest)));
     }
-    println!("{records} records with {count} facts, every one whole and in order");
+    say(format_args!("{records} records with {count} facts, every one whole and in order"));
     Ok(())
 }
 
 fn digest(dir: &DirectoryArgument, from_nothing: bool) -> Result<(), Failure> {
     let (state, report) = recover::look(dir.path(), from_nothing)?;
-    println!("{}  LSN {}", hex(&recover::digest(&state)), report.lsn);
+    say(format_args!("{}  LSN {}", hex(&recover::digest(&state)), report.lsn));
     Ok(())
 }

@@ -8,6 +8,7 @@ mod snapshot;
 mod token;
 
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// A self-hosted paper-trading venue for prediction markets.
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("papertape: {failure}");
+            let _ = writeln!(std::io::stderr(), "papertape: {failure}");
             ExitCode::FAILURE
         }
     }

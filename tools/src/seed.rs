@@ -1,7 +1,7 @@
 //! `seed`: many users at once, each with one key, straight into the log of a stopped server.
 
 use crate::Failure;
-use crate::settings::Settings;
+use crate::settings::{Settings, say};
 use clap::Args;
 use engine::book::registry::Books;
 use engine::command::{Answer, Command, CreateUser, Envelope, IssueKey};
@@ -30,13 +30,13 @@ pub struct Seed {
     #[command(flatten)]
     settings: Settings,
     /// How many users.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000), allow_hyphen_values = true)]
     users: u64,
     /// Their tier, granted without end: free, pro, pro_plus or enterprise.
     #[arg(long)]
     tier: String,
     /// Cash of each API wallet in USD.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     balance: String,
     /// Where the keys go: one JSON line per user, readable by nobody else.
     #[arg(long)]
@@ -85,12 +85,12 @@ impl Seed {
         }
         out.flush()?;
         desk.end()?;
-        println!(
+        say(format_args!(
             "{} users in {:.1} s; their keys are in {}",
             self.users,
             begun.elapsed().as_secs_f64(),
             self.out.display()
-        );
+        ));
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ pub struct Serve {
     #[arg(long, value_name = "PATH")]
     tape: Option<String>,
     /// Speed of the replay: a number, or max.
-    #[arg(long, value_name = "N|max")]
+    #[arg(long, value_name = "N|max", allow_hyphen_values = true)]
     speed: Option<String>,
     /// Read the recording as it grows.
     #[arg(long)]

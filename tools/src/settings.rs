@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use gateway::config::Config;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Options that several verbs share.
@@ -41,4 +42,9 @@ impl DirectoryArgument {
 /// Lower-case hex digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Prints a line. Who closes the pipe has read enough; that is no failure.
+pub fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }

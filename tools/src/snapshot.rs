@@ -1,7 +1,7 @@
 //! `snapshot`: make, list and verify snapshots of a stopped data directory.
 
 use crate::Failure;
-use crate::settings::{DirectoryArgument, hex};
+use crate::settings::{DirectoryArgument, hex, say};
 use clap::Subcommand;
 use gateway::checkpoint;
 use gateway::clock::Clock;
@@ -25,7 +25,7 @@ impl SnapshotVerb {
             SnapshotVerb::List(dir) => {
                 let snapshots = open(&dir)?;
                 for lsn in snapshots.list()? {
-                    println!("{lsn}");
+                    say(format_args!("{lsn}"));
                 }
                 Ok(())
             }
@@ -34,13 +34,13 @@ impl SnapshotVerb {
                 for lsn in snapshots.list()? {
                     let snapshot = snapshots.verify(lsn)?;
                     let state = recover::read_snapshot(&snapshots, &snapshot, 1)?;
-                    println!(
+                    say(format_args!(
                         "{lsn}: whole, {} bytes, {} users, {} markets, digest {}",
                         snapshot.bytes,
                         recover::users_count(&state),
                         state.markets.len(),
                         hex(&snapshot.digest)
-                    );
+                    ));
                 }
                 Ok(())
             }
@@ -64,6 +64,6 @@ fn create(dir: &DirectoryArgument) -> Result<(), Failure> {
     // Without room there is no mark of a clean stop: the next start then reads a log that just ends, which is sound.
     let _ = log.append_clean_stop(Clock::wall().now().0);
     syncer.finish()?;
-    println!("{lsn}: {} bytes, digest {}", snapshot.bytes, hex(&snapshot.digest));
+    say(format_args!("{lsn}: {} bytes, digest {}", snapshot.bytes, hex(&snapshot.digest)));
     Ok(())
 }

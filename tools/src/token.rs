@@ -1,7 +1,7 @@
 //! `token`: an identity JWT for the dashboard routes of one's own server.
 
 use crate::Failure;
-use crate::settings::Settings;
+use crate::settings::{Settings, say};
 use clap::Args;
 use gateway::clock::Clock;
 use gateway::http::jwt;
@@ -33,7 +33,7 @@ impl Token {
             config.complete_secrets()?;
         }
         let secret = config.auth.jwt_secrets.first().expect("the secrets are complete");
-        println!("{}", jwt::sign(secret, &self.sub, self.email.as_deref(), Clock::wall().now(), self.ttl));
+        say(format_args!("{}", jwt::sign(secret, &self.sub, self.email.as_deref(), Clock::wall().now(), self.ttl)));
         Ok(())
     }
 }

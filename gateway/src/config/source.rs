@@ -75,17 +75,14 @@ impl Source {
         })
     }
 
-    fn find(&mut self, key: &str) -> Option<Found> {
+    /// What the layers say of a key, the one that counts first.
+    fn found(&mut self, key: &str) -> Vec<Found> {
         self.known.push(key.to_owned());
         let variable = variable(key);
-        let (in_file, in_env) = (self.file.remove(key), self.env.remove(&variable));
-        if let Some(text) = self.flags.remove(key) {
-            return Some(Found { value: Raw::Text(text), origin: "command line".to_owned() });
-        }
-        if let Some(text) = in_env {
-            return Some(Found { value: Raw::Text(text), origin: format!("environment, {variable}") });
-        }
-        in_file.map(|value| Found { value: Raw::Toml(value), origin: self.file_name.clone() })
+        let flag = self.flags.remove(key).map(|text| (Raw::Text(text), "command line".to_owned()));
+        let in_env = self.env.remove(&variable).map(|text| (Raw::Text(text), format!("environment, {variable}")));
+        let in_file = self.file.remove(key).map(|value| (Raw::Toml(value), self.file_name.clone()));
+        [flag, in_env, in_file].into_iter().flatten().map(|(value, origin)| Found { value, origin }).collect()
     }
 
     /// Reads one value: `parse` makes it of its text, `allowed` says in words what it may be.
@@ -94,23 +91,22 @@ impl Source {
         key: &str,
         default: T,
         allowed: &str,
-        parse: impl FnOnce(&Raw) -> Option<T>,
+        parse: impl Fn(&Raw) -> Option<T>,
         show: impl FnOnce(&T) -> String,
     ) -> T {
-        let Some(found) = self.find(key) else {
-            self.lines.push(format!("{key} = {}{DEFAULT}", show(&default)));
-            return default;
-        };
-        match parse(&found.value) {
-            Some(value) => {
-                self.lines.push(format!("{key} = {} ({})", show(&value), found.origin));
-                value
-            }
-            None => {
-                self.errors.push(format!("{key} ({}): allowed is {allowed}", found.origin));
-                default
+        let mut read = None;
+        // A layer that is overruled is read too: what is wrong in it would surprise whoever drops the other.
+        for found in self.found(key) {
+            match parse(&found.value) {
+                Some(value) => {
+                    read.get_or_insert((value, found.origin));
+                }
+                None => self.errors.push(format!("{key} ({}): allowed is {allowed}", found.origin)),
             }
         }
+        let (value, origin) = read.unwrap_or((default, DEFAULT.to_owned()));
+        self.lines.push(format!("{key} = {} ({origin})", show(&value)));
+        value
     }
 
     pub(super) fn integer(&mut self, key: &str, default: u64, range: RangeInclusive<u64>) -> u64 {

@@ -168,6 +168,9 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         assert!(!error.contains("\"short\""), "a secret is not repeated: {error}");
     }
     assert!(refused("", &[], &[("no.such", "1")]).contains("no.such (command line): unknown key"));
+    // Also in a layer that is overruled.
+    let overruled = refused("[server]\nlisten = 5", &[], &[("server.listen", "127.0.0.1:1")]);
+    assert!(overruled.contains("server.listen (papertape.toml): allowed is"), "{overruled}");
     // All that is wrong is said at once.
     assert_eq!(refused("[server]\na = 1\nb = 2\nlisten = 3", &[], &[]).lines().count(), 3);
 }

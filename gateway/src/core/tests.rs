@@ -1,6 +1,6 @@
 use super::*;
 use crate::clock::Clock;
-use crate::commit::{CommitFigures, CommitLane};
+use crate::commit::{CommitFigures, CommitLane, LogSize};
 use crate::config::Durability;
 use crate::engine_client::EngineClient;
 use crate::layout::{Wake, drive, runtime};
@@ -85,8 +85,9 @@ fn driven(place: &Path, users: Users, clock: &Clock) -> EngineClient {
     let Running { log, mut preparer, .. } = running;
     while matches!(preparer.turn().expect("there is room on the disk"), Prepared::One) {}
     let figures = Arc::new(CommitFigures::default());
-    let lane = CommitLane::new((segment_bytes, spares_count), figures.clone());
-    let committer = Committer::new(log, Durability::Process, codec::VERSION, (segment_bytes, spares_count), figures);
+    let lane = CommitLane::new(LogSize::of(segment_bytes, spares_count, 1), figures.clone());
+    let committer =
+        Committer::new(log, Durability::Process, codec::VERSION, LogSize::of(segment_bytes, spares_count, 1), figures);
     let (rules, books) = (Arc::new(Rules::default()), Arc::new(Books::new()));
     let (catalog, directory) = (Arc::new(Catalog::new()), Arc::new(Directory::new()));
     let shard = Shard::new(0, 1, users, rules, books, catalog, directory);

@@ -36,7 +36,7 @@ fn text(app: &App, address: SocketAddr, venue: &str, report: &Report, demo: Opti
         if let Some(token) = first_tradable_token(app) {
             lines.push("  try".into());
             lines.push(format!(
-                "    curl -s http://{address}/v1/orders -H 'X-API-Key: {}' -H 'Content-Type: application/json' \\\n      \
+                "    curl -s http://{address}/v1/orders -H 'X-API-Key: {}' -H 'Content-Type: application/json' \
                  -d '{{\"token_id\":\"{token}\",\"side\":\"BUY\",\"order_type\":\"market\",\"quantity\":\"10\",\"price\":\"0.99\"}}'",
                 key.expose()
             ));

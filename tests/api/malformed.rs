@@ -1,6 +1,5 @@
 //! Bytes that are no good HTTP (reliability.md 35–38): refused, closed, never a crash, never a smuggled request.
 
-use serde_json::Value;
 use std::io::Write;
 use tests::cases::Cases;
 use tests::http::{RawAnswer, ask_raw, connect, read_raw, send_raw};
@@ -248,30 +247,34 @@ fn nothing_is_smuggled() {
     let world = World::start(1);
     let key = key_line(&world);
     let hidden = "DELETE /v1/orders/1 HTTP/1.1\r\nHost: x\r\n\r\n";
-    let rows = [
-        post(
-            &format!("Host: x\r\n{key}Content-Length: {}\r\nTransfer-Encoding: chunked\r\n", 5 + hidden.len()),
-            &format!("0\r\n\r\n{hidden}"),
+    let rows: [(Vec<u8>, &[u16]); 3] = [
+        (
+            post(
+                &format!("Host: x\r\n{key}Content-Length: {}\r\nTransfer-Encoding: chunked\r\n", 5 + hidden.len()),
+                &format!("0\r\n\r\n{hidden}"),
+            ),
+            &[400],
         ),
-        post(
-            &format!("Host: x\r\n{key}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n"),
-            &format!("0\r\n\r\n{hidden}"),
+        (
+            // hyper drops a length that follows chunked; the empty body is refused all the same, and the connection ends.
+            post(
+                &format!("Host: x\r\n{key}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n"),
+                &format!("0\r\n\r\n{hidden}"),
+            ),
+            &[400],
         ),
-        post(&format!("Host: x\r\n{key}Content-Length: 0\r\nContent-Length: {}\r\n", hidden.len()), hidden),
+        (post(&format!("Host: x\r\n{key}Content-Length: 0\r\nContent-Length: {}\r\n", hidden.len()), hidden), &[400]),
     ];
-    for bytes in rows {
+    for (bytes, expected) in rows {
         let mut stream = connect(world.server.address()).expect("a connection");
         stream.write_all(&bytes).expect("all of it");
         let mut all = Vec::new();
         stream.set_read_timeout(Some(std::time::Duration::from_secs(2))).expect("a timeout");
         let _ = std::io::Read::read_to_end(&mut stream, &mut all);
         let text = String::from_utf8_lossy(&all).into_owned();
-        let answers = text.matches("HTTP/1.1 ").count();
-        // hyper drops a length that follows chunked: then the hidden request is one of its own, said by nobody else.
-        assert!(answers <= 1 || text.contains("MISSING_API_KEY"), "{text}");
-        for part in text.split("\r\n\r\n").filter(|part| part.starts_with('{')) {
-            let _: Option<Value> = serde_json::from_str(part).ok();
-        }
+        let statuses: Vec<u16> =
+            text.split("HTTP/1.1 ").skip(1).map(|answer| answer[..3].parse().expect("a status")).collect();
+        assert_eq!(statuses, expected, "{text}");
         cases.one();
     }
 }

@@ -19,10 +19,16 @@ use tests::world::{World, limit, market};
 
 /// Every file of a directory with its bytes and its time of change.
 fn fingerprint(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
+    fingerprint_of(dir, |_| true)
+}
+
+/// Those whose names are wanted; the others may come and go while we look.
+fn fingerprint_of(dir: &Path, wanted: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
     fs::read_dir(dir)
         .expect("a directory")
-        .map(|entry| {
-            let path = entry.expect("an entry").path();
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| wanted(path))
+        .map(|path| {
             let changed = fs::metadata(&path).expect("it is there").modified().expect("a time");
             (path.clone(), (fs::read(&path).expect("it can be read"), changed))
         })
@@ -34,11 +40,8 @@ fn a_second_server_names_the_first() {
     let cases = Cases::of("started twice");
     let world = World::start(1);
     // Segments in reserve are made while we look; what is compared has stood since the start.
-    let standing = || {
-        let mut files = fingerprint(&world.place.data());
-        files.retain(|path, _| ["lock", "epoch"].iter().any(|name| path.ends_with(name)));
-        files
-    };
+    let standing =
+        || fingerprint_of(&world.place.data(), |path| ["lock", "epoch"].iter().any(|name| path.ends_with(name)));
     let before = standing();
     assert_eq!(before.len(), 2, "lock and epoch");
     let (status, said) = world.place.spawn_with(&[], &[]).ended();

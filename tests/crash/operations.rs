@@ -200,14 +200,15 @@ fn the_log_verbs_only_look() {
         if !running {
             server.kill();
         }
-        let before = fingerprint(&data);
+        // A running server makes and names files meanwhile.
+        let before = (!running).then(|| fingerprint(&data));
         for verb in ["inspect", "verify", "digest", "export"] {
             let output = place.log(verb);
             assert!(output.status.success(), "{verb}: {}", String::from_utf8_lossy(&output.stderr));
             assert!(!output.stdout.is_empty(), "{verb} says something");
             cases.one();
         }
-        if !running {
+        if let Some(before) = before {
             assert_eq!(fingerprint(&data), before, "the log verbs wrote into the directory");
         }
     }

@@ -3,11 +3,13 @@
 //! An unknown key and a value out of its range are errors that name the key and what is allowed. Nobody else reads
 //! environment variables. [`Config::lines`] shows every value and where it came from, secrets left out.
 
+mod compat;
 mod network;
 mod read;
 mod secret;
 mod source;
 
+pub use compat::Compat;
 pub use network::Network;
 pub use secret::Secret;
 pub use source::ConfigError;
@@ -37,6 +39,7 @@ pub struct Config {
     pub data: DirectorySettings,
     pub journal: Journal,
     pub venue: VenueConfig,
+    pub compat: Compat,
     pub brand: Brand,
     pub auth: Auth,
     pub engine: Engine,
@@ -236,6 +239,7 @@ impl Config {
             },
             journal: read::journal(&mut source),
             venue: read::venue(&mut source),
+            compat: compat::compat(&mut source),
             brand: read::brand(&mut source),
             auth: read::auth(&mut source),
             engine: read::engine(&mut source),

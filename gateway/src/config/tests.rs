@@ -18,6 +18,8 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(config.data.dir, Path::new("papertape-data"));
     assert_eq!(config.journal.durability, Durability::Process);
     assert_eq!(config.venue.kind, VenueKind::Synthetic);
+    assert_eq!(config.compat.client_agents.len(), 4);
+    assert!(!config.compat.trade_ids && !config.compat.confirmed_trades);
     assert_eq!(config.brand.key_header_aliases, ["MKT_API_KEY", "Mkt-API-Key", "POLY_API_KEY"]);
     assert_eq!(config.limits.tier(Tier::ProPlus), &read::DEFAULT_TIERS[2]);
     assert_eq!(config.limits.tier(Tier::Free).in_flight, 10);
@@ -79,10 +81,11 @@ fn every_kind_of_value_is_read() {
         ws_secret = "0123456789abcdef0123456789abcdeF"
         "#,
         &[("PAPERTAPE_FEES_CATEGORY_MAP_NFT", "crypto"), ("PAPERTAPE_VENUE_FOLLOW", "TRUE")],
-        &[("venue.speed", "max")],
+        &[("venue.speed", "max"), ("venue.trade_ids", "real")],
     )
     .unwrap();
     assert_eq!((config.venue.speed, config.venue.follow), (Speed::Max, true));
+    assert!(config.compat.trade_ids);
     let flags = config.rules.flags;
     assert!(flags.gtd_auto_expiry && !flags.fok_depth_aware && !flags.post_only_enforced);
     assert!(!config.rules.depletion_covers_market_orders);
@@ -128,6 +131,8 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             vec![],
             "journal.spares_count (papertape.toml): allowed is an integer from 2 to 8",
         ),
+        ("[venue]\ntrade_ids = \"some\"", vec![], "none or real"),
+        ("[venue]\nclient_agents = [\"\"]", vec![], "a list of beginnings of User-Agent texts, none empty"),
         ("[venue]\nspeed = 0", vec![], "a number from 0.001 to 1000000 with at most three decimals, or max"),
         (
             "[engine]\nshards = 1\n[server]\nio_threads = 2",

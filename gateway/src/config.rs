@@ -63,6 +63,8 @@ pub struct Server {
     pub io_threads: usize,
     /// How long requests in flight may take to end when the server stops.
     pub drain: Duration,
+    /// For tests: server time is ahead of the wall clock by the seconds that this file says.
+    pub clock_ahead_file: Option<PathBuf>,
 }
 
 /// Bounds of the edge (reliability 35, 36).

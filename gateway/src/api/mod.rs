@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod books;
+pub mod clob;
 pub mod health;
 pub mod keys;
 pub mod markets;
@@ -27,5 +28,7 @@ pub const GROUPS: &[&[Route]] = &[
     markets::ROUTES,
     books::ROUTES,
     prices::ROUTES,
+    clob::prices::ROUTES,
+    clob::markets::ROUTES,
     health::ROUTES,
 ];

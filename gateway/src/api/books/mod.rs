@@ -4,6 +4,7 @@
 mod sha1;
 pub mod view;
 
+use super::clob::tokens::items as batch_items;
 use super::orders::terms::outcome_labelled;
 use super::tokens;
 use crate::http::call::Call;
@@ -17,13 +18,12 @@ use engine::id::Outcome as MarketOutcome;
 use view::Asked;
 
 const DEPTH_MAX: u64 = 500;
-/// Tokens of one batch.
-const BATCH_MAX: usize = 500;
 /// Books of a batch that are written before others get their turn on the thread.
 const BOOKS_PER_TURN: usize = 8;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/book", "get_book")
+        .at_root()
         .no_store()
         .fails(&[Code::InvalidTokenId, Code::BookUnavailable, Code::ValidationFailed])
         .run(|call| Box::pin(by_query(call))),
@@ -36,6 +36,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::MarketNotFound, Code::BookUnavailable, Code::ValidationFailed])
         .run(|call| Box::pin(by_market(call))),
     Route::post("/v1/books", "get_books")
+        .at_root()
         .no_store()
         .fails(&[Code::InvalidBody, Code::InvalidTokenId, Code::ValidationFailed])
         .run(|call| Box::pin(batch(call))),
@@ -102,7 +103,7 @@ async fn batch(call: Call) -> Outcome {
     };
     let mut out = Vec::with_capacity(16 * 1_024);
     out.push(b'[');
-    for (count, item) in items(&body)?.iter().enumerate() {
+    for (count, item) in batch_items(&body)?.iter().enumerate() {
         let (token, levels_max) = wanted(item, default)?;
         if let Some((instrument, cell)) = tokens::find(&call.app().catalog, token) {
             let before = out.len();
@@ -120,25 +121,12 @@ async fn batch(call: Call) -> Outcome {
     Ok(Reply::json(out))
 }
 
-/// The entries of a batch: a bare array, or `{"items":[…]}`; 1 to 500.
-fn items<'a, 'v>(body: &'a Value<'v>) -> Result<&'a [Value<'v>], Refusal> {
-    let items = match body {
-        Value::Array(items) => Some(items),
-        other => match other.get("items") {
-            Some(Value::Array(items)) => Some(items),
-            _ => None,
-        },
-    };
-    match items {
-        Some(items) if items.len() > BATCH_MAX => Err(Refusal::saying(Code::InvalidBody, "Payload exceeds the limit")),
-        Some(items) if !items.is_empty() => Ok(items),
-        _ => Err(Refusal::saying(Code::InvalidBody, "The body is not a list of token ids.")),
-    }
-}
-
 /// Token and depth of one entry.
 fn wanted<'a>(item: &'a Value<'_>, default: Option<usize>) -> Result<(&'a str, Option<usize>), Refusal> {
-    let Some(Value::Text(token)) = item.get("token_id") else { return Err(Code::InvalidTokenId.into()) };
+    let token = match item.get("token_id") {
+        Some(Value::Text(token)) if tokens::well_formed(token) => token,
+        _ => return Err(Code::InvalidTokenId.into()),
+    };
     let mut fields = Body::new(item);
     let depth = fields.integer("depth", 1..=DEPTH_MAX);
     if !fields.problems.is_empty() {

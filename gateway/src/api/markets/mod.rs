@@ -3,10 +3,11 @@
 pub mod filter;
 pub mod view;
 
+use super::clob::markets as venue;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::http::route::{Auth, Permission, Route};
+use crate::http::route::{Auth, Permission, Route, VenueShape};
 use crate::wire::cursor::{self, OffsetCursor};
 use crate::wire::fields::Params;
 use crate::wire::write::{array, object};
@@ -21,12 +22,14 @@ const DETAIL_BYTES: usize = 3_072;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/markets", "list_markets")
-        .auth(Auth::Key)
+        .at_root()
+        .auth(Auth::KeyUnless(VenueShape::StrictOrPage))
         .needs(Permission::Read)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(list(call))),
     Route::get("/v1/markets/{condition_id}", "get_market")
-        .auth(Auth::Key)
+        .at_root()
+        .auth(Auth::KeyUnless(VenueShape::Strict))
         .needs(Permission::Read)
         .fails(&[Code::MarketNotFound, Code::ValidationFailed])
         .run(|call| Box::pin(by_condition(call))),
@@ -39,6 +42,9 @@ pub const ROUTES: &[Route] = &[
 ];
 
 async fn list(call: Call) -> Outcome {
+    if call.in_venue_shape() {
+        return venue::page(call).await;
+    }
     let query = call.query();
     let asked = Asked::read(&query)?;
     let (page, next) = match asked.offset {
@@ -88,6 +94,9 @@ async fn page(call: &Call, asked: &Asked<'_>, offset: usize) -> (Vec<MarketId>, 
 }
 
 async fn by_condition(call: Call) -> Outcome {
+    if call.in_venue_shape() {
+        return venue::one(&call);
+    }
     let market = call.app().catalog.by_condition(&call.variable(0));
     one(&call, market)
 }

@@ -157,7 +157,11 @@ pub(super) fn brand(source: &mut Source) -> Brand {
 }
 
 pub(super) fn auth(source: &mut Source) -> Auth {
-    Auth { jwt_secrets: source.secrets("auth.jwt_secret"), ws_secret: source.secret("auth.ws_secret") }
+    Auth {
+        jwt_secrets: source.secrets("auth.jwt_secret"),
+        ws_secret: source.secret("auth.ws_secret"),
+        server_secret: Secret::new(String::new()),
+    }
 }
 
 pub(super) fn limits(source: &mut Source) -> Limits {

@@ -11,9 +11,18 @@ pub struct Compat {
     pub trade_ids: bool,
     /// Whether strict trade rows say `CONFIRMED`, so that clients that wait for settlement end.
     pub confirmed_trades: bool,
+    /// Whether the venue's paths answer without `/v1` too (venue.md §0).
+    pub root_mount: bool,
+    /// Which orders the venue's second clients are told to build: 1 or 2.
+    pub order_version: u64,
+    /// What a balance and its allowance say that nothing may size from, in 10⁻⁶ USD (venue.md §4).
+    pub sentinel_allowance: u64,
+    /// Whether an address that signs for itself is an account (venue.md §8).
+    pub address_login: bool,
 }
 
-pub(super) fn compat(source: &mut Source) -> Compat {
+/// `own_machine_only`: nobody but this machine reaches the listener, so that everyone who can sign may have an account.
+pub(super) fn compat(source: &mut Source, own_machine_only: bool) -> Compat {
     let agents = ["py_clob_client", "py_clob_client_v2", "rs_clob_client", "@polymarket/clob-client"];
     Compat {
         client_agents: source.list(
@@ -35,5 +44,13 @@ pub(super) fn compat(source: &mut Source) -> Compat {
             |real| if *real { "real" } else { "none" }.to_owned(),
         ),
         confirmed_trades: source.boolean("venue.confirmed_trades", false),
+        root_mount: source.boolean("venue.root_mount", true),
+        order_version: source.integer("venue.order_version", 2, 1..=2),
+        sentinel_allowance: source.integer(
+            "venue.sentinel_allowance",
+            1_000_000_000_000,
+            0..=1_000_000_000_000_000_000,
+        ),
+        address_login: source.switch("venue.address_login", own_machine_only),
     }
 }

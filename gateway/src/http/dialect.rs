@@ -1,5 +1,7 @@
 //! Which types the venue-shaped rows of an answer have (venue.md §0.2).
 
+use super::route::VenueShape;
+use crate::wire::query::Query;
 use hyper::header::{self, HeaderMap};
 
 /// Headers that only the venue's own clients send.
@@ -32,6 +34,15 @@ impl Dialect {
     pub fn is_strict(self) -> bool {
         self == Dialect::Strict
     }
+}
+
+/// Whether a request of a route of two shapes is answered in the venue's (venue.md §2).
+pub fn in_venue_shape(shape: VenueShape, headers: &HeaderMap, query: &Query<'_>, client_agents: &[String]) -> bool {
+    // A word that is no boolean is the native list's to refuse.
+    let enveloped = |text: &str| !(text == "0" || text.eq_ignore_ascii_case("false"));
+    let page = || query.get("next_cursor").is_some() && !query.get("envelope").is_some_and(enveloped);
+    Dialect::of(headers, query.get("dialect"), client_agents).is_strict()
+        || (shape == VenueShape::StrictOrPage && page())
 }
 
 #[cfg(test)]
@@ -75,5 +86,38 @@ mod tests {
         }
         assert!(!Dialect::of(&HeaderMap::new(), None, &[]).is_strict());
         println!("{} cases", cases.len() + 1);
+    }
+
+    #[test]
+    fn a_route_of_two_shapes_looks_at_the_request() {
+        // (query, headers, strict only, page too)
+        let cases = [
+            ("", false, false, false),
+            ("next_cursor=MA==", false, false, true),
+            ("next_cursor=", false, false, true),
+            ("next_cursor=MA==&envelope=true", false, false, false),
+            ("next_cursor=MA==&envelope=False", false, false, true),
+            ("next_cursor=MA==&envelope=0", false, false, true),
+            ("next_cursor=MA==&envelope=x", false, false, false),
+            ("cursor=MA==", false, false, false),
+            ("dialect=strict", false, true, true),
+            ("dialect=plain", true, false, false),
+            ("dialect=plain&next_cursor=MA==", true, false, true),
+            ("", true, true, true),
+            ("envelope=true", true, true, true),
+        ];
+        for (query, client, strict, page) in cases {
+            let mut headers = HeaderMap::new();
+            if client {
+                headers.insert("poly_address", HeaderValue::from_static("0xA1"));
+            }
+            let asked = |shape| in_venue_shape(shape, &headers, &Query::read(query), &[]);
+            assert_eq!(
+                (asked(VenueShape::Strict), asked(VenueShape::StrictOrPage)),
+                (strict, page),
+                "{query} {client}"
+            );
+        }
+        println!("{} cases", cases.len());
     }
 }

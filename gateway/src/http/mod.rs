@@ -2,6 +2,7 @@
 pub mod auth;
 pub mod call;
 pub mod code;
+pub mod dialect;
 pub mod front;
 pub mod jwt;
 pub mod limit;

@@ -31,6 +31,12 @@ pub const GROUPS: &[Group] = &[
     Group { name: "prices", about: "Prices and parameters by outcome token.", routes: prices::ROUTES },
     Group { name: "venue prices", about: "Prices of many tokens at once.", routes: clob::prices::ROUTES },
     Group { name: "venue markets", about: "Markets in the venue's shape.", routes: clob::markets::ROUTES },
+    Group { name: "venue keys", about: "Credentials of venue clients.", routes: clob::credentials::ROUTES },
+    Group {
+        name: "venue housekeeping",
+        about: "What venue clients ask around their trading; much of it does not exist here.",
+        routes: clob::housekeeping::ROUTES,
+    },
     Group { name: "health", about: "Whether the server works.", routes: health::ROUTES },
     Group { name: "description", about: "What this server is, for machines.", routes: description::ROUTES },
 ];

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod books;
+pub mod clob;
 pub mod health;
 pub mod keys;
 pub mod markets;
@@ -21,6 +22,7 @@ use crate::http::route::Route;
 /// Every route there is, by group.
 pub const GROUPS: &[&[Route]] = &[
     orders::ROUTES,
+    clob::ROUTES,
     account::ROUTES,
     me::ROUTES,
     keys::ROUTES,

@@ -1,6 +1,5 @@
 //! A small town for tests: the markets of the contract's examples with their books, on a small edge.
 
-use crate::http::route::Route;
 pub(crate) use crate::http::testing::Answered;
 use crate::http::testing::{NOW, World};
 use engine::amount::{Bps, Cash, Price, Qty, TickSize};
@@ -83,8 +82,7 @@ impl Town {
 
     /// A town with this configuration.
     pub(crate) fn with(toml: &str) -> Town {
-        const TABLES: &[&[Route]] = super::GROUPS;
-        let world = World::new(toml, TABLES);
+        let world = World::new(toml, &super::tables());
         let (catalog, books) = (world.edge.app.catalog.clone(), world.edge.app.books.clone());
         let lisbon = Listing {
             slug: "rain-in-lisbon-oct-3".to_owned(),

@@ -23,6 +23,7 @@ use crate::http::route::{Group, Route};
 /// Every route there is, by group.
 pub const GROUPS: &[Group] = &[
     Group { name: "orders", about: "Place, look up and cancel orders.", routes: orders::ROUTES },
+    Group { name: "clob", about: "Trading in the shapes of the venue's own clients.", routes: clob::ROUTES },
     Group { name: "account", about: "Balance, positions and history.", routes: account::ROUTES },
     Group { name: "me", about: "Who the caller is.", routes: me::ROUTES },
     Group { name: "keys", about: "API keys and their limits.", routes: keys::ROUTES },

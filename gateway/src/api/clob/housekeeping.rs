@@ -136,9 +136,6 @@ pub const ROUTES: &[Route] = &[
     page("/v1/rewards/markets/current", "list_rewarded_markets"),
     page("/v1/rewards/markets/{condition_id}", "list_market_rewards"),
     list("/v1/rebates/current", "list_rebates"),
-    // Clients send it with the builder's headers alone.
-    page("/v1/builder/trades", "list_builder_trades"),
-    page("/v1/data/pre-migration-orders", "list_pre_migration_orders").auth(Auth::Key),
     Route::get("/v1/fees/builder-fees/{code}", "get_builder_fees")
         .about("What a builder takes: nothing.")
         .at_root()

@@ -1,5 +1,7 @@
 //! Small public reads of one token (market-data.md §9, venue.md §1.3, §1.4): prices, grid, fees, market, time.
 
+mod shape;
+
 use super::orders::words;
 use super::tokens;
 use crate::app::App;
@@ -7,6 +9,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
+use crate::http::schema::INTEGER;
 use crate::wire::decimal;
 use crate::wire::write::Object;
 use engine::amount::Price;
@@ -24,36 +27,85 @@ const BOOK: &[Code] = &[Code::InvalidTokenId, Code::BookUnavailable];
 const MARKET: &[Code] = &[Code::InvalidTokenId, Code::MarketNotFound];
 
 pub const ROUTES: &[Route] = &[
-    Route::get("/v1/midpoint", "get_midpoint").at_root().fails(BOOK).run(|call| Box::pin(midpoint(call))),
-    Route::get("/v1/price", "get_price")
+    Route::get("/v1/midpoint", "get_midpoint")
+        .about("Half way between the best prices of a token.")
         .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::MIDPOINT, shape::MIDPOINT_EXAMPLE)
+        .fails(BOOK)
+        .run(|call| Box::pin(midpoint(call))),
+    Route::get("/v1/price", "get_price")
+        .about("The best price of one side of a token.")
+        .at_root()
+        .params(shape::TOKEN_AND_SIDE)
+        .gives(200, &shape::BEST, shape::BEST_EXAMPLE)
         .fails(&[Code::InvalidTokenId, Code::InvalidRequest, Code::BookUnavailable])
         .run(|call| Box::pin(price(call))),
-    Route::get("/v1/spread", "get_spread").at_root().fails(BOOK).run(|call| Box::pin(spread(call))),
-    Route::get("/v1/last-trade-price", "get_last_trade_price")
+    Route::get("/v1/spread", "get_spread")
+        .about("The best prices of a token and what lies between them.")
         .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::SPREAD, shape::SPREAD_EXAMPLE)
+        .fails(BOOK)
+        .run(|call| Box::pin(spread(call))),
+    Route::get("/v1/last-trade-price", "get_last_trade_price")
+        .about("The last trade of a token.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::LAST_TRADE, shape::LAST_TRADE_EXAMPLE)
         .fails(MARKET)
         .run(|call| Box::pin(last_trade_price(call))),
-    Route::get("/v1/tick-size", "get_tick_size").at_root().fails(MARKET).run(|call| Box::pin(tick_size(call))),
-    Route::get("/v1/tick-size/{token_id}", "get_tick_size_of")
+    Route::get("/v1/tick-size", "get_tick_size")
+        .about("The grid of prices of a token.")
         .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::TICK_SIZE, shape::TICK_SIZE_EXAMPLE)
         .fails(MARKET)
         .run(|call| Box::pin(tick_size(call))),
-    Route::get("/v1/neg-risk", "get_neg_risk").at_root().fails(MARKET).run(|call| Box::pin(neg_risk(call))),
-    Route::get("/v1/neg-risk/{token_id}", "get_neg_risk_of")
+    Route::get("/v1/tick-size/{token_id}", "get_tick_size_of")
+        .about("The grid of prices of a token.")
         .at_root()
+        .gives(200, &shape::TICK_SIZE, shape::TICK_SIZE_EXAMPLE)
+        .fails(&[Code::MarketNotFound])
+        .run(|call| Box::pin(tick_size(call))),
+    Route::get("/v1/neg-risk", "get_neg_risk")
+        .about("Whether a token's market belongs to a group with one winner.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::NEG_RISK, shape::NEG_RISK_EXAMPLE)
         .fails(MARKET)
         .run(|call| Box::pin(neg_risk(call))),
-    Route::get("/v1/fee-rate", "get_fee_rate").at_root().fails(MARKET).run(|call| Box::pin(fee_rate(call))),
-    Route::get("/v1/fee-rate/{token_id}", "get_fee_rate_of")
+    Route::get("/v1/neg-risk/{token_id}", "get_neg_risk_of")
+        .about("Whether a token's market belongs to a group with one winner.")
         .at_root()
+        .gives(200, &shape::NEG_RISK, shape::NEG_RISK_EXAMPLE)
+        .fails(&[Code::MarketNotFound])
+        .run(|call| Box::pin(neg_risk(call))),
+    Route::get("/v1/fee-rate", "get_fee_rate")
+        .about("What takers pay in a token's market.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::FEE_RATE, shape::FEE_RATE_EXAMPLE)
         .fails(MARKET)
         .run(|call| Box::pin(fee_rate(call))),
-    Route::get("/v1/markets-by-token/{token_id}", "get_market_by_token")
+    Route::get("/v1/fee-rate/{token_id}", "get_fee_rate_of")
+        .about("What takers pay in a token's market.")
         .at_root()
+        .gives(200, &shape::FEE_RATE, shape::FEE_RATE_EXAMPLE)
+        .fails(&[Code::MarketNotFound])
+        .run(|call| Box::pin(fee_rate(call))),
+    Route::get("/v1/markets-by-token/{token_id}", "get_market_by_token")
+        .about("The market of a token.")
+        .at_root()
+        .gives(200, &shape::MARKET_OF_TOKEN, shape::MARKET_OF_TOKEN_EXAMPLE)
         .fails(&[Code::TokenNotFound])
         .run(|call| Box::pin(market_by_token(call))),
-    Route::get("/v1/time", "get_time").at_root().no_store().run(|call| Box::pin(time(call))),
+    Route::get("/v1/time", "get_time")
+        .about("The time of this server, unix seconds.")
+        .at_root()
+        .no_store()
+        .gives(200, &INTEGER, "1793871202")
+        .run(|call| Box::pin(time(call))),
 ];
 
 async fn midpoint(call: Call) -> Outcome {

@@ -2,6 +2,7 @@
 //! orders or depletion of ours in it.
 
 pub(crate) mod sha1;
+mod shape;
 pub mod view;
 
 use super::clob::tokens::items as batch_items;
@@ -11,6 +12,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
+use crate::http::schema::{Param, TOKEN_ID};
 use crate::wire::fields::{Body, Params};
 use crate::wire::read::Value;
 use crate::wire::write::separate;
@@ -23,21 +25,40 @@ const BOOKS_PER_TURN: usize = 8;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/book", "get_book")
+        .about("The book of a token.")
         .at_root()
         .no_store()
+        .params(&[Param::query("token_id", TOKEN_ID, "The outcome token (alias: token).").required(), shape::DEPTH])
+        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::InvalidTokenId, Code::BookUnavailable, Code::ValidationFailed])
         .run(|call| Box::pin(by_query(call))),
     Route::get("/v1/clob/book/{token_id}", "get_clob_book")
+        .about("The book of a token.")
+        .at_root()
         .no_store()
+        .params(&[shape::DEPTH])
+        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::BookUnavailable, Code::ValidationFailed])
         .run(|call| Box::pin(by_path(call))),
     Route::get("/v1/markets/{condition_id}/book", "get_market_book")
+        .about("The book of one outcome of a market.")
+        .at_root()
         .no_store()
+        .params(&[
+            shape::OUTCOME,
+            Param::query("token_id", TOKEN_ID, "Instead of the label: the outcome's token."),
+            shape::DEPTH,
+        ])
+        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::MarketNotFound, Code::BookUnavailable, Code::ValidationFailed])
         .run(|call| Box::pin(by_market(call))),
     Route::post("/v1/books", "get_books")
+        .about("The books of many tokens; those without a book are left out.")
         .at_root()
         .no_store()
+        .params(&[shape::DEPTH])
+        .takes(&shape::BATCH, r#"[{"token_id": "81140002"}]"#)
+        .gives(200, &shape::BOOKS, "[]")
         .fails(&[Code::InvalidBody, Code::InvalidTokenId, Code::ValidationFailed])
         .run(|call| Box::pin(batch(call))),
 ];

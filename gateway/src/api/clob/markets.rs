@@ -4,6 +4,7 @@
 //! A page goes through the catalogue in the order of listing, which never changes: rows neither repeat nor vanish while
 //! volumes move. Its cursor is the place in that order.
 
+use super::shape;
 use crate::api::account::valuation::Marks;
 use crate::api::books::view as book;
 use crate::api::markets::view::{Phase, venue_fields};
@@ -36,19 +37,30 @@ const OUTCOMES: [MarketOutcome; 2] = [MarketOutcome::First, MarketOutcome::Secon
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/simplified-markets", "list_simplified_markets")
+        .about("Every market, simplified.")
         .at_root()
+        .params(shape::NEXT_CURSOR)
+        .gives(200, &shape::SIMPLIFIED_PAGE, shape::PAGE_EXAMPLE)
         .fails(&[Code::InvalidCursor])
         .run(|call| Box::pin(list(call, every, simplified))),
     Route::get("/v1/sampling-markets", "list_sampling_markets")
+        .about("Active markets with bids and asks.")
         .at_root()
+        .params(shape::NEXT_CURSOR)
+        .gives(200, &shape::PAGE, shape::PAGE_EXAMPLE)
         .fails(&[Code::InvalidCursor])
         .run(|call| Box::pin(list(call, sampled, whole))),
     Route::get("/v1/sampling-simplified-markets", "list_sampling_simplified_markets")
+        .about("Active markets with bids and asks, simplified.")
         .at_root()
+        .params(shape::NEXT_CURSOR)
+        .gives(200, &shape::SIMPLIFIED_PAGE, shape::PAGE_EXAMPLE)
         .fails(&[Code::InvalidCursor])
         .run(|call| Box::pin(list(call, sampled, simplified))),
     Route::get("/v1/clob-markets/{condition_id}", "get_clob_market")
+        .about("What newer venue clients build their orders from.")
         .at_root()
+        .gives(200, &shape::CLOB_MARKET, shape::CLOB_MARKET_EXAMPLE)
         .fails(&[Code::MarketNotFound])
         .run(|call| Box::pin(clob_market(call))),
 ];

@@ -25,6 +25,7 @@ pub mod markets;
 pub mod place;
 pub mod prices;
 pub mod rows;
+pub mod shape;
 pub mod signature;
 pub mod signed;
 pub mod tokens;

@@ -1,6 +1,7 @@
 //! Prices of many tokens at once (venue.md §1.3): midpoints, best prices, spreads, last trades. Tokens that are unknown,
 //! or have nothing to say, are left out.
 
+use super::shape;
 use super::tokens::{self, Sides, Wanted};
 use crate::api::prices::{book_of, taker_word};
 use crate::api::tokens::find;
@@ -21,23 +22,64 @@ const TOKENS: &[Code] = &[Code::InvalidBody, Code::InvalidTokenId];
 const TOKENS_AND_SIDES: &[Code] = &[Code::InvalidBody, Code::InvalidTokenId, Code::InvalidRequest];
 
 pub const ROUTES: &[Route] = &[
-    Route::get("/v1/midpoints", "get_midpoints").at_root().fails(TOKENS).run(|call| Box::pin(midpoints(call))),
-    Route::post("/v1/midpoints", "post_midpoints").at_root().fails(TOKENS).run(|call| Box::pin(midpoints(call))),
-    Route::get("/v1/prices", "get_prices").at_root().fails(TOKENS_AND_SIDES).run(|call| Box::pin(prices(call))),
-    Route::post("/v1/prices", "post_prices")
+    Route::get("/v1/midpoints", "get_midpoints")
+        .about("Half way between the best prices, by token; tokens without both are left out.")
         .at_root()
+        .params(shape::TOKEN_LIST)
+        .gives(200, &shape::BY_TOKEN, shape::BY_TOKEN_EXAMPLE)
+        .fails(TOKENS)
+        .run(|call| Box::pin(midpoints(call))),
+    Route::post("/v1/midpoints", "post_midpoints")
+        .about("Half way between the best prices, by token; tokens without both are left out.")
+        .at_root()
+        .takes(&shape::TOKENS, shape::TOKENS_EXAMPLE)
+        .gives(200, &shape::BY_TOKEN, shape::BY_TOKEN_EXAMPLE)
+        .fails(TOKENS)
+        .run(|call| Box::pin(midpoints(call))),
+    Route::get("/v1/prices", "get_prices")
+        .about("Best prices by token and side; tokens without any are left out.")
+        .at_root()
+        .params(shape::TOKEN_AND_SIDE_LISTS)
+        .gives(200, &shape::BEST_BY_TOKEN, shape::BEST_BY_TOKEN_EXAMPLE)
+        .fails(TOKENS_AND_SIDES)
+        .run(|call| Box::pin(prices(call))),
+    Route::post("/v1/prices", "post_prices")
+        .about("Best prices by token and side; tokens without any are left out.")
+        .at_root()
+        .takes(&shape::SIDES, shape::SIDES_EXAMPLE)
+        .gives(200, &shape::BEST_BY_TOKEN, shape::BEST_BY_TOKEN_EXAMPLE)
+        .gives(200, &shape::PRICE_ROWS, shape::PRICE_ROWS_EXAMPLE)
         .fails(TOKENS_AND_SIDES)
         .run(|call| Box::pin(prices_of_body(call))),
-    Route::get("/v1/spreads", "get_spreads").at_root().fails(TOKENS).run(|call| Box::pin(spreads(call))),
-    Route::post("/v1/spreads", "post_spreads").at_root().fails(TOKENS).run(|call| Box::pin(spreads(call))),
+    Route::get("/v1/spreads", "get_spreads")
+        .about("What lies between the best prices, by token; tokens without both are left out.")
+        .at_root()
+        .params(shape::TOKEN_LIST)
+        .gives(200, &shape::BY_TOKEN, shape::BY_TOKEN_EXAMPLE)
+        .fails(TOKENS)
+        .run(|call| Box::pin(spreads(call))),
+    Route::post("/v1/spreads", "post_spreads")
+        .about("What lies between the best prices, by token; tokens without both are left out.")
+        .at_root()
+        .takes(&shape::TOKENS, shape::TOKENS_EXAMPLE)
+        .gives(200, &shape::BY_TOKEN, shape::BY_TOKEN_EXAMPLE)
+        .fails(TOKENS)
+        .run(|call| Box::pin(spreads(call))),
     // One client sends its list as the body of a GET.
     Route::get("/v1/last-trades-prices", "get_last_trades_prices")
+        .about("Last trades; tokens that were never traded are left out.")
         .at_root()
         .body(BodyKind::Optional)
+        .params(shape::TOKEN_LIST_OR_BODY)
+        .takes(&shape::TOKENS, shape::TOKENS_EXAMPLE)
+        .gives(200, &shape::TRADE_ROWS, shape::TRADE_ROWS_EXAMPLE)
         .fails(TOKENS)
         .run(|call| Box::pin(last_trades(call))),
     Route::post("/v1/last-trades-prices", "post_last_trades_prices")
+        .about("Last trades; tokens that were never traded are left out.")
         .at_root()
+        .takes(&shape::TOKENS, shape::TOKENS_EXAMPLE)
+        .gives(200, &shape::TRADE_ROWS, shape::TRADE_ROWS_EXAMPLE)
         .fails(TOKENS)
         .run(|call| Box::pin(last_trades(call))),
 ];

@@ -1,12 +1,15 @@
 //! All that may be asked of a shard, and what comes back.
 
 use crate::amount::{Cash, Price, Qty};
-use crate::id::{InstrumentId, KeyId, MarketId, OrderId, UserId, WalletId};
+use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::time::Timestamp;
 use crate::user::{Permissions, Tier};
-use crate::view::{AccountView, CancelledOrders, FillPage, KeyView, OrderPage, OrderView, PositionView, UserView};
+use crate::view::{
+    AccountView, CancelledOrders, FillPage, FillView, HistoryPage, KeyView, OrderPage, OrderView, PositionView,
+    UserView,
+};
 
 /// One request on its way to the shard of its user.
 #[derive(Debug)]
@@ -114,6 +117,10 @@ pub enum Query {
         open: Option<bool>,
     },
     Fills(FillFilter),
+    /// A page of a longer walk over the trade history.
+    FillSpan(FillSpan),
+    /// A page of a longer walk over the positions.
+    EpisodeSpan(EpisodeSpan),
 }
 
 /// Which wallets a request is about (account.md §1.4).
@@ -149,6 +156,38 @@ pub struct FillFilter {
     pub side: Option<Side>,
     pub offset: usize,
     pub limit: usize,
+}
+
+/// A page of the trade history by its place in it, newest first: fills at `from..=to` below `before`.
+#[derive(Clone, Debug)]
+pub struct FillSpan {
+    pub wallets: Wallets,
+    pub market: Option<MarketFilter>,
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub before: Option<TradeId>,
+    pub limit: usize,
+}
+
+/// A page of a user's episodes by its place, highest id first: those below `before`.
+#[derive(Clone, Debug)]
+pub struct EpisodeSpan {
+    pub wallets: Wallets,
+    pub market: Option<MarketFilter>,
+    pub which: Episodes,
+    pub before: Option<PositionId>,
+    pub limit: usize,
+}
+
+/// Which episodes of holding an instrument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Episodes {
+    All,
+    /// Those that a resolution paid out at `from..=to`.
+    Settled {
+        from: Timestamp,
+        to: Timestamp,
+    },
 }
 
 /// A market filter; an unknown market matches nothing.
@@ -288,6 +327,8 @@ pub enum Answer {
     Account(Box<AccountView>),
     Positions(Vec<PositionView>),
     Fills(FillPage),
+    FillSpan(HistoryPage<FillView>),
+    EpisodeSpan(HistoryPage<PositionView>),
     /// A refusal that left a killed order row (`X-Svc-Order-Id`), or that replays one.
     Killed {
         reject: Reject,

@@ -43,6 +43,14 @@ pub struct FillPage {
     pub has_more: bool,
 }
 
+/// One page of a longer walk over a user's history.
+#[derive(Clone, Debug)]
+pub struct HistoryPage<T> {
+    pub rows: Vec<T>,
+    /// The next page is below this id; `None`: this was the last. A page without rows may have one.
+    pub next: Option<u64>,
+}
+
 /// Wallets and their open positions.
 #[derive(Clone, Debug)]
 pub struct AccountView {

@@ -1,7 +1,9 @@
 //! Endpoint groups: one file (or folder) each, and [`GROUPS`] lists them.
 
 pub mod account;
+pub mod beta;
 pub mod books;
+pub mod export;
 pub mod health;
 pub mod keys;
 pub mod markets;
@@ -22,10 +24,13 @@ use crate::http::route::Route;
 pub const GROUPS: &[&[Route]] = &[
     orders::ROUTES,
     account::ROUTES,
+    account::settlements::ROUTES,
+    export::ROUTES,
     me::ROUTES,
     keys::ROUTES,
     markets::ROUTES,
     books::ROUTES,
     prices::ROUTES,
+    beta::ROUTES,
     health::ROUTES,
 ];

@@ -84,7 +84,7 @@ pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Boot
 /// [`BootError`].
 pub fn serve(mut config: Config) -> Result<(), BootError> {
     config.venue.check().map_err(BootError::Venue)?;
-    let clock = Clock::wall();
+    let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
     let recovery = recover::recover(&config.data.dir, options(&config), config.engine.shards)?;
     config.complete_secrets().map_err(io("the identity secret"))?;
     clock.not_before(Timestamp(recovery.log.last_time));

@@ -36,7 +36,7 @@ impl Front {
         let brand = &config.brand;
         let alias = |name: &String| HeaderName::try_from(name).map_err(|error| format!("{name}: {error}"));
         Ok(Front {
-            router: Router::new(tables)?,
+            router: Router::new(tables, config.compat.root_mount)?,
             names: Names::new(&brand.header_prefix, &brand.key_header_aliases)
                 .ok_or_else(|| format!("brand.header_prefix: {:?} begins no header name", brand.header_prefix))?,
             key_aliases: brand.key_header_aliases.iter().map(alias).collect::<Result<_, _>>()?,

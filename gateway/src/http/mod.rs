@@ -3,6 +3,7 @@ pub mod auth;
 pub mod body;
 pub mod call;
 pub mod code;
+pub mod dialect;
 pub mod front;
 pub mod jwt;
 pub mod limit;

@@ -19,6 +19,8 @@ pub struct Route {
     pub path: &'static str,
     /// Names the operation in the machine description, logs and figures.
     pub name: &'static str,
+    /// Whether the path answers without its `/v1` too.
+    pub root: Root,
     pub auth: Auth,
     pub permission: Option<Permission>,
     pub rate: RateClass,
@@ -39,6 +41,17 @@ pub enum Method {
     Delete,
 }
 
+/// Whether a path under `/v1` answers without that prefix too: venue clients build their paths upon the host that a
+/// person entered (venue.md §0). It stays one route with one path; the router knows it under two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    Never,
+    /// While `[venue] root_mount` is on.
+    Mounted,
+    /// Whatever the setting.
+    Always,
+}
+
 /// Which credential a route takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth {
@@ -49,6 +62,21 @@ pub enum Auth {
     Jwt,
     /// Either; the key wins when both are sent.
     KeyOrJwt,
+    /// A key, but for requests that are answered in the venue's shape: those are public (venue.md §2). Which they are
+    /// is seen in the request's headers and query, before any credential is looked for.
+    KeyUnless(VenueShape),
+    /// A key; without one, while `[venue] address_login` is on, the signature of an address, which the handler
+    /// verifies (venue.md §8). Such a request counts against its source address.
+    KeyOrAddress,
+}
+
+/// Which requests a route of two shapes answers in the venue's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VenueShape {
+    /// Those of the strict dialect.
+    Strict,
+    /// Those too that ask for a page by `next_cursor`, without `envelope`.
+    StrictOrPage,
 }
 
 /// What the key must be allowed to do. Routes without one take any credential of the account.
@@ -152,6 +180,7 @@ impl Route {
             method,
             path,
             name,
+            root: Root::Never,
             auth: Auth::Public,
             permission: None,
             rate: RateClass::PerAddress,
@@ -169,6 +198,18 @@ impl Route {
         if !matches!(auth, Auth::Public) {
             self.rate = RateClass::Caller;
         }
+        self
+    }
+
+    /// A path of the venue: answers at the root too, while `[venue] root_mount` is on.
+    pub const fn at_root(mut self) -> Route {
+        self.root = Root::Mounted;
+        self
+    }
+
+    /// Answers at the root too, whatever `[venue] root_mount` says.
+    pub const fn always_at_root(mut self) -> Route {
+        self.root = Root::Always;
         self
     }
 

@@ -136,6 +136,9 @@ pub struct Auth {
     pub address_secret: Option<Secret>,
     /// Signs socket tokens; without one the process makes its own, for they do not outlive it (keys.md §8).
     pub ws_secret: Option<Secret>,
+    /// What ids and keys are derived from that must be the same after a restart. Never configured: it is made with the
+    /// data directory and kept in it. Empty until [`Config::complete_secrets`].
+    pub server_secret: Secret,
 }
 
 #[derive(Clone, Debug)]
@@ -294,9 +297,11 @@ impl Config {
         Config::read(None, [], []).expect("the defaults lie in their ranges")
     }
 
-    /// Without a configured JWT secret: takes the one kept in the data directory, or makes it (mode 0600). The same for
-    /// the secret of the keys of addresses, which lives nowhere else. The directory must exist and be locked by this process.
+    /// Takes the secrets that are kept in the data directory, or makes them (mode 0600): the server's own, the one of the
+    /// keys of addresses, and without a configured JWT secret that one too. The directory must exist and be locked by
+    /// this process.
     pub fn complete_secrets(&mut self) -> std::io::Result<()> {
+        self.auth.server_secret = secret::kept(&self.data.dir.join("server_secret"))?;
         if self.auth.jwt_secrets.is_empty() {
             self.auth.jwt_secrets.push(secret::kept(&self.data.dir.join("jwt_secret"))?);
         }

@@ -162,6 +162,7 @@ pub(super) fn auth(source: &mut Source) -> Auth {
         jwt_secrets: source.secrets("auth.jwt_secret"),
         address_secret: None,
         ws_secret: source.secret("auth.ws_secret"),
+        server_secret: Secret::new(String::new()),
     }
 }
 

@@ -227,15 +227,21 @@ fn a_missing_secret_is_made_once_and_kept() {
     let start = || {
         let mut config = Config::defaults();
         config.data.dir = dir.path().to_owned();
-        config.complete_secrets().map(|()| config.auth.jwt_secrets[0].expose().to_owned())
+        config.complete_secrets().map(|()| {
+            [&config.auth.jwt_secrets[0], &config.auth.server_secret].map(|secret| secret.expose().to_owned())
+        })
     };
     let first = start().unwrap();
-    assert_eq!(first.len(), 64);
+    assert!(first[0].len() == 64 && first[1].len() == 64 && first[0] != first[1], "two secrets");
     assert_eq!(start().unwrap(), first);
-    let path = dir.path().join("jwt_secret");
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    std::fs::write(&path, "short").unwrap();
-    assert!(start().is_err());
+    for name in ["jwt_secret", "server_secret"] {
+        let path = dir.path().join(name);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let kept = std::fs::read(&path).unwrap();
+        std::fs::write(&path, "short").unwrap();
+        assert!(start().is_err(), "{name}");
+        std::fs::write(&path, kept).unwrap();
+    }
 }
 
 /// Only who opens the venue needs all of its settings: the other verbs work on the same file.

@@ -5,7 +5,7 @@
 
 use super::code::{Code, Effect, Retry};
 use super::reply::Names;
-use super::route::{Auth, BodyKind, Group, Permission, RateClass, Route};
+use super::route::{Auth, BodyKind, Group, Permission, RateClass, Root, Route};
 use super::schema::{Field, Gives, Kind, Param, Place, Schema, Shape};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -64,6 +64,10 @@ pub fn document(groups: &[Group], served: &Served<'_>) -> Value {
             "securitySchemes": {
                 "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
                 "session": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+                "address": {
+                    "type": "apiKey", "in": "header", "name": "POLY_SIGNATURE",
+                    "description": "The signature of POLY_ADDRESS over POLY_TIMESTAMP and POLY_NONCE (EIP-712).",
+                },
             },
         },
         "x-error-codes": codes(),
@@ -137,6 +141,9 @@ fn operation(group: &Group, route: &Route, served: &Served<'_>, shapes: &mut Sha
         operation.insert("x-permission".into(), word.into());
     }
     operation.insert("x-rate-class".into(), rate_class(route.rate).into());
+    if let Some(bare) = route.path.strip_prefix("/v1").filter(|_| route.root != Root::Never) {
+        operation.insert("x-also-at".into(), bare.into());
+    }
     if let Some(gate) = route.gate {
         operation.insert("x-flag".into(), gate.flag().into());
     }
@@ -145,10 +152,11 @@ fn operation(group: &Group, route: &Route, served: &Served<'_>, shapes: &mut Sha
 
 fn security(auth: Auth) -> Value {
     match auth {
-        Auth::Public => json!([{}, {"key": []}]),
+        Auth::Public | Auth::KeyUnless(_) => json!([{}, {"key": []}]),
         Auth::Key => json!([{"key": []}]),
         Auth::Jwt => json!([{"session": []}]),
         Auth::KeyOrJwt => json!([{"key": []}, {"session": []}]),
+        Auth::KeyOrAddress => json!([{"key": []}, {"address": []}]),
     }
 }
 
@@ -288,9 +296,9 @@ pub fn refusals(route: &Route) -> Vec<Code> {
         Code::PersistenceUnknown,
     ];
     match route.auth {
-        // An unusable key is no key here; but one whose owner is gone is not looked through.
+        // An unusable key is no key here.
         Auth::Public => {}
-        Auth::Key => {
+        Auth::Key | Auth::KeyUnless(_) | Auth::KeyOrAddress => {
             add(&[Code::MissingApiKey]);
             add(&of_keys);
         }

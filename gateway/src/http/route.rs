@@ -20,13 +20,10 @@ pub struct Route {
     pub path: &'static str,
     /// Names the operation in the machine description, logs and figures.
     pub name: &'static str,
-<<<<<<< HEAD
     /// One line for the machine description.
     pub about: &'static str,
-=======
     /// Whether the path answers without its `/v1` too.
     pub root: Root,
->>>>>>> main
     pub auth: Auth,
     pub permission: Option<Permission>,
     pub rate: RateClass,
@@ -207,11 +204,8 @@ impl Route {
             method,
             path,
             name,
-<<<<<<< HEAD
             about: "",
-=======
             root: Root::Never,
->>>>>>> main
             auth: Auth::Public,
             permission: None,
             rate: RateClass::PerAddress,

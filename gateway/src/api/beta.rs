@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::Route;
+use crate::http::schema::{INTEGER, Schema, Shape, TS_OR_NULL, field};
 use engine::time::{SECOND, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -12,8 +13,24 @@ const SHOWN_FOR_US: u64 = 10 * SECOND;
 /// Users that are looked at before others get their turn: some tens of nanoseconds each.
 const USERS_PER_PIECE: u64 = 10_000;
 
-pub const ROUTES: &[Route] =
-    &[Route::get("/api/beta/cohort-status", "get_cohort_status").run(|call| Box::pin(status(call)))];
+const STATUS: Shape = Shape::new(
+    "CohortStatus",
+    "How full the beta is.",
+    &[
+        field("cohort_label", Schema::Word(&["open", "beta"]), "`open` while there is no cap."),
+        field("available", Schema::Boolean, "A newcomer would get a key."),
+        field("active", INTEGER, "Users with a working key, counted at most ten seconds ago; 0 without a cap."),
+        field("cap", INTEGER, "0: none."),
+        field("cutoff", TS_OR_NULL, "When keys issued now become free and read-only."),
+        field("reopens_at", TS_OR_NULL, "Unknown, hence null."),
+    ],
+);
+const EXAMPLE: &str = r#"{"cohort_label":"open","available":true,"active":0,"cap":0,"cutoff":null,"reopens_at":null}"#;
+
+pub const ROUTES: &[Route] = &[Route::get("/api/beta/cohort-status", "get_cohort_status")
+    .about("Whether the beta takes newcomers.")
+    .gives(200, &Schema::Object(&STATUS), EXAMPLE)
+    .run(|call| Box::pin(status(call)))];
 
 /// The last count of the cohort. A cold one says 0, so that nobody is counted before anybody asks.
 #[derive(Debug, Default)]

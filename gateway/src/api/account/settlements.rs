@@ -8,6 +8,9 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
+use crate::http::schema::{
+    CONDITION_ID, INTEGER, MONEY, PRICE, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID, TS, field,
+};
 use crate::wire::cursor::IdCursor;
 use crate::wire::fields::{Params, Problems};
 use crate::wire::instant;
@@ -27,10 +30,63 @@ const LIMIT_DEFAULT: u64 = 100;
 const ROW_BYTES: usize = 512;
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/account/settlements", "list_settlements")
+    .about("Positions that a resolution paid out, the newest position first.")
+    .params(&[
+        Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows of a page; 100 without it."),
+        Param::query("cursor", TEXT, "The `next_cursor` of the page before."),
+        WALLET,
+        MARKET,
+        FROM,
+        TO,
+    ])
+    .gives(200, &Schema::Object(&PAGE), EXAMPLE)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::WalletNotFound])
     .run(|call| Box::pin(list(call)))];
+
+/// Parameters that the exports have too.
+pub const MARKET: Param =
+    Param::query("market_id", Schema::Text(256), "A condition id; an unknown one matches nothing.");
+pub const FROM: Param = Param::query("from", TEXT, "Not before this time, or this day in UTC.");
+pub const TO: Param = Param::query("to", TEXT, "Not after this time, or the end of this day in UTC.");
+const WALLET: Param =
+    Param::query("wallet_id", TEXT, "`api`, `all`, or the number of a wallet; without it the API wallet.");
+
+const SETTLEMENT: Shape = Shape::new(
+    "Settlement",
+    "A position that a resolution paid out.",
+    &[
+        field("position_id", INTEGER, ""),
+        field("wallet_id", INTEGER, ""),
+        field("market_id", CONDITION_ID, ""),
+        field("market_question", TEXT_OR_NULL, ""),
+        field("outcome", TEXT, "Label of what was held."),
+        field("token_id", TOKEN_ID, ""),
+        field("quantity", QTY, "Shares that were held."),
+        field("avg_entry_price", PRICE, "Cost per share, fees excluded."),
+        field("cost_basis", MONEY, ""),
+        field("payout", MONEY, ""),
+        field("payout_per_share", PRICE, ""),
+        field("realized_pnl", MONEY, "Payout less cost."),
+        field("result", Schema::Word(&RESULTS), ""),
+        field("resolved_outcome", TEXT_OR_NULL, "Label of the winner; null for a split."),
+        field("settled_at", TS, ""),
+    ],
+);
+const PAGE: Shape = Shape::new(
+    "SettlementPage",
+    "One page of settlements.",
+    &[
+        field("data", Schema::Array(&Schema::Object(&SETTLEMENT)), ""),
+        field("next_cursor", TEXT, "Empty behind the last page."),
+    ],
+);
+const EXAMPLE: &str = r#"{"data":[{"position_id":7001,"wallet_id":3,
+"market_id":"0x5151515151515151515151515151515151515151515151515151515151515151",
+"market_question":"Rain in Lisbon on 3 October?","outcome":"Yes","token_id":"81140002","quantity":"50",
+"avg_entry_price":"0.42","cost_basis":"21.00","payout":"50.00","payout_per_share":"1.00","realized_pnl":"29.00",
+"result":"won","resolved_outcome":"Yes","settled_at":"2026-10-04T00:10:31Z"}],"next_cursor":""}"#;
 
 /// The moments that `from` and `to` bound, both inclusive; without them all there are.
 pub fn span(query: &QueryText<'_>, problems: &mut Problems) -> (Timestamp, Timestamp) {

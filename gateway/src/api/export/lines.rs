@@ -52,6 +52,20 @@ pub(super) const SETTLEMENT_COLUMNS: [&str; 15] = [
     "settled_at",
 ];
 
+pub(super) const TRADES_EXAMPLE: &str = concat!(
+    "trade_id,order_id,client_order_id,wallet_id,filled_at,market_id,market_question,token_id,outcome,side,order_type,",
+    "time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps,price_source\r\n",
+    "51233,90412,m-1,3,2026-10-02T09:15:00.004211Z,",
+    "0x5151515151515151515151515151515151515151515151515151515151515151,Rain in Lisbon on 3 October?,81140002,Yes,",
+    "BUY,limit,GTC,TAKER,0.42,50,21.00,0.609,500,book_walk\r\n",
+);
+pub(super) const SETTLEMENTS_EXAMPLE: &str = concat!(
+    "position_id,wallet_id,market_id,market_question,outcome,token_id,quantity,avg_entry_price,cost_basis,payout,",
+    "payout_per_share,realized_pnl,result,resolved_outcome,settled_at\r\n",
+    "7001,3,0x5151515151515151515151515151515151515151515151515151515151515151,Rain in Lisbon on 3 October?,Yes,",
+    "81140002,50,0.42,21.00,50.00,1.00,29.00,won,Yes,2026-10-04T00:10:31Z\r\n",
+);
+
 /// Why writing a line cannot fail.
 const IN_MEMORY: &str = "lines go into memory, and all of a file have the same columns";
 

@@ -15,6 +15,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
+use crate::http::schema::{Kind, Param, TEXT};
 use crate::wire::fields::Params;
 use engine::command::{Answer, Command, EpisodeSpan, Episodes, FillSpan, MarketFilter, Query, Wallets};
 use engine::id::{PositionId, TradeId, UserId};
@@ -29,22 +30,39 @@ use std::rc::Rc;
 const PAGE_ROWS: u64 = 128;
 const FAILS: &[Code] = &[Code::ValidationFailed, Code::UpgradeRequired, Code::WalletNotFound];
 
+const PARAMS: &[Param] = &[
+    Param::query(
+        "wallet_id",
+        TEXT,
+        "`api`, `all` (the active ones), or the number of a wallet; without it every wallet there ever was.",
+    ),
+    settlements::MARKET,
+    settlements::FROM,
+    settlements::TO,
+];
+
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/export/trades.csv", "export_trades")
+        .about("Every trade as CSV, newest first; a paid plan's.")
+        .params(PARAMS)
+        .gives_kind(200, Kind::Csv, lines::TRADES_EXAMPLE)
         .auth(Auth::KeyOrJwt)
         .needs(Permission::Read)
         .fails(FAILS)
-        .run(|call| Box::pin(export(call, Kind::Trades))),
+        .run(|call| Box::pin(export(call, What::Trades))),
     Route::get("/v1/export/settlements.csv", "export_settlements")
+        .about("Every payout of a resolution as CSV, the newest position first; a paid plan's.")
+        .params(PARAMS)
+        .gives_kind(200, Kind::Csv, lines::SETTLEMENTS_EXAMPLE)
         .auth(Auth::KeyOrJwt)
         .needs(Permission::Read)
         .fails(FAILS)
-        .run(|call| Box::pin(export(call, Kind::Settlements))),
+        .run(|call| Box::pin(export(call, What::Settlements))),
 ];
 
 /// What is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum What {
     Trades,
     Settlements,
 }
@@ -53,7 +71,7 @@ enum Kind {
 struct Export {
     edge: Rc<Edge>,
     user: UserId,
-    kind: Kind,
+    what: What,
     wallets: Wallets,
     market: Option<MarketFilter>,
     from: Timestamp,
@@ -62,7 +80,7 @@ struct Export {
     left: u64,
 }
 
-async fn export(call: Call, kind: Kind) -> Outcome {
+async fn export(call: Call, what: What) -> Outcome {
     let query = call.query();
     let mut params = Params::new(&query);
     // Without a word about it every wallet there ever was: an export is a record.
@@ -77,7 +95,7 @@ async fn export(call: Call, kind: Kind) -> Outcome {
     let export = Export {
         edge: Rc::clone(&call.edge),
         user: call.caller().user,
-        kind,
+        what,
         wallets,
         market: market(&call, &query),
         from,
@@ -86,9 +104,9 @@ async fn export(call: Call, kind: Kind) -> Outcome {
     };
     // The first page refuses a wallet that is not the caller's, while there is still a status to say it with.
     let first = export.page(None, call.now).await?;
-    let attachment = HeaderValue::from_static(match kind {
-        Kind::Trades => "attachment; filename=\"trades.csv\"",
-        Kind::Settlements => "attachment; filename=\"settlements.csv\"",
+    let attachment = HeaderValue::from_static(match what {
+        What::Trades => "attachment; filename=\"trades.csv\"",
+        What::Settlements => "attachment; filename=\"settlements.csv\"",
     });
     let pages = Pages::new(|sink| export.run(first, sink));
     Ok(Reply::streamed("text/csv; charset=utf-8", pages).with_header(header::CONTENT_DISPOSITION, attachment))
@@ -104,9 +122,9 @@ struct Page {
 impl Export {
     /// Sends the header line, then page after page.
     async fn run(mut self, first: Page, mut sink: Sink) -> Result<(), Cut> {
-        sink.send(match self.kind {
-            Kind::Trades => Lines::header(&lines::TRADE_COLUMNS),
-            Kind::Settlements => Lines::header(&lines::SETTLEMENT_COLUMNS),
+        sink.send(match self.what {
+            What::Trades => Lines::header(&lines::TRADE_COLUMNS),
+            What::Settlements => Lines::header(&lines::SETTLEMENT_COLUMNS),
         })
         .await;
         let max_rows = self.left;
@@ -134,9 +152,9 @@ impl Export {
     async fn page(&self, before: Option<u64>, now: Timestamp) -> Result<Page, Refusal> {
         let limit = PAGE_ROWS.min(self.left + 1) as usize;
         let Export { wallets, market, from, to, .. } = *self;
-        let query = match self.kind {
-            Kind::Trades => Query::FillSpan(FillSpan { wallets, market, from, to, before: before.map(TradeId), limit }),
-            Kind::Settlements => {
+        let query = match self.what {
+            What::Trades => Query::FillSpan(FillSpan { wallets, market, from, to, before: before.map(TradeId), limit }),
+            What::Settlements => {
                 let which = Episodes::Settled { from, to };
                 Query::EpisodeSpan(EpisodeSpan { wallets, market, which, before: before.map(PositionId), limit })
             }

@@ -3,6 +3,7 @@
 pub mod account;
 pub mod beta;
 pub mod books;
+pub mod clob;
 pub mod description;
 pub mod export;
 pub mod health;
@@ -24,6 +25,7 @@ use crate::http::route::{Group, Route};
 /// Every route there is, by group.
 pub const GROUPS: &[Group] = &[
     Group { name: "orders", about: "Place, look up and cancel orders.", routes: orders::ROUTES },
+    Group { name: "clob", about: "Trading in the shapes of the venue's own clients.", routes: clob::ROUTES },
     Group { name: "account", about: "Balance, positions and history.", routes: account::ROUTES },
     Group { name: "settlements", about: "Positions that a resolution paid out.", routes: account::settlements::ROUTES },
     Group { name: "export", about: "Trades and settlements as CSV.", routes: export::ROUTES },

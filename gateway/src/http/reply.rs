@@ -113,6 +113,12 @@ impl Refusal {
         refusal
     }
 
+    /// The same refusal in other words.
+    pub fn worded(mut self, message: impl Into<Cow<'static, str>>) -> Refusal {
+        self.0.message = message.into();
+        self
+    }
+
     /// `422 VALIDATION_FAILED` with what is wrong.
     pub fn validation(problems: &crate::wire::fields::Problems) -> Refusal {
         Refusal::saying(Code::ValidationFailed, problems.message()).details(problems.details())

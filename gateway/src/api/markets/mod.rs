@@ -3,7 +3,7 @@
 pub mod filter;
 pub mod view;
 
-use super::clob::markets as venue;
+use super::clob::{markets as venue, shape as venue_shape};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
@@ -25,12 +25,14 @@ pub const ROUTES: &[Route] = &[
         .at_root()
         .auth(Auth::KeyUnless(VenueShape::StrictOrPage))
         .needs(Permission::Read)
+        .gives(200, &venue_shape::PAGE, venue_shape::PAGE_EXAMPLE)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(list(call))),
     Route::get("/v1/markets/{condition_id}", "get_market")
         .at_root()
         .auth(Auth::KeyUnless(VenueShape::Strict))
         .needs(Permission::Read)
+        .gives(200, &venue_shape::MARKET, venue_shape::MARKET_EXAMPLE)
         .fails(&[Code::MarketNotFound, Code::ValidationFailed])
         .run(|call| Box::pin(by_condition(call))),
     Route::get("/v1/markets/by-slug/{slug}", "get_market_by_slug")

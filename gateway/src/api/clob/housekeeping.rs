@@ -59,7 +59,7 @@ const SCORING: Schema = Schema::Object(&Shape::new(
 ));
 const SCORINGS: Schema = Schema::Map(&BOOLEAN);
 const EMPTY_PAGE: Schema = Schema::Object(&Shape::new(
-    "EmptyPage",
+    "NoRows",
     "The only page of a list without rows.",
     &[
         field("limit", Schema::Integer { min: 100, max: 100 }, "Rows of a page."),

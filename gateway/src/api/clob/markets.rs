@@ -4,7 +4,7 @@
 //! A page goes through the catalogue in the order of listing, which never changes: rows neither repeat nor vanish while
 //! volumes move. Its cursor is the place in that order.
 
-use super::shape;
+use super::read_shape as shape;
 use crate::api::account::valuation::Marks;
 use crate::api::books::view as book;
 use crate::api::markets::view::{Phase, venue_fields};

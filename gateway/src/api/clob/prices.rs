@@ -1,7 +1,7 @@
 //! Prices of many tokens at once (venue.md §1.3): midpoints, best prices, spreads, last trades. Tokens that are unknown,
 //! or have nothing to say, are left out.
 
-use super::shape;
+use super::read_shape as shape;
 use super::tokens::{self, Sides, Wanted};
 use crate::api::prices::{book_of, taker_word};
 use crate::api::tokens::find;

@@ -3,7 +3,7 @@
 pub mod filter;
 pub mod view;
 
-use super::clob::{markets as venue, shape as venue_shape};
+use super::clob::{markets as venue, read_shape as venue_shape};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};

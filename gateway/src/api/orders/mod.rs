@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `terms.rs` | request body → placement |
 //! | `view.rs` | order → response shapes |
+//! | `shape.rs` | the shapes of both for the machine description |
 //! | `words.rs` | the wire's words for both |
 //! | `place.rs`, `list.rs`, `cancel.rs`, `batch.rs`, `heartbeat.rs` | handlers |
 
@@ -13,6 +14,7 @@ pub mod cancel;
 pub mod heartbeat;
 pub mod list;
 pub mod place;
+pub mod shape;
 pub mod terms;
 pub mod view;
 pub mod words;
@@ -56,67 +58,106 @@ const SWEEP: &[Code] =
 
 pub const ROUTES: &[Route] = &[
     Route::post("/v1/orders", "place_order")
+        .about("Place one order; an order that rests is a success too.")
+        .params(&[shape::IDEMPOTENCY_KEY])
+        .takes(&shape::PLACE, shape::PLACE_EXAMPLE)
+        .gives(200, &shape::ORDER, shape::ORDER_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
         .fails(PLACEMENT)
         .run(|call| Box::pin(place::place(call))),
     Route::get("/v1/orders", "list_orders")
+        .about("Orders, newest first.")
+        .params(&shape::LIST)
+        .gives(200, &shape::PAGE, shape::PAGE_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::WalletNotFound])
         .run(|call| Box::pin(list::list(call))),
     Route::post("/v1/orders/batch", "place_orders")
+        .about("Place several orders; each entry succeeds or fails by itself.")
+        .takes(&shape::BATCH, shape::BATCH_EXAMPLE)
+        .gives(200, &shape::RESULTS, shape::RESULTS_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
         .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::BatchLimitExceeded, Code::TradeInProgress])
         .run(|call| Box::pin(batch::place(call))),
     Route::get("/v1/orders/{order_id}", "get_order")
+        .about("One order with its fills.")
+        .params(&shape::LOOKUP)
+        .gives(200, &shape::DETAIL, shape::DETAIL_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound, Code::InvalidSource, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(list::by_id(call))),
     Route::get("/v1/orders/by-client-id/{client_order_id}", "get_order_by_client_id")
+        .about("The same by the id that it was sent with.")
+        .params(&shape::LOOKUP)
+        .gives(200, &shape::DETAIL, shape::DETAIL_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound, Code::InvalidSource, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(list::by_client_id(call))),
     Route::delete("/v1/orders/{order_id}", "cancel_order")
+        .about("Cancel what of an order still rests.")
+        .gives(200, &shape::ORDER, shape::ORDER_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::TradeInProgress])
         .run(|call| Box::pin(cancel::one(call))),
     Route::post("/v1/cancel-all", "cancel_all")
+        .about("Cancel every open order, with a confirmation.")
+        .params(&shape::CONFIRM)
+        .takes(&shape::SWEEP, shape::SWEEP_EXAMPLE)
+        .gives(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
         .fails(&[Code::ConfirmationRequired, Code::ValidationFailed, Code::WalletNotFound, Code::TradeInProgress])
         .run(|call| Box::pin(cancel::all_confirmed(call))),
     Route::delete("/v1/cancel-all", "cancel_all_unconfirmed")
+        .about("The same as the venue's clients send it; deprecated for others.")
+        .params(&[shape::WALLET_ID])
+        .takes(&shape::SWEEP, shape::SWEEP_EXAMPLE)
+        .gives(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
         .fails(SWEEP)
         .run(|call| Box::pin(cancel::all_unconfirmed(call))),
     Route::delete("/v1/cancel-market-orders", "cancel_market_orders")
+        .about("Cancel the open orders of a market or token.")
+        .params(&shape::SWEEP_MARKET_PARAMS)
+        .takes(&shape::SWEEP_MARKET, shape::SWEEP_MARKET_EXAMPLE)
+        .gives(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
         .fails(&[Code::InvalidRequest, Code::InvalidBody, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(cancel::market(call))),
     Route::post("/v1/cancel-market-orders", "cancel_market_orders_by_post")
+        .about("The same by POST.")
+        .params(&shape::SWEEP_MARKET_PARAMS)
+        .takes(&shape::SWEEP_MARKET, shape::SWEEP_MARKET_EXAMPLE)
+        .gives(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
         .fails(&[Code::InvalidRequest, Code::InvalidBody, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(cancel::market(call))),
     Route::post("/v1/heartbeats", "beat")
+        .about("Arm the safeguard, or keep it from lapsing: then every open order is cancelled.")
+        .takes(&shape::BEAT, shape::BEAT_EXAMPLE)
+        .gives(200, &shape::BEATING, shape::BEATING_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::TradeInProgress])
         .run(|call| Box::pin(heartbeat::beat(call))),
     Route::delete("/v1/heartbeats", "end_beats")
+        .about("Disarm the safeguard without cancelling anything.")
+        .gives(200, &shape::ENDED, shape::ENDED_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::TradeInProgress])

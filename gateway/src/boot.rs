@@ -204,6 +204,7 @@ impl Shared {
             commit,
             feed,
             census: Census::default(),
+            cohort: Default::default(),
             config,
         })
     }

@@ -58,6 +58,7 @@ const SWEEP: &[Code] =
 
 pub const ROUTES: &[Route] = &[
     Route::post("/v1/orders", "place_order")
+        .at_root()
         .about("Place one order; an order that rests is a success too.")
         .params(&[shape::IDEMPOTENCY_KEY])
         .takes(&shape::PLACE, shape::PLACE_EXAMPLE)
@@ -108,6 +109,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::TradeInProgress])
         .run(|call| Box::pin(cancel::one(call))),
     Route::post("/v1/cancel-all", "cancel_all")
+        .at_root()
         .about("Cancel every open order, with a confirmation.")
         .params(&shape::CONFIRM)
         .takes(&shape::SWEEP, shape::SWEEP_EXAMPLE)
@@ -118,6 +120,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::ConfirmationRequired, Code::ValidationFailed, Code::WalletNotFound, Code::TradeInProgress])
         .run(|call| Box::pin(cancel::all_confirmed(call))),
     Route::delete("/v1/cancel-all", "cancel_all_unconfirmed")
+        .at_root()
         .about("The same as the venue's clients send it; deprecated for others.")
         .params(&[shape::WALLET_ID])
         .takes(&shape::SWEEP, shape::SWEEP_EXAMPLE)
@@ -128,6 +131,7 @@ pub const ROUTES: &[Route] = &[
         .fails(SWEEP)
         .run(|call| Box::pin(cancel::all_unconfirmed(call))),
     Route::delete("/v1/cancel-market-orders", "cancel_market_orders")
+        .at_root()
         .about("Cancel the open orders of a market or token.")
         .params(&shape::SWEEP_MARKET_PARAMS)
         .takes(&shape::SWEEP_MARKET, shape::SWEEP_MARKET_EXAMPLE)
@@ -138,6 +142,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::InvalidRequest, Code::InvalidBody, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(cancel::market(call))),
     Route::post("/v1/cancel-market-orders", "cancel_market_orders_by_post")
+        .at_root()
         .about("The same by POST.")
         .params(&shape::SWEEP_MARKET_PARAMS)
         .takes(&shape::SWEEP_MARKET, shape::SWEEP_MARKET_EXAMPLE)
@@ -148,14 +153,16 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::InvalidRequest, Code::InvalidBody, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(cancel::market(call))),
     Route::post("/v1/heartbeats", "beat")
+        .at_root()
         .about("Arm the safeguard, or keep it from lapsing: then every open order is cancelled.")
         .takes(&shape::BEAT, shape::BEAT_EXAMPLE)
         .gives(200, &shape::BEATING, shape::BEATING_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
-        .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::TradeInProgress])
+        .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::InvalidRequest, Code::TradeInProgress])
         .run(|call| Box::pin(heartbeat::beat(call))),
     Route::delete("/v1/heartbeats", "end_beats")
+        .at_root()
         .about("Disarm the safeguard without cancelling anything.")
         .gives(200, &shape::ENDED, shape::ENDED_EXAMPLE)
         .auth(Auth::Key)

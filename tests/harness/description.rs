@@ -24,12 +24,15 @@ pub fn checked() -> usize {
     CHECKED.load(Ordering::Relaxed)
 }
 
+/// By operation and status; `None` where the answer is no JSON.
+type Validators = HashMap<(String, u16), Option<Arc<Validator>>>;
+
 struct Description {
     document: Value,
     /// The components, with every shape closed: an answer has no field that its shape does not name.
     components: Value,
     operations: Vec<Operation>,
-    validators: Mutex<HashMap<(String, u16), Option<Arc<Validator>>>>,
+    validators: Mutex<Validators>,
 }
 
 struct Operation {

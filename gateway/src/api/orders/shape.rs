@@ -2,7 +2,7 @@
 
 use crate::http::schema::{
     BOOLEAN, CONDITION_ID, INTEGER, MONEY, PRICE, PRICE_OR_NULL, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL,
-    TOKEN_ID, TS, TS_OR_NULL, field, optional,
+    TOKEN_ID, TS, TS_OR_NULL, UUID, field, optional,
 };
 
 /// A decimal as it is sent: a string or a number (wire.md §1).
@@ -379,7 +379,7 @@ pub const SWEEP_MARKET_PARAMS: [Param; 3] = [
     WALLET_ID,
 ];
 
-pub const BEAT: Schema = Schema::Object(&Shape::new(
+const NATIVE_BEAT: Schema = Schema::Object(&Shape::new(
     "Heartbeat",
     "The native form.",
     &[
@@ -387,13 +387,25 @@ pub const BEAT: Schema = Schema::Object(&Shape::new(
         optional("client_label", Schema::Nullable(&Schema::Text(64)), "Tells several beating clients apart."),
     ],
 ));
+const VENUE_BEAT: Schema = Schema::Object(&Shape::new(
+    "VenueHeartbeat",
+    "The venue's form: a body without `interval_ms`.",
+    &[field("heartbeat_id", TEXT_OR_NULL, "The id of the last answer; empty or null arms.")],
+));
+pub const BEAT: Schema = Schema::OneOf(&[NATIVE_BEAT, VENUE_BEAT]);
 pub const BEAT_EXAMPLE: &str = r#"{"interval_ms":5000,"client_label":"grid"}"#;
 
-pub const BEATING: Schema = Schema::Object(&Shape::new(
+const NATIVE_BEATING: Schema = Schema::Object(&Shape::new(
     "Beating",
     "The safeguard is armed.",
     &[field("ok", BOOLEAN, ""), field("expires_at_ms", INTEGER, "Unix milliseconds at which it lapses.")],
 ));
+const VENUE_BEATING: Schema = Schema::Object(&Shape::new(
+    "VenueBeating",
+    "The safeguard is armed for ten seconds.",
+    &[field("heartbeat_id", UUID, "For the next beat.")],
+));
+pub const BEATING: Schema = Schema::OneOf(&[NATIVE_BEATING, VENUE_BEATING]);
 pub const BEATING_EXAMPLE: &str = r#"{"ok":true,"expires_at_ms":1790932451250}"#;
 
 pub const ENDED: Schema =

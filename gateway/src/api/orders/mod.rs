@@ -24,6 +24,7 @@ use crate::http::route::{Auth, BodyKind, Permission, RateClass, Route};
 
 /// Refusals of a placement (trading.md §5).
 const PLACEMENT: &[Code] = &[
+    Code::BatchLimitExceeded,
     Code::InvalidBody,
     Code::ValidationFailed,
     Code::InvalidRequest,
@@ -59,10 +60,10 @@ const SWEEP: &[Code] =
 pub const ROUTES: &[Route] = &[
     Route::post("/v1/orders", "place_order")
         .at_root()
-        .about("Place one order; an order that rests is a success too.")
+        .about("Place one native order, or with an array a batch of signed ones; an order that rests is a success too.")
         .params(&[shape::IDEMPOTENCY_KEY])
-        .takes(&shape::PLACE, shape::PLACE_EXAMPLE)
-        .gives(200, &shape::ORDER, shape::ORDER_EXAMPLE)
+        .takes(&shape::PLACE_ANY, shape::PLACE_EXAMPLE)
+        .gives(200, &shape::ORDER_OR_BATCH, shape::ORDER_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)

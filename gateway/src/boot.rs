@@ -193,7 +193,7 @@ impl Shared {
     fn app(self, config: Config, clock: Clock) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, feed } = self;
         Ok(App {
-            front: Front::new(&config, api::GROUPS).map_err(BootError::Edge)?,
+            front: Front::new(&config, &api::tables()).map_err(BootError::Edge)?,
             connections: Arc::new(Connections::new(&config)),
             started_at: clock.now(),
             rules,

@@ -5,6 +5,7 @@
 use super::call::Call;
 use super::code::Code;
 use super::reply::{Cache, Outcome};
+use super::schema::{Gives, Kind, Param, Schema, Takes};
 use crate::config::Flags;
 use std::pin::Pin;
 
@@ -19,6 +20,8 @@ pub struct Route {
     pub path: &'static str,
     /// Names the operation in the machine description, logs and figures.
     pub name: &'static str,
+    /// One line for the machine description.
+    pub about: &'static str,
     /// Whether the path answers without its `/v1` too.
     pub root: Root,
     pub auth: Auth,
@@ -27,7 +30,12 @@ pub struct Route {
     pub gate: Option<Gate>,
     pub body: BodyKind,
     pub cache: Cache,
-    /// Codes of this route beside those of its checks.
+    /// Parameters of the query string, and headers that this route reads.
+    pub params: &'static [Param],
+    pub takes: Option<Takes>,
+    /// Answers that are no refusals: at most three, the usual one first.
+    pub gives: [Option<Gives>; 3],
+    /// Codes that the handler can refuse with, beside those of its checks.
     pub fails: &'static [Code],
     pub run: fn(Call) -> Running,
 }
@@ -109,6 +117,14 @@ pub enum Gate {
 }
 
 impl Gate {
+    /// The setting that opens it.
+    pub const fn flag(self) -> &'static str {
+        match self {
+            Gate::SimulationApi => "flags.feature_simulation_api_enabled",
+            Gate::ChartArchive => "flags.chart_archive_read_enabled",
+        }
+    }
+
     /// Whether the routes of this gate exist.
     pub fn open(self, flags: &Flags) -> bool {
         match self {
@@ -153,6 +169,14 @@ impl Method {
     }
 }
 
+/// Endpoints that belong together: one file or folder of `api`, one tag of the machine description.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub routes: &'static [Route],
+}
+
 /// Says what a route does; see [`Route::get`].
 impl Route {
     /// A public GET without a body.
@@ -180,6 +204,7 @@ impl Route {
             method,
             path,
             name,
+            about: "",
             root: Root::Never,
             auth: Auth::Public,
             permission: None,
@@ -187,6 +212,9 @@ impl Route {
             gate: None,
             body,
             cache: Cache::ByCredential,
+            params: &[],
+            takes: None,
+            gives: [None; 3],
             fails: &[],
             run: |_| Box::pin(std::future::ready(Err(Code::InternalError.into()))),
         }
@@ -235,6 +263,41 @@ impl Route {
 
     pub const fn no_store(mut self) -> Route {
         self.cache = Cache::NoStore;
+        self
+    }
+
+    /// What the operation is for, in one line.
+    pub const fn about(mut self, about: &'static str) -> Route {
+        self.about = about;
+        self
+    }
+
+    pub const fn params(mut self, params: &'static [Param]) -> Route {
+        self.params = params;
+        self
+    }
+
+    /// The shape of the JSON body, and one that works.
+    pub const fn takes(mut self, schema: &'static Schema, example: &'static str) -> Route {
+        self.takes = Some(Takes { schema, example });
+        self
+    }
+
+    /// A JSON answer with this status, and one as it is sent.
+    pub const fn gives(self, status: u16, schema: &'static Schema, example: &'static str) -> Route {
+        self.gives_kind(status, Kind::Json(schema), example)
+    }
+
+    /// An answer of another kind than JSON.
+    ///
+    /// # Panics
+    /// While compiling, when a fourth answer is declared.
+    pub const fn gives_kind(mut self, status: u16, kind: Kind, example: &'static str) -> Route {
+        let mut place = 0;
+        while self.gives[place].is_some() {
+            place += 1;
+        }
+        self.gives[place] = Some(Gives { status, kind, example });
         self
     }
 

@@ -1,5 +1,6 @@
 //! What every IO thread shares, and what one IO thread has for itself.
 
+use crate::api::beta::Cohort;
 use crate::api::health::{Census, Vitals};
 use crate::clock::Clock;
 use crate::commit::CommitFigures;
@@ -30,6 +31,7 @@ pub struct App {
     pub commit: Arc<CommitFigures>,
     pub feed: Arc<FeedFigures>,
     pub census: Census,
+    pub cohort: Cohort,
 }
 
 /// One IO thread's own: the shared part and its way into the core. Lives in an `Rc`.

@@ -207,6 +207,7 @@ impl Shared {
             commit,
             feed,
             census: Census::default(),
+            cohort: Default::default(),
             config,
         })
     }

@@ -11,6 +11,7 @@
 
 pub mod cycle;
 mod emptying;
+mod history;
 mod hourly;
 pub mod query;
 pub mod replay;

@@ -8,6 +8,7 @@ use crate::id::{InstrumentId, KeyId, MarketId, OrderId, WalletId};
 use crate::order::enter::refusal;
 use crate::order::{CloseReason, Order, Side, Status};
 use crate::reject::Reject;
+use crate::shard::history;
 use crate::time::Timestamp;
 use crate::user::{ApiKey, FirstAnswer, Position, User};
 use crate::view::{AccountView, EquityView, FillPage, FillView, KeyView, OrderPage, OrderView, PositionView, UserView};
@@ -25,6 +26,8 @@ pub fn answer(user: &User, query: Query, now: Timestamp) -> Answer {
     let wallets = match &query {
         Query::Orders(filter) => Some(filter.wallets),
         Query::Fills(filter) => Some(filter.wallets),
+        Query::FillSpan(span) => Some(span.wallets),
+        Query::EpisodeSpan(span) => Some(span.wallets),
         Query::VenueOrders(filter) | Query::VenueTrades(filter) => Some(filter.wallets),
         Query::Account { wallets } | Query::Equity { wallets, .. } | Query::Positions { wallets, .. } => Some(*wallets),
         Query::User | Query::Keys | Query::Order(_) | Query::OrderByClientId(_) => None,
@@ -51,6 +54,8 @@ pub fn answer(user: &User, query: Query, now: Timestamp) -> Answer {
             hours: user.equity_rows(user.wallets_in(wallets), first.max(earliest(now)), now.hour()),
             account: account(user, wallets),
         })),
+        Query::FillSpan(span) => Answer::FillSpan(history::fills(user, &span)),
+        Query::EpisodeSpan(span) => Answer::EpisodeSpan(history::episodes(user, &span)),
         Query::VenueOrders(filter) => Answer::VenueOrders(venue::orders(user, &filter)),
         Query::VenueTrades(filter) => Answer::VenueTrades(venue::trades(user, &filter)),
     }
@@ -238,7 +243,7 @@ fn positions(user: &User, wallets: Wallets, market: Option<MarketId>, open: Opti
     rows.into_iter().map(position_view).collect()
 }
 
-fn position_view(position: &Position) -> PositionView {
+pub(super) fn position_view(position: &Position) -> PositionView {
     PositionView { position: position.clone(), average: position.average() }
 }
 
@@ -246,7 +251,7 @@ pub(super) fn chosen(user: &User, wallets: Wallets) -> Vec<WalletId> {
     user.wallets_in(wallets).map(|wallet| wallet.id).collect()
 }
 
-fn in_market(filter: Option<MarketFilter>, instrument: InstrumentId) -> bool {
+pub(super) fn in_market(filter: Option<MarketFilter>, instrument: InstrumentId) -> bool {
     match filter {
         None => true,
         Some(MarketFilter::Only(market)) => instrument.market() == market,

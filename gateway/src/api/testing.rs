@@ -1,6 +1,5 @@
 //! A small town for tests: the markets of the contract's examples with their books, on a small edge.
 
-use crate::http::route::Route;
 pub(crate) use crate::http::testing::Answered;
 use crate::http::testing::{NOW, World};
 use engine::amount::{Bps, Cash, Price, Qty, TickSize};
@@ -141,6 +140,11 @@ impl Town {
     /// One request with the town's key.
     pub(crate) fn send(&self, method: &str, target: &str, body: &str) -> Answered {
         self.world.send(method, target, &[("x-api-key", &self.key)], body)
+    }
+
+    /// One request with another key.
+    pub(crate) fn send_as(&self, key: &str, method: &str, target: &str, body: &str) -> Answered {
+        self.world.send(method, target, &[("x-api-key", key)], body)
     }
 
     /// The same with further headers.

@@ -81,6 +81,7 @@ impl World {
             commit: Arc::default(),
             feed: Arc::default(),
             census: Default::default(),
+            cohort: Default::default(),
             config,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));

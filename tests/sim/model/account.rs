@@ -237,6 +237,9 @@ impl Model {
             Query::Equity { first, .. } => {
                 Expected::Equity(user.equity(&chosen, u64::from(*first), now / 3_600_000_000))
             }
+            Query::FillSpan(_) | Query::EpisodeSpan(_) | Query::VenueOrders(_) | Query::VenueTrades(_) => {
+                unreachable!("no client of a world asks {query:?}")
+            }
             Query::Positions { market, open, .. } => {
                 let fits = |held: &&Position| {
                     chosen.contains(&held.wallet)
@@ -247,6 +250,7 @@ impl Model {
                 rows.sort_by_key(|held| (held.closed_at.is_some(), std::cmp::Reverse(held.id)));
                 Expected::Positions(rows.into_iter().map(|held| user.with_reserved(held)).collect())
             }
+            other => unreachable!("the workload does not ask {other:?}"),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Balance, positions, portfolio, history and equity of the caller, and the reset (account.md §4), each with the wallets that `wallet_id`
-//! names (§1.4).
+//! Balance, positions, portfolio, history and equity of the caller, and the reset (account.md §4); the reads with the
+//! wallets that `wallet_id` names (§1.4).
 
 pub mod equity;
 pub mod reset;
+pub mod settlements;
 pub mod valuation;
 pub mod view;
 
@@ -186,7 +187,7 @@ fn side(text: &str) -> Result<Side, Refusal> {
     found.map(|(_, side)| *side).ok_or_else(|| Refusal::saying(Code::InvalidRequest, "side is neither BUY nor SELL."))
 }
 
-fn market(call: &Call, query: &QueryText<'_>) -> Option<MarketFilter> {
+pub(super) fn market(call: &Call, query: &QueryText<'_>) -> Option<MarketFilter> {
     let condition = query.get("market_id").filter(|condition| !condition.is_empty());
     condition.map(|condition| match call.app().catalog.by_condition(condition) {
         Some(market) => MarketFilter::Only(market),

@@ -171,6 +171,7 @@ impl User {
                 self.watch(indexes);
             }
             Mutation::EquityNoted { wallet, hour, value, at: _ } => {
+                self.keep_opening(*wallet);
                 let known = self.wallet(*wallet).expect("a point is of a wallet of its user");
                 let (cash, baseline) = (known.cash, known.baseline);
                 let point = Point { hour: hour.hour(), cash, value: *value, baseline };
@@ -210,7 +211,7 @@ impl User {
         }
     }
 
-    /// What a wallet was opened with is known by its baseline, until that changes.
+    /// What a wallet was opened with is known by its baseline, until that may change: then it becomes its first point.
     fn keep_opening(&mut self, wallet: WalletId) {
         let known = self.wallet(wallet).expect("a wallet that changes was opened");
         let opening = Point::opening(known);

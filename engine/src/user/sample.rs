@@ -227,6 +227,9 @@ fn touch_wallets(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mu
             if points.last().map_or(user.opened_at[&wallet], |last| last.0) >= hour {
                 return Vec::new();
             }
+            if points.is_empty() {
+                points.push((user.opened_at[&wallet], baseline, 0, baseline));
+            }
             let value = Cash(dice.below(1_000_000_000) as i64);
             points.push((hour, cash, value.0, baseline));
             vec![Mutation::EquityNoted { wallet, hour: Timestamp::of_hour(hour), value, at }]

@@ -204,6 +204,18 @@ wallet reset api                             -> 2 Api 10000 of 10000 gen 2 after
 wait 1h
 equity                                       -> 1: 100 + 0 of 100 | 2: 100 + 0 of 10000 | 3: 10000 + 0 of 10000
 
+# nor does a better plan change what was there before the first point
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+cycle
+wait 1h
+book Y bids 0.38x1000 asks 0.40x1000
+buy Y 100 market 0.50                        -> FILLED 100/100 @0.4 fee 0
+wait 1h
+grant pro                                    -> done
+wait 1h
+equity                                       -> 1: 100 + 0 of 100 | 2: 60 + 39 of 100 | 3: 60 + 39 of 10000
+
 # hours before a wallet was there are left out
 plan pro
 cycle

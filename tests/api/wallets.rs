@@ -339,7 +339,9 @@ fn keys_and_session_tokens_do_what_they_may() {
 fn a_crowded_sandbox_is_put_away_whole() {
     const ORDERS: usize = 2_300;
     let cases = Cases::of("orders of a crowded sandbox");
-    let world = World::start(1);
+    let world = World::start_with(1, |place| {
+        place.set("limits.tiers.enterprise", "max_batch_size", "100");
+    });
     let mut client = world.user(0);
     let wallet = int(&open(&mut client, "crowded"), "/id");
     let entry = changed(&limit(&world.markets.rain, "BUY", "0.01", "5"), &json!({"wallet_id": wallet}));

@@ -237,9 +237,6 @@ impl Model {
             Query::Equity { first, .. } => {
                 Expected::Equity(user.equity(&chosen, u64::from(*first), now / 3_600_000_000))
             }
-            Query::FillSpan(_) | Query::EpisodeSpan(_) | Query::VenueOrders(_) | Query::VenueTrades(_) => {
-                unreachable!("no client of a world asks {query:?}")
-            }
             Query::Positions { market, open, .. } => {
                 let fits = |held: &&Position| {
                     chosen.contains(&held.wallet)

@@ -56,6 +56,8 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
         }
         Reject::WrongWalletKind => {
             Refusal::saying(Code::InvalidRequest, "Wallets of this kind, or in this state, have no such operation.")
+        Reject::TooManySafeguards => {
+            Refusal::saying(Code::InvalidRequest, "Too many heartbeats with other labels are armed.")
         }
         Reject::KeyExpiring => Refusal::saying(Code::InvalidRequest, "The key was rotated already and is expiring."),
         _ => refusal,

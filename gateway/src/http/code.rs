@@ -239,6 +239,7 @@ impl Code {
             Reject::KeyExpiring | Reject::WrongWalletKind => Code::InvalidRequest,
             Reject::SandboxLimit | Reject::MainResetsSpent | Reject::ResetNeedsPlan => Code::UpgradeRequired,
             Reject::ResetCoolsDown { .. } => Code::Http429,
+            Reject::KeyExpiring | Reject::TooManySafeguards => Code::InvalidRequest,
         }
     }
 }

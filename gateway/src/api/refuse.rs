@@ -56,6 +56,7 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
         }
         Reject::WrongWalletKind => {
             Refusal::saying(Code::InvalidRequest, "Wallets of this kind, or in this state, have no such operation.")
+        }
         Reject::TooManySafeguards => {
             Refusal::saying(Code::InvalidRequest, "Too many heartbeats with other labels are armed.")
         }

@@ -13,6 +13,7 @@ mod pieces;
 mod property;
 mod resting;
 mod show;
+mod venue;
 mod words;
 mod world;
 

@@ -14,6 +14,7 @@ mod property;
 mod resting;
 mod show;
 mod venue;
+mod wallets;
 mod words;
 mod world;
 
@@ -28,6 +29,7 @@ fn scenarios() {
         ("resting", resting::SCENARIOS),
         ("flags", flags::SCENARIOS),
         ("keys", keys::SCENARIOS),
+        ("wallets", wallets::SCENARIOS),
     ] {
         let ran = run(file, text);
         assert!(ran.scenarios > 0, "no scenario in {file}");

@@ -2,15 +2,18 @@
 
 pub mod account;
 pub mod books;
+pub mod events;
 pub mod health;
 pub mod keys;
 pub mod markets;
 pub mod me;
 pub mod orders;
 pub mod prices;
+pub mod quotes;
 // What several groups share: refusals of the engine, `wallet_id`, token ids.
 pub mod refuse;
 pub mod tokens;
+pub mod updown;
 pub mod wallets;
 
 #[cfg(test)]
@@ -27,5 +30,8 @@ pub const GROUPS: &[&[Route]] = &[
     markets::ROUTES,
     books::ROUTES,
     prices::ROUTES,
+    quotes::ROUTES,
+    events::ROUTES,
+    updown::ROUTES,
     health::ROUTES,
 ];

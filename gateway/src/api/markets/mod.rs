@@ -1,6 +1,7 @@
 //! Markets: the list, one by condition id, one by slug (market-data.md §1, §2). Up-or-down markets are not in the list.
 
 pub mod filter;
+pub mod quote;
 pub mod view;
 
 use crate::http::call::Call;

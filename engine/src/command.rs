@@ -6,7 +6,9 @@ use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::time::Timestamp;
 use crate::user::{Permissions, Tier};
-use crate::view::{AccountView, CancelledOrders, FillPage, KeyView, OrderPage, OrderView, PositionView, UserView};
+use crate::view::{
+    AccountView, CancelledOrders, FillPage, FillView, KeyView, OrderPage, OrderView, PositionView, UserView, VenuePage,
+};
 
 /// One request on its way to the shard of its user.
 #[derive(Debug)]
@@ -53,6 +55,10 @@ pub enum Command {
     Cancel {
         order: OrderId,
     },
+    /// Those of them that are open; the others are told apart in the answer. At most a few thousand.
+    CancelOrders {
+        orders: Vec<OrderId>,
+    },
     CancelAll {
         wallets: Wallets,
     },
@@ -66,6 +72,11 @@ pub enum Command {
     Beat {
         label: String,
         interval_ms: u32,
+    },
+    /// The same in the venue's form (venue.md §8): each beat names the one before it and is given a new name.
+    BeatByName {
+        shown: BeatName,
+        next: [u8; 16],
     },
     EndBeats,
 
@@ -114,6 +125,10 @@ pub enum Query {
         open: Option<bool>,
     },
     Fills(FillFilter),
+    /// Rows of the venue's own order list (venue.md §7.3).
+    VenueOrders(VenueFilter),
+    /// The same of its trade list (venue.md §7.4).
+    VenueTrades(VenueFilter),
 }
 
 /// Which wallets a request is about (account.md §1.4).
@@ -149,6 +164,59 @@ pub struct FillFilter {
     pub side: Option<Side>,
     pub offset: usize,
     pub limit: usize,
+}
+
+/// Filter and page of the venue-shaped lists; newest first, keyset (time, id) descending, where the time is that of
+/// the order's placement or of the fill. An unknown market or token never comes here: its page is empty.
+#[derive(Clone, Debug)]
+pub struct VenueFilter {
+    pub wallets: Wallets,
+    /// Orders only.
+    pub statuses: Statuses,
+    pub market: Option<MarketId>,
+    pub instrument: Option<InstrumentId>,
+    /// One order or trade.
+    pub only: Option<u64>,
+    /// Not before this moment.
+    pub since: Option<Timestamp>,
+    /// Before this moment.
+    pub until: Option<Timestamp>,
+    /// Rows strictly after this key.
+    pub after: Option<(Timestamp, u64)>,
+    pub limit: usize,
+}
+
+/// A set of statuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statuses(u8);
+
+impl Statuses {
+    pub const NONE: Statuses = Statuses(0);
+    pub const OPEN: Statuses = Statuses::of(&[Status::Pending]);
+    pub const ALL: Statuses = Statuses::of(&[Status::Pending, Status::Filled, Status::Cancelled, Status::Expired]);
+
+    pub const fn of(statuses: &[Status]) -> Statuses {
+        let (mut bits, mut at) = (0, 0);
+        while at < statuses.len() {
+            bits |= 1 << statuses[at] as u8;
+            at += 1;
+        }
+        Statuses(bits)
+    }
+
+    pub fn contains(self, status: Status) -> bool {
+        self.0 & 1 << status as u8 != 0
+    }
+}
+
+/// Which beat a client believes to be the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeatName {
+    /// None: this is its first one.
+    First,
+    Known([u8; 16]),
+    /// A text that names no beat.
+    Nonsense,
 }
 
 /// A market filter; an unknown market matches nothing.
@@ -285,9 +353,15 @@ pub enum Answer {
     Beating {
         lapses_at: Timestamp,
     },
+    /// Another beat was the last one; `None`: no venue heartbeat is armed.
+    WrongBeat {
+        current: Option<[u8; 16]>,
+    },
     Account(Box<AccountView>),
     Positions(Vec<PositionView>),
     Fills(FillPage),
+    VenueOrders(VenuePage<OrderView>),
+    VenueTrades(VenuePage<FillView>),
     /// A refusal that left a killed order row (`X-Svc-Order-Id`), or that replays one.
     Killed {
         reject: Reject,

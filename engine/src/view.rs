@@ -43,6 +43,14 @@ pub struct FillPage {
     pub has_more: bool,
 }
 
+/// A page of a venue-shaped list, or a part of one: a query looks at so many rows at most.
+#[derive(Clone, Debug)]
+pub struct VenuePage<T> {
+    pub rows: Vec<T>,
+    /// The rows after this key were not looked at yet; `None` at the end of the list.
+    pub more_after: Option<(Timestamp, u64)>,
+}
+
 /// Wallets and their open positions.
 #[derive(Clone, Debug)]
 pub struct AccountView {
@@ -96,6 +104,8 @@ pub struct UserView {
 pub struct CancelledOrders {
     pub cancelled: Vec<OrderId>,
     pub not_cancellable: Vec<OrderId>,
+    /// No orders of the user. Only sweeps of named orders have them.
+    pub not_found: Vec<OrderId>,
     /// Wallet-independent shares and cash that became free, for the log line.
     pub released: (Qty, Cash),
 }

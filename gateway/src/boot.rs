@@ -84,7 +84,7 @@ pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Boot
 /// [`BootError`].
 pub fn serve(mut config: Config) -> Result<(), BootError> {
     config.venue.check().map_err(BootError::Venue)?;
-    let clock = Clock::wall();
+    let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
     let recovery = recover::recover(&config.data.dir, options(&config), config.engine.shards)?;
     config.complete_secrets().map_err(io("the identity secret"))?;
     clock.not_before(Timestamp(recovery.log.last_time));
@@ -193,7 +193,7 @@ impl Shared {
     fn app(self, config: Config, clock: Clock) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, feed } = self;
         Ok(App {
-            front: Front::new(&config, api::GROUPS).map_err(BootError::Edge)?,
+            front: Front::new(&config, &api::tables()).map_err(BootError::Edge)?,
             connections: Arc::new(Connections::new(&config)),
             started_at: clock.now(),
             rules,

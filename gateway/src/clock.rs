@@ -10,6 +10,7 @@
 
 use engine::time::{SECOND, Timestamp};
 use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -36,6 +37,15 @@ enum Source {
 struct Wall {
     started: Instant,
     discipline: Discipline,
+    ahead: Option<Ahead>,
+}
+
+/// For tests of a running process: server time is ahead of the wall clock by the seconds that a file says, read again
+/// at each look. What the file takes back is ignored.
+#[derive(Debug)]
+struct Ahead {
+    file: PathBuf,
+    last: AtomicU64,
 }
 
 /// Steps of the wall clock since the start.
@@ -48,9 +58,15 @@ struct Anomalies {
 impl Clock {
     /// The wall clock of this machine.
     pub fn wall() -> Clock {
+        Clock::ahead_of_wall(None)
+    }
+
+    /// The wall clock and the seconds that `file` says: how a test lets days go by.
+    pub fn ahead_of_wall(file: Option<&Path>) -> Clock {
         let started = Instant::now();
         let discipline = Discipline::new(wall_us());
-        Clock(Arc::new(Source::Wall(Box::new(Wall { started, discipline }))))
+        let ahead = file.map(|file| Ahead { file: file.to_owned(), last: AtomicU64::new(0) });
+        Clock(Arc::new(Source::Wall(Box::new(Wall { started, discipline, ahead }))))
     }
 
     /// A clock that stands until [`Clock::set`] moves it.
@@ -63,7 +79,8 @@ impl Clock {
         match &*self.0 {
             Source::Wall(wall) => {
                 let monotonic = wall.started.elapsed().as_micros() as i64;
-                Timestamp(wall.discipline.read(monotonic, wall_us()))
+                let now = Timestamp(wall.discipline.read(monotonic, wall_us()));
+                wall.ahead.as_ref().map_or(now, |ahead| ahead.of(now))
             }
             Source::Fake(now) => Timestamp(now.load(Relaxed)),
         }
@@ -72,7 +89,11 @@ impl Clock {
     /// Server time does not begin before the newest moment of the journal.
     pub fn not_before(&self, moment: Timestamp) {
         match &*self.0 {
-            Source::Wall(wall) => wall.discipline.not_before(wall.started.elapsed().as_micros() as i64, moment.0),
+            Source::Wall(wall) => {
+                let ahead = wall.ahead.as_ref().map_or(0, Ahead::micros);
+                let moment = moment.0.saturating_sub(ahead);
+                wall.discipline.not_before(wall.started.elapsed().as_micros() as i64, moment);
+            }
             Source::Fake(now) => {
                 now.fetch_max(moment.0, Relaxed);
             }
@@ -84,6 +105,19 @@ impl Clock {
         if let Source::Fake(current) = &*self.0 {
             current.fetch_max(now.0, Relaxed);
         }
+    }
+}
+
+impl Ahead {
+    /// Nothing while there is no file.
+    fn micros(&self) -> u64 {
+        let text = std::fs::read_to_string(&self.file).unwrap_or_default();
+        text.trim().parse::<u64>().unwrap_or(0).saturating_mul(SECOND)
+    }
+
+    fn of(&self, now: Timestamp) -> Timestamp {
+        let moved = now.plus(self.micros());
+        Timestamp(self.last.fetch_max(moved.0, Relaxed).max(moved.0))
     }
 }
 
@@ -274,6 +308,24 @@ mod tests {
             assert!(now >= last, "{now} after {last}");
             last = now;
         }
+    }
+
+    #[test]
+    fn a_file_moves_the_wall_clock_ahead() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("ahead");
+        let (clock, today) = (Clock::ahead_of_wall(Some(&file)), Clock::wall());
+        let hours_ahead = |clock: &Clock| clock.now().since(today.now()) / (3_600 * SECOND);
+        // (what the file says, whole hours ahead)
+        for (text, hours) in [("", 0), ("7201", 2), ("86401\n", 24), ("no number", 24), ("5", 24)] {
+            std::fs::write(&file, text).expect("it can be written");
+            assert!((hours..=hours + 1).contains(&hours_ahead(&clock)), "{text:?}: {}", hours_ahead(&clock));
+        }
+        // A journal of such a run does not move the next run twice as far.
+        std::fs::write(&file, "86401").expect("it can be written");
+        let next = Clock::ahead_of_wall(Some(&file));
+        next.not_before(clock.now());
+        assert!((23..=25).contains(&hours_ahead(&next)), "{}", hours_ahead(&next));
     }
 
     #[test]

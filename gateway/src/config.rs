@@ -3,11 +3,13 @@
 //! An unknown key and a value out of its range are errors that name the key and what is allowed. Nobody else reads
 //! environment variables. [`Config::lines`] shows every value and where it came from, secrets left out.
 
+mod compat;
 mod network;
 mod read;
 mod secret;
 mod source;
 
+pub use compat::Compat;
 pub use network::Network;
 pub use secret::Secret;
 pub use source::ConfigError;
@@ -37,6 +39,7 @@ pub struct Config {
     pub data: DirectorySettings,
     pub journal: Journal,
     pub venue: VenueConfig,
+    pub compat: Compat,
     pub brand: Brand,
     pub auth: Auth,
     pub engine: Engine,
@@ -60,6 +63,8 @@ pub struct Server {
     pub io_threads: usize,
     /// How long requests in flight may take to end when the server stops.
     pub drain: Duration,
+    /// For tests: server time is ahead of the wall clock by the seconds that this file says.
+    pub clock_ahead_file: Option<PathBuf>,
 }
 
 /// Bounds of the edge (reliability 35, 36).
@@ -125,8 +130,14 @@ pub struct Brand {
 pub struct Auth {
     /// The first one signs; all verify. Empty until [`Config::complete_secrets`].
     pub jwt_secrets: Vec<Secret>,
+    /// Keys of addresses are derived from it (venue.md §8). Empty until [`Config::complete_secrets`], and for ever
+    /// where addresses do not log in.
+    pub address_secret: Option<Secret>,
     /// Signs socket tokens; without one the process makes its own, for they do not outlive it (keys.md §8).
     pub ws_secret: Option<Secret>,
+    /// What ids and keys are derived from that must be the same after a restart. Never configured: it is made with the
+    /// data directory and kept in it. Empty until [`Config::complete_secrets`].
+    pub server_secret: Secret,
 }
 
 #[derive(Clone, Debug)]
@@ -228,14 +239,18 @@ impl Config {
             Rules { free_trade_since: keys.free_trade_since, beta_until: keys.beta_until, ..Rules::default() };
         rules.fees = read::fees(&mut source);
         read::rule_flags(&mut source, &mut rules);
+        let (server, http) = (read::server(&mut source), read::http(&mut source));
+        // A proxy lets others in by a listener that is ours alone.
+        let own_machine_only = server.listen.ip().is_loopback() && http.trusted_proxies.is_empty();
         let config = Config {
-            server: read::server(&mut source),
-            http: read::http(&mut source),
+            server,
+            http,
             data: DirectorySettings {
                 dir: read::path(&mut source, "data.dir").unwrap_or_else(|| "papertape-data".into()),
             },
             journal: read::journal(&mut source),
             venue: read::venue(&mut source),
+            compat: compat::compat(&mut source, own_machine_only),
             brand: read::brand(&mut source),
             auth: read::auth(&mut source),
             engine: read::engine(&mut source),
@@ -274,11 +289,16 @@ impl Config {
         Config::read(None, [], []).expect("the defaults lie in their ranges")
     }
 
-    /// Without a configured JWT secret: takes the one kept in the data directory, or makes it (mode 0600). The
-    /// directory must exist and be locked by this process.
+    /// Takes the secrets that are kept in the data directory, or makes them (mode 0600): the server's own, the one of the
+    /// keys of addresses, and without a configured JWT secret that one too. The directory must exist and be locked by
+    /// this process.
     pub fn complete_secrets(&mut self) -> std::io::Result<()> {
+        self.auth.server_secret = secret::kept(&self.data.dir.join("server_secret"))?;
         if self.auth.jwt_secrets.is_empty() {
             self.auth.jwt_secrets.push(secret::kept(&self.data.dir.join("jwt_secret"))?);
+        }
+        if self.compat.address_login {
+            self.auth.address_secret = Some(secret::kept(&self.data.dir.join("address_secret"))?);
         }
         Ok(())
     }

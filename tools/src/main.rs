@@ -1,6 +1,7 @@
 //! `papertape`: the one binary. Each verb is a file; this one only knows their names.
 
 mod journal;
+mod openapi;
 mod seed;
 mod serve;
 mod settings;
@@ -27,6 +28,9 @@ enum Verb {
     Seed(seed::Seed),
     /// Print an identity JWT signed with the configured secret.
     Token(token::Token),
+    /// Print the OpenAPI document of the wire.
+    #[command(name = "openapi")]
+    OpenApi(openapi::OpenApi),
     /// Look into the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         Verb::Serve(serve) => serve.run(),
         Verb::Seed(seed) => seed.run(),
         Verb::Token(token) => token.run(),
+        Verb::OpenApi(verb) => verb.run(),
         Verb::Log(verb) => verb.run(),
         Verb::Snapshot(verb) => verb.run(),
     };

@@ -14,9 +14,10 @@ pub mod query;
 pub mod replay;
 pub mod snapshot;
 mod sweep;
+mod venue;
 
 use crate::book::Books;
-use crate::command::{Answer, BatchEntry, Command, Envelope, Placement};
+use crate::command::{Answer, BatchEntry, BeatName, Command, Envelope, Placement};
 use crate::directory::Directory;
 use crate::id::{OrderId, UserId};
 use crate::market::catalog::Catalog;
@@ -197,9 +198,11 @@ impl<R> Shard<R> {
             | Command::RenameKey { .. }
             | Command::RevokeKey { .. }
             | Command::Cancel { .. }
+            | Command::CancelOrders { .. }
             | Command::CancelAll { .. }
             | Command::CancelMarket { .. }
             | Command::Beat { .. }
+            | Command::BeatByName { .. }
             | Command::EndBeats => Room::ReserveOnly,
         };
         if self.now.since(received_at) > WAIT_MAX_US {
@@ -223,6 +226,7 @@ impl<R> Shard<R> {
             Command::Place(placement) => self.place_one(owner, *placement, outbox).into(),
             Command::PlaceBatch(placements) => self.place_batch(owner, placements, outbox),
             Command::Cancel { order } => self.cancel_one(owner, order, outbox),
+            Command::CancelOrders { orders } => return self.start_cancels(owner, orders, reply, outbox),
             Command::CancelAll { wallets } => {
                 return self.start_sweep(owner, Scope::Everything, wallets, reply, outbox);
             }
@@ -240,6 +244,7 @@ impl<R> Shard<R> {
                 return;
             }
             Command::Beat { label, interval_ms } => self.beat(owner, label, interval_ms, outbox),
+            Command::BeatByName { shown, next } => self.beat_by_name(owner, shown, next, outbox),
             Command::EndBeats => self.end_beats(owner, outbox),
             Command::Query(query) => match self.users.get(owner) {
                 Some(user) => query::answer(user, query),
@@ -365,6 +370,28 @@ impl<R> Shard<R> {
         self.facts.push(Mutation::SafeguardArmed { label, interval_ms, at: self.now });
         self.commit(owner, outbox);
         Answer::Beating { lapses_at }
+    }
+
+    /// A beat of the venue's form. A first one is always taken: a client that was started anew knows no name. So is any
+    /// well-formed one when no name is known, which is so after a restart.
+    fn beat_by_name(&mut self, owner: UserId, shown: BeatName, next: [u8; 16], outbox: &mut impl Outbox<R>) -> Answer {
+        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
+        let armed = user.safeguards().iter().find(|known| *known.label == *safeguard::VENUE_LABEL);
+        let current = armed.and_then(|armed| armed.beat);
+        let right = match shown {
+            BeatName::First => true,
+            BeatName::Known(name) => armed.is_some() && current.is_none_or(|current| current == name),
+            BeatName::Nonsense => false,
+        };
+        if !right {
+            return Answer::WrongBeat { current };
+        }
+        let label = safeguard::VENUE_LABEL.to_owned();
+        let answer = self.beat(owner, label, safeguard::VENUE_INTERVAL_MS, outbox);
+        if let Answer::Beating { .. } = answer {
+            self.users.name_beat(owner, safeguard::VENUE_LABEL, next);
+        }
+        answer
     }
 
     fn end_beats(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) -> Answer {

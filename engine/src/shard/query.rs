@@ -1,6 +1,7 @@
 //! Queries: copies of one user's state, made into views. Filters and pages are applied here, so that an answer is no
 //! larger than what was asked for.
 
+use super::venue;
 use crate::amount::Qty;
 use crate::command::{Answer, BatchEntry, FillFilter, MarketFilter, OrderFilter, Query, Wallets};
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, WalletId};
@@ -20,6 +21,7 @@ pub fn answer(user: &User, query: Query) -> Answer {
     let wallets = match &query {
         Query::Orders(filter) => Some(filter.wallets),
         Query::Fills(filter) => Some(filter.wallets),
+        Query::VenueOrders(filter) | Query::VenueTrades(filter) => Some(filter.wallets),
         Query::Account { wallets } | Query::Positions { wallets, .. } => Some(*wallets),
         Query::User | Query::Keys | Query::Order(_) | Query::OrderByClientId(_) => None,
     };
@@ -41,6 +43,8 @@ pub fn answer(user: &User, query: Query) -> Answer {
         Query::Account { wallets } => Answer::Account(Box::new(account(user, wallets))),
         Query::Positions { wallets, market, open } => Answer::Positions(positions(user, wallets, market, open)),
         Query::Fills(filter) => Answer::Fills(fills(user, &filter)),
+        Query::VenueOrders(filter) => Answer::VenueOrders(venue::orders(user, &filter)),
+        Query::VenueTrades(filter) => Answer::VenueTrades(venue::trades(user, &filter)),
     }
 }
 
@@ -110,7 +114,7 @@ fn whole(user: &User) -> UserView {
     }
 }
 
-fn order_view(user: &User, order: &Order) -> OrderView {
+pub(super) fn order_view(user: &User, order: &Order) -> OrderView {
     let (wallet, instrument) = (order.terms.wallet, order.terms.instrument);
     OrderView {
         order: order.clone(),
@@ -225,7 +229,7 @@ fn position_view(position: &Position) -> PositionView {
     PositionView { position: position.clone(), average: position.average() }
 }
 
-fn chosen(user: &User, wallets: Wallets) -> Vec<WalletId> {
+pub(super) fn chosen(user: &User, wallets: Wallets) -> Vec<WalletId> {
     user.wallets_in(wallets).map(|wallet| wallet.id).collect()
 }
 

@@ -222,7 +222,8 @@ impl Bytes for Safeguard {
     }
     /// It has lapsed until `refresh_safeguards`.
     fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
-        Ok(Safeguard { label: Bytes::take(input)?, interval_ms: u32::take(input)?, lapses_at: Timestamp(0) })
+        let (label, interval_ms) = (Bytes::take(input)?, u32::take(input)?);
+        Ok(Safeguard { label, interval_ms, lapses_at: Timestamp(0), beat: None })
     }
 }
 

@@ -63,6 +63,33 @@ impl<R> Shard<R> {
         self.sweep(sweep, outbox);
     }
 
+    /// Cancels those of the named orders that are open.
+    pub(super) fn start_cancels(
+        &mut self,
+        owner: UserId,
+        mut named: Vec<OrderId>,
+        reply: R,
+        outbox: &mut impl Outbox<R>,
+    ) {
+        let Some(user) = self.users.get(owner) else {
+            return outbox.answer(reply, Answer::Refused(Reject::UserNotFound));
+        };
+        let mut result = CancelledOrders::default();
+        named.sort_unstable();
+        named.dedup();
+        named.retain(|id| {
+            let known = user.order(*id);
+            match known {
+                None => result.not_found.push(*id),
+                Some(order) if !order.is_open() => result.not_cancellable.push(*id),
+                Some(_) => {}
+            }
+            known.is_some_and(|order| order.is_open())
+        });
+        let sweep = Sweep { owner, reason: CloseReason::UserCancelled, orders: named, done: 0, result, reply };
+        self.sweep(sweep, outbox);
+    }
+
     /// One piece of a sweep.
     pub(super) fn sweep(&mut self, mut sweep: Sweep<R>, outbox: &mut impl Outbox<R>) {
         let user = self.users.get(sweep.owner).expect("users are never removed");

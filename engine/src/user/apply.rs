@@ -141,7 +141,8 @@ impl User {
 
             Mutation::SafeguardArmed { label, interval_ms, at } => {
                 let lapses_at = safeguard::lapses_at(*interval_ms, *at);
-                let armed = Safeguard { label: label.as_str().into(), interval_ms: *interval_ms, lapses_at };
+                let label = label.as_str().into();
+                let armed = Safeguard { label, interval_ms: *interval_ms, lapses_at, beat: None };
                 let owner = self.id;
                 let safeguards = &mut self.trading_mut().safeguards;
                 indexes.armed(owner, &armed);

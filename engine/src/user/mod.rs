@@ -101,6 +101,11 @@ impl User {
         trading.open.iter().map(|row| &trading.orders[row as usize])
     }
 
+    /// Where the resting orders stand in [`User::orders`], ascending, from either end.
+    pub fn open_rows(&self) -> impl DoubleEndedIterator<Item = usize> + Clone + '_ {
+        self.trading().open.iter().map(|row| row as usize)
+    }
+
     pub fn open_orders_count(&self) -> usize {
         self.trading().open.len()
     }

@@ -3,6 +3,11 @@
 
 use crate::time::{MILLISECOND, SECOND, Timestamp};
 
+/// Label of the venue's heartbeat. No client can send it: those of the native form have no control characters.
+pub const VENUE_LABEL: &str = "\u{1}venue";
+/// Interval of the venue's heartbeat: with its grace it lapses 10 s after a beat (venue.md §8).
+pub const VENUE_INTERVAL_MS: u32 = 8_000;
+
 /// A heartbeat registration: when it lapses, all open orders are cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Safeguard {
@@ -10,6 +15,8 @@ pub struct Safeguard {
     pub interval_ms: u32,
     /// When it lapses. Not journaled, not in snapshots.
     pub lapses_at: Timestamp,
+    /// Name of the last beat of the venue's form; `None` after a restart and in the native form. Kept as `lapses_at`.
+    pub beat: Option<[u8; 16]>,
 }
 
 /// When a beat of this moment lapses: after the interval and a quarter of it more, at least a second more.
@@ -24,7 +31,9 @@ mod tests {
 
     #[test]
     fn a_beat_lasts_for_its_interval_and_some_grace() {
-        for (interval_ms, lasts_ms) in [(1_000, 2_000), (4_000, 5_000), (10_000, 12_500), (60_000, 75_000)] {
+        for (interval_ms, lasts_ms) in
+            [(1_000, 2_000), (4_000, 5_000), (VENUE_INTERVAL_MS, 10_000), (10_000, 12_500), (60_000, 75_000)]
+        {
             assert_eq!(lapses_at(interval_ms, Timestamp(7)), Timestamp(7 + lasts_ms * 1_000));
         }
     }

@@ -159,6 +159,15 @@ impl Users {
         Some(beating.lapses_at)
     }
 
+    /// Names the last beat of a registration. Nothing is journaled.
+    pub fn name_beat(&mut self, owner: UserId, label: &str, name: [u8; 16]) {
+        let trading = self.users.get_mut(&owner).and_then(|user| user.trading.as_mut());
+        let safeguards = trading.into_iter().flat_map(|trading| &mut trading.safeguards);
+        for known in safeguards.filter(|known| &*known.label == label) {
+            known.beat = Some(name);
+        }
+    }
+
     /// After a restart: every registration lapses an interval from `now`.
     pub fn refresh_safeguards(&mut self, now: Timestamp) {
         self.indexes.lapses.clear();

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod books;
+pub mod description;
 pub mod events;
 pub mod health;
 pub mod keys;
@@ -19,19 +20,25 @@ pub mod wallets;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use crate::http::route::Route;
+use crate::http::route::{Group, Route};
 
 /// Every route there is, by group.
-pub const GROUPS: &[&[Route]] = &[
-    orders::ROUTES,
-    account::ROUTES,
-    me::ROUTES,
-    keys::ROUTES,
-    markets::ROUTES,
-    books::ROUTES,
-    prices::ROUTES,
-    quotes::ROUTES,
-    events::ROUTES,
-    updown::ROUTES,
-    health::ROUTES,
+pub const GROUPS: &[Group] = &[
+    Group { name: "orders", about: "Place, look up and cancel orders.", routes: orders::ROUTES },
+    Group { name: "account", about: "Balance, positions and history.", routes: account::ROUTES },
+    Group { name: "me", about: "Who the caller is.", routes: me::ROUTES },
+    Group { name: "keys", about: "API keys and their limits.", routes: keys::ROUTES },
+    Group { name: "markets", about: "Markets: lists and details.", routes: markets::ROUTES },
+    Group { name: "books", about: "Order books.", routes: books::ROUTES },
+    Group { name: "prices", about: "Prices and parameters by outcome token.", routes: prices::ROUTES },
+    Group { name: "quotes", about: "Quotes of several markets at once.", routes: quotes::ROUTES },
+    Group { name: "events", about: "Groups of markets.", routes: events::ROUTES },
+    Group { name: "updown", about: "Up-or-down markets and their windows.", routes: updown::ROUTES },
+    Group { name: "health", about: "Whether the server works.", routes: health::ROUTES },
+    Group { name: "description", about: "What this server is, for machines.", routes: description::ROUTES },
 ];
+
+/// The tables of [`GROUPS`].
+pub fn tables() -> Vec<&'static [Route]> {
+    GROUPS.iter().map(|group| group.routes).collect()
+}

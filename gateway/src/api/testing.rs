@@ -83,8 +83,7 @@ impl Town {
 
     /// A town with this configuration.
     pub(crate) fn with(toml: &str) -> Town {
-        const TABLES: &[&[Route]] = super::GROUPS;
-        let world = World::new(toml, TABLES);
+        let world = World::new(toml, &super::tables());
         let (catalog, books) = (world.edge.app.catalog.clone(), world.edge.app.books.clone());
         let lisbon = Listing {
             slug: "rain-in-lisbon-oct-3".to_owned(),

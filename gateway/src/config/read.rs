@@ -34,6 +34,7 @@ pub(super) fn server(source: &mut Source) -> Server {
         ),
         io_threads: source.integer("server.io_threads", 1, 1..=64) as usize,
         drain: millis(source, "server.drain_ms", 10_000, 0..=600_000),
+        clock_ahead_file: path(source, "server.clock_ahead_file"),
     }
 }
 
@@ -157,7 +158,12 @@ pub(super) fn brand(source: &mut Source) -> Brand {
 }
 
 pub(super) fn auth(source: &mut Source) -> Auth {
-    Auth { jwt_secrets: source.secrets("auth.jwt_secret"), ws_secret: source.secret("auth.ws_secret") }
+    Auth {
+        jwt_secrets: source.secrets("auth.jwt_secret"),
+        address_secret: None,
+        ws_secret: source.secret("auth.ws_secret"),
+        server_secret: Secret::new(String::new()),
+    }
 }
 
 pub(super) fn limits(source: &mut Source) -> Limits {

@@ -18,6 +18,10 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(config.data.dir, Path::new("papertape-data"));
     assert_eq!(config.journal.durability, Durability::Process);
     assert_eq!(config.venue.kind, VenueKind::Synthetic);
+    assert_eq!(config.compat.client_agents.len(), 4);
+    assert!(!config.compat.trade_ids && !config.compat.confirmed_trades);
+    assert!(config.compat.root_mount && config.compat.address_login);
+    assert_eq!((config.compat.order_version, config.compat.sentinel_allowance), (2, 1_000_000_000_000));
     assert_eq!(config.brand.key_header_aliases, ["MKT_API_KEY", "Mkt-API-Key", "POLY_API_KEY"]);
     assert_eq!(config.limits.tier(Tier::ProPlus), &read::DEFAULT_TIERS[2]);
     assert_eq!(config.limits.tier(Tier::Free).in_flight, 10);
@@ -27,6 +31,23 @@ fn the_defaults_are_those_of_the_contract() {
     assert!(config.rules.flags.fok_depth_aware && config.rules.sync_gtc_match);
     assert_eq!(config.rules.fees.rate(Category::Crypto), Bps(700));
     assert_eq!(crate::wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
+}
+
+/// Only where nobody but this machine can ask, and whatever was chosen.
+#[test]
+fn addresses_log_in_on_loopback() {
+    for (file, expected) in [
+        ("[server]\nlisten = \"127.0.0.1:1\"", true),
+        ("[server]\nlisten = \"[::1]:1\"", true),
+        ("[server]\nlisten = \"0.0.0.0:1\"", false),
+        ("[server]\nlisten = \"192.168.0.1:1\"", false),
+        ("[http]\ntrusted_proxies = [\"127.0.0.1\"]", false),
+        ("[venue]\naddress_login = false", false),
+        ("[server]\nlisten = \"0.0.0.0:1\"\n[venue]\naddress_login = true", true),
+        ("[server]\nlisten = \"0.0.0.0:1\"\n[venue]\naddress_login = \"auto\"", false),
+    ] {
+        assert_eq!(read(file, &[], &[]).unwrap().compat.address_login, expected, "{file}");
+    }
 }
 
 #[test]
@@ -79,10 +100,11 @@ fn every_kind_of_value_is_read() {
         ws_secret = "0123456789abcdef0123456789abcdeF"
         "#,
         &[("PAPERTAPE_FEES_CATEGORY_MAP_NFT", "crypto"), ("PAPERTAPE_VENUE_FOLLOW", "TRUE")],
-        &[("venue.speed", "max")],
+        &[("venue.speed", "max"), ("venue.trade_ids", "real")],
     )
     .unwrap();
     assert_eq!((config.venue.speed, config.venue.follow), (Speed::Max, true));
+    assert!(config.compat.trade_ids);
     let flags = config.rules.flags;
     assert!(flags.gtd_auto_expiry && !flags.fok_depth_aware && !flags.post_only_enforced);
     assert!(!config.rules.depletion_covers_market_orders);
@@ -128,6 +150,8 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             vec![],
             "journal.spares_count (papertape.toml): allowed is an integer from 2 to 8",
         ),
+        ("[venue]\ntrade_ids = \"some\"", vec![], "none or real"),
+        ("[venue]\nclient_agents = [\"\"]", vec![], "a list of beginnings of User-Agent texts, none empty"),
         ("[venue]\nspeed = 0", vec![], "a number from 0.001 to 1000000 with at most three decimals, or max"),
         (
             "[engine]\nshards = 1\n[server]\nio_threads = 2",
@@ -203,15 +227,21 @@ fn a_missing_secret_is_made_once_and_kept() {
     let start = || {
         let mut config = Config::defaults();
         config.data.dir = dir.path().to_owned();
-        config.complete_secrets().map(|()| config.auth.jwt_secrets[0].expose().to_owned())
+        config.complete_secrets().map(|()| {
+            [&config.auth.jwt_secrets[0], &config.auth.server_secret].map(|secret| secret.expose().to_owned())
+        })
     };
     let first = start().unwrap();
-    assert_eq!(first.len(), 64);
+    assert!(first[0].len() == 64 && first[1].len() == 64 && first[0] != first[1], "two secrets");
     assert_eq!(start().unwrap(), first);
-    let path = dir.path().join("jwt_secret");
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    std::fs::write(&path, "short").unwrap();
-    assert!(start().is_err());
+    for name in ["jwt_secret", "server_secret"] {
+        let path = dir.path().join(name);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let kept = std::fs::read(&path).unwrap();
+        std::fs::write(&path, "short").unwrap();
+        assert!(start().is_err(), "{name}");
+        std::fs::write(&path, kept).unwrap();
+    }
 }
 
 /// Only who opens the venue needs all of its settings: the other verbs work on the same file.

@@ -1,6 +1,7 @@
 //! One request as its handler sees it: routed, authenticated, metered, its body read.
 
 use super::code::Code;
+use super::dialect::Dialect;
 use super::reply::Refusal;
 use super::route::Route;
 use super::router::Variables;
@@ -79,6 +80,12 @@ impl Call {
 
     pub fn query(&self) -> Query<'_> {
         Query::read(self.uri.query().unwrap_or_default())
+    }
+
+    /// Which types the venue-shaped rows of the answer have.
+    pub fn dialect(&self) -> Dialect {
+        let query = self.query();
+        Dialect::of(&self.headers, query.get("dialect"), &self.app().config.compat.client_agents)
     }
 
     /// A header's text: ASCII without control characters, not empty.

@@ -11,7 +11,7 @@ use crate::config::{Access, Config};
 use engine::directory::Directory;
 use engine::id::UserId;
 use hyper::header::{HeaderName, HeaderValue};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The edge's own part of the process.
 pub struct Front {
@@ -25,6 +25,8 @@ pub struct Front {
     pub tickets: Tickets,
     pub gatekeeper: Gatekeeper,
     pub cors: Cors,
+    /// The machine description, made when it is first asked for.
+    pub description: OnceLock<Vec<u8>>,
 }
 
 impl Front {
@@ -36,7 +38,7 @@ impl Front {
         let brand = &config.brand;
         let alias = |name: &String| HeaderName::try_from(name).map_err(|error| format!("{name}: {error}"));
         Ok(Front {
-            router: Router::new(tables)?,
+            router: Router::new(tables, config.compat.root_mount)?,
             names: Names::new(&brand.header_prefix, &brand.key_header_aliases)
                 .ok_or_else(|| format!("brand.header_prefix: {:?} begins no header name", brand.header_prefix))?,
             key_aliases: brand.key_header_aliases.iter().map(alias).collect::<Result<_, _>>()?,
@@ -45,6 +47,7 @@ impl Front {
             tickets: Tickets::new(config.auth.ws_secret.as_ref()).map_err(|error| format!("no randomness: {error}"))?,
             gatekeeper: Gatekeeper { access: config.access.clone(), allowlist_on: config.flags.allowlist_enabled },
             cors: Cors::new(&config.http.cors_origins),
+            description: OnceLock::new(),
         })
     }
 }

@@ -2,13 +2,16 @@
 pub mod auth;
 pub mod call;
 pub mod code;
+pub mod dialect;
 pub mod front;
 pub mod jwt;
 pub mod limit;
+pub mod openapi;
 pub mod pipeline;
 pub mod reply;
 pub mod route;
 pub mod router;
+pub mod schema;
 pub mod server;
 pub mod ticket;
 

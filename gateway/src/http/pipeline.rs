@@ -4,6 +4,7 @@
 use super::auth::{self, Credentials};
 use super::call::{Call, Caller};
 use super::code::Code;
+use super::dialect;
 use super::limit::{InFlight, Payer, Source};
 use super::reply::{Cache, Dress, Outcome, Refusal, Reply, takes_gzip};
 use super::route::{Auth, BodyKind, Permission, RateClass, Route};
@@ -11,6 +12,7 @@ use super::router::{Found, Variables};
 use crate::app::{App, Edge};
 use crate::config::Http;
 use crate::engine_client::Late;
+use crate::wire::query::Query;
 use bytes::{Bytes, BytesMut};
 use engine::command::{Answer, Command, CreateUser};
 use engine::directory::{Principal, Reservation};
@@ -127,12 +129,17 @@ where
         Routed::Answer(reply) => return Ok(reply),
     };
     dress.cache = route.cache;
-    dress.public_route = route.auth == Auth::Public;
+    let needed = Needed::of(app, route, &parts);
+    dress.public_route = needed == Needed::Nothing;
     dress.private = !dress.public_route;
+    if dress.public_route && route.auth != Auth::Public {
+        // Another request of the same target may be answered otherwise: no cache may keep this answer.
+        dress.cache = Cache::NoStore;
+    }
     declared_size(&parts.headers, &app.config.http)?;
 
     let source = app.front.limits.source(peer, parts.headers.get_all("x-forwarded-for").iter());
-    let (caller, _in_flight) = admitted(&edge, route, &parts.headers, source, now, dress).await?;
+    let (caller, _in_flight) = admitted(&edge, (route, needed), &parts.headers, source, now, dress).await?;
     let _placement = match (route.rate, &caller) {
         (RateClass::Placement, Some(caller)) => Some(app.front.limits.placement(caller.user)?),
         _ => None,
@@ -233,10 +240,40 @@ fn too_large(bounds: &Http) -> Refusal {
     Refusal::saying(Code::Http413, message).closing()
 }
 
+/// The credential that a request needs: what its route takes, as the request itself decides where that depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needed {
+    Nothing,
+    Key,
+    Token,
+    KeyOrToken,
+}
+
+impl Needed {
+    fn of(app: &App, route: &Route, parts: &Parts) -> Needed {
+        match route.auth {
+            Auth::Public => Needed::Nothing,
+            Auth::Key => Needed::Key,
+            Auth::Jwt => Needed::Token,
+            Auth::KeyOrJwt => Needed::KeyOrToken,
+            Auth::KeyUnless(shape) => {
+                let query = Query::read(parts.uri.query().unwrap_or_default());
+                let venue = dialect::in_venue_shape(shape, &parts.headers, &query, &app.config.compat.client_agents);
+                if venue { Needed::Nothing } else { Needed::Key }
+            }
+            Auth::KeyOrAddress => {
+                let shown = auth::credentials(&parts.headers, &app.front.key_aliases, &app.config.brand.key_prefix);
+                let login = app.config.compat.address_login && shown.key.is_none();
+                if login { Needed::Nothing } else { Needed::Key }
+            }
+        }
+    }
+}
+
 /// Steps 4 to 10: who asks, whether he may, and that it counts.
 async fn admitted(
     edge: &Rc<Edge>,
-    route: &Route,
+    (route, needed): (&Route, Needed),
     headers: &HeaderMap,
     source: Source,
     now: Timestamp,
@@ -247,8 +284,8 @@ async fn admitted(
     }
     let app = &*edge.app;
     let shown = auth::credentials(headers, &app.front.key_aliases, &app.config.brand.key_prefix);
-    match (route.auth, shown) {
-        (Auth::Public, Credentials { key, .. }) => {
+    match (needed, shown) {
+        (Needed::Nothing, Credentials { key, .. }) => {
             let usable = key.and_then(|key| Key::find(app, key, now)).filter(|key| key.refusal(app, now).is_none());
             let Some(key) = usable.filter(|key| !app.front.gatekeeper.restricts(key.caller.user, &app.directory))
             else {
@@ -258,19 +295,19 @@ async fn admitted(
             dress.private = true;
             key.admitted(edge, None, now, dress).map(|(caller, in_flight)| (Some(caller), Some(in_flight)))
         }
-        (Auth::Key | Auth::KeyOrJwt, Credentials { key: Some(key), .. }) => {
+        (Needed::Key | Needed::KeyOrToken, Credentials { key: Some(key), .. }) => {
             let key = Key::find(app, key, now).ok_or(Code::InvalidKey)?;
             key.admitted(edge, route.permission, now, dress).map(|(caller, in_flight)| (Some(caller), Some(in_flight)))
         }
-        (Auth::Key, _) => Err(Code::MissingApiKey.into()),
-        (Auth::Jwt | Auth::KeyOrJwt, Credentials { token: Some(token), .. }) => {
+        (Needed::Key, _) => Err(Code::MissingApiKey.into()),
+        (Needed::Token | Needed::KeyOrToken, Credentials { token: Some(token), .. }) => {
             let (caller, in_flight) = by_token(edge, token, now, dress).await?;
             if route.rate == RateClass::Bootstrap {
                 app.front.limits.bootstrap(source, now)?;
             }
             Ok((Some(caller), Some(in_flight)))
         }
-        (Auth::Jwt | Auth::KeyOrJwt, _) => Err(Code::MissingAuth.into()),
+        (Needed::Token | Needed::KeyOrToken, _) => Err(Code::MissingAuth.into()),
     }
 }
 
@@ -401,7 +438,12 @@ async fn by_token(
 
 /// Creates the user of a `sub` that was never seen (keys.md §6). Goes on when the request goes away, so that a
 /// reservation is always either used or given back.
-async fn first_sight(edge: &Rc<Edge>, sub: String, email: Option<String>, now: Timestamp) -> Result<UserId, Refusal> {
+pub(crate) async fn first_sight(
+    edge: &Rc<Edge>,
+    sub: String,
+    email: Option<String>,
+    now: Timestamp,
+) -> Result<UserId, Refusal> {
     let user = match edge.app.directory.reserve(&sub) {
         Reservation::Known(user) => return Ok(user),
         Reservation::Pending => return Err(Code::AuthStateIncomplete.into()),

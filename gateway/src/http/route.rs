@@ -5,6 +5,7 @@
 use super::call::Call;
 use super::code::Code;
 use super::reply::{Cache, Outcome};
+use super::schema::{Gives, Kind, Param, Schema, Takes};
 use crate::config::Flags;
 use std::pin::Pin;
 
@@ -19,13 +20,22 @@ pub struct Route {
     pub path: &'static str,
     /// Names the operation in the machine description, logs and figures.
     pub name: &'static str,
+    /// One line for the machine description.
+    pub about: &'static str,
+    /// Whether the path answers without its `/v1` too.
+    pub root: Root,
     pub auth: Auth,
     pub permission: Option<Permission>,
     pub rate: RateClass,
     pub gate: Option<Gate>,
     pub body: BodyKind,
     pub cache: Cache,
-    /// Codes of this route beside those of its checks.
+    /// Parameters of the query string, and headers that this route reads.
+    pub params: &'static [Param],
+    pub takes: Option<Takes>,
+    /// Answers that are no refusals: at most three, the usual one first.
+    pub gives: [Option<Gives>; 3],
+    /// Codes that the handler can refuse with, beside those of its checks.
     pub fails: &'static [Code],
     pub run: fn(Call) -> Running,
 }
@@ -39,6 +49,17 @@ pub enum Method {
     Delete,
 }
 
+/// Whether a path under `/v1` answers without that prefix too: venue clients build their paths upon the host that a
+/// person entered (venue.md §0). It stays one route with one path; the router knows it under two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    Never,
+    /// While `[venue] root_mount` is on.
+    Mounted,
+    /// Whatever the setting.
+    Always,
+}
+
 /// Which credential a route takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth {
@@ -49,6 +70,21 @@ pub enum Auth {
     Jwt,
     /// Either; the key wins when both are sent.
     KeyOrJwt,
+    /// A key, but for requests that are answered in the venue's shape: those are public (venue.md §2). Which they are
+    /// is seen in the request's headers and query, before any credential is looked for.
+    KeyUnless(VenueShape),
+    /// A key; without one, while `[venue] address_login` is on, the signature of an address, which the handler
+    /// verifies (venue.md §8). Such a request counts against its source address.
+    KeyOrAddress,
+}
+
+/// Which requests a route of two shapes answers in the venue's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VenueShape {
+    /// Those of the strict dialect.
+    Strict,
+    /// Those too that ask for a page by `next_cursor`, without `envelope`.
+    StrictOrPage,
 }
 
 /// What the key must be allowed to do. Routes without one take any credential of the account.
@@ -81,6 +117,14 @@ pub enum Gate {
 }
 
 impl Gate {
+    /// The setting that opens it.
+    pub const fn flag(self) -> &'static str {
+        match self {
+            Gate::SimulationApi => "flags.feature_simulation_api_enabled",
+            Gate::ChartArchive => "flags.chart_archive_read_enabled",
+        }
+    }
+
     /// Whether the routes of this gate exist.
     pub fn open(self, flags: &Flags) -> bool {
         match self {
@@ -125,6 +169,14 @@ impl Method {
     }
 }
 
+/// Endpoints that belong together: one file or folder of `api`, one tag of the machine description.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub routes: &'static [Route],
+}
+
 /// Says what a route does; see [`Route::get`].
 impl Route {
     /// A public GET without a body.
@@ -152,12 +204,17 @@ impl Route {
             method,
             path,
             name,
+            about: "",
+            root: Root::Never,
             auth: Auth::Public,
             permission: None,
             rate: RateClass::PerAddress,
             gate: None,
             body,
             cache: Cache::ByCredential,
+            params: &[],
+            takes: None,
+            gives: [None; 3],
             fails: &[],
             run: |_| Box::pin(std::future::ready(Err(Code::InternalError.into()))),
         }
@@ -169,6 +226,18 @@ impl Route {
         if !matches!(auth, Auth::Public) {
             self.rate = RateClass::Caller;
         }
+        self
+    }
+
+    /// A path of the venue: answers at the root too, while `[venue] root_mount` is on.
+    pub const fn at_root(mut self) -> Route {
+        self.root = Root::Mounted;
+        self
+    }
+
+    /// Answers at the root too, whatever `[venue] root_mount` says.
+    pub const fn always_at_root(mut self) -> Route {
+        self.root = Root::Always;
         self
     }
 
@@ -194,6 +263,41 @@ impl Route {
 
     pub const fn no_store(mut self) -> Route {
         self.cache = Cache::NoStore;
+        self
+    }
+
+    /// What the operation is for, in one line.
+    pub const fn about(mut self, about: &'static str) -> Route {
+        self.about = about;
+        self
+    }
+
+    pub const fn params(mut self, params: &'static [Param]) -> Route {
+        self.params = params;
+        self
+    }
+
+    /// The shape of the JSON body, and one that works.
+    pub const fn takes(mut self, schema: &'static Schema, example: &'static str) -> Route {
+        self.takes = Some(Takes { schema, example });
+        self
+    }
+
+    /// A JSON answer with this status, and one as it is sent.
+    pub const fn gives(self, status: u16, schema: &'static Schema, example: &'static str) -> Route {
+        self.gives_kind(status, Kind::Json(schema), example)
+    }
+
+    /// An answer of another kind than JSON.
+    ///
+    /// # Panics
+    /// While compiling, when a fourth answer is declared.
+    pub const fn gives_kind(mut self, status: u16, kind: Kind, example: &'static str) -> Route {
+        let mut place = 0;
+        while self.gives[place].is_some() {
+            place += 1;
+        }
+        self.gives[place] = Some(Gives { status, kind, example });
         self
     }
 

@@ -1,10 +1,17 @@
 //! Path and method → route. A literal segment beats a variable; two routes that one request could mean alike are
 //! refused at start.
+//!
+//! Venue paths have up to three forms (venue.md §0): `/v1/book`; `/book`, for whoever entered the bare host; and
+//! `/v1/v1/heartbeats`, which is what a client makes of a host that ends in `/v1` and a path that begins with it.
 
-use super::route::{Method, Route};
+use super::route::{Method, Root, Route};
 use ahash::AHashMap;
 use std::ops::Range;
 
+/// Begins every path of the table.
+const PREFIX: &str = "/v1";
+/// Begins a path whose prefix came twice.
+const DOUBLED: &str = "/v1/v1/";
 /// Variables of one path.
 pub const VARIABLES_MAX: usize = 4;
 
@@ -54,20 +61,30 @@ impl Variables {
 }
 
 impl Router {
-    /// A router of these tables.
+    /// A router of these tables; `root_mount`: the venue's paths answer without their prefix too.
     ///
     /// # Errors
     /// Two routes of one method and path (whatever their variables are called), or a malformed path.
-    pub fn new(tables: &[&'static [Route]]) -> Result<Router, String> {
+    pub fn new(tables: &[&'static [Route]], root_mount: bool) -> Result<Router, String> {
         let mut router = Router { literal: AHashMap::new(), root: Node::default() };
         for route in tables.iter().copied().flatten() {
-            router.add(route)?;
+            router.add(route.path, route)?;
+            let at_root = match route.root {
+                Root::Never => false,
+                Root::Mounted => root_mount,
+                Root::Always => true,
+            };
+            if at_root {
+                let bare = route.path.strip_prefix(PREFIX);
+                router.add(bare.ok_or_else(|| format!("{route:?}: not under {PREFIX}"))?, route)?;
+            }
         }
         Ok(router)
     }
 
-    fn add(&mut self, route: &'static Route) -> Result<(), String> {
-        let Some(path) = route.path.strip_prefix('/') else { return Err(format!("{route:?}: no leading slash")) };
+    /// Adds a route under one of its paths.
+    fn add(&mut self, whole: &'static str, route: &'static Route) -> Result<(), String> {
+        let Some(path) = whole.strip_prefix('/') else { return Err(format!("{route:?}: no leading slash")) };
         let mut node = &mut self.root;
         let mut variables = 0;
         for segment in path.split('/') {
@@ -87,7 +104,7 @@ impl Router {
             return Err(format!("{route:?} and {earlier:?} are the same to a request"));
         }
         if variables == 0 {
-            self.literal.insert(route.path, node.routes);
+            self.literal.insert(whole, node.routes);
         }
         Ok(())
     }
@@ -95,9 +112,12 @@ impl Router {
     /// The route of a request; `exists` says which routes there are (open gates).
     pub fn find(&self, method: &hyper::Method, path: &str, exists: impl Fn(&Route) -> bool) -> Found {
         let mut variables = Variables::default();
-        let routes = self.literal.get(path).filter(|routes| any(routes, &exists));
+        let doubled = if path.starts_with(DOUBLED) { PREFIX.len() } else { 0 };
+        let once = &path[doubled..];
+        let routes = self.literal.get(once).filter(|routes| any(routes, &exists));
         let routes = routes.or_else(|| {
-            let rest = path.strip_prefix('/')?;
+            let rest = once.strip_prefix('/')?;
+            // Variables are places in the path as it was sent.
             self.root.find(rest, path.len() - rest.len(), &exists, &mut variables)
         });
         let Some(routes) = routes else { return Found::Nothing };
@@ -184,11 +204,18 @@ mod tests {
         Route::get("/v1/markets/{condition_id}/book", "book"),
         Route::get("/v1/markets/by-slug/{slug}", "by_slug"),
         Route::get("/v1/simulation/fill", "fill").gate(Gate::SimulationApi),
-        Route::get("/v1/", "root"),
+        Route::get("/v1/", "root").at_root(),
+        Route::get("/v1/tick-size/{token_id}", "tick_size").at_root(),
+        Route::get("/v1/tick-size", "tick_size_by_query").at_root(),
+        Route::post("/v1/heartbeats", "beat").at_root(),
+        Route::get("/v1/prices/stream", "stream").always_at_root(),
     ];
 
     fn ask(method: &str, path: &str) -> String {
-        let router = Router::new(&[TABLE]).expect("a sound table");
+        ask_of(&Router::new(&[TABLE], false).expect("a sound table"), method, path)
+    }
+
+    fn ask_of(router: &Router, method: &str, path: &str) -> String {
         let method = hyper::Method::from_bytes(method.as_bytes()).unwrap();
         match router.find(&method, path, |route| route.gate.is_none()) {
             Found::Route(route, variables) => {
@@ -237,18 +264,51 @@ mod tests {
     }
 
     #[test]
+    fn venue_paths_answer_at_the_root_and_with_a_doubled_prefix() {
+        let (bare, mounted) = (Router::new(&[TABLE], false).unwrap(), Router::new(&[TABLE], true).unwrap());
+        // (method, path, without the root mount, with it)
+        for (method, path, without, with) in [
+            ("GET", "/", "404", "root "),
+            ("GET", "/tick-size", "404", "tick_size_by_query "),
+            ("GET", "/tick-size/811", "404", "tick_size 811"),
+            ("PUT", "/tick-size/811", "404", "405 GET, HEAD, OPTIONS"),
+            ("POST", "/heartbeats", "404", "beat "),
+            ("GET", "/prices/stream", "stream ", "stream "),
+            ("GET", "/v1/prices/stream", "stream ", "stream "),
+            ("GET", "/orders", "404", "404"),
+            ("GET", "/orders/1", "404", "404"),
+            ("GET", "/tick-size/", "404", "404"),
+            ("POST", "/v1/v1/heartbeats", "beat ", "beat "),
+            ("GET", "/v1/v1/orders", "list ", "list "),
+            ("GET", "/v1/v1/tick-size/811", "tick_size 811", "tick_size 811"),
+            ("GET", "/v1/v1/", "root ", "root "),
+            ("GET", "/v1/v1", "404", "404"),
+            ("GET", "/v1/v1/v1/orders", "404", "404"),
+            ("GET", "/v1/v1/nothing", "404", "404"),
+            ("GET", "/v1//v1/orders", "404", "404"),
+        ] {
+            assert_eq!(ask_of(&bare, method, path), without, "{method} {path}");
+            assert_eq!(ask_of(&mounted, method, path), with, "{method} {path}, mounted");
+        }
+    }
+
+    #[test]
     fn tables_that_contradict_themselves_are_refused() {
         const SAME: &[Route] = &[Route::get("/v1/a/{x}", "one"), Route::get("/v1/a/{y}", "two")];
         const BROKEN: &[Route] = &[Route::get("/v1/a{x}", "one")];
         const BARE: &[Route] = &[Route::get("v1", "one")];
         const MANY: &[Route] = &[Route::get("/{a}/{b}/{c}/{d}/{e}", "one")];
+        const ELSEWHERE: &[Route] = &[Route::get("/api/a", "one").at_root()];
+        const TWICE: &[Route] = &[Route::get("/v1/a", "one").at_root(), Route::get("/a", "two")];
         for (table, expected) in [
+            (ELSEWHERE, "not under /v1"),
+            (TWICE, "are the same to a request"),
             (SAME, "GET /v1/a/{y} (two) and GET /v1/a/{x} (one) are the same to a request"),
             (BROKEN, "malformed segment"),
             (BARE, "no leading slash"),
             (MANY, "more than 4 variables"),
         ] {
-            let refused = Router::new(&[table]).expect_err("not a table");
+            let refused = Router::new(&[table], true).expect_err("not a table");
             assert!(refused.contains(expected), "{refused}");
         }
     }

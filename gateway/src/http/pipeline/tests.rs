@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::Secret;
 use crate::http::jwt;
-use crate::http::route::Gate;
+use crate::http::route::{Gate, VenueShape};
 use crate::http::testing::{Answered, NOW, SECRET, World};
 use engine::id::KeyId;
 use engine::mutation::Mutation;
@@ -38,6 +38,8 @@ const TABLE: &[Route] = &[
     Route::post("/v1/place", "place").auth(Auth::Key).needs(Permission::Trade).rate(RateClass::Placement).run(echo),
     Route::post("/v1/manage", "manage").auth(Auth::KeyOrJwt).body(BodyKind::Optional).run(echo),
     Route::post("/v1/boot", "boot").auth(Auth::Jwt).rate(RateClass::Bootstrap).body(BodyKind::Optional).run(echo),
+    Route::get("/v1/two", "two").at_root().auth(Auth::KeyUnless(VenueShape::StrictOrPage)).run(echo),
+    Route::post("/v1/login", "login").auth(Auth::KeyOrAddress).body(BodyKind::Ignored).run(echo),
     Route::get("/v1/gated", "gated").gate(Gate::SimulationApi).run(echo),
     Route::get("/v1/broken", "broken").run(panics),
     Route::get("/v1/stuck", "stuck").run(never_ends),
@@ -430,5 +432,49 @@ impl Body for Never {
         _: &mut std::task::Context<'_>,
     ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
         Poll::Pending
+    }
+}
+
+#[test]
+fn a_key_is_needed_unless_the_venues_shape_is_asked_for() {
+    let world = world();
+    let key = world.key(Tier::Free, Permissions::Read);
+    let (key, unknown) = (("x-api-key", key.as_str()), ("x-api-key", "svc_live_no"));
+    let strict = ("poly_address", "0xA1");
+    // (target, headers, status, code, rate headers)
+    let cases = [
+        ("/v1/two", &[][..], (401, "MISSING_API_KEY"), false),
+        ("/two", &[], (401, "MISSING_API_KEY"), false),
+        ("/v1/v1/two", &[], (401, "MISSING_API_KEY"), false),
+        ("/v1/two?next_cursor=MA==&envelope=true", &[], (401, "MISSING_API_KEY"), false),
+        ("/v1/two?next_cursor=MA==", &[], (200, ""), false),
+        ("/two?dialect=strict", &[], (200, ""), false),
+        ("/two", &[unknown], (401, "INVALID_KEY"), false),
+        ("/two", &[unknown, strict], (429, "RATE_LIMIT_EXCEEDED"), false),
+        ("/two", &[key], (200, ""), true),
+        ("/two", &[key, strict], (200, ""), true),
+    ];
+    for (target, headers, code, metered) in cases {
+        let answer = world.send("GET", target, headers, "");
+        assert_eq!(answer.code(), code, "{target} {headers:?}");
+        assert_eq!(answer.header("x-ratelimit-limit").is_some(), metered, "{target} {headers:?}");
+        assert!(answer.header("cache-control").unwrap_or_default().ends_with("no-store"), "{target} {headers:?}");
+    }
+    println!("{} cases", cases.len());
+}
+
+#[test]
+fn an_address_comes_in_without_a_key_where_it_may() {
+    for (toml, expected) in [
+        ("", (200, "")),
+        ("[server]\nlisten = \"0.0.0.0:8080\"\n", (401, "MISSING_API_KEY")),
+        ("[http]\ntrusted_proxies = [\"10.0.0.1\"]\n", (401, "MISSING_API_KEY")),
+        ("[venue]\naddress_login = false\n", (401, "MISSING_API_KEY")),
+        ("[server]\nlisten = \"0.0.0.0:8080\"\n[venue]\naddress_login = true\n", (200, "")),
+    ] {
+        let world = World::new(toml, &[TABLE]);
+        assert_eq!(world.send("POST", "/v1/login", &[], "").code(), expected, "{toml}");
+        let unknown = world.send("POST", "/v1/login", &[("x-api-key", "svc_live_no")], "");
+        assert_eq!(unknown.code(), (401, "INVALID_KEY"), "a key that is shown is looked at");
     }
 }

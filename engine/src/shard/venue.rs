@@ -1,0 +1,107 @@
+//! The venue-shaped lists: orders and trades of one user, newest first, from any place in a long history on.
+//!
+//! A page is found by its key, not by counting, and one query looks at [`ROWS_PER_QUERY_MAX`] rows at most: whoever
+//! wants a page of rare rows asks again from where this one stopped.
+
+use super::query::{chosen, order_view};
+use crate::command::{Statuses, VenueFilter};
+use crate::id::{InstrumentId, WalletId};
+use crate::time::Timestamp;
+use crate::user::User;
+use crate::view::{FillView, OrderView, VenuePage};
+
+/// Rows that one query looks at: some 0.1 ms.
+const ROWS_PER_QUERY_MAX: usize = 10_000;
+
+/// Where a row stands in its list.
+type Key = (Timestamp, u64);
+
+/// A page of orders.
+pub fn orders(user: &User, filter: &VenueFilter) -> VenuePage<OrderView> {
+    let wallets = chosen(user, filter.wallets);
+    let rows = user.orders();
+    let key = |row: usize| (rows[row].created_at, rows[row].id.0);
+    let view = |row: usize| {
+        let order = &rows[row];
+        let fits = filter.statuses.contains(order.status())
+            && covers(filter, order.id.0, order.terms.instrument, order.terms.wallet, &wallets);
+        fits.then(|| order_view(user, order))
+    };
+    let (begin, end) = bounds(filter, rows.len(), key);
+    // Open orders have an index of their own, so they are found behind any history.
+    if filter.statuses == Statuses::OPEN {
+        let open = user.open_rows().rev().skip_while(|row| *row >= end).take_while(|row| *row >= begin);
+        page(open, filter.limit, key, view)
+    } else {
+        page((begin..end).rev(), filter.limit, key, view)
+    }
+}
+
+/// A page of trades.
+pub fn trades(user: &User, filter: &VenueFilter) -> VenuePage<FillView> {
+    let wallets = chosen(user, filter.wallets);
+    let rows = user.fills();
+    let key = |row: usize| (rows[row].at, rows[row].id.0);
+    let view = |row: usize| {
+        let fill = &rows[row];
+        let order = user.order(fill.order)?;
+        let fits = covers(filter, fill.id.0, order.terms.instrument, order.terms.wallet, &wallets);
+        fits.then(|| FillView { fill: fill.clone(), order: order.clone() })
+    };
+    let (begin, end) = bounds(filter, rows.len(), key);
+    page((begin..end).rev(), filter.limit, key, view)
+}
+
+/// The rows that lie in the filter's time and behind its cursor. Ids and times of a user ascend together, so each bound
+/// is found by halving.
+fn bounds(filter: &VenueFilter, count: usize, key: impl Fn(usize) -> Key) -> (usize, usize) {
+    let first_where = |is_reached: &dyn Fn(Key) -> bool| {
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_reached(key(middle)) { high = middle } else { low = middle + 1 }
+        }
+        low
+    };
+    let mut begin = filter.since.map_or(0, |since| first_where(&|key| key >= (since, 0)));
+    let mut end = filter.until.map_or(count, |until| first_where(&|key| key >= (until, 0)));
+    if let Some(after) = filter.after {
+        end = end.min(first_where(&|key| key >= after));
+    }
+    if let Some(only) = filter.only {
+        let at = first_where(&|(_, id)| id >= only);
+        (begin, end) = (begin.max(at), end.min(at + 1));
+    }
+    (begin, end.max(begin))
+}
+
+fn covers(filter: &VenueFilter, id: u64, instrument: InstrumentId, wallet: WalletId, wallets: &[WalletId]) -> bool {
+    filter.only.is_none_or(|only| only == id)
+        && filter.market.is_none_or(|market| market == instrument.market())
+        && filter.instrument.is_none_or(|only| only == instrument)
+        && wallets.contains(&wallet)
+}
+
+fn page<T>(
+    rows: impl Iterator<Item = usize>,
+    limit: usize,
+    key: impl Fn(usize) -> Key,
+    view: impl Fn(usize) -> Option<T>,
+) -> VenuePage<T> {
+    let mut found = Vec::with_capacity(limit.min(128));
+    let mut last = None;
+    for (looked_at, row) in rows.enumerate() {
+        // One row more than the page: only then it is known that the list goes on.
+        if looked_at == ROWS_PER_QUERY_MAX {
+            return VenuePage { rows: found, more_after: last };
+        }
+        if let Some(view) = view(row) {
+            if found.len() == limit {
+                return VenuePage { rows: found, more_after: last };
+            }
+            found.push(view);
+        }
+        last = Some(key(row));
+    }
+    VenuePage { rows: found, more_after: None }
+}

@@ -1,0 +1,56 @@
+//! `[venue]`, the part for clients of the venue's own kind (venue.md).
+
+use super::source::Source;
+
+/// How requests of venue clients are answered.
+#[derive(Clone, Debug)]
+pub struct Compat {
+    /// Beginnings of the `User-Agent` of clients that need the strict dialect (venue.md §0.2).
+    pub client_agents: Vec<String>,
+    /// Whether a placement names its trades (`real`); clients that see names wait for each to be confirmed.
+    pub trade_ids: bool,
+    /// Whether strict trade rows say `CONFIRMED`, so that clients that wait for settlement end.
+    pub confirmed_trades: bool,
+    /// Whether the venue's paths answer without `/v1` too (venue.md §0).
+    pub root_mount: bool,
+    /// Which orders the venue's second clients are told to build: 1 or 2.
+    pub order_version: u64,
+    /// What a balance and its allowance say that nothing may size from, in 10⁻⁶ USD (venue.md §4).
+    pub sentinel_allowance: u64,
+    /// Whether an address that signs for itself is an account (venue.md §8).
+    pub address_login: bool,
+}
+
+/// `own_machine_only`: nobody but this machine reaches the listener, so that everyone who can sign may have an account.
+pub(super) fn compat(source: &mut Source, own_machine_only: bool) -> Compat {
+    let agents = ["py_clob_client", "py_clob_client_v2", "rs_clob_client", "@polymarket/clob-client"];
+    Compat {
+        client_agents: source.list(
+            "venue.client_agents",
+            agents.map(str::to_owned).to_vec(),
+            "a list of beginnings of User-Agent texts, none empty",
+            |text| (!text.is_empty() && !text.chars().any(char::is_control)).then(|| text.to_owned()),
+            String::clone,
+        ),
+        trade_ids: source.parsed(
+            "venue.trade_ids",
+            false,
+            "none or real",
+            |text| match text {
+                "none" => Some(false),
+                "real" => Some(true),
+                _ => None,
+            },
+            |real| if *real { "real" } else { "none" }.to_owned(),
+        ),
+        confirmed_trades: source.boolean("venue.confirmed_trades", false),
+        root_mount: source.boolean("venue.root_mount", true),
+        order_version: source.integer("venue.order_version", 2, 1..=2),
+        sentinel_allowance: source.integer(
+            "venue.sentinel_allowance",
+            1_000_000_000_000,
+            0..=1_000_000_000_000_000_000,
+        ),
+        address_login: source.switch("venue.address_login", own_machine_only),
+    }
+}

@@ -1,0 +1,123 @@
+//! Which types the venue-shaped rows of an answer have (venue.md §0.2).
+
+use super::route::VenueShape;
+use crate::wire::query::Query;
+use hyper::header::{self, HeaderMap};
+
+/// Headers that only the venue's own clients send.
+const CLIENT_HEADERS: [&str; 2] = ["poly_api_key", "poly_address"];
+
+/// The two dialects of venue-shaped rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// The contract's own types.
+    Plain,
+    /// The venue's types, which typed clients need.
+    Strict,
+}
+
+impl Dialect {
+    /// The dialect of one request: what `?dialect=` says (`strict` or `plain`; other words say nothing), else strict
+    /// for a request with a header of the venue's clients, or whose `User-Agent` starts with one of `client_agents`.
+    pub fn of(headers: &HeaderMap, asked: Option<&str>, client_agents: &[String]) -> Dialect {
+        match asked {
+            Some("strict") => return Dialect::Strict,
+            Some("plain") => return Dialect::Plain,
+            _ => {}
+        }
+        let agent = headers.get(header::USER_AGENT).map_or(&b""[..], |agent| agent.as_bytes());
+        let is_client = CLIENT_HEADERS.iter().any(|name| headers.contains_key(*name))
+            || client_agents.iter().any(|known| agent.starts_with(known.as_bytes()));
+        if is_client { Dialect::Strict } else { Dialect::Plain }
+    }
+
+    pub fn is_strict(self) -> bool {
+        self == Dialect::Strict
+    }
+}
+
+/// Whether a request of a route of two shapes is answered in the venue's (venue.md §2).
+pub fn in_venue_shape(shape: VenueShape, headers: &HeaderMap, query: &Query<'_>, client_agents: &[String]) -> bool {
+    // A word that is no boolean is the native list's to refuse.
+    let enveloped = |text: &str| !(text == "0" || text.eq_ignore_ascii_case("false"));
+    let page = || query.get("next_cursor").is_some() && !query.get("envelope").is_some_and(enveloped);
+    Dialect::of(headers, query.get("dialect"), client_agents).is_strict()
+        || (shape == VenueShape::StrictOrPage && page())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use hyper::header::{HeaderName, HeaderValue};
+
+    #[test]
+    fn headers_agents_and_the_query_choose() {
+        let agents = Config::defaults().compat.client_agents;
+        // (headers, `?dialect=`, strict)
+        let cases = [
+            (&[][..], None, false),
+            (&[("poly_api_key", "svc_live_1")], None, true),
+            (&[("POLY_API_KEY", "svc_live_1")], None, true),
+            (&[("poly_address", "0xA1")], None, true),
+            (&[("poly_address", "")], None, true),
+            (&[("poly-address", "0xA1"), ("x-api-key", "svc_live_1"), ("poly_signature", "0x1")], None, false),
+            (&[("user-agent", "py_clob_client")], None, true),
+            (&[("user-agent", "py_clob_client_v2")], None, true),
+            (&[("user-agent", "rs_clob_client/0.3")], None, true),
+            (&[("user-agent", "@polymarket/clob-client")], None, true),
+            (&[("user-agent", "Mozilla/5.0 py_clob_client")], None, false),
+            (&[("user-agent", "py_clob")], None, false),
+            (&[("user-agent", "")], None, false),
+            (&[], Some("strict"), true),
+            (&[], Some("plain"), false),
+            (&[], Some("STRICT"), false),
+            (&[], Some(""), false),
+            (&[("poly_api_key", "svc_live_1"), ("user-agent", "py_clob_client")], Some("plain"), false),
+            (&[("poly_api_key", "svc_live_1")], Some("loose"), true),
+        ];
+        for (sent, asked, strict) in cases {
+            let mut headers = HeaderMap::new();
+            for (name, value) in sent {
+                let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+                headers.append(name, HeaderValue::from_static(value));
+            }
+            assert_eq!(Dialect::of(&headers, asked, &agents).is_strict(), strict, "{sent:?} {asked:?}");
+        }
+        assert!(!Dialect::of(&HeaderMap::new(), None, &[]).is_strict());
+        println!("{} cases", cases.len() + 1);
+    }
+
+    #[test]
+    fn a_route_of_two_shapes_looks_at_the_request() {
+        // (query, headers, strict only, page too)
+        let cases = [
+            ("", false, false, false),
+            ("next_cursor=MA==", false, false, true),
+            ("next_cursor=", false, false, true),
+            ("next_cursor=MA==&envelope=true", false, false, false),
+            ("next_cursor=MA==&envelope=False", false, false, true),
+            ("next_cursor=MA==&envelope=0", false, false, true),
+            ("next_cursor=MA==&envelope=x", false, false, false),
+            ("cursor=MA==", false, false, false),
+            ("dialect=strict", false, true, true),
+            ("dialect=plain", true, false, false),
+            ("dialect=plain&next_cursor=MA==", true, false, true),
+            ("", true, true, true),
+            ("envelope=true", true, true, true),
+        ];
+        for (query, client, strict, page) in cases {
+            let mut headers = HeaderMap::new();
+            if client {
+                headers.insert("poly_address", HeaderValue::from_static("0xA1"));
+            }
+            let asked = |shape| in_venue_shape(shape, &headers, &Query::read(query), &[]);
+            assert_eq!(
+                (asked(VenueShape::Strict), asked(VenueShape::StrictOrPage)),
+                (strict, page),
+                "{query} {client}"
+            );
+        }
+        println!("{} cases", cases.len());
+    }
+}

@@ -1,0 +1,16 @@
+//! `papertape openapi`: the machine description of the wire. `gateway/openapi.json` is what this prints.
+
+use crate::Failure;
+use clap::Args;
+use std::io::Write;
+
+/// Print the OpenAPI document of a server with the default configuration.
+#[derive(Args)]
+pub struct OpenApi {}
+
+impl OpenApi {
+    pub fn run(self) -> Result<(), Failure> {
+        std::io::stdout().write_all(&gateway::api::description::of_the_default())?;
+        Ok(())
+    }
+}

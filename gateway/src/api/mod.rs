@@ -2,9 +2,11 @@
 
 pub mod account;
 pub mod books;
+pub mod candles;
 pub mod description;
 pub mod events;
 pub mod health;
+pub mod history;
 pub mod keys;
 pub mod markets;
 pub mod me;
@@ -33,6 +35,8 @@ pub const GROUPS: &[Group] = &[
     Group { name: "prices", about: "Prices and parameters by outcome token.", routes: prices::ROUTES },
     Group { name: "quotes", about: "Quotes of several markets at once.", routes: quotes::ROUTES },
     Group { name: "events", about: "Groups of markets.", routes: events::ROUTES },
+    Group { name: "history", about: "How prices went.", routes: history::ROUTES },
+    Group { name: "candles", about: "Candles of a market.", routes: candles::ROUTES },
     Group { name: "updown", about: "Up-or-down markets and their windows.", routes: updown::ROUTES },
     Group { name: "health", about: "Whether the server works.", routes: health::ROUTES },
     Group { name: "description", about: "What this server is, for machines.", routes: description::ROUTES },

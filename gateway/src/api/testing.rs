@@ -1,6 +1,5 @@
 //! A small town for tests: the markets of the contract's examples with their books, on a small edge.
 
-use crate::http::route::Route;
 pub(crate) use crate::http::testing::Answered;
 use crate::http::testing::{NOW, World};
 use engine::amount::{Bps, Cash, Price, Qty, TickSize};

@@ -1,13 +1,14 @@
 //! All that may be asked of a shard, and what comes back.
 
 use crate::amount::{Cash, Price, Qty};
-use crate::id::{InstrumentId, KeyId, MarketId, OrderId, UserId, WalletId};
+use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::time::Timestamp;
 use crate::user::{Permissions, Tier};
 use crate::view::{
-    AccountView, CancelledOrders, FillPage, FillView, KeyView, OrderPage, OrderView, PositionView, UserView, VenuePage,
+    AccountView, CancelledOrders, FillPage, FillView, HistoryPage, KeyView, OrderPage, OrderView, PositionView,
+    UserView, VenuePage,
 };
 
 /// One request on its way to the shard of its user.
@@ -125,6 +126,10 @@ pub enum Query {
         open: Option<bool>,
     },
     Fills(FillFilter),
+    /// A page of a longer walk over the trade history.
+    FillSpan(FillSpan),
+    /// A page of a longer walk over the positions.
+    EpisodeSpan(EpisodeSpan),
     /// Rows of the venue's own order list (venue.md §7.3).
     VenueOrders(VenueFilter),
     /// The same of its trade list (venue.md §7.4).
@@ -164,6 +169,38 @@ pub struct FillFilter {
     pub side: Option<Side>,
     pub offset: usize,
     pub limit: usize,
+}
+
+/// A page of the trade history by its place in it, newest first: fills at `from..=to` below `before`.
+#[derive(Clone, Debug)]
+pub struct FillSpan {
+    pub wallets: Wallets,
+    pub market: Option<MarketFilter>,
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub before: Option<TradeId>,
+    pub limit: usize,
+}
+
+/// A page of a user's episodes by its place, highest id first: those below `before`.
+#[derive(Clone, Debug)]
+pub struct EpisodeSpan {
+    pub wallets: Wallets,
+    pub market: Option<MarketFilter>,
+    pub which: Episodes,
+    pub before: Option<PositionId>,
+    pub limit: usize,
+}
+
+/// Which episodes of holding an instrument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Episodes {
+    All,
+    /// Those that a resolution paid out at `from..=to`.
+    Settled {
+        from: Timestamp,
+        to: Timestamp,
+    },
 }
 
 /// Filter and page of the venue-shaped lists; newest first, keyset (time, id) descending, where the time is that of
@@ -360,6 +397,8 @@ pub enum Answer {
     Account(Box<AccountView>),
     Positions(Vec<PositionView>),
     Fills(FillPage),
+    FillSpan(HistoryPage<FillView>),
+    EpisodeSpan(HistoryPage<PositionView>),
     VenueOrders(VenuePage<OrderView>),
     VenueTrades(VenuePage<FillView>),
     /// A refusal that left a killed order row (`X-Svc-Order-Id`), or that replays one.

@@ -43,6 +43,14 @@ pub struct FillPage {
     pub has_more: bool,
 }
 
+/// One page of a longer walk over a user's history.
+#[derive(Clone, Debug)]
+pub struct HistoryPage<T> {
+    pub rows: Vec<T>,
+    /// The next page is below this id; `None`: this was the last. A page without rows may have one.
+    pub next: Option<u64>,
+}
+
 /// A page of a venue-shaped list, or a part of one: a query looks at so many rows at most.
 #[derive(Clone, Debug)]
 pub struct VenuePage<T> {

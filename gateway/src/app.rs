@@ -1,5 +1,6 @@
 //! What every IO thread shares, and what one IO thread has for itself.
 
+use crate::api::beta::Cohort;
 use crate::api::health::{Census, Vitals};
 use crate::clock::Clock;
 use crate::commit::CommitFigures;
@@ -33,6 +34,7 @@ pub struct App {
     pub census: Census,
     /// Prices as they went.
     pub history: Reader,
+    pub cohort: Cohort,
 }
 
 /// One IO thread's own: the shared part and its way into the core. Lives in an `Rc`.

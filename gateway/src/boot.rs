@@ -211,6 +211,7 @@ impl Shared {
             feed,
             census: Census::default(),
             history,
+            cohort: Default::default(),
             config,
         })
     }

@@ -48,6 +48,7 @@ pub struct Config {
     pub keys: Keys,
     pub access: Access,
     pub book: Book,
+    pub export: Export,
     /// Fees, rollout flags and bounds as the engine takes them (`[fees]`, `[flags]`, `[keys]`).
     pub rules: Rules,
     /// Category names of venues beside our own (`[fees.category_map]`), lower case.
@@ -205,6 +206,12 @@ pub struct Book {
     pub stale_after: Duration,
 }
 
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// Rows of one CSV export; behind them a line says that there are more.
+    pub max_rows: u64,
+}
+
 impl Limits {
     pub fn tier(&self, tier: Tier) -> &TierLimits {
         &self.tiers[tier as usize]
@@ -259,6 +266,7 @@ impl Config {
             keys,
             access: read::access(&mut source),
             book: Book { stale_after: Duration::from_secs(source.integer("book.stale_after_s", 30, 1..=3_600)) },
+            export: Export { max_rows: source.integer("export.max_rows", 100_000, 1..=100_000_000) },
             rules,
             category_map: read::category_map(&mut source),
             lines: Vec::new(),

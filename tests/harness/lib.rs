@@ -8,6 +8,7 @@
 //! | `http.rs` | a keep-alive client and raw sends; hides nothing and repeats nothing |
 //! | `tape.rs` | a market of our own, written line by line as a recording |
 //! | `world.rs` | a server on that market with users in it |
+//! | `history.rs` | a past of our own, written into the log of a stopped server |
 //! | `token.rs` | identity tokens, right and wrong ones |
 //! | `json.rs` | reading answers; money as integers |
 //! | `cases.rs` | the count of cases; a table that ran empty is a failure |
@@ -19,6 +20,7 @@
 pub mod binary;
 pub mod cases;
 pub mod chance;
+pub mod history;
 pub mod http;
 pub mod json;
 pub mod server;

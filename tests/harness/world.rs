@@ -1,6 +1,7 @@
 //! A server on a hand-made market with users in it: what most tests of the contract start from.
 
 use crate::eventually;
+use crate::history::History;
 use crate::http::Client;
 use crate::json::text;
 use crate::server::{Place, Server, User};
@@ -143,6 +144,16 @@ impl World {
     pub fn crash(&mut self) {
         self.server.kill();
         self.server = self.place.start();
+    }
+
+    /// Stops the server, gives that user a past, and starts it again.
+    pub fn past<T>(&mut self, number: usize, write: impl FnOnce(&mut History, &Markets) -> T) -> T {
+        self.server.kill();
+        let mut history = History::open(&self.place, self.users[number].id);
+        let told = write(&mut history, &self.markets);
+        history.end();
+        self.server = self.place.start();
+        told
     }
 
     /// Waits until a public read of `path` satisfies `ready`.

@@ -10,6 +10,7 @@
 //! Not here: which thread runs it, where records go, who waits for an answer.
 
 pub mod cycle;
+mod history;
 pub mod query;
 pub mod replay;
 pub mod snapshot;

@@ -8,6 +8,7 @@ use crate::id::{InstrumentId, KeyId, MarketId, OrderId, WalletId};
 use crate::order::enter::refusal;
 use crate::order::{CloseReason, Order, Side, Status};
 use crate::reject::Reject;
+use crate::shard::history;
 use crate::user::{ApiKey, FirstAnswer, Position, User};
 use crate::view::{AccountView, FillPage, FillView, KeyView, OrderPage, OrderView, PositionView, UserView};
 
@@ -21,6 +22,8 @@ pub fn answer(user: &User, query: Query) -> Answer {
     let wallets = match &query {
         Query::Orders(filter) => Some(filter.wallets),
         Query::Fills(filter) => Some(filter.wallets),
+        Query::FillSpan(span) => Some(span.wallets),
+        Query::EpisodeSpan(span) => Some(span.wallets),
         Query::VenueOrders(filter) | Query::VenueTrades(filter) => Some(filter.wallets),
         Query::Account { wallets } | Query::Positions { wallets, .. } => Some(*wallets),
         Query::User | Query::Keys | Query::Order(_) | Query::OrderByClientId(_) => None,
@@ -43,6 +46,8 @@ pub fn answer(user: &User, query: Query) -> Answer {
         Query::Account { wallets } => Answer::Account(Box::new(account(user, wallets))),
         Query::Positions { wallets, market, open } => Answer::Positions(positions(user, wallets, market, open)),
         Query::Fills(filter) => Answer::Fills(fills(user, &filter)),
+        Query::FillSpan(span) => Answer::FillSpan(history::fills(user, &span)),
+        Query::EpisodeSpan(span) => Answer::EpisodeSpan(history::episodes(user, &span)),
         Query::VenueOrders(filter) => Answer::VenueOrders(venue::orders(user, &filter)),
         Query::VenueTrades(filter) => Answer::VenueTrades(venue::trades(user, &filter)),
     }
@@ -225,7 +230,7 @@ fn positions(user: &User, wallets: Wallets, market: Option<MarketId>, open: Opti
     rows.into_iter().map(position_view).collect()
 }
 
-fn position_view(position: &Position) -> PositionView {
+pub(super) fn position_view(position: &Position) -> PositionView {
     PositionView { position: position.clone(), average: position.average() }
 }
 
@@ -233,7 +238,7 @@ pub(super) fn chosen(user: &User, wallets: Wallets) -> Vec<WalletId> {
     user.wallets_in(wallets).map(|wallet| wallet.id).collect()
 }
 
-fn in_market(filter: Option<MarketFilter>, instrument: InstrumentId) -> bool {
+pub(super) fn in_market(filter: Option<MarketFilter>, instrument: InstrumentId) -> bool {
     match filter {
         None => true,
         Some(MarketFilter::Only(market)) => instrument.market() == market,

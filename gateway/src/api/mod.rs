@@ -1,10 +1,13 @@
 //! Endpoint groups: one file (or folder) each, and [`GROUPS`] lists them.
 
 pub mod account;
+pub mod beta;
 pub mod books;
 pub mod candles;
+pub mod clob;
 pub mod description;
 pub mod events;
+pub mod export;
 pub mod health;
 pub mod history;
 pub mod keys;
@@ -27,7 +30,10 @@ use crate::http::route::{Group, Route};
 /// Every route there is, by group.
 pub const GROUPS: &[Group] = &[
     Group { name: "orders", about: "Place, look up and cancel orders.", routes: orders::ROUTES },
+    Group { name: "clob", about: "Trading in the shapes of the venue's own clients.", routes: clob::ROUTES },
     Group { name: "account", about: "Balance, positions and history.", routes: account::ROUTES },
+    Group { name: "settlements", about: "Positions that a resolution paid out.", routes: account::settlements::ROUTES },
+    Group { name: "export", about: "Trades and settlements as CSV.", routes: export::ROUTES },
     Group { name: "me", about: "Who the caller is.", routes: me::ROUTES },
     Group { name: "keys", about: "API keys and their limits.", routes: keys::ROUTES },
     Group { name: "markets", about: "Markets: lists and details.", routes: markets::ROUTES },
@@ -38,6 +44,7 @@ pub const GROUPS: &[Group] = &[
     Group { name: "history", about: "How prices went.", routes: history::ROUTES },
     Group { name: "candles", about: "Candles of a market.", routes: candles::ROUTES },
     Group { name: "updown", about: "Up-or-down markets and their windows.", routes: updown::ROUTES },
+    Group { name: "beta", about: "How full the beta is.", routes: beta::ROUTES },
     Group { name: "health", about: "Whether the server works.", routes: health::ROUTES },
     Group { name: "description", about: "What this server is, for machines.", routes: description::ROUTES },
 ];

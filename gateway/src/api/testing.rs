@@ -142,6 +142,11 @@ impl Town {
         self.world.send(method, target, &[("x-api-key", &self.key)], body)
     }
 
+    /// One request with another key.
+    pub(crate) fn send_as(&self, key: &str, method: &str, target: &str, body: &str) -> Answered {
+        self.world.send(method, target, &[("x-api-key", key)], body)
+    }
+
     /// The same with further headers.
     pub(crate) fn send_with(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Answered {
         let mut all = vec![("x-api-key", self.key.as_str())];

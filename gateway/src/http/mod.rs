@@ -1,5 +1,6 @@
 //! The edge: sockets in, answers out. Knows routes, credentials, limits and codes; knows nothing of trading.
 pub mod auth;
+pub mod body;
 pub mod call;
 pub mod code;
 pub mod dialect;

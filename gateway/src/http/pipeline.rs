@@ -2,6 +2,7 @@
 //! of the answer. All control flow of the edge is here.
 
 use super::auth::{self, Credentials};
+use super::body::Body as Answered;
 use super::call::{Call, Caller};
 use super::code::Code;
 use super::dialect;
@@ -20,7 +21,7 @@ use engine::id::UserId;
 use engine::time::Timestamp;
 use engine::user::Permissions;
 use engine::user::key::{effective, entitlement, grant_ended};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
@@ -38,7 +39,7 @@ const TARGET_BYTES_MAX: usize = 8 * 1_024;
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
 /// Answers one request that came from `peer`.
-pub async fn respond<B>(edge: Rc<Edge>, peer: IpAddr, request: Request<B>) -> Response<Full<Bytes>>
+pub async fn respond<B>(edge: Rc<Edge>, peer: IpAddr, request: Request<B>) -> Response<Answered>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -139,7 +140,7 @@ where
     declared_size(&parts.headers, &app.config.http)?;
 
     let source = app.front.limits.source(peer, parts.headers.get_all("x-forwarded-for").iter());
-    let (caller, _in_flight) = admitted(&edge, (route, needed), &parts.headers, source, now, dress).await?;
+    let (caller, in_flight) = admitted(&edge, (route, needed), &parts.headers, source, now, dress).await?;
     let _placement = match (route.rate, &caller) {
         (RateClass::Placement, Some(caller)) => Some(app.front.limits.placement(caller.user)?),
         _ => None,
@@ -153,7 +154,11 @@ where
         }
     };
     let call = Call { edge, route, now, uri: parts.uri, headers: parts.headers, variables, caller, body };
-    (route.run)(call).await
+    let mut outcome = (route.run)(call).await;
+    if let Ok(Reply { pages: Some(pages), .. }) = &mut outcome {
+        pages.hold(in_flight);
+    }
+    outcome
 }
 
 /// What makes a head unfit to be answered otherwise than by the end of the connection (reliability 36, 37).

@@ -3,14 +3,13 @@
 //! A handler returns a [`Reply`] or a [`Refusal`]; [`Dress::finish`] makes the response of it: envelope, code, rate,
 //! cache, CORS and request-id headers, compression, and the empty body of a HEAD.
 
+use super::body::{Body, Pages, Streamed};
 use super::code::{self, Code, Retry};
 use super::limit::RateState;
 use crate::wire::{instant, write};
-use bytes::Bytes;
 use engine::time::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http_body_util::Full;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
 use std::borrow::Cow;
@@ -29,13 +28,20 @@ pub struct Reply {
     /// Empty: there is no body to name the type of.
     pub content_type: &'static str,
     pub body: Vec<u8>,
+    /// In place of `body`: it is made while it is sent.
+    pub pages: Option<Pages>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Reply {
     /// 200 with a JSON body.
     pub fn json(body: Vec<u8>) -> Reply {
-        Reply { status: StatusCode::OK, content_type: "application/json", body, headers: Vec::new() }
+        Reply { status: StatusCode::OK, content_type: "application/json", body, pages: None, headers: Vec::new() }
+    }
+
+    /// 200 with a body that is made while it is sent.
+    pub fn streamed(content_type: &'static str, pages: Pages) -> Reply {
+        Reply { content_type, pages: Some(pages), ..Reply::json(Vec::new()) }
     }
 
     /// 201 with a JSON body.
@@ -105,6 +111,12 @@ impl Refusal {
         let mut refusal = Refusal::from(code);
         refusal.0.message = message.into();
         refusal
+    }
+
+    /// The same refusal in other words.
+    pub fn worded(mut self, message: impl Into<Cow<'static, str>>) -> Refusal {
+        self.0.message = message.into();
+        self
     }
 
     /// `422 VALIDATION_FAILED` with what is wrong.
@@ -301,9 +313,9 @@ pub struct Dress<'a> {
 
 impl Dress<'_> {
     /// The response of an outcome.
-    pub fn finish(self, outcome: Outcome) -> Response<Full<Bytes>> {
+    pub fn finish(self, outcome: Outcome) -> Response<Body> {
         let mut headers = HeaderMap::with_capacity(24);
-        let (status, body, refused) = match outcome {
+        let (status, body, pages, refused) = match outcome {
             Ok(reply) => {
                 if !reply.content_type.is_empty() {
                     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
@@ -314,22 +326,29 @@ impl Dress<'_> {
                 if reply.status.as_u16() >= 400 {
                     headers.insert(self.names.code.clone(), HeaderValue::from_static(code::of_status(reply.status)));
                 }
-                (reply.status, reply.body, false)
+                (reply.status, reply.body, reply.pages, false)
             }
             Err(refusal) => {
                 let body = refusal.envelope(self.verbose, &self.request_id);
-                self.refused(&mut headers, *refusal.0, body)
+                let (status, body) = self.refused(&mut headers, *refusal.0, body);
+                (status, body, None, true)
             }
         };
         self.standard(&mut headers, status, refused);
-        let body = self.compressed(&mut headers, body);
-        let mut response = Response::new(self.body(&mut headers, body));
+        let body = match pages {
+            None => {
+                let body = self.compressed(&mut headers, body);
+                self.body(&mut headers, body)
+            }
+            Some(pages) => self.streamed(&mut headers, pages),
+        };
+        let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         response
     }
 
-    fn refused(&self, headers: &mut HeaderMap, parts: Parts, body: Vec<u8>) -> (StatusCode, Vec<u8>, bool) {
+    fn refused(&self, headers: &mut HeaderMap, parts: Parts, body: Vec<u8>) -> (StatusCode, Vec<u8>) {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(self.names.code.clone(), HeaderValue::from_static(parts.code.header()));
         if let Some(secs) = parts.retry_after_secs {
@@ -344,7 +363,7 @@ impl Dress<'_> {
         if parts.closes_connection {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        (parts.status, body, true)
+        (parts.status, body)
     }
 
     fn standard(&self, headers: &mut HeaderMap, status: StatusCode, refused: bool) {
@@ -395,12 +414,24 @@ impl Dress<'_> {
         }
     }
 
-    fn body(&self, headers: &mut HeaderMap, body: Vec<u8>) -> Full<Bytes> {
+    fn body(&self, headers: &mut HeaderMap, body: Vec<u8>) -> Body {
         if !self.is_head {
-            return Full::new(Bytes::from(body));
+            return Body::from(body);
         }
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-        Full::default()
+        Body::from(Vec::new())
+    }
+
+    /// How long it is nobody knows, so a HEAD says no length and any length is worth compressing.
+    fn streamed(&self, headers: &mut HeaderMap, pages: Pages) -> Body {
+        headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        if self.takes_gzip {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        if self.is_head {
+            return Body::from(Vec::new());
+        }
+        Body::Streamed(Box::new(Streamed::new(pages, self.takes_gzip)))
     }
 }
 
@@ -444,7 +475,7 @@ mod tests {
         }
     }
 
-    fn body(response: Response<Full<Bytes>>) -> Bytes {
+    fn body(response: Response<Body>) -> bytes::Bytes {
         let collected = futures_now(response.into_body().collect());
         collected.expect("a full body cannot fail").to_bytes()
     }
@@ -458,7 +489,7 @@ mod tests {
         }
     }
 
-    fn header<'a>(response: &'a Response<Full<Bytes>>, name: &str) -> Option<&'a str> {
+    fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
         response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
     }
 

@@ -91,6 +91,7 @@ impl World {
             feed: Arc::default(),
             census: Default::default(),
             history: reader,
+            cohort: Default::default(),
             config,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));

@@ -181,7 +181,8 @@ mod tests {
             let token = tickets.mint(&caller(key, tier, permissions), NOW).unwrap();
             let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
             let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
-            let names: Vec<&str> = claims.as_object().unwrap().keys().map(String::as_str).collect();
+            let mut names: Vec<&str> = claims.as_object().unwrap().keys().map(String::as_str).collect();
+            names.sort_unstable();
             assert_eq!(names, ["aud", "exp", "iat", "jti", "kid", "perm", "sub", "tier"]);
             assert_eq!((claims["sub"].as_str(), claims["kid"].as_u64()), (Some("7"), Some(key.unwrap_or(0))));
             assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), 60);

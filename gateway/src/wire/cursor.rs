@@ -93,6 +93,36 @@ impl OffsetCursor {
     }
 }
 
+/// Where a page of rows with descending ids goes on: url-safe base64 without padding of the last row's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdCursor {
+    First,
+    /// Strictly below this id.
+    Below(u64),
+    /// Behind the last page: an empty one.
+    End,
+}
+
+impl IdCursor {
+    /// Reads what [`IdCursor::write`] wrote, with or without padding, and the two seeds.
+    pub fn read(text: &str) -> Result<IdCursor, Invalid> {
+        match text {
+            "" | FIRST => return Ok(IdCursor::First),
+            END => return Ok(IdCursor::End),
+            _ if text.len() > TEXT_LENGTH_MAX => return Err(Invalid),
+            _ => {}
+        }
+        let id = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| Invalid)?;
+        let id = std::str::from_utf8(&id).ok().and_then(plain_integer);
+        id.map(IdCursor::Below).ok_or(Invalid)
+    }
+
+    /// The cursor behind the row with this id.
+    pub fn write(id: u64) -> String {
+        URL_SAFE_NO_PAD.encode(id.to_string())
+    }
+}
+
 /// An integer of at most 18 digits without sign.
 fn plain_integer(text: &str) -> Option<u64> {
     ((1..=18).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
@@ -101,6 +131,28 @@ fn plain_integer(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn id_cursors_come_back_as_they_were() {
+        for id in [0, 1, 7_001, (1 << 53) - 1] {
+            assert_eq!(IdCursor::read(&IdCursor::write(id)), Ok(IdCursor::Below(id)), "{id}");
+        }
+        for (text, expected) in [
+            ("", Ok(IdCursor::First)),
+            (FIRST, Ok(IdCursor::First)),
+            (END, Ok(IdCursor::End)),
+            ("NzAwMQ", Ok(IdCursor::Below(7_001))),
+            ("NzAwMQ==", Ok(IdCursor::Below(7_001))),
+            ("7001", Err(Invalid)),
+            ("LTE", Err(Invalid)),
+            ("eA", Err(Invalid)),
+            ("!", Err(Invalid)),
+            ("MTIzNDU2Nzg5MDEyMzQ1Njc4OQ", Err(Invalid)),
+            (&"A".repeat(200), Err(Invalid)),
+        ] {
+            assert_eq!(IdCursor::read(text), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn order_cursors_come_back_as_they_were() {

@@ -234,6 +234,7 @@ impl Model {
                 rows.sort_by_key(|held| (held.closed_at.is_some(), std::cmp::Reverse(held.id)));
                 Expected::Positions(rows.into_iter().map(|held| user.with_reserved(held)).collect())
             }
+            other => unreachable!("the workload does not ask {other:?}"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Balance, positions, portfolio and history of the caller (account.md §4), each with the wallets that `wallet_id`
 //! names (§1.4).
 
+pub mod settlements;
 pub mod valuation;
 pub mod view;
 
@@ -182,7 +183,7 @@ fn side(text: &str) -> Result<Side, Refusal> {
     found.map(|(_, side)| *side).ok_or_else(|| Refusal::saying(Code::InvalidRequest, "side is neither BUY nor SELL."))
 }
 
-fn market(call: &Call, query: &QueryText<'_>) -> Option<MarketFilter> {
+pub(super) fn market(call: &Call, query: &QueryText<'_>) -> Option<MarketFilter> {
     let condition = query.get("market_id").filter(|condition| !condition.is_empty());
     condition.map(|condition| match call.app().catalog.by_condition(condition) {
         Some(market) => MarketFilter::Only(market),

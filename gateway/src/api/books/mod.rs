@@ -1,7 +1,7 @@
 //! Books (market-data.md §8, venue.md §1.1): the venue's own book of a token, never the merged one, and never with
 //! orders or depletion of ours in it.
 
-mod sha1;
+pub(crate) mod sha1;
 pub mod view;
 
 use super::orders::terms::outcome_labelled;

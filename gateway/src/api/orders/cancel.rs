@@ -1,6 +1,7 @@
 //! Cancels: one order, all, those of a market (trading.md §4).
 
 use super::view;
+use crate::api::clob;
 use crate::api::refuse::unexpected;
 use crate::api::wallets;
 use crate::http::call::Call;
@@ -13,6 +14,7 @@ use engine::command::{Answer, Command, Wallets};
 use engine::id::OrderId;
 use engine::market::catalog::Catalog;
 use engine::time::Timestamp;
+use engine::view::CancelledOrders;
 use hyper::header::{HeaderName, HeaderValue};
 
 const CONFIRM: HeaderName = HeaderName::from_static("x-confirm-cancel-all");
@@ -43,7 +45,7 @@ pub async fn all_confirmed(call: Call) -> Outcome {
         return Err(Code::ConfirmationRequired.into());
     }
     let wallets = wallets_of(&mut params, &query, body.as_ref())?;
-    sweep(&call, Command::CancelAll { wallets }).await
+    sweep(&call, Command::CancelAll { wallets }, view::sweep).await
 }
 
 /// `DELETE /v1/cancel-all`: as the venue's clients send it; deprecated for everybody else.
@@ -51,7 +53,11 @@ pub async fn all_unconfirmed(call: Call) -> Outcome {
     let body = sweep_body(&call)?;
     let query = call.query();
     let wallets = wallets_of(&mut Params::new(&query), &query, body.as_ref())?;
-    let reply = sweep(&call, Command::CancelAll { wallets }).await?;
+    let command = Command::CancelAll { wallets };
+    let reply = sweep(&call, command, |out, swept| clob::cancel::swept(out, swept, &call)).await?;
+    if call.dialect().is_strict() {
+        return Ok(reply);
+    }
     let reply = reply.with_header(HeaderName::from_static("deprecation"), HeaderValue::from_static("true"));
     let reply = match HeaderValue::try_from(http_date(UNCONFIRMED_UNTIL)) {
         Ok(date) => reply.with_header(HeaderName::from_static("sunset"), date),
@@ -80,7 +86,8 @@ pub async fn market(call: Call) -> Outcome {
     if market.is_none() && asset.is_none() {
         return Err(Refusal::saying(Code::InvalidRequest, "Name a market, an asset_id, or both."));
     }
-    sweep(&call, market_sweep(market, asset, wallets, &call.app().catalog)).await
+    let command = market_sweep(market, asset, wallets, &call.app().catalog);
+    sweep(&call, command, |out, swept| clob::cancel::swept(out, swept, &call)).await
 }
 
 /// The sweep of these names; one that nobody knows makes it a sweep of nothing.
@@ -95,11 +102,11 @@ fn market_sweep(market: Option<&str>, asset: Option<&str>, wallets: Wallets, cat
     }
 }
 
-async fn sweep(call: &Call, command: Command) -> Outcome {
+async fn sweep(call: &Call, command: Command, write: impl FnOnce(&mut Vec<u8>, &CancelledOrders)) -> Outcome {
     match call.ask(command).await? {
         Answer::Cancelled(swept) => {
             let mut out = Vec::with_capacity(64 + 24 * swept.cancelled.len());
-            view::sweep(&mut out, &swept);
+            write(&mut out, &swept);
             Ok(Reply::json(out))
         }
         other => Err(unexpected(&other, call.now)),

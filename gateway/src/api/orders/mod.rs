@@ -56,6 +56,7 @@ const SWEEP: &[Code] =
 
 pub const ROUTES: &[Route] = &[
     Route::post("/v1/orders", "place_order")
+        .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
@@ -88,35 +89,41 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::TradeInProgress])
         .run(|call| Box::pin(cancel::one(call))),
     Route::post("/v1/cancel-all", "cancel_all")
+        .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
         .fails(&[Code::ConfirmationRequired, Code::ValidationFailed, Code::WalletNotFound, Code::TradeInProgress])
         .run(|call| Box::pin(cancel::all_confirmed(call))),
     Route::delete("/v1/cancel-all", "cancel_all_unconfirmed")
+        .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
         .fails(SWEEP)
         .run(|call| Box::pin(cancel::all_unconfirmed(call))),
     Route::delete("/v1/cancel-market-orders", "cancel_market_orders")
+        .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
         .fails(&[Code::InvalidRequest, Code::InvalidBody, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(cancel::market(call))),
     Route::post("/v1/cancel-market-orders", "cancel_market_orders_by_post")
+        .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
         .fails(&[Code::InvalidRequest, Code::InvalidBody, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(cancel::market(call))),
     Route::post("/v1/heartbeats", "beat")
+        .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
-        .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::TradeInProgress])
+        .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::InvalidRequest, Code::TradeInProgress])
         .run(|call| Box::pin(heartbeat::beat(call))),
     Route::delete("/v1/heartbeats", "end_beats")
+        .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::TradeInProgress])

@@ -1,11 +1,13 @@
-//! `POST /v1/orders`: one native order (trading.md §1, §5). A JSON array there is the venue's batch and not served yet.
+//! `POST /v1/orders`: one native order (trading.md §1, §5). A JSON array there is the venue's batch (venue.md §5.5).
 
 use super::terms::{Draft, Sender};
 use super::view;
+use crate::api::clob;
 use crate::api::refuse::unexpected;
 use crate::http::call::Call;
 use crate::http::code::Code;
-use crate::http::reply::{Outcome, Reply};
+use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::wire::read::Value;
 use engine::command::{Answer, Command};
 use engine::order::EntryRoute;
 use engine::reject::Reject;
@@ -17,7 +19,15 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const ANSWER_BYTES: usize = 1_280;
 
 pub async fn place(call: Call) -> Outcome {
-    let body = call.json_object()?;
+    let body = match call.json()? {
+        Some(Value::Array(orders)) => return clob::place::batch(&call, &orders).await,
+        Some(body @ Value::Object(_)) => body,
+        Some(other) => {
+            let message = format!("The body is {}, neither an order nor a list of orders.", other.kind());
+            return Err(Refusal::saying(Code::InvalidBody, message));
+        }
+        None => return Err(Refusal::saying(Code::InvalidBody, "The body is empty.")),
+    };
     let draft = Draft::read(&body, &sender(&call));
     match call.ask(Command::Place(Box::new(draft.placement))).await? {
         Answer::Order(view) => {

@@ -99,7 +99,7 @@ impl<'a> Draft<'a> {
 }
 
 /// The request's id and identity (wire.md §11): header before field, and they must agree.
-fn identity<'a>(
+pub fn identity<'a>(
     body: &mut Body<'a, '_>,
     order: &Value<'_>,
     sender: &Sender<'_>,
@@ -142,7 +142,7 @@ fn printable(text: &str) -> bool {
 }
 
 /// SHA-256 over method and path, and the canonical body without the id.
-fn digest(endpoint: &str, order: &Value<'_>) -> [u8; 32] {
+pub fn digest(endpoint: &str, order: &Value<'_>) -> [u8; 32] {
     let mut canonical = Vec::with_capacity(320);
     canonical.extend_from_slice(endpoint.as_bytes());
     canonical.push(b'\n');
@@ -394,7 +394,7 @@ pub fn outcome_labelled(cell: &MarketCell, label: &str) -> Option<Outcome> {
 }
 
 /// Unix seconds as an integer or its text; `None` for anything else and for what no timestamp holds.
-fn unix_secs(value: &Value<'_>) -> Option<Timestamp> {
+pub fn unix_secs(value: &Value<'_>) -> Option<Timestamp> {
     let text = match value {
         Value::Text(text) => text.as_ref(),
         Value::Number(text) => text,

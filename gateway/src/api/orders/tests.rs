@@ -1,11 +1,13 @@
 use super::list::filter;
+use crate::api::clob;
 use crate::api::testing::{Text as _, Town, Trader, WALLET, shows};
 use crate::engine_client::Late;
 use crate::http::code::Code;
+use crate::http::testing::NOW;
 use crate::wire::cursor::OrderCursor;
 use crate::wire::query::Query as QueryText;
 use engine::amount::{Price, Qty};
-use engine::command::{Answer, Command, MarketFilter, OrderFilter, Query, Wallets};
+use engine::command::{Answer, BeatName, Command, MarketFilter, OrderFilter, Query, Wallets};
 use engine::id::{OrderId, Outcome, WalletId};
 use engine::mutation::Mutation;
 use engine::order::{CloseReason, Side, Status};
@@ -409,11 +411,48 @@ fn a_heartbeat_has_an_interval_and_a_label() {
         r#"{"interval_ms":"5000"}"#,
         r#"{"interval_ms":5000.0}"#,
         r#"{"interval_ms":5000,"client_label":5}"#,
-        r#"{"heartbeat_id":""}"#,
+        r#"{"interval_ms":5000,"client_label":"\u0001venue"}"#,
+        r#"{"interval_ms":1,"heartbeat_id":""}"#,
+        r#"{"interval_ms":null}"#,
         long.as_str(),
     ] {
         assert_eq!(town.send("POST", "/v1/heartbeats", body).code(), (422, "VALIDATION_FAILED"), "{body}");
     }
     assert_eq!(town.send("POST", "/v1/heartbeats", "[]").code(), (400, "INVALID_BODY"));
     assert_eq!(town.send("DELETE", "/v1/heartbeats", "").text(), r#"{"ok":true}"#);
+}
+
+/// venue.md §8: the beat of a venue client names the one before it.
+#[test]
+fn a_beat_of_the_venues_form_is_named() {
+    let town = Town::new();
+    let asked = recorded(&town, |command| match command {
+        Command::BeatByName { shown: BeatName::Nonsense, .. } => Ok(Answer::WrongBeat { current: None }),
+        Command::BeatByName { shown: BeatName::Known(_), .. } => Ok(Answer::WrongBeat { current: Some([0x5f; 16]) }),
+        _ => Ok(Answer::Beating { lapses_at: NOW }),
+    });
+    for first in [r#"{"heartbeat_id":null}"#, r#"{"heartbeat_id":""}"#, r#"{"heartbeat_id":"","interval_ms":null}"#] {
+        let answer = town.send("POST", "/v1/heartbeats", first).json();
+        let Some(Command::BeatByName { shown: BeatName::First, next }) = asked.borrow_mut().pop() else {
+            panic!("a first beat: {first}")
+        };
+        assert_eq!(answer, serde_json::json!({"heartbeat_id": clob::ids::uuid_text(&next)}));
+    }
+    for (shown, current) in [
+        ("\"5f5f5f5f-5f5f-5f5f-5f5f-5f5f5f5f5f50\"", "5f5f5f5f-5f5f-5f5f-5f5f-5f5f5f5f5f5f"),
+        ("\"mine\"", ""),
+        ("7", ""),
+        ("true", ""),
+        ("[]", ""),
+    ] {
+        let answer = town.send("POST", "/v1/heartbeats", &format!("{{\"heartbeat_id\":{shown}}}"));
+        assert_eq!(answer.code(), (400, "INVALID_REQUEST"), "{shown}");
+        let expected = serde_json::json!({
+            "error": "INVALID_REQUEST",
+            "message": "Invalid Heartbeat ID",
+            "error_msg": "Invalid Heartbeat ID",
+            "heartbeat_id": current,
+        });
+        assert_eq!(answer.json(), expected, "{shown}");
+    }
 }

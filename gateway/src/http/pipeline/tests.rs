@@ -6,6 +6,7 @@ use crate::http::testing::{Answered, NOW, SECRET, World};
 use engine::id::KeyId;
 use engine::mutation::Mutation;
 use engine::user::Tier;
+use http_body_util::Full;
 
 /// Shows what reached the handler.
 fn echo(call: Call) -> super::super::route::Running {

@@ -1,0 +1,130 @@
+//! Venue-shaped rows of orders and trades, in both dialects (venue.md §0.2, §7.2, §7.4).
+
+use super::ids::{self, OrderIds};
+use super::words;
+use crate::api::orders::view::Texts;
+use crate::api::orders::words as native;
+use crate::http::call::Call;
+use crate::http::dialect::Dialect;
+use crate::wire::decimal;
+use crate::wire::write::{Object, object};
+use engine::amount::average_half_up;
+use engine::id::OrderId;
+use engine::market::catalog::Catalog;
+use engine::order::{Liquidity, Order};
+use engine::time::Timestamp;
+use engine::view::FillView;
+
+/// What all rows of one answer share.
+pub struct Rows<'a> {
+    catalog: &'a Catalog,
+    dialect: Dialect,
+    ids: OrderIds,
+    /// Strict rows only.
+    owner: Option<String>,
+    address: Option<String>,
+    /// Strict trades say `CONFIRMED`.
+    confirmed: bool,
+}
+
+impl<'a> Rows<'a> {
+    /// Rows for the caller.
+    pub fn of(call: &'a Call) -> Rows<'a> {
+        let (app, dialect) = (call.app(), call.dialect());
+        Rows {
+            catalog: &app.catalog,
+            dialect,
+            ids: OrderIds::of(call),
+            owner: dialect.is_strict().then(|| ids::owner(call)),
+            address: dialect.is_strict().then(|| ids::address(call.caller().user)),
+            confirmed: dialect.is_strict() && app.config.compat.confirmed_trades,
+        }
+    }
+
+    /// One order.
+    pub fn order(&self, out: &mut Vec<u8>, order: &Order) {
+        let terms = &order.terms;
+        let texts = Texts::of(self.catalog, terms.instrument);
+        object(out, |o| {
+            self.order_id(o, "id", order.id);
+            o.word("status", words::status(order, self.dialect));
+            o.text("market", texts.market());
+            o.text("asset_id", texts.token());
+            o.word("side", native::side(terms.side));
+            o.qty("original_size", terms.quantity);
+            o.qty("size_matched", order.filled);
+            o.price("price", terms.limit);
+            o.text("outcome", texts.outcome());
+            o.word("order_type", words::order_type(terms.time_in_force));
+            self.account(o);
+            self.secs(o, "expiration", terms.expiration().map_or(0, Timestamp::secs));
+            o.integer("created_at", order.created_at.secs());
+            o.name("associate_trades").extend_from_slice(b"[]");
+            if !self.dialect.is_strict() {
+                for name in ["maker_orders", "transaction_hash", "trader_side", "fee_rate_bps"] {
+                    o.null(name);
+                }
+            }
+        });
+    }
+
+    /// One fill.
+    pub fn trade(&self, out: &mut Vec<u8>, view: &FillView) {
+        let (fill, terms) = (&view.fill, &view.order.terms);
+        let texts = Texts::of(self.catalog, terms.instrument);
+        let strict = self.dialect.is_strict();
+        let maker = fill.liquidity == Liquidity::Maker;
+        let rate = if maker { 0 } else { u64::from(fill.fee_rate.0) };
+        object(out, |o| {
+            self.quoted(o, "id", fill.id.0);
+            self.order_id(o, "taker_order_id", view.order.id);
+            o.text("market", texts.market());
+            o.text("asset_id", texts.token());
+            o.word("side", native::side(terms.side));
+            o.qty("size", fill.qty);
+            self.quoted_if(o, "fee_rate_bps", rate, strict);
+            o.average("price", average_half_up(fill.notional, fill.qty).unwrap_or_default());
+            o.word("status", if self.confirmed { "CONFIRMED" } else { "MATCHED" });
+            self.secs(o, "match_time", fill.at.secs());
+            self.secs(o, "last_update", fill.at.secs());
+            o.text("outcome", texts.outcome());
+            o.integer("bucket_index", 0);
+            self.account(o);
+            match strict {
+                true => o.word("transaction_hash", ""),
+                false => o.null("transaction_hash"),
+            }
+            o.word_or_null("trader_side", strict.then(|| native::liquidity(fill.liquidity)));
+            o.name("maker_orders").extend_from_slice(b"[]");
+            o.money("fee", fill.fee);
+        });
+    }
+
+    fn order_id(&self, o: &mut Object<'_>, name: &str, id: OrderId) {
+        let out = o.name(name);
+        out.push(b'"');
+        self.ids.push(out, id);
+        out.push(b'"');
+    }
+
+    fn account(&self, o: &mut Object<'_>) {
+        o.text_or_null("owner", self.owner.as_deref());
+        o.text_or_null("maker_address", self.address.as_deref());
+    }
+
+    /// Unix seconds, as the dialect writes them.
+    fn secs(&self, o: &mut Object<'_>, name: &str, secs: u64) {
+        self.quoted_if(o, name, secs, self.dialect.is_strict());
+    }
+
+    fn quoted_if(&self, o: &mut Object<'_>, name: &str, value: u64, quoted: bool) {
+        if quoted { self.quoted(o, name, value) } else { o.integer(name, value) }
+    }
+
+    fn quoted(&self, o: &mut Object<'_>, name: &str, value: u64) {
+        let out = o.name(name);
+        out.push(b'"');
+        decimal::integer(out, value);
+        out.push(b'"');
+    }
+}

@@ -1,10 +1,12 @@
 //! `POST /v1/prices/batch`: quotes of several markets in one request (market-data.md §6).
 
 use super::markets::quote::Quote;
+use super::markets::shape::{QUOTED_OUTCOME, SOURCE};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
+use crate::http::schema::{PRICE_OR_NULL, Schema, Shape, TEXT, field};
 use crate::wire::fields::Problems;
 use crate::wire::read::Value;
 use crate::wire::write::{array, object};
@@ -13,10 +15,36 @@ const MARKETS_MAX: usize = 50;
 const QUOTE_BYTES: usize = 384;
 
 pub const ROUTES: &[Route] = &[Route::post("/v1/prices/batch", "get_prices")
+    .about("What several markets are quoted at, in the order asked for.")
+    .takes(&Schema::Object(&ASKED), ASKED_EXAMPLE)
+    .gives(200, &Schema::Array(&Schema::Object(&QUOTE)), EXAMPLE)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::BatchLimitExceeded])
     .run(|call| Box::pin(batch(call)))];
+
+const ASKED: Shape = Shape::new(
+    "PricesRequest",
+    "Markets by condition id.",
+    &[field(
+        "market_ids",
+        Schema::List { of: &TEXT, min: 1, max: MARKETS_MAX as u32 },
+        "At most as many as the tier's batch has.",
+    )],
+);
+const ASKED_EXAMPLE: &str = r#"{"market_ids":["0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e"]}"#;
+const QUOTE: Shape = Shape::new(
+    "MarketQuote",
+    "A market's prices; of an unknown or never quoted one only the id is filled.",
+    &[
+        field("condition_id", TEXT, "As asked for."),
+        field("buy", PRICE_OR_NULL, "Best bid of the first outcome, else its displayed price."),
+        field("sell", PRICE_OR_NULL, "Best ask of the first outcome, else its displayed price."),
+        field("outcomes", Schema::Array(&Schema::Object(&QUOTED_OUTCOME)), ""),
+        field("source", Schema::Nullable(&SOURCE), ""),
+    ],
+);
+const EXAMPLE: &str = r#"[{"condition_id":"0xdead","buy":null,"sell":null,"outcomes":[],"source":null}]"#;
 
 async fn batch(call: Call) -> Outcome {
     let body = call.json_object()?;

@@ -134,7 +134,8 @@ fn crc(bytes: &[u8]) -> u32 {
 fn frame(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let head = bytes.get(at..at + HEAD_BYTES)?;
     let length = u32::from_le_bytes(head[..4].try_into().ok()?) as usize;
-    let sound = length > SEQUENCE_BYTES && length <= FRAME_BYTES_MAX && (length - SEQUENCE_BYTES) % ENTRY_BYTES == 0;
+    let sound =
+        length > SEQUENCE_BYTES && length <= FRAME_BYTES_MAX && (length - SEQUENCE_BYTES).is_multiple_of(ENTRY_BYTES);
     let body = bytes.get(at + HEAD_BYTES..at + HEAD_BYTES + length).filter(|_| sound)?;
     if crc(body).to_le_bytes() != head[4..] {
         return None;

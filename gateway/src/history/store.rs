@@ -235,7 +235,7 @@ impl Store {
             known.extend(&place.hours);
         }
         for day in known.range(days) {
-            self.find_day(market, *day, step % u64::from(HOUR_SECS) == 0, &mut found);
+            self.find_day(market, *day, step.is_multiple_of(u64::from(HOUR_SECS)), &mut found);
         }
         found.buckets.retain(|bucket| secs.contains(&bucket.start));
         found

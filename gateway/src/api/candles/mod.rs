@@ -6,6 +6,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
+use crate::http::schema::{INTEGER, PRICE, Param, QTY, Schema, Shape, TEXT, field};
 use crate::wire::fields::Params;
 use crate::wire::instant;
 use crate::wire::query::Query;
@@ -23,10 +24,34 @@ const INTERVALS: [(&str, Grid); 5] =
     [("1h", Grid::HOUR), ("6h", Grid::minutes(360)), ("1d", Grid::DAY), ("1w", Grid::WEEK), ("max", Grid::DAY)];
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/markets/{condition_id}/candles", "get_candles")
+    .about("Candles of an outcome, oldest first.")
+    .params(PARAMS)
+    .gives(200, &Schema::List { of: &Schema::Object(&CANDLE), min: 0, max: LIMIT_MAX as u32 }, EXAMPLE)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::ValidationFailed, Code::InvalidInterval, Code::InvalidWindow, Code::MarketNotFound])
     .run(|call| Box::pin(candles(call)))];
+
+const PARAMS: &[Param] = &[
+    Param::query("interval", Schema::Word(&["1h", "6h", "1d", "1w", "max"]), "1h without it; `max` is days."),
+    Param::query("outcome", TEXT, "The outcome's label; the first one without it."),
+    Param::query("start_time", TEXT, "A time, a day, or unix seconds."),
+    Param::query("end_time", TEXT, "A time, the end of a day, or unix seconds."),
+    Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "The newest so many; 500 without it."),
+];
+const CANDLE: Shape = Shape::new(
+    "Candle",
+    "How a price went within a stretch, and what was filled here.",
+    &[
+        field("t", INTEGER, "Start of the stretch, unix seconds."),
+        field("o", PRICE, ""),
+        field("h", PRICE, ""),
+        field("l", PRICE, ""),
+        field("c", PRICE, ""),
+        field("v", QTY, "Shares filled on this server."),
+    ],
+);
+const EXAMPLE: &str = r#"[{"t":1790931600,"o":"0.40","h":"0.43","l":"0.39","c":"0.415","v":"50"}]"#;
 
 async fn candles(call: Call) -> Outcome {
     let query = call.query();

@@ -13,6 +13,7 @@ use engine::time::Timestamp;
 
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
+const OFFSET_MAX: u64 = i64::MAX as u64;
 const MARKETS_PER_EVENT_MAX: u64 = 100;
 const MARKETS_PER_EVENT_DEFAULT: u64 = 20;
 /// Words of the venue filter (upstream.md §6). A venue that is not open has no events.
@@ -40,7 +41,7 @@ impl<'a> Asked<'a> {
     pub fn read(query: &'a Query<'_>) -> Result<Asked<'a>, Refusal> {
         let mut params = Params::new(query);
         let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
-        let offset = params.integer("offset", 0..=u64::MAX).unwrap_or(0);
+        let offset = params.integer("offset", 0..=OFFSET_MAX).unwrap_or(0);
         let per_event = params.integer("markets_per_event", 1..=MARKETS_PER_EVENT_MAX);
         let hot_only = params.boolean("hot_only").unwrap_or(false);
         let include_sports = params.boolean("include_sports").unwrap_or(true);

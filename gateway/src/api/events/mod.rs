@@ -5,12 +5,14 @@
 //! first one the answer is 503.
 
 mod filter;
+mod shape;
 mod view;
 
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
+use crate::http::schema::Schema;
 use crate::wire::decimal;
 use crate::wire::write::{boolean, object};
 use engine::id::MarketId;
@@ -26,6 +28,10 @@ const WARM_AFTER_SECS: u32 = 5;
 const WARMING: &str = "The market list is still being loaded.";
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/events", "list_events")
+    .about("Groups of markets, most traded first.")
+    .params(shape::PARAMS)
+    .gives(200, &Schema::Object(&shape::PAGE), shape::EXAMPLE)
+    .gives(503, &Schema::Object(&shape::WARMING), shape::WARMING_EXAMPLE)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::ValidationFailed, Code::InvalidSource, Code::Http503])

@@ -93,8 +93,7 @@ fn interval(query: &Query<'_>) -> Result<u64, Refusal> {
 
 /// `INVALID_INTERVAL` with the intervals that there are.
 pub fn unknown_interval(known: impl Iterator<Item = &'static str>) -> Refusal {
-    Refusal::from(Code::InvalidInterval)
-        .field("supported_intervals", |out| write::array(out, known, |out, word| write::string(out, word)))
+    Refusal::from(Code::InvalidInterval).field("supported_intervals", |out| write::array(out, known, write::string))
 }
 
 fn fidelity(query: &Query<'_>, max: u64) -> Result<Option<u64>, Refusal> {

@@ -5,6 +5,7 @@
 //! shown whole.
 
 mod asked;
+mod shape;
 
 pub use asked::unknown_interval;
 
@@ -28,9 +29,15 @@ const POINT_BYTES: usize = 80;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/prices-history", "get_prices_history")
+        .about("How the price of an outcome went.")
+        .params(shape::PARAMS)
+        .gives(200, &shape::ANY_HISTORY, shape::EXAMPLE)
         .fails(&[Code::InvalidTokenId, Code::InvalidWindow, Code::InvalidInterval, Code::InvalidRequest])
         .run(|call| Box::pin(prices(call))),
     Route::get("/v1/prices-history/archive", "get_archived_prices_history")
+        .about("How the price of a closed market's outcome went.")
+        .params(shape::ARCHIVE_PARAMS)
+        .gives(200, &shape::ANY_ARCHIVE, shape::ARCHIVE_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .gate(Gate::ChartArchive)

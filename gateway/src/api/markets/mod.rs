@@ -2,6 +2,7 @@
 
 pub mod filter;
 pub mod quote;
+pub mod shape;
 pub mod view;
 
 use crate::http::call::Call;

@@ -3,12 +3,14 @@
 //! The window is judged by the clock of the market data, which in a replay is the recording's.
 
 mod filter;
+mod shape;
 mod view;
 
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{Auth, Permission, Route};
+use crate::http::schema::Schema;
 use crate::wire::write::{array, object, separate};
 use engine::market::catalog::MarketCell;
 use engine::market::terms::{Asset, Interval};
@@ -20,11 +22,17 @@ const ROW_BYTES: usize = 1_536;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/markets/updown", "list_updown_markets")
+        .about("Up-or-down markets of the near-term window, soonest-resolving first.")
+        .params(shape::PARAMS)
+        .gives(200, &Schema::Object(&shape::LIST), shape::LIST_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::ValidationFailed, Code::MarketNotFound])
         .run(|call| Box::pin(list(call))),
     Route::get("/v1/markets/updown/intervals", "list_updown_intervals")
+        .about("How many markets of each interval the near-term window has.")
+        .params(&[shape::ASKED_ASSET])
+        .gives(200, &Schema::Object(&shape::INTERVALS), shape::INTERVALS_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::MarketNotFound])

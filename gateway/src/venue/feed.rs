@@ -347,6 +347,11 @@ impl Desk {
                     self.catalog.figures(market, figures, now);
                 }
             }
+            FeedUpdate::Strike { condition, strike, price_to_beat } => {
+                if let Some(market) = self.known(condition) {
+                    self.catalog.strike(market, strike.as_deref(), price_to_beat.as_deref());
+                }
+            }
             FeedUpdate::Gap { tokens, reason } => {
                 tracing::warn!(%reason, tokens = tokens.len(), "the view of a book is broken; it waits for a snapshot");
                 if tokens.is_empty() {
@@ -468,6 +473,7 @@ fn meets_markets(frame: &Frame<'_>) -> bool {
                 | FeedUpdate::BookDelta { .. }
                 | FeedUpdate::LastTrade { .. }
                 | FeedUpdate::Figures { .. }
+                | FeedUpdate::Strike { .. }
                 | FeedUpdate::Gap { .. }
         )
     })

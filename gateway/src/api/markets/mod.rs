@@ -9,6 +9,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
+use crate::http::schema::Schema;
 use crate::wire::cursor::{self, OffsetCursor};
 use crate::wire::fields::Params;
 use crate::wire::write::{array, object};
@@ -23,16 +24,25 @@ const DETAIL_BYTES: usize = 3_072;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/markets", "list_markets")
+        .about("Markets, most traded first; without up-or-down markets.")
+        .params(shape::LIST_PARAMS)
+        .gives(200, &shape::LIST, shape::SUMMARY_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(list(call))),
     Route::get("/v1/markets/{condition_id}", "get_market")
+        .about("One market.")
+        .params(shape::DETAIL_PARAMS)
+        .gives(200, &Schema::Object(&shape::DETAIL), shape::DETAIL_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::MarketNotFound, Code::ValidationFailed])
         .run(|call| Box::pin(by_condition(call))),
     Route::get("/v1/markets/by-slug/{slug}", "get_market_by_slug")
+        .about("One market by its slug.")
+        .params(shape::DETAIL_PARAMS)
+        .gives(200, &Schema::Object(&shape::DETAIL), shape::DETAIL_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .no_store()

@@ -1,9 +1,30 @@
 //! What markets look like on the wire, for the machine description.
 
 use crate::http::schema::{
-    BOOLEAN, CONDITION_ID, INTEGER, PRICE_OR_NULL, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID, TS_OR_NULL,
+    BOOLEAN, CONDITION_ID, INTEGER, PRICE_OR_NULL, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID, TS_OR_NULL,
     VOL_OR_NULL, field, optional,
 };
+
+const SORTS: &str = "Accepted; the order is always by volume.";
+pub const LIST_PARAMS: &[Param] = &[
+    Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Markets of a page; 50 without it."),
+    Param::query("offset", Schema::Integer { min: 0, max: i64::MAX }, "Markets that are passed over."),
+    Param::query("hot_only", BOOLEAN, "Only markets with more than 5000 USD traded."),
+    Param::query("active_only", BOOLEAN, "Only active ones that are not closed, as without it."),
+    Param::query("closed", BOOLEAN, "Only closed ones, or only open ones; wins over `active_only`."),
+    Param::query("category", TEXT, "Part of a category's name, in any case."),
+    Param::query("q", Schema::Text(120), "Part of the question or the slug, in any case."),
+    Param::query("search", Schema::Text(120), "The same under another name."),
+    Param::query("status", Schema::Word(&["active", "closed", "resolved", "all"]), "Wins over the two above."),
+    Param::query("sort", TEXT, SORTS),
+    Param::query("ascending", TEXT, SORTS),
+    Param::query("envelope", BOOLEAN, "A page with its cursor instead of the bare list."),
+    Param::query("next_cursor", TEXT, "Of the page before, with `envelope`."),
+    Param::query("cursor", TEXT, "The same under another name."),
+];
+pub const DETAIL_PARAMS: &[Param] =
+    &[Param::query("include_book", BOOLEAN, "Adds `order_book`, the book of the first outcome.")];
+pub const LIST: Schema = Schema::OneOf(&[Schema::Array(&Schema::Object(&SUMMARY)), Schema::Object(&PAGE)]);
 
 const TEXTS: Schema = Schema::Array(&TEXT);
 pub const TOKENS: Schema = Schema::List { of: &TOKEN_ID, min: 2, max: 2 };
@@ -66,8 +87,8 @@ macro_rules! with_summary {
     };
 }
 
-pub const SUMMARY: Shape = Shape::new("MarketSummary", "A market as lists show it.", with_summary!());
-pub const PAGE: Shape = Shape::new(
+const SUMMARY: Shape = Shape::new("MarketSummary", "A market as lists show it.", with_summary!());
+const PAGE: Shape = Shape::new(
     "MarketPage",
     "One page of markets.",
     &[

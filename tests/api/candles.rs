@@ -13,8 +13,7 @@ fn candles_show_prices_and_fills_and_survive_a_kill() {
     let path = format!("/v1/markets/{}/candles", rain.condition);
     let first = world.until(&path, |rows| !list(rows, "").is_empty());
     assert_eq!((text(&first, "/0/o"), text(&first, "/0/v")), ("0.415", "0"));
-    world.tape.level(&rain, 0, "SELL", "0.42", "0");
-    world.tape.level(&rain, 0, "SELL", "0.43", "50");
+    world.tape.books(&rain, &[("0.41", "85")], &[("0.43", "50")]);
     world.user(0).post("/v1/orders", &limit(&rain, "BUY", "0.44", "10")).expect(200);
     let moved = world.until(&path, |rows| {
         let last = list(rows, "").last().expect("it was there");

@@ -135,7 +135,7 @@ fn a_server_without_any_market_warms_up() {
         assert_eq!(at(&body, &format!("/{field}")), &expected, "{field}");
         cases.one();
     }
-    client.get("/v1/health/ready").refused(503, "HTTP_503");
+    client.get("/v1/health/ready").expect(503);
     tape.line(&listed());
     let page = eventually("the first listing", || {
         let answer = client.get("/v1/events");

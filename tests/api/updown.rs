@@ -56,7 +56,13 @@ fn windows_counts_and_filters_fit_each_other() {
             assert_eq!(text(row, "/markets/0/outcomes"), "[\"Up\",\"Down\"]");
             assert!(text(row, "/time_range").ends_with(" ET"));
             let live = at(row, "/live_price");
-            assert!(live.is_null() || at(live, "/buy").is_number() && at(live, "/sell").is_number(), "{live}");
+            for side in ["buy", "sell"] {
+                assert!(
+                    live.is_null()
+                        || at(live, &format!("/{side}")).is_null()
+                        || at(live, &format!("/{side}")).is_number()
+                );
+            }
             // What is to be beaten is known when the window opens, and not before.
             let opened = from <= now - 5;
             let known = [at(row, "/group_item_threshold"), at(row, "/event_metadata_ptb")];

@@ -39,7 +39,7 @@ pub struct Head {
     pub slot_secs: u32,
     /// Number of the block's first slot since 1970.
     pub first: u32,
-    /// Journal frames up to this one are in it, as far as they are of its time.
+    /// Trail frames up to this one are in it, as far as they are of its time.
     pub through: u64,
     pub markets: u32,
     pub rows: u32,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `recorder.rs` | the feed's half: notes prices, hands them over |
 //! | `store.rs` | what is in memory and in files |
-//! | `journal.rs` | rows of the open hours, appended as they come; a torn end is cut |
+//! | `trail.rs` | rows of the open hours, appended as they come; a torn end is cut |
 //! | `block.rs` | rows as bytes; files of rows that never change again |
 //!
 //! One thread owns the store, so neither the core nor the feed waits for a disk: the feed sends batches, a request sends
@@ -16,9 +16,9 @@
 //! when one is reported.
 
 mod block;
-mod journal;
 mod recorder;
 mod store;
+mod trail;
 
 pub use recorder::Recorder;
 pub use store::Found;
@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use store::{Store, Tick};
+use store::{Heard, Store};
 use tokio::sync::oneshot;
 
 /// How long the thread sleeps when nobody speaks to it: fills are taken within it.
@@ -51,7 +51,7 @@ const FILLS_MAX: usize = 16_384;
 /// What the thread is told.
 pub enum Word {
     /// A batch of the feed, and the count of batches underway.
-    Ticks(Vec<Tick>, Arc<AtomicUsize>),
+    Heard(Vec<Heard>, Arc<AtomicUsize>),
     Find {
         market: u32,
         secs: RangeInclusive<u64>,
@@ -111,9 +111,9 @@ impl History {
         books: Arc<Books>,
         fills: Fills,
     ) -> std::io::Result<(History, Recorder, Reader)> {
-        let (words, heard) = channel();
+        let (words, told) = channel();
         let keeper = Keeper { store: Store::open(dir.as_deref()), books, fills, written: Instant::now() };
-        let thread = thread::spawn("history", move || keeper.run(&heard))?;
+        let thread = thread::spawn("history", move || keeper.run(&told))?;
         let history = History { words: words.clone(), thread };
         Ok((history, Recorder::new(words.clone()), Reader(words)))
     }
@@ -135,13 +135,13 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn run(mut self, heard: &Receiver<Word>) {
+    fn run(mut self, told: &Receiver<Word>) {
         loop {
-            let word = heard.recv_timeout(REST);
+            let word = told.recv_timeout(REST);
             self.count_fills();
             match word {
-                Ok(Word::Ticks(ticks, underway)) => {
-                    self.store.add(&ticks);
+                Ok(Word::Heard(heard, underway)) => {
+                    self.store.add(&heard);
                     underway.fetch_sub(1, Ordering::Relaxed);
                     self.write(false);
                 }

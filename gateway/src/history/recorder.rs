@@ -4,7 +4,7 @@
 //! the last batches, what comes goes on into the batch at hand, which grows with markets and minutes, not with messages.
 
 use super::Word;
-use super::store::Tick;
+use super::store::Heard;
 use engine::book::candles::{Candle, Mid};
 use engine::id::MarketId;
 use engine::time::{SECOND, Timestamp};
@@ -24,7 +24,7 @@ const ROWS_MAX: usize = 1 << 18;
 pub struct Recorder {
     words: Sender<Word>,
     underway: Arc<AtomicUsize>,
-    batch: Vec<Tick>,
+    batch: Vec<Heard>,
     /// By market: where its latest row of the batch is, + 1; 0 = none.
     rows: Vec<u32>,
     /// Server time of the batch's first note.
@@ -76,11 +76,11 @@ impl Recorder {
         }
         let minute = u32::try_from(venue_now.secs() / 60).unwrap_or(u32::MAX);
         let latest = (self.rows[index] as usize).checked_sub(1).map(|row| &mut self.batch[row]);
-        if let Some(tick) = latest.filter(|tick| tick.minute == minute) {
-            return tick.candle.join(&Candle::at(mid));
+        if let Some(known) = latest.filter(|known| known.minute == minute) {
+            return known.candle.join(&Candle::at(mid));
         }
         if self.batch.len() < ROWS_MAX {
-            self.batch.push(Tick { market: market.0, minute, candle: Candle::at(mid) });
+            self.batch.push(Heard { market: market.0, minute, candle: Candle::at(mid) });
             self.rows[index] = self.batch.len() as u32;
         }
     }
@@ -100,13 +100,13 @@ impl Recorder {
         if self.batch.is_empty() || self.underway.load(Ordering::Relaxed) >= UNDERWAY_MAX {
             return;
         }
-        for tick in &self.batch {
-            self.rows[tick.market as usize] = 0;
+        for heard in &self.batch {
+            self.rows[heard.market as usize] = 0;
         }
         self.underway.fetch_add(1, Ordering::Relaxed);
-        let ticks = std::mem::take(&mut self.batch);
+        let heard = std::mem::take(&mut self.batch);
         // Nobody takes it only when the process is ending.
-        let _ = self.words.send(Word::Ticks(ticks, self.underway.clone()));
+        let _ = self.words.send(Word::Heard(heard, self.underway.clone()));
     }
 }
 
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn notes_of_a_minute_are_one_row_and_the_feed_never_waits() {
-        let (words, heard) = channel();
+        let (words, told) = channel();
         let mut recorder = Recorder::new(words);
-        let taken = || match heard.try_recv() {
-            Ok(Word::Ticks(ticks, _)) => ticks.len(),
+        let taken = || match told.try_recv() {
+            Ok(Word::Heard(heard, _)) => heard.len(),
             _ => 0,
         };
         for (secs, mid) in [(0, 5), (1, 9), (59, 3), (60, 4)] {
@@ -132,7 +132,7 @@ mod tests {
         }
         recorder.note(MarketId(0), at(60), Mid(1));
         let whole = Candle { open: Mid(5), high: Mid(9), low: Mid(3), close: Mid(3), ..Candle::default() };
-        assert_eq!(recorder.batch[0], Tick { market: 7, minute: 29_848_874, candle: whole });
+        assert_eq!(recorder.batch[0], Heard { market: 7, minute: 29_848_874, candle: whole });
         assert_eq!(recorder.batch.len(), 3);
         recorder.turn(at(100));
         assert_eq!(taken(), 3);

@@ -1,17 +1,17 @@
 //! The price history as a set of files (`history/` in the data directory), and what of it is in memory.
 //!
 //! ```text
-//! journal              rows of the hours that are open, as they come
+//! trail              rows of the hours that are open, as they come
 //! minutes-<hour>       a block for each hour that is over, by minute; the last seven days
 //! hours-<day>          a block for each day that is over, by hour; two years
 //! ```
 //!
-//! An hour is open, in memory, until two later ones have begun; then it is sealed into its block and the journal begins
+//! An hour is open, in memory, until two later ones have begun; then it is sealed into its block and the trail begins
 //! anew. Memory is bounded by the open hours. Nothing here may stop a server: what cannot be read is left out, what
 //! cannot be written stays in memory while there is room for it, and is then forgotten.
 
 use super::block::{self, Block, Row, Rows};
-use super::journal::{Entry, Journal};
+use super::trail::{Entry, Trail};
 use ahash::AHashSet;
 use engine::amount::Qty;
 use engine::book::candles::{Bucket, Candle, Grid, Mid, fold};
@@ -29,16 +29,16 @@ const OPEN_HOURS_MAX: usize = 4;
 /// Minutes are kept this long, hours that long.
 const MINUTES_KEPT_HOURS: u32 = 7 * 24;
 const HOURS_KEPT_DAYS: u32 = 730;
-/// A journal this much larger than the rows it holds begins anew.
-const JOURNAL_SLACK_BYTES: u64 = 16 << 20;
-const JOURNAL_FACTOR: u64 = 4;
+/// A trail this much larger than the rows it holds begins anew.
+const TRAIL_SLACK_BYTES: u64 = 16 << 20;
+const TRAIL_FACTOR: u64 = 4;
 /// Markets beyond are no markets of ours.
 const MARKETS_MAX: u32 = 1 << 22;
 const HOUR_SECS: u32 = 3_600;
 
 /// How the price of a market's first outcome went within a minute (since 1970), or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tick {
+pub struct Heard {
     pub market: u32,
     pub minute: u32,
     pub candle: Candle,
@@ -58,16 +58,18 @@ pub struct Store {
     /// `None`: there is no place for files; the open hours are all there is.
     place: Option<Place>,
     open: BTreeMap<u32, Rows>,
-    /// Rows that the journal does not have as they are: market, minute.
+    /// Rows that the trail does not have as they are: market, minute.
     unwritten: AHashSet<(u32, u32)>,
     /// The last price of each market.
     last: BTreeMap<u32, Mid>,
+    /// The last attempt to write failed; said once.
+    failing: bool,
 }
 
 /// The directory.
 struct Place {
     dir: PathBuf,
-    journal: Journal,
+    trail: Trail,
     /// Hours with a block by minute; days with a block by hour.
     minutes: BTreeSet<u32>,
     hours: BTreeSet<u32>,
@@ -79,7 +81,13 @@ impl Store {
     /// The history of a directory, which is made when there is none. Without a directory, and where it cannot be used,
     /// a history in memory alone.
     pub fn open(dir: Option<&Path>) -> Store {
-        let mut store = Store { place: None, open: BTreeMap::new(), unwritten: AHashSet::new(), last: BTreeMap::new() };
+        let mut store = Store {
+            place: None,
+            open: BTreeMap::new(),
+            unwritten: AHashSet::new(),
+            last: BTreeMap::new(),
+            failing: false,
+        };
         if let Some(dir) = dir {
             match store.read(dir) {
                 Ok(place) => store.place = Some(place),
@@ -113,7 +121,7 @@ impl Store {
             }
         }
         let open = &mut self.open;
-        let mut journal = Journal::open(&dir.join("journal"), |frame, entry| {
+        let mut trail = Trail::open(&dir.join("trail"), |frame, entry| {
             let hour = entry.minute / 60;
             let sealed = minutes.get(&hour).is_some_and(|through| frame <= *through);
             if !sealed && entry.market < MARKETS_MAX {
@@ -121,7 +129,7 @@ impl Store {
                 *slot(rows, entry.row.slot, entry.row.candle) = entry.row.candle;
             }
         })?;
-        journal.not_before(minutes.values().copied().max().unwrap_or(0));
+        trail.not_before(minutes.values().copied().max().unwrap_or(0));
         let minutes: BTreeSet<u32> = minutes.into_keys().collect();
         // An hour that was opened again: its block has the rest of it.
         for (hour, rows) in open.iter_mut().filter(|(hour, _)| minutes.contains(hour)) {
@@ -133,20 +141,20 @@ impl Store {
         for rows in open.values() {
             self.last.extend(rows.iter().filter_map(|(market, rows)| Some((*market, rows.last()?.candle.close))));
         }
-        Ok(Place { dir: dir.to_owned(), journal, minutes, hours, outdated })
+        Ok(Place { dir: dir.to_owned(), trail, minutes, hours, outdated })
     }
 
-    /// Adds what the feed heard: each tick goes on where the row of its minute ended.
-    pub fn add(&mut self, ticks: &[Tick]) {
-        for tick in ticks.iter().filter(|tick| tick.market < MARKETS_MAX) {
-            self.last.insert(tick.market, tick.candle.close);
-            let row = (tick.minute % 60) as u16;
-            let rows = self.hour(tick.minute / 60).entry(tick.market).or_default();
+    /// Adds what the feed heard: each entry goes on where the row of its minute ended.
+    pub fn add(&mut self, heard: &[Heard]) {
+        for heard in heard.iter().filter(|heard| heard.market < MARKETS_MAX) {
+            self.last.insert(heard.market, heard.candle.close);
+            let row = (heard.minute % 60) as u16;
+            let rows = self.hour(heard.minute / 60).entry(heard.market).or_default();
             match rows.binary_search_by_key(&row, |row| row.slot) {
-                Ok(at) => rows[at].candle.join(&tick.candle),
-                Err(at) => rows.insert(at, Row { slot: row, candle: tick.candle }),
+                Ok(at) => rows[at].candle.join(&heard.candle),
+                Err(at) => rows.insert(at, Row { slot: row, candle: heard.candle }),
             }
-            self.unwritten.insert((tick.market, tick.minute));
+            self.unwritten.insert((heard.market, heard.minute));
         }
         self.settle();
     }
@@ -175,7 +183,7 @@ impl Store {
         })
     }
 
-    /// How many rows the journal does not have.
+    /// How many rows the trail does not have.
     pub fn unwritten(&self) -> usize {
         self.unwritten.len()
     }
@@ -187,8 +195,8 @@ impl Store {
             return;
         }
         let rows: u64 = self.open.values().flat_map(BTreeMap::values).map(|rows| rows.len() as u64).sum();
-        let written = if place.journal.bytes() > JOURNAL_SLACK_BYTES + JOURNAL_FACTOR * rows * block::ROW_BYTES as u64 {
-            place.journal.restart(&entries(&self.open))
+        let written = if place.trail.bytes() > TRAIL_SLACK_BYTES + TRAIL_FACTOR * rows * block::ROW_BYTES as u64 {
+            place.trail.restart(&entries(&self.open))
         } else {
             let open = &self.open;
             let changed = self.unwritten.iter().filter_map(|(market, minute)| {
@@ -196,12 +204,22 @@ impl Store {
                 let row = rows[rows.binary_search_by_key(&at, |row| row.slot).ok()?];
                 Some(Entry { market: *market, minute: *minute, row })
             });
-            place.journal.append(&changed.collect::<Vec<_>>())
+            place.trail.append(&changed.collect::<Vec<_>>())
         };
-        match written {
-            Ok(()) => self.unwritten.clear(),
-            Err(error) => tracing::warn!(%error, "the price history cannot be written at present"),
+        if written.is_ok() {
+            self.unwritten.clear();
         }
+        self.written(written);
+    }
+
+    /// Says that writing fails, and that it works again.
+    fn written(&mut self, written: io::Result<()>) {
+        match &written {
+            Ok(()) if self.failing => tracing::info!("the price history is written again"),
+            Err(error) if !self.failing => tracing::warn!(%error, "the price history cannot be written at present"),
+            _ => {}
+        }
+        self.failing = written.is_err();
     }
 
     /// Seals hours that are over, down to the number that stays open.
@@ -212,11 +230,10 @@ impl Store {
                 Some(place) => place.seal(oldest, &self.open),
                 None => Ok(()),
             };
-            if let Err(error) = sealed {
-                tracing::warn!(%error, "an hour of the price history cannot be written at present");
-                if self.open.len() <= OPEN_HOURS_MAX {
-                    return;
-                }
+            let failed = sealed.is_err();
+            self.written(sealed);
+            if failed && self.open.len() <= OPEN_HOURS_MAX {
+                return;
             }
             self.open.remove(&oldest);
             self.unwritten.retain(|(_, minute)| minute / 60 != oldest);
@@ -274,15 +291,15 @@ impl Store {
 }
 
 impl Place {
-    /// Writes the block of an hour; the journal begins anew with what else is open.
+    /// Writes the block of an hour; the trail begins anew with what else is open.
     fn seal(&mut self, hour: u32, open: &BTreeMap<u32, Rows>) -> io::Result<()> {
-        let through = self.journal.sequence();
+        let through = self.trail.sequence();
         block::write(&minutes_path(&self.dir, hour), 60, hour.saturating_mul(60), through, &open[&hour])?;
         self.minutes.insert(hour);
         self.outdated.insert(hour / 24);
         let rest: BTreeMap<u32, Rows> =
             open.iter().filter(|(other, _)| **other != hour).map(|(other, rows)| (*other, rows.clone())).collect();
-        self.journal.restart(&entries(&rest))?;
+        self.trail.restart(&entries(&rest))?;
         let newest = open.keys().chain(&self.minutes).max().copied().unwrap_or(hour);
         self.fold_days(newest / 24);
         self.forget(newest);

@@ -282,6 +282,7 @@ impl Desk {
             figures.last_frame_at.store(now.0, Ordering::Relaxed);
             figures.frames.fetch_add(1, Ordering::Relaxed);
             self.note_prices(frame.received);
+            self.recorder.turn(now);
         }
         for update in frame.updates {
             self.tell(update, frame.connection, now);

@@ -16,8 +16,8 @@ impl Chance {
     }
 }
 
-fn tick(market: u32, minute: u32, price: u16) -> Tick {
-    Tick { market, minute, candle: Candle::at(Mid(price)) }
+fn heard(market: u32, minute: u32, price: u16) -> Heard {
+    Heard { market, minute, candle: Candle::at(Mid(price)) }
 }
 
 fn all(store: &Store, market: u32, step: u64) -> Vec<Bucket> {
@@ -54,7 +54,7 @@ fn the_store_agrees_with_a_naive_model_across_restarts_and_kills() {
                     model.entry((market, minute)).or_insert(Candle::at(*last)).volume[1].0 += 5;
                 }
             } else {
-                store.add(&[tick(market, minute, price)]);
+                store.add(&[heard(market, minute, price)]);
                 last.insert(market, Mid(price));
                 let fresh = Candle::at(Mid(price));
                 model.entry((market, minute)).and_modify(|candle| candle.join(&fresh)).or_insert(fresh);
@@ -91,7 +91,7 @@ fn minutes_become_hours_and_the_oldest_go() {
         for hour in 0..24 {
             for minute in [0, 30] {
                 let at = (FIRST_HOUR + day * 24 + hour) * 60 + minute;
-                store.add(&[tick(1, at, (day * 100 + hour) as u16), tick(2, at, 7)]);
+                store.add(&[heard(1, at, (day * 100 + hour) as u16), heard(2, at, 7)]);
             }
         }
         store.write();
@@ -118,7 +118,7 @@ fn nothing_in_the_directory_stops_a_start() {
     let whole = tempfile::tempdir().unwrap();
     let mut store = Store::open(Some(whole.path()));
     for hour in 0..30 {
-        store.add(&[tick(1, (FIRST_HOUR + hour) * 60, 100)]);
+        store.add(&[heard(1, (FIRST_HOUR + hour) * 60, 100)]);
     }
     store.write();
     drop(store);
@@ -149,7 +149,7 @@ fn nothing_in_the_directory_stops_a_start() {
             let found = store.find(1, 0..=u64::MAX, 60).buckets.len();
             let in_memory = store.place.is_none();
             assert!(found >= 28 || in_memory, "{name:?} {damage}: {found}");
-            store.add(&[tick(1, (FIRST_HOUR + 40) * 60, 200)]);
+            store.add(&[heard(1, (FIRST_HOUR + 40) * 60, 200)]);
             store.write();
             let last = store.find(1, 0..=u64::MAX, 60).buckets.pop();
             assert_eq!(last.map(|bucket| bucket.candle.close), Some(Mid(200)), "{name:?} {damage}");
@@ -169,14 +169,14 @@ fn without_a_directory_memory_is_bounded() {
         let mut store = Store::open(place);
         assert!(store.place.is_none());
         for hour in 0..100 {
-            store.add(&[tick(1, (FIRST_HOUR + hour) * 60, 100), tick(u32::MAX, 0, 1)]);
+            store.add(&[heard(1, (FIRST_HOUR + hour) * 60, 100), heard(u32::MAX, 0, 1)]);
             store.write();
         }
         assert_eq!((all(&store, 1, 60).len(), store.unwritten()), (OPEN_HOURS, 0));
     }
     // The far ends of time.
     let mut store = Store::open(None);
-    store.add(&[tick(1, 0, 1), tick(1, u32::MAX, 2)]);
+    store.add(&[heard(1, 0, 1), heard(1, u32::MAX, 2)]);
     store.fill(1, Outcome::First, Qty(u64::MAX), u32::MAX);
     store.fill(1, Outcome::First, Qty(u64::MAX), u32::MAX);
     assert_eq!(fold(all(&store, 1, MINUTES_MAX), Grid::minutes(MINUTES_MAX)).len(), 2);
@@ -186,13 +186,13 @@ fn without_a_directory_memory_is_bounded() {
 fn where_nothing_can_be_written_little_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(Some(dir.path()));
-    store.add(&[tick(1, FIRST_HOUR * 60, 1)]);
+    store.add(&[heard(1, FIRST_HOUR * 60, 1)]);
     // The blocks have no place to go to: a folder is there already.
     for hour in 0..50 {
         std::fs::create_dir_all(dir.path().join(format!("minutes-{}/x", FIRST_HOUR + hour))).unwrap();
     }
     for hour in 1..50 {
-        store.add(&[tick(1, (FIRST_HOUR + hour) * 60, 1)]);
+        store.add(&[heard(1, (FIRST_HOUR + hour) * 60, 1)]);
         store.write();
     }
     assert_eq!(all(&store, 1, 60).len(), OPEN_HOURS_MAX);

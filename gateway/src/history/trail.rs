@@ -21,7 +21,7 @@ const ENTRY_BYTES: usize = 8 + ROW_BYTES;
 const FRAME_ROWS_MAX: usize = 4_096;
 const FRAME_BYTES_MAX: usize = SEQUENCE_BYTES + FRAME_ROWS_MAX * ENTRY_BYTES;
 
-/// One row of the journal.
+/// One row of the trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub market: u32,
@@ -30,8 +30,8 @@ pub struct Entry {
     pub row: Row,
 }
 
-/// The open journal.
-pub struct Journal {
+/// The open trail.
+pub struct Trail {
     path: PathBuf,
     file: File,
     /// Bytes that are whole frames.
@@ -40,13 +40,13 @@ pub struct Journal {
     sequence: u64,
 }
 
-impl Journal {
-    /// Opens or makes the journal: hands out every entry of every whole frame with the frame's number, and cuts off
+impl Trail {
+    /// Opens or makes the trail: hands out every entry of every whole frame with the frame's number, and cuts off
     /// what follows the last whole one.
     ///
     /// # Errors
     /// The system's.
-    pub fn open(path: &Path, mut entry: impl FnMut(u64, Entry)) -> io::Result<Journal> {
+    pub fn open(path: &Path, mut entry: impl FnMut(u64, Entry)) -> io::Result<Trail> {
         let file = File::options().read(true).append(true).create(true).mode(0o600).open(path)?;
         let bytes = std::fs::read(path)?;
         let (mut length, mut sequence) = (0, 0);
@@ -58,7 +58,7 @@ impl Journal {
             tracing::info!(bytes = bytes.len() - length, "a torn end of the price history is cut off");
             file.set_len(length as u64)?;
         }
-        Ok(Journal { path: path.to_owned(), file, length: length as u64, sequence })
+        Ok(Trail { path: path.to_owned(), file, length: length as u64, sequence })
     }
 
     pub fn bytes(&self) -> u64 {
@@ -70,7 +70,7 @@ impl Journal {
         self.sequence
     }
 
-    /// Numbers begin behind this one: blocks name numbers that the journal no longer has.
+    /// Numbers begin behind this one: blocks name numbers that the trail no longer has.
     pub fn not_before(&mut self, sequence: u64) {
         self.sequence = self.sequence.max(sequence);
     }
@@ -93,7 +93,7 @@ impl Journal {
     /// Begins anew with these entries alone.
     ///
     /// # Errors
-    /// The system's. Then the journal is as it was.
+    /// The system's. Then the trail is as it was.
     pub fn restart(&mut self, entries: &[Entry]) -> io::Result<()> {
         let (out, sequence) = self.frames(entries);
         replace(&self.path, &out)?;
@@ -158,33 +158,33 @@ mod tests {
         Entry { market, minute, row: Row { slot: (minute % 60) as u16, candle: Candle::at(Mid(market as u16)) } }
     }
 
-    fn open(path: &Path) -> (Journal, Vec<(u64, Entry)>) {
+    fn open(path: &Path) -> (Trail, Vec<(u64, Entry)>) {
         let mut found = Vec::new();
-        let journal = Journal::open(path, |number, entry| found.push((number, entry))).unwrap();
-        (journal, found)
+        let trail = Trail::open(path, |number, entry| found.push((number, entry))).unwrap();
+        (trail, found)
     }
 
     #[test]
     fn whole_frames_come_back_and_torn_ones_are_cut() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("j");
-        let (mut journal, found) = open(&path);
+        let (mut trail, found) = open(&path);
         assert!(found.is_empty());
-        journal.append(&[entry(1, 100), entry(2, 100)]).unwrap();
-        let first = journal.bytes() as usize;
-        journal.append(&[entry(3, 101)]).unwrap();
-        journal.append(&[]).unwrap();
+        trail.append(&[entry(1, 100), entry(2, 100)]).unwrap();
+        let first = trail.bytes() as usize;
+        trail.append(&[entry(3, 101)]).unwrap();
+        trail.append(&[]).unwrap();
         let whole = std::fs::read(&path).unwrap();
         let all = vec![(1, entry(1, 100)), (1, entry(2, 100)), (2, entry(3, 101))];
         assert_eq!(open(&path).1, all);
         let mut cases = 0;
         for length in 0..=whole.len() {
             std::fs::write(&path, &whole[..length]).unwrap();
-            let (mut journal, found) = open(&path);
+            let (mut trail, found) = open(&path);
             let kept = if length == whole.len() { 3 } else { 2 * usize::from(length >= first) };
             assert_eq!(found, all[..kept], "{length} bytes");
             // What is appended behind a cut is found again.
-            journal.append(&[entry(9, 9)]).unwrap();
+            trail.append(&[entry(9, 9)]).unwrap();
             assert_eq!(open(&path).1.last().map(|(_, entry)| *entry), Some(entry(9, 9)));
             cases += 1;
         }
@@ -196,25 +196,25 @@ mod tests {
             assert_eq!(open(&path).1, all[..kept], "byte {at}");
             cases += 1;
         }
-        println!("torn journals: {cases} cases");
+        println!("torn trails: {cases} cases");
     }
 
     #[test]
     fn a_restart_keeps_what_it_is_told_and_counts_on() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("j");
-        let (mut journal, _) = open(&path);
+        let (mut trail, _) = open(&path);
         let many: Vec<Entry> = (0..10_000).map(|number| entry(number, 100)).collect();
-        journal.append(&many).unwrap();
-        assert_eq!(journal.sequence(), 3);
-        journal.restart(&many[..5]).unwrap();
-        journal.append(&many[5..6]).unwrap();
-        let (mut journal, found) = open(&path);
+        trail.append(&many).unwrap();
+        assert_eq!(trail.sequence(), 3);
+        trail.restart(&many[..5]).unwrap();
+        trail.append(&many[5..6]).unwrap();
+        let (mut trail, found) = open(&path);
         assert_eq!(found.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [4, 4, 4, 4, 4, 5]);
-        journal.restart(&[]).unwrap();
-        assert_eq!((journal.sequence(), journal.bytes()), (5, 0));
-        journal.not_before(8);
-        journal.append(&many[..1]).unwrap();
+        trail.restart(&[]).unwrap();
+        assert_eq!((trail.sequence(), trail.bytes()), (5, 0));
+        trail.not_before(8);
+        trail.append(&many[..1]).unwrap();
         assert_eq!(open(&path).1, [(9, many[0])]);
     }
 }

@@ -11,6 +11,8 @@ pub enum Reject {
     NoRoom,
     /// The ladder could not be read in its bounded tries, or a hard bound of the engine was reached (`SERVER_BUSY`).
     Busy,
+    /// As many heartbeats are armed as one user may have.
+    TooManySafeguards,
     /// Waited longer than 2 s for its turn (`TRADE_IN_PROGRESS`).
     WaitedTooLong,
     UserNotFound,

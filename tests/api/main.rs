@@ -3,6 +3,7 @@
 //! Each file is a group of rules with its tables. The market is hand-made (`tests::tape`), so every amount is a number
 //! that can be checked with a pencil; a section number in a comment is the place of the rule in the contract.
 
+mod abuse;
 mod account;
 mod batch;
 mod books;
@@ -35,5 +36,6 @@ mod refuse;
 mod routes;
 mod secrets;
 mod settlements;
+mod table;
 mod updown;
 mod usage;

@@ -366,7 +366,7 @@ impl<R> Shard<R> {
             return Answer::Beating { lapses_at };
         }
         if known.is_none() && user.safeguards().len() >= SAFEGUARDS_PER_USER_MAX {
-            return Answer::Refused(Reject::Busy);
+            return Answer::Refused(Reject::TooManySafeguards);
         }
         self.facts.push(Mutation::SafeguardArmed { label, interval_ms, at: self.now });
         self.commit(owner, outbox);

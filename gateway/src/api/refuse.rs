@@ -49,6 +49,9 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
         }
         Reject::VenueUnavailable => refusal.field("retry_after", |out| decimal::integer(out, VENUE_RETRY_SECS)),
         Reject::GtdUnsupported => Refusal::saying(Code::ValidationFailed, "time_in_force: GTD is not supported here"),
+        Reject::TooManySafeguards => {
+            Refusal::saying(Code::InvalidRequest, "Too many heartbeats with other labels are armed.")
+        }
         Reject::KeyExpiring => Refusal::saying(Code::InvalidRequest, "The key was rotated already and is expiring."),
         _ => refusal,
     }

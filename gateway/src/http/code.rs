@@ -236,7 +236,7 @@ impl Code {
             Reject::TierRequiresUpgrade => Code::TierRequiresUpgrade,
             Reject::KeyLimit => Code::TierKeyLimitExceeded,
             Reject::KeyNotFound => Code::KeyNotFound,
-            Reject::KeyExpiring => Code::InvalidRequest,
+            Reject::KeyExpiring | Reject::TooManySafeguards => Code::InvalidRequest,
         }
     }
 }

@@ -29,6 +29,7 @@ const POINT_BYTES: usize = 80;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/prices-history", "get_prices_history")
+        .at_root()
         .about("How the price of an outcome went.")
         .params(shape::PARAMS)
         .gives(200, &shape::ANY_HISTORY, shape::EXAMPLE)

@@ -79,6 +79,20 @@ pub enum Reject {
     OrderNotFound,
     OrderNotCancellable,
 
+    // Wallets (account.md §1, §4).
+    /// Archiving or resetting a wallet of a kind, or in a state, that has no such thing.
+    WrongWalletKind,
+    /// The plan has no more SANDBOX wallets.
+    SandboxLimit,
+    /// The resets of the MAIN wallet are spent for the last 30 days.
+    MainResetsSpent,
+    /// The API wallet of a free plan is not reset.
+    ResetNeedsPlan,
+    /// The API wallet may be reset again from `until` on.
+    ResetCoolsDown {
+        until: Timestamp,
+    },
+
     // Keys (keys.md §2–4).
     BootstrapNotAllowed,
     TierRequiresUpgrade,

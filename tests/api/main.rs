@@ -4,6 +4,7 @@
 //! that can be checked with a pencil; a section number in a comment is the place of the rule in the contract.
 
 mod account;
+mod analysis;
 mod batch;
 mod books;
 mod cancels;
@@ -13,6 +14,7 @@ mod clob_lists;
 mod clob_place;
 mod cohort;
 mod credentials;
+mod equity;
 mod export;
 mod foreign;
 mod headers;
@@ -29,7 +31,9 @@ mod numbers;
 mod order;
 mod place;
 mod refuse;
+mod reset;
 mod routes;
 mod secrets;
 mod settlements;
 mod usage;
+mod wallets;

@@ -115,7 +115,7 @@ async fn analysis(call: Call) -> Outcome {
     let outcomes = episodes(&call, wallets).await?;
     let marks = marks(&call);
     let chosen = balance_of(&account, marks);
-    let held = held(account, marks);
+    let held = held(account.positions, marks);
     let found = Found {
         now: call.now,
         ui,
@@ -203,13 +203,13 @@ async fn episodes(call: &Call, wallets: Wallets) -> Result<Outcomes, Refusal> {
 }
 
 /// Open positions with their values, the largest first.
-fn held(account: Box<AccountView>, marks: Marks<'_>) -> Vec<Held> {
+fn held(positions: Vec<PositionView>, marks: Marks<'_>) -> Vec<Held> {
     let one = |view: PositionView| {
         let mark = marks.mark(view.position.instrument);
         let value = mark.map_or(view.position.cost, |mark| market_value(mark, view.position.qty));
         Held { view, mark, value }
     };
-    let mut held: Vec<Held> = account.positions.into_iter().map(one).collect();
+    let mut held: Vec<Held> = positions.into_iter().map(one).collect();
     held.sort_by_key(|held| (std::cmp::Reverse(held.value), held.view.position.id));
     held
 }

@@ -41,7 +41,9 @@ fn fills(rows: &[(i64, u64)]) -> Trades {
 #[test]
 fn trades_are_counted_and_measured() {
     // (rows, buys, sells, volume, days, markets, median, largest, smallest) in cents.
-    let rows: [(&[(i64, u64)], u64, u64, i128, u64, usize, Option<i64>, Option<i64>, Option<i64>); 6] = [
+    type Cents = Option<i64>;
+    type Row<'a> = (&'a [(i64, u64)], u64, u64, i128, u64, usize, Cents, Cents, Cents);
+    let rows: [Row<'_>; 6] = [
         (&[], 0, 0, 0, 0, 0, None, None, None),
         (&[(500, 0)], 1, 0, 500, 1, 1, Some(500), Some(500), Some(500)),
         (&[(500, 0), (-300, 0)], 1, 1, 800, 1, 1, Some(400), Some(500), Some(300)),
@@ -159,7 +161,9 @@ fn ratios_and_averages_are_those_of_a_pencil() {
 
 #[test]
 fn the_spread_of_what_is_invested() {
-    let rows: [(&[i64], Option<&str>, Option<&str>, Option<&str>, Option<i64>); 6] = [
+    type Text = Option<&'static str>;
+    type Row<'a> = (&'a [i64], Text, Text, Text, Option<i64>);
+    let rows: [Row<'_>; 6] = [
         // values, percent in the largest, in the three largest, diversity, average
         (&[], None, None, None, None),
         (&[5], Some("100"), Some("100"), Some("0"), Some(5)),

@@ -5,6 +5,7 @@
 
 mod abuse;
 mod account;
+mod analysis;
 mod batch;
 mod books;
 mod cancels;

@@ -6,6 +6,7 @@
 //! | `signed.rs`, `amounts.rs` | signed order → placement: fields; price and size |
 //! | `flat.rs` | flat order → placement |
 //! | `ids.rs`, `words.rs`, `rows.rs` | what answers are made of |
+//! | `shape.rs` | the same for the machine description |
 //! | `place.rs`, `cancel.rs`, `list.rs` | handlers |
 
 pub mod amounts;
@@ -15,6 +16,7 @@ pub mod ids;
 pub mod list;
 pub mod place;
 pub mod rows;
+pub mod shape;
 pub mod signed;
 pub mod words;
 
@@ -57,20 +59,29 @@ const CANCEL: &[Code] = &[Code::InvalidBody, Code::TradeInProgress, Code::Server
 
 pub const ROUTES: &[Route] = &[
     Route::post("/v1/order", "place_signed_order")
+        .about("Place one signed order.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
         .fails(PLACEMENT)
+        .params(&shape::IDEMPOTENCY_KEY)
+        .takes(&shape::PLACE, shape::PLACE_EXAMPLE)
+        .gives(200, &shape::PLACED, shape::PLACED_EXAMPLE)
         .run(|call| Box::pin(place::signed(call))),
     Route::post("/v1/clob/order", "place_flat_order")
+        .about("Place one order in plain decimals.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
         .fails(PLACEMENT)
+        .params(&shape::IDEMPOTENCY_KEY)
+        .takes(&shape::FLAT, shape::FLAT_EXAMPLE)
+        .gives(200, &shape::FLAT_PLACED, shape::FLAT_PLACED_EXAMPLE)
         .run(|call| Box::pin(place::flat(call))),
     Route::delete("/v1/order", "cancel_named_order")
+        .about("Cancel one order; an id that cannot be cancelled is answered, not refused.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
@@ -82,47 +93,68 @@ pub const ROUTES: &[Route] = &[
             Code::ServerBusy,
             Code::PersistenceUnknown,
         ])
+        .takes(&shape::CANCEL, shape::CANCEL_EXAMPLE)
+        .gives(200, &shape::CANCELED, shape::CANCELED_EXAMPLE)
         .run(|call| Box::pin(cancel::one(call))),
     Route::delete("/v1/orders", "cancel_named_orders")
+        .about("Cancel up to 3 000 orders in one call.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Required)
         .fails(CANCEL)
+        .takes(&shape::CANCEL_MANY, shape::CANCEL_MANY_EXAMPLE)
+        .gives(200, &shape::CANCELED, shape::CANCELED_EXAMPLE)
         .run(|call| Box::pin(cancel::several(call))),
     Route::get("/v1/data/order/{order_id}", "get_venue_order")
+        .about("One order row, in any status.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound])
+        .params(&shape::LOOKUP)
+        .gives(200, &shape::ORDER, shape::ORDER_EXAMPLE)
         .run(|call| Box::pin(list::order(call))),
     Route::get("/v1/order/{order_id}", "get_venue_order_by_alias")
+        .about("The same under an older path.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound])
+        .params(&shape::LOOKUP)
+        .gives(200, &shape::ORDER, shape::ORDER_EXAMPLE)
         .run(|call| Box::pin(list::order(call))),
     Route::get("/v1/data/orders", "list_venue_orders")
+        .about("Order rows by cursor, open ones by default.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(LIST)
+        .params(&shape::ORDER_FILTER)
+        .gives(200, &shape::ORDERS, shape::PAGE_EXAMPLE)
         .run(|call| Box::pin(list::orders(call))),
     Route::get("/v1/data/trades", "list_venue_trades")
+        .about("Trade rows by cursor.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(LIST)
+        .params(&shape::TRADE_FILTER)
+        .gives(200, &shape::TRADES, shape::PAGE_EXAMPLE)
         .run(|call| Box::pin(list::trades(call))),
     Route::get("/v1/builder/trades", "list_builder_trades")
+        .about("Trades of a builder: there are none here.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Read)
+        .gives(200, &shape::NOTHING, shape::PAGE_EXAMPLE)
         .run(|call| Box::pin(list::nothing(call))),
     Route::get("/v1/data/pre-migration-orders", "list_pre_migration_orders")
+        .about("Orders of before a migration: there are none here.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Read)
+        .gives(200, &shape::NOTHING, shape::PAGE_EXAMPLE)
         .run(|call| Box::pin(list::nothing(call))),
 ];
 

@@ -131,9 +131,6 @@ pub struct Brand {
 pub struct Auth {
     /// The first one signs; all verify. Empty until [`Config::complete_secrets`].
     pub jwt_secrets: Vec<Secret>,
-    /// Keys of addresses are derived from it (venue.md §8). Empty until [`Config::complete_secrets`], and for ever
-    /// where addresses do not log in.
-    pub address_secret: Option<Secret>,
     /// Signs socket tokens; without one the process makes its own, for they do not outlive it (keys.md §8).
     pub ws_secret: Option<Secret>,
     /// What ids and keys are derived from that must be the same after a restart. Never configured: it is made with the
@@ -298,16 +295,12 @@ impl Config {
         Config::read(None, [], []).expect("the defaults lie in their ranges")
     }
 
-    /// Takes the secrets that are kept in the data directory, or makes them (mode 0600): the server's own, the one of the
-    /// keys of addresses, and without a configured JWT secret that one too. The directory must exist and be locked by
-    /// this process.
+    /// Takes the secrets that are kept in the data directory, or makes them (mode 0600): the server's own, and without a
+    /// configured JWT secret that one too. The directory must exist and be locked by this process.
     pub fn complete_secrets(&mut self) -> std::io::Result<()> {
         self.auth.server_secret = secret::kept(&self.data.dir.join("server_secret"))?;
         if self.auth.jwt_secrets.is_empty() {
             self.auth.jwt_secrets.push(secret::kept(&self.data.dir.join("jwt_secret"))?);
-        }
-        if self.compat.address_login {
-            self.auth.address_secret = Some(secret::kept(&self.data.dir.join("address_secret"))?);
         }
         Ok(())
     }

@@ -76,7 +76,8 @@ pub fn grant(user: &User, tier: Tier, expires_at: Option<Timestamp>, now: Timest
     }
 }
 
-/// Issues a key (keys.md §3, rows 5 and 7; §2 for bootstrap).
+/// Issues a key (keys.md §3, rows 5 and 7; §2 for bootstrap). The same secret a second time is the same key: only keys
+/// that are derived from something come twice, and then two requests asked at once.
 pub fn issue(
     user: &User,
     asked: IssueKey,
@@ -84,6 +85,9 @@ pub fn issue(
     now: Timestamp,
     facts: &mut Vec<Mutation>,
 ) -> Result<KeyId, Reject> {
+    if let Some(known) = user.keys.iter().find(|key| key.hash == asked.secret.hash) {
+        return known.usable(now).map(|()| known.id);
+    }
     let active_count = user.active_keys_count();
     if asked.bootstrap && active_count > 0 {
         return Err(Reject::BootstrapNotAllowed);

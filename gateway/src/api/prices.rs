@@ -1,15 +1,19 @@
 //! Small public reads of one token (market-data.md §9, venue.md §1.3, §1.4): prices, grid, fees, market, time.
 
+mod shape;
+
 use super::orders::words;
 use super::tokens;
+use crate::app::App;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
+use crate::http::schema::INTEGER;
 use crate::wire::decimal;
 use crate::wire::write::Object;
 use engine::amount::Price;
-use engine::book::{BookSide, Top};
+use engine::book::{BookSide, LastTrade, Top};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
 use engine::order::Side;
@@ -23,24 +27,85 @@ const BOOK: &[Code] = &[Code::InvalidTokenId, Code::BookUnavailable];
 const MARKET: &[Code] = &[Code::InvalidTokenId, Code::MarketNotFound];
 
 pub const ROUTES: &[Route] = &[
-    Route::get("/v1/midpoint", "get_midpoint").fails(BOOK).run(|call| Box::pin(midpoint(call))),
+    Route::get("/v1/midpoint", "get_midpoint")
+        .about("Half way between the best prices of a token.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::MIDPOINT, shape::MIDPOINT_EXAMPLE)
+        .fails(BOOK)
+        .run(|call| Box::pin(midpoint(call))),
     Route::get("/v1/price", "get_price")
+        .about("The best price of one side of a token.")
+        .at_root()
+        .params(shape::TOKEN_AND_SIDE)
+        .gives(200, &shape::BEST, shape::BEST_EXAMPLE)
         .fails(&[Code::InvalidTokenId, Code::InvalidRequest, Code::BookUnavailable])
         .run(|call| Box::pin(price(call))),
-    Route::get("/v1/spread", "get_spread").fails(BOOK).run(|call| Box::pin(spread(call))),
+    Route::get("/v1/spread", "get_spread")
+        .about("The best prices of a token and what lies between them.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::SPREAD, shape::SPREAD_EXAMPLE)
+        .fails(BOOK)
+        .run(|call| Box::pin(spread(call))),
     Route::get("/v1/last-trade-price", "get_last_trade_price")
+        .about("The last trade of a token.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::LAST_TRADE, shape::LAST_TRADE_EXAMPLE)
         .fails(MARKET)
         .run(|call| Box::pin(last_trade_price(call))),
-    Route::get("/v1/tick-size", "get_tick_size").fails(MARKET).run(|call| Box::pin(tick_size(call))),
-    Route::get("/v1/tick-size/{token_id}", "get_tick_size_of").fails(MARKET).run(|call| Box::pin(tick_size(call))),
-    Route::get("/v1/neg-risk", "get_neg_risk").fails(MARKET).run(|call| Box::pin(neg_risk(call))),
-    Route::get("/v1/neg-risk/{token_id}", "get_neg_risk_of").fails(MARKET).run(|call| Box::pin(neg_risk(call))),
-    Route::get("/v1/fee-rate", "get_fee_rate").fails(MARKET).run(|call| Box::pin(fee_rate(call))),
-    Route::get("/v1/fee-rate/{token_id}", "get_fee_rate_of").fails(MARKET).run(|call| Box::pin(fee_rate(call))),
+    Route::get("/v1/tick-size", "get_tick_size")
+        .about("The grid of prices of a token.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::TICK_SIZE, shape::TICK_SIZE_EXAMPLE)
+        .fails(MARKET)
+        .run(|call| Box::pin(tick_size(call))),
+    Route::get("/v1/tick-size/{token_id}", "get_tick_size_of")
+        .about("The grid of prices of a token.")
+        .at_root()
+        .gives(200, &shape::TICK_SIZE, shape::TICK_SIZE_EXAMPLE)
+        .fails(&[Code::MarketNotFound])
+        .run(|call| Box::pin(tick_size(call))),
+    Route::get("/v1/neg-risk", "get_neg_risk")
+        .about("Whether a token's market belongs to a group with one winner.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::NEG_RISK, shape::NEG_RISK_EXAMPLE)
+        .fails(MARKET)
+        .run(|call| Box::pin(neg_risk(call))),
+    Route::get("/v1/neg-risk/{token_id}", "get_neg_risk_of")
+        .about("Whether a token's market belongs to a group with one winner.")
+        .at_root()
+        .gives(200, &shape::NEG_RISK, shape::NEG_RISK_EXAMPLE)
+        .fails(&[Code::MarketNotFound])
+        .run(|call| Box::pin(neg_risk(call))),
+    Route::get("/v1/fee-rate", "get_fee_rate")
+        .about("What takers pay in a token's market.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::FEE_RATE, shape::FEE_RATE_EXAMPLE)
+        .fails(MARKET)
+        .run(|call| Box::pin(fee_rate(call))),
+    Route::get("/v1/fee-rate/{token_id}", "get_fee_rate_of")
+        .about("What takers pay in a token's market.")
+        .at_root()
+        .gives(200, &shape::FEE_RATE, shape::FEE_RATE_EXAMPLE)
+        .fails(&[Code::MarketNotFound])
+        .run(|call| Box::pin(fee_rate(call))),
     Route::get("/v1/markets-by-token/{token_id}", "get_market_by_token")
+        .about("The market of a token.")
+        .at_root()
+        .gives(200, &shape::MARKET_OF_TOKEN, shape::MARKET_OF_TOKEN_EXAMPLE)
         .fails(&[Code::TokenNotFound])
         .run(|call| Box::pin(market_by_token(call))),
-    Route::get("/v1/time", "get_time").no_store().run(|call| Box::pin(time(call))),
+    Route::get("/v1/time", "get_time")
+        .about("The time of this server, unix seconds.")
+        .at_root()
+        .no_store()
+        .gives(200, &INTEGER, "1793871202")
+        .run(|call| Box::pin(time(call))),
 ];
 
 async fn midpoint(call: Call) -> Outcome {
@@ -56,14 +121,7 @@ async fn midpoint(call: Call) -> Outcome {
 async fn price(call: Call) -> Outcome {
     let query = call.query();
     tokens::asked(&query)?;
-    let named = query
-        .get("side")
-        .and_then(|text| words::SIDES.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)).map(|(_, side)| *side));
-    let side = match named {
-        Some(Side::Buy) => BookSide::Bid,
-        Some(Side::Sell) => BookSide::Ask,
-        None => return Err(Refusal::saying(Code::InvalidRequest, "Invalid side")),
-    };
+    let side = side(query.get("side"))?;
     let (instrument, top) = top(&call)?;
     let price = top.price(side).ok_or(Code::BookUnavailable)?;
     let books = &call.app().books;
@@ -74,6 +132,23 @@ async fn price(call: Call) -> Outcome {
         o.ts_or_null("quote_at", quote_at);
         o.integer_or_null("age_ms", age.map(|age| age / MILLISECOND));
     }))
+}
+
+/// The side of a book that a word in any case names: BUY the bids, SELL the asks.
+///
+/// # Errors
+/// `INVALID_REQUEST`, in the venue's words, for anything else.
+pub fn side(word: Option<&str>) -> Result<BookSide, Refusal> {
+    let named = word.and_then(|text| words::SIDES.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)));
+    match named {
+        Some((_, Side::Buy)) => Ok(BookSide::Bid),
+        Some((_, Side::Sell)) => Ok(BookSide::Ask),
+        None => Err(invalid_side()),
+    }
+}
+
+pub fn invalid_side() -> Refusal {
+    Refusal::saying(Code::InvalidRequest, "Invalid side")
 }
 
 async fn spread(call: Call) -> Outcome {
@@ -89,15 +164,21 @@ async fn spread(call: Call) -> Outcome {
     }))
 }
 
-/// Best levels of the token that the query names. A resolved market has no book any more.
+/// Best levels of the token that the query names.
 fn top(call: &Call) -> Result<(InstrumentId, Top), Refusal> {
     let query = call.query();
     let (instrument, cell) = tokens::find(&call.app().catalog, tokens::asked(&query)?).ok_or(Code::BookUnavailable)?;
-    if cell.resolution().is_some() {
-        return Err(Code::BookUnavailable.into());
-    }
-    let top = call.app().books.best(instrument).map_err(|_| Code::BookUnavailable)?;
-    Ok((instrument, top))
+    Ok((instrument, book_of(call.app(), instrument, cell).ok_or(Code::BookUnavailable)?))
+}
+
+/// Best levels of an instrument; `None` without a book. A resolved market has no book any more.
+pub fn book_of(app: &App, instrument: InstrumentId, cell: &MarketCell) -> Option<Top> {
+    if cell.resolution().is_some() { None } else { app.books.best(instrument).ok() }
+}
+
+/// Who took the trade's other side, as the wire says it.
+pub fn taker_word(trade: &LastTrade) -> &'static str {
+    if trade.taker_buys { "BUY" } else { "SELL" }
 }
 
 async fn last_trade_price(call: Call) -> Outcome {
@@ -106,7 +187,7 @@ async fn last_trade_price(call: Call) -> Outcome {
     Ok(Reply::object(|o| match trade {
         Some(trade) => {
             o.price("price", trade.price);
-            o.word("side", if trade.taker_buys { "BUY" } else { "SELL" });
+            o.word("side", taker_word(&trade));
         }
         None => {
             o.word("price", NEVER_TRADED);
@@ -129,9 +210,14 @@ async fn fee_rate(call: Call) -> Outcome {
     let (_, cell) = named(&call, "fee rate not found for market")?;
     let bps = call.app().rules.fees.rate(cell.listing.category).0;
     Ok(Reply::object(|o| {
-        o.integer("base_fee", if bps == 0 { 0 } else { BASE_FEE });
+        o.integer("base_fee", base_fee(bps));
         o.integer("fee_rate_bps", bps.into());
     }))
+}
+
+/// What clients put into their orders as a fee, at this rate.
+pub fn base_fee(bps: u32) -> u64 {
+    if bps == 0 { 0 } else { BASE_FEE }
 }
 
 /// The token of the path, else of the query, with its market; `unknown` is the venue's sentence for one it does not

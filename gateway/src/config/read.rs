@@ -160,7 +160,6 @@ pub(super) fn brand(source: &mut Source) -> Brand {
 pub(super) fn auth(source: &mut Source) -> Auth {
     Auth {
         jwt_secrets: source.secrets("auth.jwt_secret"),
-        address_secret: None,
         ws_secret: source.secret("auth.ws_secret"),
         server_secret: Secret::new(String::new()),
     }

@@ -98,7 +98,8 @@ impl RawKey {
         Ok(RawKey::of(key_prefix, key_env, &random))
     }
 
-    fn of(key_prefix: &str, key_env: &str, random: &[u8; 32]) -> RawKey {
+    /// The key of these bytes: random ones, or such as nobody can guess.
+    pub fn of(key_prefix: &str, key_env: &str, random: &[u8; 32]) -> RawKey {
         let mut key = Zeroizing::new(String::with_capacity(key_prefix.len() + key_env.len() + 2 + KEY_DIGITS));
         for part in [key_prefix, "_", key_env, "_"] {
             key.push_str(part);
@@ -126,6 +127,11 @@ impl RawKey {
             prefix: self.key[..SHOWN_CHARS].to_owned(),
         }
     }
+}
+
+/// The UUID of a key that a request showed, whichever of its two forms that was.
+pub fn alias_of(shown: &str, key_prefix: &str) -> Zeroizing<String> {
+    if is_key(shown.as_bytes(), key_prefix) { alias(shown) } else { Zeroizing::new(shown.to_owned()) }
 }
 
 /// UUIDv8 whose free bits are those of SHA-256(`venue-uuid:` + key), in their places.

@@ -1,9 +1,9 @@
 //! One request as its handler sees it: routed, authenticated, metered, its body read.
 
 use super::code::Code;
-use super::dialect::Dialect;
+use super::dialect::{self, Dialect};
 use super::reply::Refusal;
-use super::route::Route;
+use super::route::{Auth, Route};
 use super::router::Variables;
 use crate::app::{App, Edge};
 use crate::engine_client::Late;
@@ -86,6 +86,12 @@ impl Call {
     pub fn dialect(&self) -> Dialect {
         let query = self.query();
         Dialect::of(&self.headers, query.get("dialect"), &self.app().config.compat.client_agents)
+    }
+
+    /// Whether a route of two shapes answers this request in the venue's (venue.md §2), as the pipeline saw it too.
+    pub fn in_venue_shape(&self) -> bool {
+        let Auth::KeyUnless(shape) = self.route.auth else { return false };
+        dialect::in_venue_shape(shape, &self.headers, &self.query(), &self.app().config.compat.client_agents)
     }
 
     /// A header's text: ASCII without control characters, not empty.

@@ -67,7 +67,6 @@ impl World {
         let mut config = Config::read(Some(("test", toml)), [], []).expect("a sound configuration");
         config.auth.jwt_secrets = vec![Secret::new(SECRET.to_owned())];
         config.auth.server_secret = Secret::new(SECRET.to_owned());
-        config.auth.address_secret = Some(Secret::new(SECRET.chars().rev().collect()));
         let clock = Clock::fake(NOW);
         let app = App {
             rules: Arc::new(config.rules.clone()),

@@ -2,14 +2,17 @@
 //! orders or depletion of ours in it.
 
 pub(crate) mod sha1;
+mod shape;
 pub mod view;
 
+use super::clob::tokens::items as batch_items;
 use super::orders::terms::outcome_labelled;
 use super::tokens;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
+use crate::http::schema::{Param, TOKEN_ID};
 use crate::wire::fields::{Body, Params};
 use crate::wire::read::Value;
 use crate::wire::write::separate;
@@ -17,26 +20,45 @@ use engine::id::Outcome as MarketOutcome;
 use view::Asked;
 
 const DEPTH_MAX: u64 = 500;
-/// Tokens of one batch.
-const BATCH_MAX: usize = 500;
 /// Books of a batch that are written before others get their turn on the thread.
 const BOOKS_PER_TURN: usize = 8;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/book", "get_book")
+        .about("The book of a token.")
+        .at_root()
         .no_store()
+        .params(&[Param::query("token_id", TOKEN_ID, "The outcome token (alias: token).").required(), shape::DEPTH])
+        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::InvalidTokenId, Code::BookUnavailable, Code::ValidationFailed])
         .run(|call| Box::pin(by_query(call))),
     Route::get("/v1/clob/book/{token_id}", "get_clob_book")
+        .about("The book of a token.")
+        .at_root()
         .no_store()
+        .params(&[shape::DEPTH])
+        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::BookUnavailable, Code::ValidationFailed])
         .run(|call| Box::pin(by_path(call))),
     Route::get("/v1/markets/{condition_id}/book", "get_market_book")
+        .about("The book of one outcome of a market.")
+        .at_root()
         .no_store()
+        .params(&[
+            shape::OUTCOME,
+            Param::query("token_id", TOKEN_ID, "Instead of the label: the outcome's token."),
+            shape::DEPTH,
+        ])
+        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::MarketNotFound, Code::BookUnavailable, Code::ValidationFailed])
         .run(|call| Box::pin(by_market(call))),
     Route::post("/v1/books", "get_books")
+        .about("The books of many tokens; those without a book are left out.")
+        .at_root()
         .no_store()
+        .params(&[shape::DEPTH])
+        .takes(&shape::BATCH, r#"[{"token_id": "81140002"}]"#)
+        .gives(200, &shape::BOOKS, "[]")
         .fails(&[Code::InvalidBody, Code::InvalidTokenId, Code::ValidationFailed])
         .run(|call| Box::pin(batch(call))),
 ];
@@ -102,7 +124,7 @@ async fn batch(call: Call) -> Outcome {
     };
     let mut out = Vec::with_capacity(16 * 1_024);
     out.push(b'[');
-    for (count, item) in items(&body)?.iter().enumerate() {
+    for (count, item) in batch_items(&body)?.iter().enumerate() {
         let (token, levels_max) = wanted(item, default)?;
         if let Some((instrument, cell)) = tokens::find(&call.app().catalog, token) {
             let before = out.len();
@@ -120,25 +142,12 @@ async fn batch(call: Call) -> Outcome {
     Ok(Reply::json(out))
 }
 
-/// The entries of a batch: a bare array, or `{"items":[…]}`; 1 to 500.
-fn items<'a, 'v>(body: &'a Value<'v>) -> Result<&'a [Value<'v>], Refusal> {
-    let items = match body {
-        Value::Array(items) => Some(items),
-        other => match other.get("items") {
-            Some(Value::Array(items)) => Some(items),
-            _ => None,
-        },
-    };
-    match items {
-        Some(items) if items.len() > BATCH_MAX => Err(Refusal::saying(Code::InvalidBody, "Payload exceeds the limit")),
-        Some(items) if !items.is_empty() => Ok(items),
-        _ => Err(Refusal::saying(Code::InvalidBody, "The body is not a list of token ids.")),
-    }
-}
-
 /// Token and depth of one entry.
 fn wanted<'a>(item: &'a Value<'_>, default: Option<usize>) -> Result<(&'a str, Option<usize>), Refusal> {
-    let Some(Value::Text(token)) = item.get("token_id") else { return Err(Code::InvalidTokenId.into()) };
+    let token = match item.get("token_id") {
+        Some(Value::Text(token)) if tokens::well_formed(token) => token,
+        _ => return Err(Code::InvalidTokenId.into()),
+    };
     let mut fields = Body::new(item);
     let depth = fields.integer("depth", 1..=DEPTH_MAX);
     if !fields.problems.is_empty() {

@@ -1,5 +1,6 @@
-//! Trading in the shapes of the venue's own clients (venue.md §5 to §7): placement, cancels, orders, trades. Everything
-//! runs through the same commands as the native routes; only bodies, ids, words and rows differ.
+//! What the venue's own clients ask, in their shapes (venue.md). Trading (§5 to §7) runs through the same commands as the
+//! native routes; only bodies, ids, words and rows differ. Reads beside those of `books` and `prices`, and everything
+//! around keys (§1 to §4, §8), have tables of their own.
 //!
 //! | File | Holds |
 //! |---|---|
@@ -8,16 +9,28 @@
 //! | `ids.rs`, `words.rs`, `rows.rs` | what answers are made of |
 //! | `shape.rs` | the same for the machine description |
 //! | `place.rs`, `cancel.rs`, `list.rs` | handlers |
+//! | `tokens.rs`, `prices.rs` | lists of tokens; prices of many of them |
+//! | `markets.rs` | lists of markets, one market |
+//! | `credentials.rs`, `address_login.rs`, `signature.rs` | keys; the account of an address; what it signs |
+//! | `housekeeping.rs` | what is asked around trading, and what does not exist here |
 
+pub mod address_login;
 pub mod amounts;
 pub mod cancel;
+pub mod credentials;
 pub mod flat;
+pub mod housekeeping;
 pub mod ids;
 pub mod list;
+pub mod markets;
 pub mod place;
+pub mod prices;
+pub mod read_shape;
 pub mod rows;
 pub mod shape;
+pub mod signature;
 pub mod signed;
+pub mod tokens;
 pub mod words;
 
 use crate::http::code::Code;
@@ -142,6 +155,8 @@ pub const ROUTES: &[Route] = &[
         .params(&shape::TRADE_FILTER)
         .gives(200, &shape::TRADES, shape::PAGE_EXAMPLE)
         .run(|call| Box::pin(list::trades(call))),
+    // Clients send it with the builder's headers alone.
+    Route::get("/v1/builder/trades", "list_builder_trades").at_root().run(|call| Box::pin(list::nothing(call))),
     Route::get("/v1/builder/trades", "list_builder_trades")
         .about("Trades of a builder: there are none here.")
         .at_root()

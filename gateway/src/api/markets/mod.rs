@@ -3,10 +3,11 @@
 pub mod filter;
 pub mod view;
 
+use super::clob::{markets as venue, read_shape as venue_shape};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::http::route::{Auth, Permission, Route};
+use crate::http::route::{Auth, Permission, Route, VenueShape};
 use crate::wire::cursor::{self, OffsetCursor};
 use crate::wire::fields::Params;
 use crate::wire::write::{array, object};
@@ -21,13 +22,17 @@ const DETAIL_BYTES: usize = 3_072;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/markets", "list_markets")
-        .auth(Auth::Key)
+        .at_root()
+        .auth(Auth::KeyUnless(VenueShape::StrictOrPage))
         .needs(Permission::Read)
+        .gives(200, &venue_shape::PAGE, venue_shape::PAGE_EXAMPLE)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(list(call))),
     Route::get("/v1/markets/{condition_id}", "get_market")
-        .auth(Auth::Key)
+        .at_root()
+        .auth(Auth::KeyUnless(VenueShape::Strict))
         .needs(Permission::Read)
+        .gives(200, &venue_shape::MARKET, venue_shape::MARKET_EXAMPLE)
         .fails(&[Code::MarketNotFound, Code::ValidationFailed])
         .run(|call| Box::pin(by_condition(call))),
     Route::get("/v1/markets/by-slug/{slug}", "get_market_by_slug")
@@ -39,6 +44,9 @@ pub const ROUTES: &[Route] = &[
 ];
 
 async fn list(call: Call) -> Outcome {
+    if call.in_venue_shape() {
+        return venue::page(call).await;
+    }
     let query = call.query();
     let asked = Asked::read(&query)?;
     let (page, next) = match asked.offset {
@@ -88,6 +96,9 @@ async fn page(call: &Call, asked: &Asked<'_>, offset: usize) -> (Vec<MarketId>, 
 }
 
 async fn by_condition(call: Call) -> Outcome {
+    if call.in_venue_shape() {
+        return venue::one(&call);
+    }
     let market = call.app().catalog.by_condition(&call.variable(0));
     one(&call, market)
 }

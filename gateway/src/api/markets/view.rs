@@ -3,6 +3,7 @@
 
 use crate::api::account::valuation::Marks;
 use crate::api::books::view as book;
+use crate::api::prices::base_fee;
 use crate::app::App;
 use crate::wire::decimal;
 use crate::wire::write::{Object, object, string};
@@ -182,9 +183,9 @@ fn venue(venue: Venue) -> &'static str {
 }
 
 /// Fields of the venue's own market object whose names are not taken (venue.md §2).
-fn venue_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp) {
+pub fn venue_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp) {
     let (listing, phase) = (&cell.listing, Phase::of(cell, now));
-    let free = app.rules.fees.rate(listing.category).0 == 0;
+    let bps = app.rules.fees.rate(listing.category).0;
     o.boolean("enable_order_book", true);
     o.boolean("accepting_orders", phase.accepting_orders);
     o.ts_or_null("accepting_order_timestamp", listing.start);
@@ -194,7 +195,7 @@ fn venue_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp
     o.null("game_start_time");
     o.integer("seconds_delay", 0);
     o.integer("maker_base_fee", 0);
-    o.integer("taker_base_fee", if free { 0 } else { 1_000 });
+    o.integer("taker_base_fee", base_fee(bps));
     o.boolean("notifications_enabled", false);
     o.boolean("is_50_50_outcome", cell.resolution() == Some(Resolution::Split));
     for name in ["neg_risk_market_id", "neg_risk_request_id", "fpmm"] {

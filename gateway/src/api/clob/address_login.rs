@@ -1,0 +1,128 @@
+//! Accounts of addresses (venue.md §8): whoever signs for an address has its account and a key of it, on a server that
+//! lets addresses in. The first call of a venue client is this one, before it has any key.
+//!
+//! Key, secret and passphrase are derived from the server's secret, the address and the nonce: the same question has the
+//! same answer at any time, and only the hash of the key is kept.
+
+use super::signature::{Address, Claim, NoClaim};
+use crate::api::keys::request::{self, Asked};
+use crate::api::refuse::unexpected;
+use crate::engine_client::Late;
+use crate::http::auth::RawKey;
+use crate::http::call::{Call, Caller};
+use crate::http::code::Code;
+use crate::http::pipeline::first_sight;
+use crate::http::reply::Refusal;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
+use engine::command::{Answer, Command, IssueKey};
+use engine::id::UserId;
+use engine::user::Permissions;
+use engine::user::key::{entitlement, grant_ended};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+/// A signature is good for so long, both ways: clocks differ.
+const SIGNED_WITHIN_SECS: u64 = 60;
+/// Name of the keys that are made here.
+const KEY_NAME: &str = "address login";
+
+/// What a venue client signs its requests with. Only `key` means anything here.
+pub struct Credentials {
+    /// A key that is known by its UUID.
+    key: RawKey,
+    pub secret: Zeroizing<String>,
+    pub passphrase: Zeroizing<String>,
+}
+
+impl Credentials {
+    pub fn api_key(&self) -> &str {
+        self.key.expose_alias()
+    }
+
+    /// Those of an address and a nonce, on a server of this brand and with this secret.
+    fn of(call: &Call, address: Address, nonce: &[u8; 32]) -> Credentials {
+        let config = &call.app().config;
+        let derived = |what: &str| {
+            let secret = config.auth.server_secret.expose().as_bytes();
+            let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
+            // The label is first and ends itself; what follows has fixed lengths.
+            for part in [b"address-login:", what.as_bytes(), b":", &address.0, nonce] {
+                mac.update(part);
+            }
+            Zeroizing::new(<[u8; 32]>::from(mac.finalize().into_bytes()))
+        };
+        let passphrase = derived("passphrase").iter().map(|byte| format!("{byte:02x}")).collect();
+        Credentials {
+            key: RawKey::of(&config.brand.key_prefix, &config.brand.key_env, &derived("key")),
+            secret: Zeroizing::new(URL_SAFE.encode(&derived("secret")[..])),
+            passphrase: Zeroizing::new(passphrase),
+        }
+    }
+}
+
+/// The credentials of the address that signs this request: makes its user at first sight, and the key when the nonce is
+/// new.
+///
+/// # Errors
+/// 401 for anything but a fresh signature of the address; then what can refuse a key (keys.md §3).
+pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
+    let claim = verified(call)?;
+    let app = call.app();
+    let sub = format!("address:{}", claim.address);
+    let user = match app.directory.by_sub(&sub) {
+        Some(user) => user,
+        None => first_sight(&call.edge, sub, None, call.now).await?,
+    };
+    if app.front.gatekeeper.restricts(user, &app.directory) {
+        return Err(Code::AccessRestricted.into());
+    }
+    let credentials = Credentials::of(call, claim.address, &claim.nonce);
+    match app.directory.principal(&credentials.key.secret().hash) {
+        Some(known) if known.revoked => Err(Code::InvalidKey.into()),
+        Some(known) if app.front.gatekeeper.disables(known.key) => Err(Code::KeyDeactivated.into()),
+        Some(known) if known.expires_at.is_some_and(|end| end <= call.now) => Err(Code::KeyExpired.into()),
+        Some(_) => Ok(credentials),
+        None => issued(call, user, credentials).await,
+    }
+}
+
+/// The claim of the request's headers, fresh and signed.
+fn verified(call: &Call) -> Result<Claim<'_>, Refusal> {
+    let claim = Claim::read(&call.headers).map_err(|error| match error {
+        NoClaim::Absent => Refusal::from(Code::MissingApiKey),
+        NoClaim::Malformed(name) => Refusal::saying(Code::InvalidToken, format!("{name} is missing or malformed.")),
+    })?;
+    if claim.signed_at_secs().abs_diff(call.now.secs()) > SIGNED_WITHIN_SECS {
+        let message = "POLY_TIMESTAMP is more than 60 seconds away from the time of this server.";
+        return Err(Refusal::saying(Code::TokenExpired, message));
+    }
+    if !claim.is_signed() {
+        return Err(Refusal::saying(Code::InvalidToken, "The signature is not that of the address."));
+    }
+    Ok(claim)
+}
+
+/// Issues the key, past the gates that every key passes.
+async fn issued(call: &Call, user: UserId, credentials: Credentials) -> Result<Credentials, Refusal> {
+    let grant = call.app().directory.grant(user);
+    let permissions = if grant_ended(grant, call.now) { Permissions::Read } else { Permissions::ReadTrade };
+    let caller = Caller { user, key: None, tier: entitlement(grant, call.now), permissions, grant };
+    let asked = Asked { name: Some(KEY_NAME.to_owned()), tier: None, permissions: None, admin: false };
+    let tier = request::admitted(&asked, &caller, call.app(), call.now)?;
+    let issue = IssueKey {
+        secret: credentials.key.secret(),
+        name: asked.name,
+        tier,
+        permissions: None,
+        bootstrap: false,
+        by: None,
+    };
+    match call.edge.engine.ask(user, Command::IssueKey(issue), call.now).await {
+        Ok(Answer::Key(_)) | Err(Late::Overshot(Answer::Key(_))) => Ok(credentials),
+        Ok(other) | Err(Late::Overshot(other)) => Err(unexpected(&other, call.now)),
+        Err(Late::Busy) => Err(Code::ServerBusy.into()),
+        Err(Late::Unknown) => Err(Code::PersistenceUnknown.into()),
+    }
+}

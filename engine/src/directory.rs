@@ -143,6 +143,19 @@ impl Directory {
         false
     }
 
+    /// The dense slot of a key, as its bearer's [`Principal`] names it; revoked and expired ones too.
+    pub fn slot(&self, key: KeyId) -> Option<u32> {
+        let mut next = self.user(UserId::of_object(key.0)).map_or(0, |slot| slot.newest_key.load(Relaxed));
+        while let Some(slot) = next.checked_sub(1) {
+            let found = self.keys.get(slot as usize)?;
+            if found.key == key {
+                return Some(slot);
+            }
+            next = found.previous;
+        }
+        None
+    }
+
     /// Users who hold a key that works at `now`. Looks at every user: for the gate of a capped cohort.
     pub fn holders_count(&self, now: Timestamp) -> usize {
         self.holders_between(1..self.users.len() as u64 + 1, now)

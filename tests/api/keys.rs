@@ -236,6 +236,52 @@ fn closed_gates_of_the_server() {
     cases.one();
 }
 
+/// Where two gates are closed, the earlier one speaks (keys.md §3).
+#[test]
+fn the_gates_of_issuance_have_their_order() {
+    let cases = Cases::of("order of gates");
+    type Settings = &'static [(&'static str, &'static str, &'static str)];
+    const FLAGGED: (&str, &str, &str) = ("access", "flagged", "[\"visitor\"]");
+    const CLOSED: (&str, &str, &str) = ("flags", "closed_beta_mode", "true");
+    const UNPAID: (&str, &str, &str) = ("flags", "paid_keys_enabled", "false");
+    const FULL: (&str, &str, &str) = ("flags", "cohort_cap", "1");
+    let rows: [(Settings, Value, u16, &str); 8] = [
+        (&[FLAGGED, CLOSED, UNPAID, FULL], json!({"tier": "gold"}), 403, "ACCESS_RESTRICTED"),
+        (&[CLOSED, UNPAID, FULL], json!({"tier": "gold", "permissions": ["admin"]}), 400, "VALIDATION_FAILED"),
+        (&[CLOSED, UNPAID, FULL], json!({"tier": "pro", "permissions": ["admin"]}), 403, "CLOSED_BETA"),
+        (&[UNPAID, FULL], json!({"tier": "pro", "permissions": ["admin"]}), 403, "API_PRO_COMING_SOON"),
+        (&[FULL], json!({"tier": "pro"}), 403, "TIER_REQUIRES_UPGRADE"),
+        (&[FULL], json!({"permissions": ["admin"]}), 403, "TIER_REQUIRES_UPGRADE"),
+        (&[FULL], json!({"tier": "free"}), 409, "COHORT_FULL"),
+        (&[UNPAID], json!({"tier": "free"}), 201, ""),
+    ];
+    for (settings, body, status, code) in rows {
+        // The seeded user fills a cohort of one.
+        let world = World::start_with(1, |place| {
+            settings.iter().for_each(|(section, name, value)| _ = place.set(section, name, value));
+        });
+        let mut visitor = world.server.with_token(&token("visitor"));
+        for path in ["/v1/keys", "/v1/keys/bootstrap"] {
+            let answer = visitor.post(path, &body);
+            let expected = match (status, path) {
+                (201, "/v1/keys/bootstrap") => (400, "BOOTSTRAP_NOT_ALLOWED"),
+                _ => (status, code),
+            };
+            assert_eq!((answer.status, answer.code().as_str()), expected, "{settings:?} {body}: {}", answer.lossy());
+            cases.one();
+        }
+    }
+    // The gates do not apply to a rotation, nor does the limit of five.
+    let world = World::start_with(1, |place| {
+        place.set("flags", "closed_beta_mode", "true").set("flags", "paid_keys_enabled", "false");
+    });
+    let mut owner = world.user(0);
+    owner.post("/v1/keys", &json!({})).refused(403, "CLOSED_BETA");
+    let id = int(&owner.get("/v1/keys").expect(200), "/0/id");
+    owner.post(&format!("/v1/keys/{id}/rotate"), &json!({})).expect(201);
+    cases.add(2);
+}
+
 #[test]
 fn keys_are_listed_in_pages_and_tiers_in_order() {
     let cases = Cases::of("key lists");

@@ -7,6 +7,7 @@ use super::reply::Names;
 use super::route::Route;
 use super::router::Router;
 use super::ticket::Tickets;
+use super::usage::Usage;
 use crate::config::{Access, Config};
 use engine::directory::Directory;
 use engine::id::UserId;
@@ -20,6 +21,7 @@ pub struct Front {
     /// Headers that carry a key besides `X-API-Key`, in their order.
     pub key_aliases: Vec<HeaderName>,
     pub limits: Arc<Limits>,
+    pub usage: Usage,
     pub identity: Verifier,
     /// Socket tokens.
     pub tickets: Tickets,
@@ -43,6 +45,7 @@ impl Front {
                 .ok_or_else(|| format!("brand.header_prefix: {:?} begins no header name", brand.header_prefix))?,
             key_aliases: brand.key_header_aliases.iter().map(alias).collect::<Result<_, _>>()?,
             limits: Arc::new(Limits::new(config.limits.clone(), config.http.trusted_proxies.clone())),
+            usage: Usage::new(tables),
             identity: Verifier::new(&config.auth.jwt_secrets),
             tickets: Tickets::new(config.auth.ws_secret.as_ref()).map_err(|error| format!("no randomness: {error}"))?,
             gatekeeper: Gatekeeper { access: config.access.clone(), allowlist_on: config.flags.allowlist_enabled },

@@ -173,7 +173,7 @@ pub enum Payer {
 pub struct Limits {
     settings: Settings,
     trusted_proxies: Vec<Network>,
-    keys: Slots,
+    keys: Slots<Meter>,
     users: Table<UserId>,
     addresses: Table<Address>,
     bootstraps: Table<Address>,
@@ -382,19 +382,19 @@ impl Drop for Placement {
     }
 }
 
-/// Meters by a dense number: bucket `b` holds 1024 × 2^b of them, made when first needed and never moved.
+/// One value each for a dense number: bucket `b` holds 1024 × 2^b of them, made when first needed and never moved.
 #[derive(Debug, Default)]
-struct Slots {
-    buckets: [OnceLock<Box<[Meter]>>; 22],
+pub(super) struct Slots<T> {
+    buckets: [OnceLock<Box<[T]>>; 22],
 }
 
-impl Slots {
-    fn get(&self, slot: u32) -> &Meter {
+impl<T: Default> Slots<T> {
+    pub(super) fn get(&self, slot: u32) -> &T {
         let place = u64::from(slot) + 1_024;
         let bucket = place.ilog2() - 10;
         let length = 1_024usize << bucket;
-        let meters = self.buckets[bucket as usize].get_or_init(|| (0..length).map(|_| Meter::default()).collect());
-        &meters[place as usize - length]
+        let values = self.buckets[bucket as usize].get_or_init(|| (0..length).map(|_| T::default()).collect());
+        &values[place as usize - length]
     }
 }
 

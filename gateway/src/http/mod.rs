@@ -15,6 +15,7 @@ pub mod router;
 pub mod schema;
 pub mod server;
 pub mod ticket;
+pub mod usage;
 
 #[cfg(test)]
 pub(crate) mod testing;

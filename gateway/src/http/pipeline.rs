@@ -7,9 +7,10 @@ use super::call::{Call, Caller};
 use super::code::Code;
 use super::dialect;
 use super::limit::{InFlight, Payer, Source};
-use super::reply::{Cache, Dress, Outcome, Refusal, Reply, takes_gzip};
+use super::reply::{Cache, Dress, Outcome, Refusal, Reply, Used, takes_gzip};
 use super::route::{Auth, BodyKind, Permission, RateClass, Route};
 use super::router::{Found, Variables};
+use super::usage::Done;
 use crate::app::{App, Edge};
 use crate::config::Http;
 use crate::engine_client::Late;
@@ -55,7 +56,13 @@ where
         tracing::error!(request_id = ?dress.request_id, ?failure, "a request was given up");
         Err(Refusal::from(Code::InternalError).closing())
     });
-    dress.finish(outcome)
+    let (used, is_head) = (dress.used, dress.is_head);
+    let response = dress.finish(outcome);
+    if let Used { begun, route: Some(route), key: Some(key) } = used {
+        let status = response.status().as_u16();
+        app.front.usage.note(key, Done { route, is_head, status, begun, ended: app.clock.now() });
+    }
+    response
 }
 
 /// How a request can fail that no check foresees.
@@ -102,6 +109,7 @@ fn dress<'a>(app: &'a App, parts: &Parts) -> Dress<'a> {
         rate: None,
         public_route: false,
         beta_cutoff: None,
+        used: Used::default(),
     }
 }
 
@@ -129,6 +137,7 @@ where
         Routed::Route(route, variables) => (route, variables),
         Routed::Answer(reply) => return Ok(reply),
     };
+    (dress.used.begun, dress.used.route) = (now, Some(route));
     dress.cache = route.cache;
     let needed = Needed::of(app, route, &parts);
     dress.public_route = needed == Needed::Nothing;
@@ -380,6 +389,7 @@ impl Key {
         let in_flight = match limits.request(payer, self.caller.tier, now) {
             Ok((rate, in_flight)) => {
                 dress.rate = Some(rate);
+                dress.used.key = Some(self.principal.slot);
                 in_flight
             }
             Err((rate, refusal)) => {

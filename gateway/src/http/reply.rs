@@ -6,6 +6,7 @@
 use super::body::{Body, Pages, Streamed};
 use super::code::{self, Code, Retry};
 use super::limit::RateState;
+use super::route::Route;
 use crate::wire::{instant, write};
 use engine::time::Timestamp;
 use flate2::Compression;
@@ -309,6 +310,17 @@ pub struct Dress<'a> {
     pub public_route: bool,
     /// The cutoff that a beta key has passed.
     pub beta_cutoff: Option<Timestamp>,
+    /// What counts as a use of a key.
+    pub used: Used,
+}
+
+/// Which route was asked for when, and by which key.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    pub begun: Timestamp,
+    pub route: Option<&'static Route>,
+    /// The key's slot, once the request counted against it.
+    pub key: Option<u32>,
 }
 
 impl Dress<'_> {
@@ -472,6 +484,7 @@ mod tests {
             rate: None,
             public_route: false,
             beta_cutoff: None,
+            used: Used::default(),
         }
     }
 

@@ -1,6 +1,8 @@
-//! API keys: issue, list, rename, revoke, rotate; the tiers; socket tokens (keys.md §2).
+//! API keys: issue, list, rename, revoke, rotate, usage; the tiers; socket tokens (keys.md §2).
 
 pub mod request;
+mod shapes;
+mod usage;
 pub mod view;
 
 use super::refuse::unexpected;
@@ -34,45 +36,103 @@ const ISSUE: &[Code] = &[
     Code::PersistenceUnknown,
 ];
 
+/// The same, and that there is a key already.
+const BOOTSTRAP: &[Code] = &[
+    Code::InvalidBody,
+    Code::ValidationFailed,
+    Code::ClosedBeta,
+    Code::ApiProComingSoon,
+    Code::TierRequiresUpgrade,
+    Code::CohortFull,
+    Code::BootstrapNotAllowed,
+    Code::TradeInProgress,
+    Code::ServerBusy,
+    Code::PersistenceUnknown,
+];
+
 pub const ROUTES: &[Route] = &[
     Route::post("/v1/keys/bootstrap", "bootstrap_key")
+        .about("The first key of an account, by an identity token.")
         .auth(Auth::Jwt)
         .rate(RateClass::Bootstrap)
         .body(BodyKind::Optional)
+        .takes(&shapes::ASKED, shapes::ASKED_EXAMPLE)
+        .gives(201, &shapes::ISSUED, shapes::ISSUED_EXAMPLE)
         .no_store()
-        .fails(&[Code::BootstrapNotAllowed, Code::ValidationFailed, Code::ClosedBeta, Code::CohortFull])
+        .fails(BOOTSTRAP)
         .run(|call| Box::pin(issue(call, true))),
     Route::post("/v1/keys", "create_key")
+        .about("A further key; five may be active.")
         .auth(Auth::KeyOrJwt)
         .body(BodyKind::Optional)
+        .takes(&shapes::ASKED, shapes::ASKED_EXAMPLE)
+        .gives(201, &shapes::ISSUED, shapes::ISSUED_EXAMPLE)
         .no_store()
         .fails(ISSUE)
         .run(|call| Box::pin(issue(call, false))),
     Route::get("/v1/keys", "list_keys")
+        .about("Keys that are not revoked, newest first.")
         .auth(Auth::KeyOrJwt)
+        .params(&[shapes::LIMIT, shapes::OFFSET])
+        .gives(200, &shapes::LIST, shapes::LIST_EXAMPLE)
         .fails(&[Code::ValidationFailed])
         .run(|call| Box::pin(list(call))),
-    Route::get("/v1/keys/tiers", "list_tiers").auth(Auth::KeyOrJwt).run(|call| Box::pin(tiers(call))),
+    Route::get("/v1/keys/tiers", "list_tiers")
+        .about("What each tier may do.")
+        .auth(Auth::KeyOrJwt)
+        .gives(200, &shapes::TIERS, shapes::TIERS_EXAMPLE)
+        .run(|call| Box::pin(tiers(call))),
     Route::post("/v1/keys/ws-token", "mint_ws_token")
+        .about("A token for one WebSocket handshake within a minute.")
         .auth(Auth::KeyOrJwt)
         .body(BodyKind::Optional)
+        .takes(&shapes::NOTHING, "{}")
+        .gives(200, &shapes::SOCKET_TOKEN, r#"{"token":"eyJhbGciOiJIUzI1NiJ9.e30.x","expires_in":60}"#)
         .no_store()
         .fails(&[Code::InvalidBody])
         .run(|call| Box::pin(ws_token(call))),
     Route::patch("/v1/keys/{id}", "rename_key")
+        .about("Another label, or none.")
         .auth(Auth::KeyOrJwt)
-        .fails(&[Code::KeyNotFound, Code::InvalidBody, Code::ValidationFailed])
+        .takes(&shapes::RENAMING, r#"{"name":"grid bot"}"#)
+        .gives(200, &shapes::LISTED, shapes::LISTED_EXAMPLE)
+        .fails(&[
+            Code::KeyNotFound,
+            Code::InvalidBody,
+            Code::ValidationFailed,
+            Code::TradeInProgress,
+            Code::ServerBusy,
+            Code::PersistenceUnknown,
+            Code::DeadlineOvershotButPersisted,
+        ])
         .run(|call| Box::pin(rename(call))),
     Route::delete("/v1/keys/{id}", "revoke_key")
+        .about("Ends a key at once.")
         .auth(Auth::KeyOrJwt)
-        .fails(&[Code::KeyNotFound])
+        .gives(200, &shapes::MESSAGE, r#"{"message":"Key 318 is revoked."}"#)
+        .fails(&[
+            Code::KeyNotFound,
+            Code::TradeInProgress,
+            Code::ServerBusy,
+            Code::PersistenceUnknown,
+            Code::DeadlineOvershotButPersisted,
+        ])
         .run(|call| Box::pin(revoke(call))),
     Route::post("/v1/keys/{id}/rotate", "rotate_key")
+        .about("A key in place of this one, which works for another 24 hours.")
         .auth(Auth::KeyOrJwt)
         .body(BodyKind::Ignored)
+        .gives(201, &shapes::ROTATED, shapes::ROTATED_EXAMPLE)
         .no_store()
-        .fails(&[Code::KeyNotFound, Code::InvalidRequest])
+        .fails(&[
+            Code::KeyNotFound,
+            Code::InvalidRequest,
+            Code::TradeInProgress,
+            Code::ServerBusy,
+            Code::PersistenceUnknown,
+        ])
         .run(|call| Box::pin(rotate(call))),
+    usage::GET,
 ];
 
 async fn issue(call: Call, bootstrap: bool) -> Outcome {

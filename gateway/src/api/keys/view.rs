@@ -6,7 +6,7 @@ use crate::wire::write::{Object, array, object, string};
 use engine::id::KeyId;
 use engine::time::Timestamp;
 use engine::user::key::effective;
-use engine::user::{Grant, Permissions};
+use engine::user::{Grant, Permissions, Tier};
 use engine::view::KeyView;
 
 /// What decides what a key may do now.
@@ -64,6 +64,12 @@ fn shown(o: &mut Object<'_>, key: &KeyView, moment: Moment) {
     o.text_or_null("name", key.name.as_deref());
     o.word("rate_limit_tier", TIERS[key.tier as usize].1);
     permissions(o, served.permissions);
+}
+
+/// The tier whose limits a key has at this moment.
+pub fn served_tier(key: &KeyView, moment: Moment) -> Tier {
+    let stored = (key.tier, key.permissions);
+    effective(stored, key.created_at, key.beta_until, moment.grant, moment.free_trade_since, moment.now).tier
 }
 
 /// All tiers with their effective limits, ascending.

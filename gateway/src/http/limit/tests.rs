@@ -158,7 +158,7 @@ fn a_full_table_shares_one_meter_and_makes_room_when_windows_pass() {
 
 #[test]
 fn slots_are_dense_and_never_move() {
-    let slots = Slots::default();
+    let slots: Slots<Meter> = Slots::default();
     for slot in [0, 1, 1_023, 1_024, 3_071, 3_072, 100_000] {
         slots.get(slot).in_flight.store(slot + 1, Relaxed);
     }

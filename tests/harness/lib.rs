@@ -17,6 +17,7 @@
 //! Nothing here measures time. Where a test has to wait it waits for a condition, with a bound that only a broken
 //! server reaches.
 
+pub mod address;
 pub mod binary;
 pub mod cases;
 pub mod chance;

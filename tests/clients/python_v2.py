@@ -233,7 +233,7 @@ def pages_and_cancels():
     here, there = batch(MARKET, FACTS["resting"]), batch(other, 6)
     bad = client.create_order(OrderArgs(TOKEN, float(MARKET["tick"]), 1, BUY))
     good = client.create_order(OrderArgs(TOKEN, float(MARKET["tick"]), 5, BUY))
-    mixed = client.post_orders([PostOrdersV2Args(good, OrderType.GTC), PostOrdersArgs(bad, OrderType.GTC)])
+    mixed = client.post_orders([PostOrdersV2Args(good, OrderType.GTC), PostOrdersV2Args(bad, OrderType.GTC)])
     same("one bad entry", [answer["success"] for answer in mixed], [True, False])
     same("its code", mixed[1]["error"], "INVALID_ORDER_MIN_SIZE")
     here.append(mixed[0]["orderID"])

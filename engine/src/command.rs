@@ -5,10 +5,10 @@ use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, Use
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::time::Timestamp;
-use crate::user::{Permissions, Tier};
+use crate::user::{Permissions, Tier, Wallet};
 use crate::view::{
-    AccountView, CancelledOrders, FillPage, FillView, HistoryPage, KeyView, OrderPage, OrderView, PositionView,
-    UserView, VenuePage,
+    AccountView, CancelledOrders, EmptiedWallet, EquityView, FillPage, FillView, HistoryPage, KeyView, OrderPage,
+    OrderView, PositionView, UserView, VenuePage,
 };
 
 /// One request on its way to the shard of its user.
@@ -90,6 +90,30 @@ pub enum Command {
         venue_now: Timestamp,
     },
 
+    /// A new SANDBOX wallet (account.md §1.3).
+    OpenWallet {
+        label: Option<String>,
+        /// As in [`IssueKey`].
+        by: Option<KeyId>,
+    },
+    RelabelWallet {
+        wallet: WalletId,
+        label: Option<String>,
+    },
+    /// Puts a SANDBOX wallet away: its orders end, its positions close without cash.
+    ArchiveWallet {
+        wallet: WalletId,
+    },
+    /// A MAIN wallet begins anew, a SANDBOX wallet is followed by another one; emptied as above.
+    ResetWallet {
+        wallet: WalletId,
+        by: Option<KeyId>,
+    },
+    /// The API wallet begins anew, with its baseline (account.md §4).
+    ResetApiWallet {
+        by: Option<KeyId>,
+    },
+
     Query(Query),
 }
 
@@ -102,7 +126,10 @@ impl Command {
             Command::Place(placement) => Some(placement.key),
             Command::PlaceBatch(placements) => placements.first().map(|placement| placement.key),
             Command::IssueKey(asked) => asked.by,
-            Command::RotateKey { by, .. } => *by,
+            Command::RotateKey { by, .. }
+            | Command::OpenWallet { by, .. }
+            | Command::ResetWallet { by, .. }
+            | Command::ResetApiWallet { by } => *by,
             _ => None,
         }
     }
@@ -134,6 +161,12 @@ pub enum Query {
     VenueOrders(VenueFilter),
     /// The same of its trade list (venue.md §7.4).
     VenueTrades(VenueFilter),
+    /// What these wallets are worth, and what they were at each full hour from `first` on.
+    Equity {
+        wallets: Wallets,
+        /// Hours since 1970.
+        first: u32,
+    },
 }
 
 /// Which wallets a request is about (account.md §1.4).
@@ -414,6 +447,10 @@ pub enum Answer {
         closed: u64,
         resting: u64,
     },
+    Wallet(Box<Wallet>),
+    /// A wallet was archived or reset.
+    Emptied(Box<EmptiedWallet>),
+    Equity(Box<EquityView>),
     /// A settlement: positions paid out and orders expired.
     Settled {
         positions: u64,

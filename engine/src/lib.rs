@@ -20,6 +20,7 @@
 //! | [`user`] | wallets, positions, orders, keys of one user, changed by facts only |
 //! | [`book`] | ladders: one writer, any number of readers, no lock; the taker's walk |
 //! | [`market`] | what the venues list: the state of the log, and the catalogue that everybody reads |
+//! | [`mark`] | what a share is worth at a moment |
 //! | [`directory`] | key hash → user, read without a lock |
 //! | [`index`], [`ring`] | lock-free lists and lookups; a bounded hand-off between two threads |
 //!
@@ -33,6 +34,7 @@ pub mod directory;
 pub mod fee;
 pub mod id;
 pub mod index;
+pub mod mark;
 pub mod market;
 pub mod mutation;
 pub mod notice;

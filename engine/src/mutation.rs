@@ -146,4 +146,33 @@ pub enum Mutation {
         baseline: Cash,
         at: Timestamp,
     },
+    WalletRelabelled {
+        wallet: WalletId,
+        label: Option<String>,
+        at: Timestamp,
+    },
+    /// An empty wallet is put away: from here on it is only read.
+    WalletArchived {
+        wallet: WalletId,
+        at: Timestamp,
+    },
+    /// An empty wallet begins its next generation: its cash becomes the baseline.
+    WalletReset {
+        wallet: WalletId,
+        baseline: Cash,
+        at: Timestamp,
+    },
+    /// A position ends with its wallet's generation: no cash moves, nothing is gained or lost by it.
+    PositionReset {
+        position: PositionId,
+        at: Timestamp,
+    },
+    /// What a wallet was worth at a full hour: its cash as it stands, `value` for its open positions.
+    EquityNoted {
+        wallet: WalletId,
+        /// The full hour.
+        hour: Timestamp,
+        value: Cash,
+        at: Timestamp,
+    },
 }

@@ -11,6 +11,8 @@ pub enum Reject {
     NoRoom,
     /// The ladder could not be read in its bounded tries, or a hard bound of the engine was reached (`SERVER_BUSY`).
     Busy,
+    /// As many heartbeats are armed as one user may have.
+    TooManySafeguards,
     /// Waited longer than 2 s for its turn (`TRADE_IN_PROGRESS`).
     WaitedTooLong,
     UserNotFound,
@@ -78,6 +80,20 @@ pub enum Reject {
     // Orders.
     OrderNotFound,
     OrderNotCancellable,
+
+    // Wallets (account.md §1, §4).
+    /// Archiving or resetting a wallet of a kind, or in a state, that has no such thing.
+    WrongWalletKind,
+    /// The plan has no more SANDBOX wallets.
+    SandboxLimit,
+    /// The resets of the MAIN wallet are spent for the last 30 days.
+    MainResetsSpent,
+    /// The API wallet of a free plan is not reset.
+    ResetNeedsPlan,
+    /// The API wallet may be reset again from `until` on.
+    ResetCoolsDown {
+        until: Timestamp,
+    },
 
     // Keys (keys.md §2–4).
     BootstrapNotAllowed,

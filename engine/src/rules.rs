@@ -35,6 +35,13 @@ pub const HOLDING_MAX: Qty = Qty::from_shares(100_000_000_000);
 pub const CASH_MAX: Cash = Cash::from_dollars(1_000_000_000_000);
 /// Users per generation of depletion overlays; two generations are kept (execution.md §9).
 pub const OVERLAYS_PER_GENERATION: usize = 16_384;
+/// Wallets a user may ever have had, archived ones included.
+pub const WALLETS_PER_USER_MAX: usize = 10_000;
+/// Resets of the MAIN wallet are counted over this long (account.md §1.1).
+pub const MAIN_RESETS_WINDOW_US: u64 = 30 * 24 * 3_600 * SECOND;
+/// Positions that one turn values at most when the points of an hour are made, so that a turn stays below about a
+/// millisecond.
+pub const POSITIONS_VALUED_PER_TURN_MAX: usize = 1_000;
 /// Overlap after a rotation (spec, key lifecycle).
 pub const ROTATION_OVERLAP_US: u64 = 24 * 3_600 * SECOND;
 /// `last_used_at` is written at most this often per key (keys.md §1).
@@ -72,6 +79,8 @@ pub struct Rules {
     pub keys_max: usize,
     /// Accepted orders per UTC day on the free tier.
     pub free_daily_orders: u32,
+    /// `API_RESET_COOLDOWN_DAYS`, in µs; 0 = none.
+    pub api_reset_cooldown_us: u64,
     /// Free keys issued before this are read-only (`[keys] free_trade_since`).
     pub free_trade_since: Timestamp,
     /// `[keys] beta_until`: keys issued before it are beta keys.
@@ -149,6 +158,7 @@ impl Default for Rules {
             depletion_covers_market_orders: true,
             keys_max: 5,
             free_daily_orders: 100,
+            api_reset_cooldown_us: 0,
             // 2026-09-05T00:00:00Z
             free_trade_since: Timestamp(1_788_566_400 * SECOND),
             beta_until: None,
@@ -172,4 +182,23 @@ pub fn baseline(kind: WalletKind, tier: Tier) -> Cash {
         (WalletKind::Api | WalletKind::Sandbox, Tier::ProPlus | Tier::Enterprise) => 25_000,
         (WalletKind::Sandbox, Tier::Free) | (WalletKind::Competition, _) => 0,
     })
+}
+
+/// Active SANDBOX wallets of a plan (account.md §1.1).
+pub fn sandboxes_max(tier: Tier) -> usize {
+    match tier {
+        Tier::Free => 0,
+        Tier::Pro => 3,
+        Tier::ProPlus => 10,
+        Tier::Enterprise => 50,
+    }
+}
+
+/// Resets of the MAIN wallet within [`MAIN_RESETS_WINDOW_US`]; `None` = as many as one likes.
+pub fn main_resets_max(tier: Tier) -> Option<usize> {
+    match tier {
+        Tier::Free => Some(1),
+        Tier::Pro => Some(4),
+        Tier::ProPlus | Tier::Enterprise => None,
+    }
 }

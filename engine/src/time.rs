@@ -48,6 +48,16 @@ impl Timestamp {
         self.0.saturating_sub(earlier.0)
     }
 
+    /// Full hours since 1970.
+    pub fn hour(self) -> u32 {
+        (self.0 / HOUR) as u32
+    }
+
+    /// The first moment of an hour, counted since 1970.
+    pub fn of_hour(hour: u32) -> Timestamp {
+        Timestamp(u64::from(hour) * HOUR)
+    }
+
     /// The UTC day this moment lies in.
     pub fn day(self) -> UtcDay {
         UtcDay((self.0 / DAY) as u32)

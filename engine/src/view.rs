@@ -4,6 +4,7 @@ use crate::amount::{Cash, Qty};
 use crate::id::{KeyId, OrderId, UserId};
 use crate::order::{Fill, Order};
 use crate::time::Timestamp;
+use crate::user::equity::EquityRow;
 use crate::user::{Grant, Permissions, Position, Tier, Wallet};
 
 /// An order with what its answer shows beside it (trading.md §2, §3).
@@ -69,6 +70,22 @@ pub struct AccountView {
     /// Closed positions with a known exit, and those of them that won (exit above average entry).
     pub closed_count: u64,
     pub won_count: u64,
+}
+
+/// Wallets as they stand, and what they were worth at full hours, oldest first.
+#[derive(Clone, Debug)]
+pub struct EquityView {
+    pub account: AccountView,
+    pub hours: Vec<EquityRow>,
+}
+
+/// A wallet that was emptied, as it is now; of a SANDBOX wallet that was reset, the one that follows it.
+#[derive(Clone, Debug)]
+pub struct EmptiedWallet {
+    pub wallet: Wallet,
+    /// Orders that ended, positions that were closed.
+    pub orders: u64,
+    pub positions: u64,
 }
 
 /// A position; the average of a closed one is that of its last open state.

@@ -124,7 +124,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), Boo
     let Recovery { dir, log, state, report } = recovery;
 
     let shared = Shared::new(&config);
-    let shards = shared.shards(state.users, clock.now());
+    let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
     let (mut machinery, failed) = Machinery::start(parts)?;
@@ -177,15 +177,18 @@ impl Shared {
         }
     }
 
-    /// The shards of recovered users, known to the directory.
-    fn shards(&self, users: Vec<Users>, now: Timestamp) -> Vec<Shard<Reply>> {
+    /// The shards of recovered users, as of the newest moment of the journal, known to the directory.
+    fn shards(&self, users: Vec<Users>, newest: Timestamp, now: Timestamp) -> Vec<Shard<Reply>> {
         let count = users.len();
         let shard = |(index, mut users): (usize, Users)| {
             users.iter().for_each(|user| self.directory.add_user(user));
             // An armed heartbeat gets a fresh interval: its beats were not journaled.
             users.refresh_safeguards(now);
             let (rules, books) = (self.rules.clone(), self.books.clone());
-            Shard::new(index, count, users, rules, books, self.catalog.clone(), self.directory.clone())
+            let (catalog, directory) = (self.catalog.clone(), self.directory.clone());
+            let mut shard = Shard::new(index, count, users, rules, books, catalog, directory);
+            shard.resume(newest);
+            shard
         };
         users.into_iter().enumerate().map(shard).collect()
     }

@@ -137,3 +137,21 @@ fn a_cancel_needs_no_open_market() {
     client.delete(&format!("/v1/orders/{}", int(&placed, "/order_id"))).expect(200);
     cases.one();
 }
+
+#[test]
+fn heartbeats_with_other_labels_are_bounded() {
+    let cases = Cases::of("heartbeat labels");
+    let world = World::start(1);
+    let mut client = world.user(0);
+    let beat = |label: usize| json!({"interval_ms": 60_000, "client_label": format!("client {label}")});
+    for label in 0..16 {
+        client.post("/v1/heartbeats", &beat(label)).expect(200);
+        cases.one();
+    }
+    client.post("/v1/heartbeats", &beat(16)).refused(400, "INVALID_REQUEST");
+    // Those that are armed go on, and their end makes room.
+    client.post("/v1/heartbeats", &beat(3)).expect(200);
+    client.delete("/v1/heartbeats").expect(200);
+    client.post("/v1/heartbeats", &beat(16)).expect(200);
+    cases.add(3);
+}

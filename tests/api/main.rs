@@ -3,6 +3,7 @@
 //! Each file is a group of rules with its tables. The market is hand-made (`tests::tape`), so every amount is a number
 //! that can be checked with a pencil; a section number in a comment is the place of the rule in the contract.
 
+mod abuse;
 mod account;
 mod batch;
 mod books;
@@ -15,6 +16,7 @@ mod clob_place;
 mod clob_reads;
 mod cohort;
 mod credentials;
+mod equity;
 mod export;
 mod foreign;
 mod headers;
@@ -31,7 +33,10 @@ mod numbers;
 mod order;
 mod place;
 mod refuse;
+mod reset;
 mod routes;
 mod secrets;
 mod settlements;
+mod table;
 mod usage;
+mod wallets;

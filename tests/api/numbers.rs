@@ -10,7 +10,7 @@ use tests::token::unix_now;
 use tests::world::{World, changed, limit, market};
 
 /// Tokens as they would stand in a JSON text.
-const RAW: [&str; 26] = [
+pub const RAW: [&str; 26] = [
     "0",
     "-0",
     "-1",
@@ -40,7 +40,7 @@ const RAW: [&str; 26] = [
 ];
 
 /// The same and more as JSON strings, between the quotes.
-const QUOTED: [&str; 31] = [
+pub const QUOTED: [&str; 31] = [
     "0",
     "-0",
     "-1",

@@ -195,6 +195,7 @@ impl Client {
         if !closes {
             self.connection = Some(connection);
         }
+        crate::description::check(request, &response);
         Ok(response)
     }
 

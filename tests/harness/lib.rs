@@ -12,6 +12,7 @@
 //! | `token.rs` | identity tokens, right and wrong ones |
 //! | `json.rs` | reading answers; money as integers |
 //! | `cases.rs` | the count of cases; a table that ran empty is a failure |
+//! | `description.rs` | every answer held against the machine description |
 //! | `chance.rs` | seeded randomness |
 //!
 //! Nothing here measures time. Where a test has to wait it waits for a condition, with a bound that only a broken
@@ -21,6 +22,7 @@ pub mod address;
 pub mod binary;
 pub mod cases;
 pub mod chance;
+pub mod description;
 pub mod history;
 pub mod http;
 pub mod json;

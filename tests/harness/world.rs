@@ -105,6 +105,7 @@ impl World {
     /// The same with other settings.
     #[track_caller]
     pub fn start_with(users: usize, settings: impl FnOnce(&mut Place)) -> World {
+        crate::description::watch();
         let mut place = Place::new();
         let mut tape = Tape::create(&place.root().join("tape.ndjson"));
         let markets = Markets::new();

@@ -78,6 +78,18 @@ impl World {
                 Command::Beat { label: format!("beat {label}"), interval_ms: *interval_ms }
             }
             Deed::EndBeats => Command::EndBeats,
+            Deed::OpenWallet => {
+                Command::OpenWallet { label: Some(format!("wallet {}", self.now)), by: self.asking(user, 0) }
+            }
+            Deed::NameWallet(nth) => Command::RelabelWallet {
+                wallet: self.wallet(user, *nth),
+                label: (nth % 3 > 0).then(|| format!("name {nth}")),
+            },
+            Deed::ArchiveWallet(nth) => Command::ArchiveWallet { wallet: self.wallet(user, *nth) },
+            Deed::ResetWallet(nth) => {
+                Command::ResetWallet { wallet: self.wallet(user, *nth), by: self.asking(user, *nth) }
+            }
+            Deed::ResetApi(nth) => Command::ResetApiWallet { by: self.asking(user, *nth) },
             Deed::Look(look) => Command::Query(match *look {
                 Look::Order(nth) => Query::Order(self.order(user, nth)),
                 Look::ByClientId(number) => Query::OrderByClientId(client_id(number)),
@@ -95,6 +107,14 @@ impl World {
                 }
                 Look::Account { everywhere } => Query::Account { wallets: wallets(everywhere) },
                 Look::Positions { open } => Query::Positions { wallets: Wallets::All, market: None, open },
+                Look::Equity { wallet, hours } => Query::Equity {
+                    wallets: match wallet {
+                        0 => Wallets::Api,
+                        1 | 2 => Wallets::All,
+                        nth => Wallets::One(self.wallet(user, nth)),
+                    },
+                    first: Timestamp(self.now).hour() - hours,
+                },
                 Look::Keys => Query::Keys,
                 Look::User => Query::User,
             }),
@@ -116,6 +136,17 @@ impl World {
     fn key(&self, user: u64, nth: usize) -> KeyId {
         let keys = self.model.user(user).map_or(&[][..], |user| &user.keys);
         KeyId(keys.get(nth % (keys.len() + 1)).map_or(user << 28, |key| key.id))
+    }
+
+    /// Some wallet of the user; now and then one that there is not.
+    fn wallet(&self, user: u64, nth: usize) -> WalletId {
+        let wallets = self.model.user(user).map_or(&[][..], |user| &user.wallets);
+        WalletId(wallets.get(nth % (wallets.len() + 1)).map_or((user << 28) + 9_000, |wallet| wallet.id))
+    }
+
+    /// Often a key asks, in other cases a session.
+    fn asking(&self, user: u64, nth: usize) -> Option<KeyId> {
+        nth.is_multiple_of(2).then(|| self.key(user, nth))
     }
 
     /// Some order of the user, most often an open one.
@@ -176,7 +207,7 @@ impl World {
         let wallet_of = |kind| known.and_then(|user| user.wallet_of(kind)).map(|wallet| wallet.id);
         let wallet = match wish.oddity {
             Some(Oddity::ForeignWallet) => Some(((user + 1) << 28) + 1),
-            _ => wish.in_main_wallet.then(|| wallet_of(WalletKind::Main)).flatten(),
+            _ => wish.in_wallet.map(|nth| self.wallet(user, nth).0),
         };
         let sellable = || {
             let held = known?.position(wallet.or(wallet_of(WalletKind::Api))?, token)?;

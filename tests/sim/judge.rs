@@ -1,12 +1,16 @@
 //! Model against engine: answers and whole users, field by field.
 
+use crate::model::wallets::Worth;
 use crate::model::{Expected, Fill, Key, Market, Order, Position, Shown, User, Wallet};
 use engine::command::{Answer, BatchEntry};
 use engine::id::MarketId;
 use engine::market::Markets;
 use engine::order::state::{Fill as EngineFill, Order as EngineOrder};
+use engine::user::equity::EquityRow;
 use engine::user::{Position as EnginePosition, User as EngineUser, Wallet as EngineWallet};
 use engine::view::{KeyView, OrderView, PositionView};
+
+const HOUR: u64 = 3_600_000_000;
 
 type Verdict = Result<(), String>;
 
@@ -65,6 +69,12 @@ pub fn answer(expected: &Expected, found: &Answer) -> Verdict {
                 "won" => *won as u64, found.won_count;
             );
         }
+        (Expected::Wallet(expected, reserved), Answer::Wallet(found)) => wallet(expected, *reserved, found)?,
+        (Expected::Emptied { wallet: expected, orders, positions }, Answer::Emptied(found)) => {
+            wallet(expected, 0, &found.wallet)?;
+            same!("orders, positions" => (orders, positions), (&found.orders, &found.positions););
+        }
+        (Expected::Equity(expected), Answer::Equity(found)) => same!("equity" => *expected, worths(&found.hours);),
         (Expected::Positions(expected), Answer::Positions(found)) => positions(expected, found)?,
         (Expected::Orders { rows, has_more, count }, Answer::Orders(found)) => {
             same!(
@@ -200,11 +210,21 @@ fn wallet(expected: &Wallet, reserved: i128, found: &EngineWallet) -> Verdict {
     same!(
         "wallet" => expected.id, found.id.0;
         "kind" => expected.kind, found.kind;
+        "label" => expected.label.as_deref(), found.label.as_deref();
+        "generation" => expected.generation, found.generation;
+        "parent" => expected.parent, found.parent.map(|parent| parent.0);
+        "opened" => expected.opened_at, found.created_at.0;
+        "archived" => expected.archived_at, found.archived_at.map(|at| at.0);
         "baseline" => expected.baseline, i128::from(found.baseline.0);
         "cash" => expected.cash, i128::from(found.cash.0);
         "reserved" => reserved, i128::from(found.reserved.0);
     );
     Ok(())
+}
+
+fn worths(rows: &[EquityRow]) -> Vec<(u64, Worth)> {
+    let worth = |row: &EquityRow| (row.cash.0.into(), row.value.0.into(), row.baseline.0.into());
+    rows.iter().map(|row| (u64::from(row.at.hour()), worth(row))).collect()
 }
 
 fn positions(expected: &[(Position, i128)], found: &[PositionView]) -> Verdict {
@@ -225,6 +245,7 @@ fn position(expected: &Position, reserved: i128, found: &EnginePosition) -> Verd
         "realized" => expected.realized, i128::from(found.realized.0);
         "closed" => expected.closed_at, found.closed_at.map(|at| at.0);
         "paid out" => expected.paid_out, paid_out;
+        "reset" => expected.reset, found.is_reset;
     );
     Ok(())
 }
@@ -244,8 +265,18 @@ pub fn user(expected: &User, found: &EngineUser, live: bool) -> Verdict {
         "open orders" => expected.open_orders().count(), found.open_orders_count();
         "beats" => expected.beats.len(), found.safeguards().len();
     );
+    let whole = found;
     for (expected_wallet, found) in expected.wallets.iter().zip(&found.wallets) {
         wallet(expected_wallet, expected.reserved(expected_wallet.id), found)?;
+        // From its opening to an hour behind all points.
+        let (first, last) = (expected_wallet.opened_at / HOUR, expected_wallet.points.last());
+        let last = last.map_or(first, |(hour, _)| *hour) + 1;
+        let rows = expected.equity(&[expected_wallet.id], first, last);
+        let hours = |hour: u64| u32::try_from(hour).expect("hours since 1970");
+        let found_rows = worths(&whole.equity_rows([found].into_iter(), hours(first), hours(last)));
+        same!(format!("equity of wallet {}", expected_wallet.id) => rows, found_rows;);
+        let kept: Vec<u64> = expected_wallet.resets.iter().rev().take(4).rev().copied().collect();
+        same!("resets" => kept, whole.resets(found.id).map(|at| at.0).collect::<Vec<_>>(););
     }
     for (expected, found) in expected.keys.iter().zip(&found.keys) {
         same!(

@@ -52,6 +52,8 @@ pub struct Life {
     pub writer: BookWriter,
     /// The feed's.
     pub markets: Markets,
+    /// The newest moment of the journal that this life began with.
+    pub newest: u64,
     lane: CommitLane,
     plant: Option<Plant>,
     /// What went into the log in this life, in its order: owner and payload.
@@ -76,6 +78,7 @@ impl Life {
     /// Starts the server on what was recovered; its last record says where the log stands.
     pub fn start(storage: &Faults, setup: &Setup, recovered: Recovered, now: u64) -> Result<Life, RecoverError> {
         let Recovered { state, dir, log, .. } = recovered;
+        let newest = log.last_time;
         let Running { log, syncer, preparer, snapshots, marks, .. } = dir.start(log, now, Box::new(|_| {}))?;
         let (books, catalog, directory) =
             (Arc::new(Books::new()), Arc::new(Catalog::new()), Arc::new(Directory::new()));
@@ -85,7 +88,9 @@ impl Life {
         let count = state.users.len();
         let shard = |(index, users)| {
             let (rules, books) = (setup.rules.clone(), books.clone());
-            Shard::new(index, count, users, rules, books, catalog.clone(), directory.clone())
+            let mut shard = Shard::new(index, count, users, rules, books, catalog.clone(), directory.clone());
+            shard.resume(Timestamp(newest));
+            shard
         };
         let figures = Arc::new(CommitFigures::default());
         let size = LogSize::of(setup.options.segment_bytes, setup.options.spares_count, count);
@@ -101,6 +106,7 @@ impl Life {
             lane: CommitLane::new(size, figures),
             plant: setup.plant,
             tape: Vec::new(),
+            newest,
             catalog,
         })
     }

@@ -23,7 +23,7 @@ const FIRST_SEED: u64 = 1;
 /// Steps of a world.
 const STEPS: usize = 1_000;
 /// Every refusal that the default rules know and that a world can come to.
-const REFUSALS: [&str; 31] = [
+const REFUSALS: [&str; 36] = [
     "BelowMinimum",
     "BootstrapNotAllowed",
     "DailyLimit",
@@ -39,6 +39,7 @@ const REFUSALS: [&str; 31] = [
     "KeyLimit",
     "KeyNotFound",
     "KeyRevoked",
+    "MainResetsSpent",
     "MarketClosed",
     "MarketNotFound",
     "NoExecutableDepth",
@@ -48,6 +49,9 @@ const REFUSALS: [&str; 31] = [
     "OrderNotFound",
     "PostOnlyType",
     "PostOnlyWouldCross",
+    "ResetCoolsDown",
+    "ResetNeedsPlan",
+    "SandboxLimit",
     "StaleQuote",
     "TierRequiresUpgrade",
     "Unsound",
@@ -55,6 +59,7 @@ const REFUSALS: [&str; 31] = [
     "VenueUnavailable",
     "WaitedTooLong",
     "WalletNotFound",
+    "WrongWalletKind",
 ];
 /// Runs that shortening a failure may take.
 const SHORTENINGS_MAX: usize = 400;
@@ -125,7 +130,9 @@ fn worlds_go_as_the_model_says() {
     }
     println!("{seeds} worlds: {count:#?}");
     let Count { fills, settlements, kills, crashes, sudden, failed_syncs, lost_records, snapshots, .. } = &count;
-    let happened = [fills, settlements, kills, crashes, sudden, failed_syncs, lost_records, snapshots];
+    let Count { hours, points, generations, .. } = &count;
+    let happened =
+        [fills, settlements, kills, crashes, sudden, failed_syncs, lost_records, snapshots, hours, points, generations];
     assert!(seeds < 100 || happened.iter().all(|times| **times > 0), "something never happened");
     let unheard: Vec<&&str> = REFUSALS.iter().filter(|name| !count.refusals.contains_key(**name)).collect();
     assert!(seeds < 100 || unheard.is_empty(), "never refused: {unheard:?}");

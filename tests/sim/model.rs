@@ -10,6 +10,7 @@ pub mod account;
 pub mod book;
 pub mod cycle;
 pub mod place;
+pub mod wallets;
 
 use book::Books;
 use engine::command::{Command, Wallets};
@@ -44,8 +45,18 @@ pub struct User {
 pub struct Wallet {
     pub id: u64,
     pub kind: WalletKind,
+    pub label: Option<String>,
     pub baseline: i128,
     pub cash: i128,
+    pub generation: u32,
+    pub parent: Option<u64>,
+    pub opened_at: u64,
+    pub archived_at: Option<u64>,
+    /// Cash at its opening.
+    pub opening: i128,
+    /// Worth at full hours, where it was another than before.
+    pub points: Vec<(u64, wallets::Worth)>,
+    pub resets: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -122,6 +133,8 @@ pub struct Position {
     pub closed_at: Option<u64>,
     /// Price per share in 10⁻⁴ USD and amount.
     pub paid_out: Option<(u16, i128)>,
+    /// Ended with its wallet's generation.
+    pub reset: bool,
 }
 
 /// A remembered request with what its first answer said.
@@ -190,6 +203,16 @@ pub enum Expected {
         closed: usize,
         won: usize,
     },
+    /// A wallet with what is set aside of its cash.
+    Wallet(Wallet, i128),
+    /// A wallet that was emptied: orders and positions that ended.
+    Emptied {
+        wallet: Wallet,
+        orders: u64,
+        positions: u64,
+    },
+    /// Full hours and what the wallets were worth.
+    Equity(Vec<(u64, wallets::Worth)>),
     /// Positions with what is set aside of each.
     Positions(Vec<(Position, i128)>),
     Orders {
@@ -230,6 +253,8 @@ pub struct Model {
     pub books: Books,
     /// Daily cap of the free tier.
     pub free_daily_orders: u32,
+    /// Time between two resets of an API wallet.
+    pub reset_cooldown: u64,
     /// States behind the records that the command at hand must leave, in their order.
     pub records: Vec<(u64, User)>,
 }
@@ -349,11 +374,12 @@ impl User {
         self.wallets.iter().find(|wallet| wallet.kind == kind)
     }
 
-    /// account.md §1.4; no wallet is ever archived here.
+    /// account.md §1.4.
     pub fn wallets_in(&self, which: Wallets) -> Vec<u64> {
         let chosen = |wallet: &&Wallet| match which {
             Wallets::Api => wallet.kind == WalletKind::Api,
-            Wallets::All | Wallets::Any => true,
+            Wallets::All => wallet.archived_at.is_none(),
+            Wallets::Any => true,
             Wallets::One(id) => wallet.id == id.0,
         };
         self.wallets.iter().filter(chosen).map(|wallet| wallet.id).collect()
@@ -390,6 +416,7 @@ impl User {
                 realized: 0,
                 closed_at: None,
                 paid_out: None,
+                reset: false,
             });
         }
         let held = self.positions.iter_mut().find(open).expect("opened just now");
@@ -414,8 +441,8 @@ impl User {
 }
 
 impl Model {
-    pub fn new(free_daily_orders: u32) -> Model {
-        Model { free_daily_orders, ..Model::default() }
+    pub fn new(free_daily_orders: u32, reset_cooldown: u64) -> Model {
+        Model { free_daily_orders, reset_cooldown, ..Model::default() }
     }
 
     pub fn user(&self, id: u64) -> Option<&User> {
@@ -453,7 +480,10 @@ impl Model {
             | Command::PlaceBatch(_)
             | Command::CreateUser(_)
             | Command::IssueKey(_)
-            | Command::RotateKey { .. } => room == Room::Ample,
+            | Command::RotateKey { .. }
+            | Command::OpenWallet { .. }
+            | Command::ResetWallet { .. }
+            | Command::ResetApiWallet { .. } => room == Room::Ample,
             _ => room != Room::None,
         };
         // trading.md §9: what waited longer than 2 s never begins.
@@ -501,7 +531,7 @@ impl Model {
                 }
                 Expected::Done
             }
-            Command::Query(query) => self.look(owner, query),
+            Command::Query(query) => self.look(owner, query, now),
             other => self.account_command(owner, other, moment),
         }
     }
@@ -512,7 +542,10 @@ impl Model {
             Command::Place(placement) => placement.key,
             Command::PlaceBatch(placements) => placements.first()?.key,
             Command::IssueKey(asked) => asked.by?,
-            Command::RotateKey { by, .. } => (*by)?,
+            Command::RotateKey { by, .. }
+            | Command::OpenWallet { by, .. }
+            | Command::ResetWallet { by, .. }
+            | Command::ResetApiWallet { by } => (*by)?,
             _ => return None,
         };
         let key = self.users.get(&owner)?.keys.iter().find(|key| key.id == asking.0)?;

@@ -44,10 +44,16 @@ pub enum Plant {
     PostOnlyTakes,
     /// One category is charged a basis point less.
     WrongRate,
+    /// The reset of a wallet is not journaled.
+    LostReset,
+    /// A position that a reset closed stays open after a restart.
+    LostResetPosition,
+    /// A point of an hour is worth one unit too much.
+    WrongPoint,
 }
 
 impl Plant {
-    pub const ALL: [Plant; 17] = [
+    pub const ALL: [Plant; 20] = [
         Plant::LyingDisk,
         Plant::EarlyAnswer,
         Plant::SwallowedRecord,
@@ -65,6 +71,9 @@ impl Plant {
         Plant::MakerAtBook,
         Plant::PostOnlyTakes,
         Plant::WrongRate,
+        Plant::LostReset,
+        Plant::LostResetPosition,
+        Plant::WrongPoint,
     ];
 
     /// Mistakes that are a matter of configuration.
@@ -109,6 +118,9 @@ impl Plant {
             (Plant::ForgottenRequest, Mutation::RequestRemembered { .. }) => return,
             (Plant::UncountedOrder, Mutation::OrderPlaced { counted, .. }) => *counted = false,
             (Plant::LostRevocation, Mutation::KeyRevoked { .. }) => return,
+            (Plant::LostReset, Mutation::WalletReset { .. }) => return,
+            (Plant::LostResetPosition, Mutation::PositionReset { .. }) => return,
+            (Plant::WrongPoint, Mutation::EquityNoted { value, .. }) => *value += Cash(1),
             (Plant::WrongPayout, Mutation::PositionSettled { payout, .. }) => *payout += Cash(1),
             _ => {}
         }

@@ -115,6 +115,12 @@ pub enum Deed {
         interval_ms: u32,
     },
     EndBeats,
+    /// Wallets are named by their number among the user's.
+    OpenWallet,
+    NameWallet(usize),
+    ArchiveWallet(usize),
+    ResetWallet(usize),
+    ResetApi(usize),
     Look(Look),
 }
 
@@ -127,6 +133,7 @@ pub enum Look {
     Fills { side: Option<Side>, offset: usize, limit: usize },
     Account { everywhere: bool },
     Positions { open: Option<bool> },
+    Equity { wallet: usize, hours: u32 },
     Keys,
     User,
 }
@@ -147,7 +154,8 @@ pub struct Wish {
     pub lives_us: u64,
     pub post_only: bool,
     pub id: Option<(u64, IdSource)>,
-    pub in_main_wallet: bool,
+    /// Not in the API wallet but in one of the others, by its number.
+    pub in_wallet: Option<usize>,
     /// Something that must be refused.
     pub oddity: Option<Oddity>,
     /// Stands for everything of the body that the engine does not look at.
@@ -312,8 +320,8 @@ fn wait(chance: &mut Chance) -> u64 {
     match chance.below(20) {
         0..12 => 1 + chance.below(300_000) as u64,
         12..16 => chance.below(5 * SECOND as usize) as u64,
-        16..18 => chance.below(90 * SECOND as usize) as u64,
-        18 => 3_600 * SECOND,
+        16 => chance.below(90 * SECOND as usize) as u64,
+        17 | 18 => 3_600 * SECOND,
         _ if chance.percent(25) => 25 * 3_600 * SECOND,
         _ => 60 * SECOND,
     }
@@ -322,7 +330,14 @@ fn wait(chance: &mut Chance) -> u64 {
 fn deed(chance: &mut Chance, hot: u32) -> Deed {
     let nth = chance.below(64);
     match chance.below(100) {
-        0..48 => Deed::Place(wish(chance, hot)),
+        0..43 => Deed::Place(wish(chance, hot)),
+        43..48 => match chance.below(12) {
+            0..4 => Deed::OpenWallet,
+            4..6 => Deed::NameWallet(nth),
+            6..8 => Deed::ArchiveWallet(nth),
+            8..10 => Deed::ResetWallet(nth),
+            _ => Deed::ResetApi(nth),
+        },
         48..54 => Deed::Batch((0..1 + chance.below(6)).map(|_| wish(chance, hot)).collect()),
         54..61 => Deed::Again { back: chance.below(8), changed: chance.percent(25) },
         61..70 => Deed::Cancel(nth),
@@ -352,7 +367,8 @@ const TIERS: [Tier; 4] = [Tier::Free, Tier::Pro, Tier::ProPlus, Tier::Enterprise
 
 fn look(chance: &mut Chance) -> Look {
     let side = *chance.pick(&[None, None, Some(Side::Buy), Some(Side::Sell)]);
-    match chance.below(9) {
+    match chance.below(10) {
+        9 => Look::Equity { wallet: chance.below(8), hours: chance.below(60) as u32 },
         0 | 1 => Look::Order(chance.below(64)),
         2 => Look::ByClientId(chance.below(60) as u64),
         3 => Look::Orders {
@@ -409,7 +425,7 @@ fn wish(chance: &mut Chance, hot: u32) -> Wish {
             let source = *chance.pick(&[IdSource::Body, IdSource::Body, IdSource::Header, IdSource::Implicit]);
             (chance.below(60) as u64, source)
         }),
-        in_main_wallet: chance.percent(10),
+        in_wallet: chance.percent(15).then(|| chance.below(8)),
         oddity: odd.then(|| *chance.pick(&oddities)),
         body: chance.draw(),
     }

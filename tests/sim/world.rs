@@ -32,6 +32,9 @@ use wal::{Options, Point, Points};
 
 /// 2026-10-02T09:15:00Z.
 const BEGINNING: u64 = 1_790_932_500_000_000;
+const HOUR: u64 = 3_600_000_000;
+/// Time between two resets of an API wallet: short, so that it passes.
+const RESET_COOLDOWN: u64 = HOUR;
 /// Accepted orders of a free user and day: few, so that the cap is met.
 const FREE_DAILY_ORDERS: u32 = 8;
 /// News about markets in one record; listings are long, and segments small.
@@ -94,6 +97,8 @@ pub(crate) struct World {
     pub(crate) life: Life,
     pub(crate) now: u64,
     shard_now: Vec<u64>,
+    /// By shard: the hour up to which points are made, and whether a cycle has been.
+    hours: Vec<(u64, bool)>,
     /// By number, until they are answered.
     asked: BTreeMap<u64, Asked>,
     /// Commands that wait for their shard, as numbers in `asked`.
@@ -146,7 +151,8 @@ pub fn run(scenario: Scenario, steps: &[Step]) -> Result<Outcome, (usize, String
 impl World {
     fn begin(scenario: Scenario) -> World {
         let mut chance = Chance::seeded(scenario.seed ^ 0x51);
-        let mut rules = Rules { free_daily_orders: FREE_DAILY_ORDERS, ..Rules::default() };
+        let mut rules =
+            Rules { free_daily_orders: FREE_DAILY_ORDERS, api_reset_cooldown_us: RESET_COOLDOWN, ..Rules::default() };
         if let Some(plant) = scenario.plant {
             plant.change(&mut rules);
         }
@@ -187,11 +193,12 @@ impl World {
             scenario,
             setup,
             storage,
-            model: Model::new(FREE_DAILY_ORDERS),
+            model: Model::new(FREE_DAILY_ORDERS, RESET_COOLDOWN),
             base: life.marks.appended().0,
             life,
             now: BEGINNING,
             shard_now: Vec::new(),
+            hours: Vec::new(),
             asked: BTreeMap::new(),
             inboxes: Vec::new(),
             held_up: Vec::new(),
@@ -222,6 +229,8 @@ impl World {
     fn settle_in(&mut self) {
         let count = self.life.shards.len();
         self.shard_now = vec![0; count];
+        let newest = if self.life.newest > 0 { self.life.newest } else { self.now };
+        self.hours = vec![(newest / HOUR, false); count];
         self.inboxes = vec![VecDeque::new(); count];
         self.held_up = vec![Default::default(); count];
         for index in 0..count {
@@ -359,10 +368,12 @@ impl World {
         self.shard_now[shard] = now.max(self.shard_now[shard]);
         let moment = Moment { now: self.shard_now[shard], room };
         let mut touched: Vec<u64> = Vec::new();
+        self.note_hour(shard, moment, &mut touched);
         while let Some(at) = self.inboxes[shard].pop_front() {
             let asked = &self.asked[&at];
             match asked.command {
                 Command::Cycle { .. } => {
+                    self.hours[shard].1 = true;
                     self.held_up[shard].1.push_back(at);
                     self.work(shard, moment, before, &mut touched);
                 }
@@ -404,6 +415,7 @@ impl World {
         if moment.room == Room::None {
             return;
         }
+        self.note_hour(shard, moment, touched);
         let count = self.life.shards.len();
         let of_shard = move |id: u64| shard_of(UserId(id), count) == shard;
         let (settlements, cycles) = &mut self.held_up[shard];
@@ -415,6 +427,20 @@ impl World {
         };
         touched.extend(self.model.users.keys().copied().filter(|id| of_shard(*id)));
         self.expect(at, expected, before);
+    }
+
+    /// Points are made of the first full hour that has none, once there was a cycle and while there is ample room.
+    fn note_hour(&mut self, shard: usize, moment: Moment, touched: &mut Vec<u64>) {
+        let (reached, has_books) = self.hours[shard];
+        if !has_books || moment.room != Room::Ample || moment.now / HOUR <= reached {
+            return;
+        }
+        self.hours[shard].0 = moment.now / HOUR;
+        let count = self.life.shards.len();
+        let of_shard = move |id: u64| shard_of(UserId(id), count) == shard;
+        self.model.note_hour(of_shard, reached + 1);
+        self.count.hours += 1;
+        touched.extend(self.model.users.keys().copied().filter(|id| of_shard(*id)));
     }
 
     fn expect(&mut self, at: u64, expected: Expected, before: usize) {

@@ -58,7 +58,7 @@ impl Seed {
             reserve_bytes: config.journal.reserve_bytes,
             ..Options::default()
         };
-        let clock = Clock::wall();
+        let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
         let Recovery { dir, log, mut state, .. } = recover::recover(&config.data.dir, options, 1)?;
         // Only now is it sure that nobody else has the directory.
         let out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.out);

@@ -50,7 +50,7 @@ leaf! {
     crate::order::CloseReason, crate::order::Liquidity, crate::order::PriceSource, crate::order::Status,
     crate::user::WalletKind, crate::user::Tier, crate::user::Permissions, crate::user::Prefix,
     crate::user::Grant, crate::user::Quota, Box<crate::user::Settlement>, crate::user::FirstAnswer,
-    (crate::amount::Qty, crate::amount::Cash),
+    (crate::amount::Qty, crate::amount::Cash), (crate::id::WalletId, crate::time::Timestamp),
 }
 
 impl<T: Bytes> Bytes for Option<T> {

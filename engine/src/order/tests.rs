@@ -13,6 +13,7 @@ mod pieces;
 mod property;
 mod resting;
 mod show;
+mod wallets;
 mod words;
 mod world;
 
@@ -27,6 +28,7 @@ fn scenarios() {
         ("resting", resting::SCENARIOS),
         ("flags", flags::SCENARIOS),
         ("keys", keys::SCENARIOS),
+        ("wallets", wallets::SCENARIOS),
     ] {
         let ran = run(file, text);
         assert!(ran.scenarios > 0, "no scenario in {file}");

@@ -10,7 +10,9 @@
 //! Not here: which thread runs it, where records go, who waits for an answer.
 
 pub mod cycle;
+mod emptying;
 mod history;
+mod hourly;
 pub mod query;
 pub mod replay;
 pub mod snapshot;
@@ -31,8 +33,10 @@ use crate::reject::Reject;
 use crate::ring::Ring;
 use crate::rules::{Rules, SAFEGUARDS_PER_USER_MAX, WAIT_MAX_US};
 use crate::time::Timestamp;
-use crate::user::{Users, issue, safeguard};
+use crate::user::{Users, issue, safeguard, wallets};
 use cycle::Cycles;
+use emptying::Emptying;
+use hourly::Hourly;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sweep::{Settling, Sweep};
@@ -81,8 +85,10 @@ pub struct Shard<R> {
     /// Those of them that are applied, in bytes.
     record: Vec<u8>,
     sweeps: VecDeque<Sweep<R>>,
+    emptyings: VecDeque<Emptying<R>>,
     settlings: VecDeque<Settling<R>>,
     cycles: Cycles<R>,
+    hourly: Hourly,
 }
 
 impl<R> Shard<R> {
@@ -116,9 +122,16 @@ impl<R> Shard<R> {
             notices: Vec::new(),
             record: Vec::new(),
             sweeps: VecDeque::new(),
+            emptyings: VecDeque::new(),
             settlings: VecDeque::new(),
             cycles: Cycles::default(),
+            hourly: Hourly::default(),
         }
+    }
+
+    /// After a recovery: the newest moment of the journal. Hours that ended behind it have no points of equity yet.
+    pub fn resume(&mut self, newest: Timestamp) {
+        self.hourly.resume(newest);
     }
 
     /// The state, for snapshots, digests and tests.
@@ -137,6 +150,10 @@ impl<R> Shard<R> {
         self.reach(now);
         let Envelope { owner, command, received_at, reply } = envelope;
         let admitted = self.admit(&command, received_at, outbox).and_then(|()| self.key_usable(owner, &command));
+        // What it changes happens behind the hour.
+        if self.hourly.is_due(self.now) {
+            self.note_early(owner, outbox);
+        }
         match admitted {
             Err(reject) => outbox.answer(reply, Answer::Refused(reject)),
             Ok(()) => self.run(owner, command, reply, outbox),
@@ -145,33 +162,44 @@ impl<R> Shard<R> {
 
     /// Drains `inbox` up to a bound, then does one piece of what is larger than a turn. True when there is more.
     pub fn turn(&mut self, inbox: &Ring<Envelope<R>>, now: Timestamp, outbox: &mut impl Outbox<R>) -> bool {
+        self.reach(now);
+        self.note_hour(outbox);
         for _ in 0..COMMANDS_PER_TURN_MAX {
             let Some(envelope) = inbox.pop() else { break };
             self.take(envelope, now, outbox);
         }
-        self.reach(now);
         self.work(outbox) || !inbox.is_empty()
     }
 
-    /// One piece of what is larger than a turn; sweeps first, since someone waits for them. True when there is more
-    /// and the log has room for it.
+    /// One piece of what is larger than a turn: points of the hour before anything changes, then sweeps, since someone
+    /// waits for them. True when there is more and the log has room for it.
     fn work(&mut self, outbox: &mut impl Outbox<R>) -> bool {
         if outbox.room() == Room::None {
             return false;
         }
+        if self.note_hour(outbox) {
+            return outbox.room() == Room::Ample;
+        }
         if let Some(sweep) = self.sweeps.pop_front() {
             self.sweep(sweep, outbox);
+        } else if let Some(emptying) = self.emptyings.pop_front() {
+            self.empty(emptying, outbox);
         } else if let Some(settling) = self.settlings.pop_front() {
             self.settle(settling, outbox);
         } else {
             self.cycle(outbox);
         }
-        self.has_work()
+        self.is_busy()
+    }
+
+    fn is_busy(&self) -> bool {
+        let sweeping = !self.sweeps.is_empty() || !self.emptyings.is_empty();
+        sweeping || !self.settlings.is_empty() || self.cycles.is_running()
     }
 
     /// Whether something larger than a turn is under way or waits: [`Shard::turn`] goes on with it.
     pub fn has_work(&self) -> bool {
-        !self.sweeps.is_empty() || !self.settlings.is_empty() || self.cycles.is_running()
+        self.is_busy() || self.hourly.is_due(self.now)
     }
 
     /// Time never goes back, whatever the caller's clock does.
@@ -181,6 +209,7 @@ impl<R> Shard<R> {
             self.users.refresh_safeguards(now);
         }
         self.now = self.now.max(now);
+        self.hourly.reach(self.now);
     }
 
     /// What refuses a command before it is looked at: a wait of more than 2 s, a log without room.
@@ -194,7 +223,10 @@ impl<R> Shard<R> {
             | Command::PlaceBatch(_)
             | Command::CreateUser(_)
             | Command::IssueKey(_)
-            | Command::RotateKey { .. } => Room::Ample,
+            | Command::RotateKey { .. }
+            | Command::OpenWallet { .. }
+            | Command::ResetWallet { .. }
+            | Command::ResetApiWallet { .. } => Room::Ample,
             Command::SetGrant { .. }
             | Command::RenameKey { .. }
             | Command::RevokeKey { .. }
@@ -202,6 +234,8 @@ impl<R> Shard<R> {
             | Command::CancelOrders { .. }
             | Command::CancelAll { .. }
             | Command::CancelMarket { .. }
+            | Command::RelabelWallet { .. }
+            | Command::ArchiveWallet { .. }
             | Command::Beat { .. }
             | Command::BeatByName { .. }
             | Command::EndBeats => Room::ReserveOnly,
@@ -234,12 +268,16 @@ impl<R> Shard<R> {
             Command::CancelMarket { market, instrument, wallets } => {
                 return self.start_sweep(owner, Scope::Of { market, instrument }, wallets, reply, outbox);
             }
+            Command::ArchiveWallet { .. } | Command::ResetWallet { .. } | Command::ResetApiWallet { .. } => {
+                return self.start_emptying(owner, command, reply, outbox);
+            }
             Command::Settle { market } => {
                 self.settlings.push_back(Settling::new(market, reply));
                 self.work(outbox);
                 return;
             }
             Command::Cycle { venue_now } => {
+                self.hourly.books_are_there();
                 self.cycles.start(venue_now, reply);
                 self.work(outbox);
                 return;
@@ -248,7 +286,7 @@ impl<R> Shard<R> {
             Command::BeatByName { shown, next } => self.beat_by_name(owner, shown, next, outbox),
             Command::EndBeats => self.end_beats(owner, outbox),
             Command::Query(query) => match self.users.get(owner) {
-                Some(user) => query::answer(user, query),
+                Some(user) => query::answer(user, query, self.now),
                 None => Answer::Refused(Reject::UserNotFound),
             },
             user_command => self.user_command(owner, user_command, outbox),
@@ -256,7 +294,7 @@ impl<R> Shard<R> {
         outbox.answer(reply, answer);
     }
 
-    /// Users and keys (`user/issue.rs`).
+    /// Users, keys and wallets (`user/issue.rs`, `user/wallets.rs`).
     fn user_command(&mut self, owner: UserId, command: Command, outbox: &mut impl Outbox<R>) -> Answer {
         if let Command::CreateUser(asked) = command {
             if self.users.get(owner).is_none() {
@@ -280,7 +318,11 @@ impl<R> Shard<R> {
             Command::RevokeKey { key } => issue::revoke(user, key, now, facts).map(|()| Told::Done),
             Command::NoteKeyUsed { .. } if outbox.room() != Room::Ample => Ok(Told::Done),
             Command::NoteKeyUsed { key } => issue::note_used(user, key, now, facts).map(|()| Told::Done),
-            other => unreachable!("{other:?} is no command about users and keys"),
+            Command::OpenWallet { label, by: _ } => wallets::open(user, label, now, facts).map(Told::Wallet),
+            Command::RelabelWallet { wallet, label } => {
+                wallets::relabel(user, wallet, label, now, facts).map(|()| Told::Wallet(wallet))
+            }
+            other => unreachable!("{other:?} is no command about users, keys and wallets"),
         };
         match decided {
             Err(reject) => Answer::Refused(reject),
@@ -289,6 +331,10 @@ impl<R> Shard<R> {
                 let user = self.users.get(owner).expect("it was there before");
                 match told {
                     Told::Done => Answer::Done,
+                    Told::Wallet(wallet) => match user.wallet(wallet) {
+                        Some(wallet) => Answer::Wallet(Box::new(wallet.clone())),
+                        None => Answer::Done,
+                    },
                     Told::Key(key) => query::key(user, key).map_or(Answer::Done, |view| Answer::Key(Box::new(view))),
                     Told::Rotated(key, old_expires_at) => match query::key(user, key) {
                         Some(view) => Answer::Rotated { replacement: Box::new(view), old_expires_at },
@@ -366,7 +412,7 @@ impl<R> Shard<R> {
             return Answer::Beating { lapses_at };
         }
         if known.is_none() && user.safeguards().len() >= SAFEGUARDS_PER_USER_MAX {
-            return Answer::Refused(Reject::Busy);
+            return Answer::Refused(Reject::TooManySafeguards);
         }
         self.facts.push(Mutation::SafeguardArmed { label, interval_ms, at: self.now });
         self.commit(owner, outbox);
@@ -454,9 +500,10 @@ impl<R> Shard<R> {
     }
 }
 
-/// What the answer to a command about users and keys is made of.
+/// What the answer to a command about users, keys and wallets is made of.
 enum Told {
     Done,
+    Wallet(crate::id::WalletId),
     Key(crate::id::KeyId),
     Rotated(crate::id::KeyId, Timestamp),
 }

@@ -9,23 +9,27 @@ use crate::order::enter::refusal;
 use crate::order::{CloseReason, Order, Side, Status};
 use crate::reject::Reject;
 use crate::shard::history;
+use crate::time::Timestamp;
 use crate::user::{ApiKey, FirstAnswer, Position, User};
-use crate::view::{AccountView, FillPage, FillView, KeyView, OrderPage, OrderView, PositionView, UserView};
+use crate::view::{AccountView, EquityView, FillPage, FillView, KeyView, OrderPage, OrderView, PositionView, UserView};
 
 /// Largest count of matches that is told; beyond it there is no hint (trading.md §3).
 const HINT_MAX: usize = 10_000;
 /// Rows that are counted through for the hint at most, so that a long history does not hold up the shard.
 const HINT_ROWS_MAX: usize = 100_000;
 
+/// Full hours that one answer goes back at most: those of a year and a day, for analyses.
+const EQUITY_HOURS_MAX: u32 = 366 * 24;
+
 /// Answers one query about `user`.
-pub fn answer(user: &User, query: Query) -> Answer {
+pub fn answer(user: &User, query: Query, now: Timestamp) -> Answer {
     let wallets = match &query {
         Query::Orders(filter) => Some(filter.wallets),
         Query::Fills(filter) => Some(filter.wallets),
         Query::FillSpan(span) => Some(span.wallets),
         Query::EpisodeSpan(span) => Some(span.wallets),
         Query::VenueOrders(filter) | Query::VenueTrades(filter) => Some(filter.wallets),
-        Query::Account { wallets } | Query::Positions { wallets, .. } => Some(*wallets),
+        Query::Account { wallets } | Query::Equity { wallets, .. } | Query::Positions { wallets, .. } => Some(*wallets),
         Query::User | Query::Keys | Query::Order(_) | Query::OrderByClientId(_) => None,
     };
     if let Some(one @ Wallets::One(_)) = wallets
@@ -46,11 +50,20 @@ pub fn answer(user: &User, query: Query) -> Answer {
         Query::Account { wallets } => Answer::Account(Box::new(account(user, wallets))),
         Query::Positions { wallets, market, open } => Answer::Positions(positions(user, wallets, market, open)),
         Query::Fills(filter) => Answer::Fills(fills(user, &filter)),
+        Query::Equity { wallets, first } => Answer::Equity(Box::new(EquityView {
+            hours: user.equity_rows(user.wallets_in(wallets), first.max(earliest(now)), now.hour()),
+            account: account(user, wallets),
+        })),
         Query::FillSpan(span) => Answer::FillSpan(history::fills(user, &span)),
         Query::EpisodeSpan(span) => Answer::EpisodeSpan(history::episodes(user, &span)),
         Query::VenueOrders(filter) => Answer::VenueOrders(venue::orders(user, &filter)),
         Query::VenueTrades(filter) => Answer::VenueTrades(venue::trades(user, &filter)),
     }
+}
+
+/// The first hour that an answer about equity goes back to.
+fn earliest(now: Timestamp) -> u32 {
+    now.hour().saturating_sub(EQUITY_HOURS_MAX)
 }
 
 /// An order as it stands.
@@ -139,7 +152,7 @@ fn position_then(user: &User, order: &Order, first: &FirstAnswer) -> Position {
     };
     let episode = episodes.find(same).expect("a position that was shown is kept for ever");
     let (qty, cost) = first.position.unwrap_or_default();
-    Position { qty, cost, closed_at: None, settlement: None, ..episode.clone() }
+    Position { qty, cost, closed_at: None, settlement: None, is_reset: false, ..episode.clone() }
 }
 
 fn orders(user: &User, filter: &OrderFilter) -> OrderPage {

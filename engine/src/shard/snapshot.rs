@@ -19,12 +19,14 @@ use crate::time::Timestamp;
 use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
 use crate::user::trading::{NOTHING, Trading};
-use crate::user::{Identity, Quota, Remembered, Safeguard, User, Users};
+use crate::user::{Identity, Position, Quota, Remembered, Safeguard, User, Users};
 use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
 
 /// Format of the snapshots that this build writes.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
+/// The oldest format that this build reads: without resets of positions and wallets, and without points of equity.
+const OLDEST: u16 = 1;
 
 /// Why bytes are no snapshot.
 #[derive(Debug)]
@@ -45,7 +47,7 @@ impl std::fmt::Display for SnapshotError {
         match self {
             SnapshotError::Io(error) => error.fmt(f),
             SnapshotError::Version(version) => {
-                write!(f, "snapshot format {version} is unknown; this build knows {VERSION}")
+                write!(f, "snapshot format {version} is unknown; this build knows {OLDEST} to {VERSION}")
             }
             SnapshotError::Length => f.write_str("the snapshot ends too early or too late"),
             SnapshotError::Markets(why) => write!(f, "markets of the snapshot: {why}"),
@@ -87,7 +89,7 @@ pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, Snapsho
     let mut version = [0; 2];
     input.read_exact(&mut version)?;
     let version = u16::from_le_bytes(version);
-    if version != VERSION {
+    if !(OLDEST..=VERSION).contains(&version) {
         return Err(SnapshotError::Version(version));
     }
     let mut state = State::new(shards_count);
@@ -98,7 +100,7 @@ pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, Snapsho
     for _ in 0..read_u64(input)? {
         read_part(input, &mut bytes)?;
         let mut rest = &bytes[..];
-        let user = take_user(&mut rest).map_err(SnapshotError::User)?;
+        let user = take_user(&mut rest, version).map_err(SnapshotError::User)?;
         if !rest.is_empty() {
             return Err(SnapshotError::User(CodecError::Rest));
         }
@@ -149,7 +151,8 @@ fn read_part(input: &mut impl Read, bytes: &mut Vec<u8>) -> Result<(), SnapshotE
 
 /// Appends the bytes of one user.
 pub fn put_user(user: &User, out: &mut Vec<u8>) {
-    let User { id, created_at, order_facts, grant, wallets, keys, quota, next_object, identity, trading } = user;
+    let User { id, created_at, order_facts, grant, wallets, keys, quota, next_object, watched: _, identity, trading } =
+        user;
     id.put(out);
     created_at.put(out);
     order_facts.put(out);
@@ -170,10 +173,12 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
         None => 0_u64.put(out),
     }
     put_list(trading.safeguards.len(), trading.safeguards.iter(), out);
+    put_list(trading.equity.len(), trading.equity.iter(), out);
+    put_list(trading.resets.len(), trading.resets.iter(), out);
 }
 
-/// Reads one user; derived state is derived anew.
-pub fn take_user(input: &mut &[u8]) -> Result<User, CodecError> {
+/// Reads one user of a snapshot of that format; derived state is derived anew.
+pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
     let mut user = User::new(Bytes::take(input)?, None, None, Timestamp::take(input)?);
     user.order_facts = u64::take(input)?;
     user.grant = Bytes::take(input)?;
@@ -191,7 +196,10 @@ pub fn take_user(input: &mut &[u8]) -> Result<User, CodecError> {
     let mut trading = Trading::default();
     take_list(input, |order| _ = trading.orders.push(order))?;
     take_list(input, |fill| _ = trading.fills.push(fill))?;
-    take_list(input, |position| _ = trading.positions.push(position))?;
+    for _ in 0..u64::take(input)? {
+        let position = if version == 1 { Position::take_unreset(input)? } else { Position::take(input)? };
+        trading.positions.push(position);
+    }
     let known = |object: u64| UserId::of_object(object) == user.id && object_number(object) < user.next_object;
     if !trading.orders.iter().all(|order| known(order.id.0)) || !trading.positions.iter().all(|held| known(held.id.0)) {
         return Err(CodecError::Reference);
@@ -209,9 +217,17 @@ pub fn take_user(input: &mut &[u8]) -> Result<User, CodecError> {
         trading.requests = Some(Box::new(requests));
     }
     take_list(input, |safeguard| trading.safeguards.push(safeguard))?;
+    if version > 1 {
+        take_list(input, |equity| trading.equity.push(equity))?;
+        take_list(input, |reset| trading.resets.push(reset))?;
+    }
+    if !trading.equity.iter().all(|equity| equity.ascends() && user.wallet(equity.wallet).is_some()) {
+        return Err(CodecError::Reference);
+    }
     if !trading.is_empty() {
         user.trading = Some(Box::new(trading));
     }
+    user.watched = user.needs_watching();
     Ok(user)
 }
 

@@ -1,6 +1,7 @@
 //! `apply`: what each fact does to its user. Amounts come from the fact; the postings follow from it by a rule that
 //! never changes for a version of the journal.
 
+use super::equity::Point;
 use super::indexes::Indexes;
 use super::position::Position;
 use super::trading::Trading;
@@ -85,6 +86,7 @@ impl User {
                 settled.settle(*payout_per_share, *payout, *at);
                 trading.drop_holding(wallet, instrument);
                 indexes.position_closed(*position, instrument);
+                self.watch(indexes);
             }
 
             Mutation::KeyUsed { key, at } => self.key_mut(*key).last_used_at = Some(*at),
@@ -136,7 +138,44 @@ impl User {
                 push_exact(&mut self.wallets, opened);
             }
             Mutation::BaselineRaised { wallet, baseline, at: _ } => {
+                self.keep_opening(*wallet);
                 wallet_mut(&mut self.wallets, *wallet).baseline = *baseline;
+                self.watch(indexes);
+            }
+            Mutation::WalletRelabelled { wallet, label, at: _ } => {
+                wallet_mut(&mut self.wallets, *wallet).label = boxed(label);
+            }
+            Mutation::WalletArchived { wallet, at } => {
+                let archived = wallet_mut(&mut self.wallets, *wallet);
+                assert!(archived.reserved == Cash::ZERO, "a wallet is empty before it is archived: wallet {wallet}");
+                archived.archived_at = Some(*at);
+            }
+            Mutation::WalletReset { wallet, baseline, at } => {
+                self.keep_opening(*wallet);
+                let reset = wallet_mut(&mut self.wallets, *wallet);
+                assert!(reset.reserved == Cash::ZERO, "a wallet is empty before it is reset: wallet {wallet}");
+                ledger::post(reset, &ledger::restart(reset.cash, *baseline));
+                reset.baseline = *baseline;
+                reset.generation += 1;
+                self.trading_mut().push_reset(*wallet, *at);
+                self.watch(indexes);
+            }
+            Mutation::PositionReset { position, at } => {
+                let (trading, _) = self.trading_and_wallets();
+                let row = trading.position_row(*position).expect("a position that is closed was opened");
+                let closed = &mut trading.positions[row];
+                let (wallet, instrument) = (closed.wallet, closed.instrument);
+                closed.reset(*at);
+                trading.drop_holding(wallet, instrument);
+                indexes.position_closed(*position, instrument);
+                self.watch(indexes);
+            }
+            Mutation::EquityNoted { wallet, hour, value, at: _ } => {
+                self.keep_opening(*wallet);
+                let known = self.wallet(*wallet).expect("a point is of a wallet of its user");
+                let (cash, baseline) = (known.cash, known.baseline);
+                let point = Point { hour: hour.hour(), cash, value: *value, baseline };
+                self.trading_mut().equity_mut(*wallet).push(point);
             }
 
             Mutation::SafeguardArmed { label, interval_ms, at } => {
@@ -164,7 +203,26 @@ impl User {
         }
     }
 
+    /// Its money or its shares have moved: it may need a point at the next full hour.
+    fn watch(&mut self, indexes: &mut Indexes) {
+        if !self.watched {
+            self.watched = true;
+            indexes.watched.insert(self.id);
+        }
+    }
+
+    /// What a wallet was opened with is known by its baseline, until that may change: then it becomes its first point.
+    fn keep_opening(&mut self, wallet: WalletId) {
+        let known = self.wallet(wallet).expect("a wallet that changes was opened");
+        let opening = Point::opening(known);
+        let equity = self.trading_mut().equity_mut(wallet);
+        if equity.last().is_none() {
+            equity.push(opening);
+        }
+    }
+
     fn fill(&mut self, fact: Filled, indexes: &mut Indexes) {
+        self.watch(indexes);
         self.note_object(fact.trade.0);
         self.note_object(fact.position.0);
         self.order_facts += 1;
@@ -328,7 +386,8 @@ fn move_reserved(trading: &mut Trading, wallet: WalletId, instrument: Instrument
 }
 
 fn wallet_mut(wallets: &mut [Wallet], id: WalletId) -> &mut Wallet {
-    wallets.iter_mut().find(|wallet| wallet.id == id).expect("an order or position is of a wallet of its user")
+    let at = wallets.binary_search_by_key(&id, |wallet| wallet.id);
+    &mut wallets[at.expect("an order or position is of a wallet of its user")]
 }
 
 fn boxed(text: &Option<String>) -> Option<Box<str>> {

@@ -15,6 +15,8 @@ pub(crate) struct Indexes {
     /// Open episodes of an instrument; their ids name their users.
     pub holders: AHashMap<InstrumentId, Sorted<PositionId>>,
     pub lapses: BTreeSet<(Timestamp, UserId, Box<str>)>,
+    /// Users with an open position, or whose cash moved since their last point: who may need one at the next hour.
+    pub watched: BTreeSet<UserId>,
 }
 
 impl Indexes {
@@ -52,6 +54,9 @@ impl Indexes {
         for safeguard in user.safeguards() {
             self.armed(user.id, safeguard);
         }
+        if user.watched {
+            self.watched.insert(user.id);
+        }
     }
 
     /// Takes a whole user out.
@@ -65,5 +70,6 @@ impl Indexes {
         for safeguard in user.safeguards() {
             self.ended(user.id, safeguard, None);
         }
+        self.watched.remove(&user.id);
     }
 }

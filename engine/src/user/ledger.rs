@@ -44,6 +44,12 @@ pub fn opening(baseline: Cash) -> [Posting; 1] {
     [Posting { from: Account::Opening, to: Account::Available, amount: baseline }]
 }
 
+/// A wallet begins anew: what it has goes back to where its first cash came from, and it gets that again.
+pub fn restart(cash: Cash, baseline: Cash) -> [Posting; 2] {
+    let [opening] = opening(baseline);
+    [Posting { from: Account::Available, to: Account::Opening, amount: cash }, opening]
+}
+
 /// What is set aside for an order goes from one amount to another.
 pub fn reservation(before: Cash, after: Cash) -> [Posting; 1] {
     let (reserved, available) = (Account::Reserved, Account::Available);
@@ -141,6 +147,7 @@ mod tests {
             (fill(Side::Sell, Cash(0), Cash(0), Cash(30), Cash(2)).to_vec(), 77, 20),
             (reservation(Cash(20), Cash(0)).to_vec(), 77, 0),
             (payout(Cash(23)).to_vec(), 100, 0),
+            (restart(Cash(100), Cash(70)).to_vec(), 70, 0),
         ] {
             post(&mut after, &postings);
             assert_eq!((after.cash, after.reserved), (Cash(cash), Cash(reserved)), "{postings:?}");

@@ -4,6 +4,7 @@
 //! money, shares or ids ends the process with the name of that promise.
 
 mod apply;
+pub mod equity;
 pub mod idempotency;
 pub(crate) mod indexes;
 pub mod issue;
@@ -19,6 +20,7 @@ pub mod sorted;
 pub(crate) mod trading;
 pub mod users;
 pub mod wallet;
+pub mod wallets;
 
 use crate::command::Wallets;
 use crate::id::{InstrumentId, KeyId, OrderId, PositionId, UserId, WalletId};
@@ -51,6 +53,8 @@ pub struct User {
     pub quota: Quota,
     /// Number of the next object (wallet, key, order, trade, position) of this user.
     pub next_object: u32,
+    /// Derived: some wallet may need a point at the next full hour.
+    pub(crate) watched: bool,
     pub(crate) identity: Option<Box<Identity>>,
     pub(crate) trading: Option<Box<Trading>>,
 }
@@ -128,12 +132,19 @@ impl User {
     }
 
     pub fn wallet(&self, id: WalletId) -> Option<&Wallet> {
-        self.wallets.iter().find(|wallet| wallet.id == id)
+        // In id order, as they were opened.
+        self.wallets.binary_search_by_key(&id, |wallet| wallet.id).ok().map(|at| &self.wallets[at])
     }
 
-    /// The active wallet of a kind; the newest when there are several.
+    /// The active wallet of a kind; the oldest when there are several. A user has one MAIN and one API wallet, which are
+    /// opened before any other.
     pub fn wallet_of(&self, kind: WalletKind) -> Option<&Wallet> {
-        self.wallets.iter().rev().find(|wallet| wallet.kind == kind && wallet.is_active())
+        self.wallets.iter().find(|wallet| wallet.kind == kind && wallet.is_active())
+    }
+
+    /// When a wallet was reset, as far as anybody asks: its newest [`trading::RESETS_KEPT`].
+    pub fn resets(&self, wallet: WalletId) -> impl Iterator<Item = Timestamp> + '_ {
+        self.trading().resets.iter().filter(move |(of, _)| *of == wallet).map(|(_, at)| *at)
     }
 
     /// The wallets a request is about (account.md §1.4). Empty for a wallet that is not the user's.
@@ -199,6 +210,7 @@ impl User {
             keys: Vec::new(),
             quota: Quota::default(),
             next_object: FIRST_OBJECT,
+            watched: false,
             identity: known.then(|| Box::new(identity)),
             trading: None,
         }

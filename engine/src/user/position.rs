@@ -2,7 +2,8 @@
 
 use crate::amount::{Cash, Price, Qty, average_half_up};
 use crate::id::{InstrumentId, PositionId, WalletId};
-use crate::mutation::bytes::row;
+use crate::mutation::bytes::{Bytes, row};
+use crate::mutation::codec::CodecError;
 use crate::time::Timestamp;
 use wincode::{SchemaRead, SchemaWrite};
 
@@ -23,6 +24,8 @@ pub struct Position {
     pub opened_at: Timestamp,
     pub closed_at: Option<Timestamp>,
     pub settlement: Option<Box<Settlement>>,
+    /// It ended with its wallet's generation, by a reset or an archiving, and not by trading.
+    pub is_reset: bool,
 }
 
 /// How a position was paid out at resolution (account.md §4, settlements).
@@ -35,7 +38,20 @@ pub struct Settlement {
     pub at: Timestamp,
 }
 
-row!(Position { id, wallet, instrument, qty, reserved, cost, last_open, realized, opened_at, closed_at, settlement });
+row!(Position {
+    id,
+    wallet,
+    instrument,
+    qty,
+    reserved,
+    cost,
+    last_open,
+    realized,
+    opened_at,
+    closed_at,
+    settlement,
+    is_reset,
+});
 
 impl Position {
     pub(crate) fn open(id: PositionId, wallet: WalletId, instrument: InstrumentId, at: Timestamp) -> Position {
@@ -51,7 +67,26 @@ impl Position {
             opened_at: at,
             closed_at: None,
             settlement: None,
+            is_reset: false,
         }
+    }
+
+    /// Takes one off a snapshot of format 1, which knew no resets.
+    pub(crate) fn take_unreset(input: &mut &[u8]) -> Result<Position, CodecError> {
+        Ok(Position {
+            id: Bytes::take(input)?,
+            wallet: Bytes::take(input)?,
+            instrument: Bytes::take(input)?,
+            qty: Bytes::take(input)?,
+            reserved: Bytes::take(input)?,
+            cost: Bytes::take(input)?,
+            last_open: Bytes::take(input)?,
+            realized: Bytes::take(input)?,
+            opened_at: Bytes::take(input)?,
+            closed_at: Bytes::take(input)?,
+            settlement: Bytes::take(input)?,
+            is_reset: false,
+        })
     }
 
     pub fn is_open(&self) -> bool {
@@ -60,7 +95,12 @@ impl Position {
 
     /// It ended with a gain; break-even is none.
     pub fn has_won(&self) -> bool {
-        !self.is_open() && self.realized > Cash::ZERO
+        self.has_known_exit() && self.realized > Cash::ZERO
+    }
+
+    /// It ended by a sale or a payout, at a price that is known.
+    pub fn has_known_exit(&self) -> bool {
+        !self.is_open() && !self.is_reset
     }
 
     /// Shares that can be sold.
@@ -122,6 +162,17 @@ impl Position {
         self.cost = Cash::ZERO;
         self.closed_at = Some(at);
     }
+
+    /// Ends without cash.
+    pub(crate) fn reset(&mut self, at: Timestamp) {
+        assert!(self.is_open(), "a position ends once: position {}", self.id);
+        assert!(self.reserved.is_zero(), "orders end before positions are closed: position {}", self.id);
+        self.last_open = (self.qty, self.cost);
+        self.qty = Qty::ZERO;
+        self.cost = Cash::ZERO;
+        self.closed_at = Some(at);
+        self.is_reset = true;
+    }
 }
 
 #[cfg(test)]
@@ -149,6 +200,16 @@ mod tests {
         let settlement = position.settlement.as_deref().expect("it was settled");
         assert_eq!((settlement.qty, settlement.cost), (Qty::from_shares(10), Cash(4_000_000)));
         assert_eq!((position.qty, position.cost, position.realized), (Qty::ZERO, Cash::ZERO, Cash(6_000_000)));
+    }
+
+    #[test]
+    fn a_reset_is_no_gain_and_no_loss() {
+        let mut position = Position::open(PositionId(1), WalletId(2), InstrumentId(3), Timestamp(1));
+        position.buy(Qty::from_shares(10), Cash(4_000_000));
+        position.reset(Timestamp(9));
+        assert_eq!((position.qty, position.cost, position.realized), (Qty::ZERO, Cash::ZERO, Cash::ZERO));
+        assert_eq!((position.average(), position.closed_at), (Some(Cash(400_000)), Some(Timestamp(9))));
+        assert!(position.is_reset && !position.has_known_exit() && !position.has_won());
     }
 
     #[test]

@@ -60,6 +60,14 @@ pub(crate) struct ModelUser {
     pub keys: Vec<KeyId>,
     pub remembered: Vec<(String, OrderId)>,
     pub armed: BTreeMap<String, u32>,
+    /// What came from outside, less what went back: opening cash and resets.
+    pub opening: BTreeMap<WalletId, i64>,
+    pub baseline: BTreeMap<WalletId, i64>,
+    pub archived: Vec<WalletId>,
+    pub labels: BTreeMap<WalletId, Option<String>>,
+    /// Points: hour, cash, value, baseline.
+    pub equity: BTreeMap<WalletId, Vec<(u32, i64, i64, i64)>>,
+    opened_at: BTreeMap<WalletId, u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -113,6 +121,10 @@ impl ModelUser {
 
     fn available(&self, wallet: WalletId) -> i64 {
         self.cash[&wallet] - self.reserved_cash(wallet)
+    }
+
+    fn active(&self) -> Vec<WalletId> {
+        self.cash.keys().copied().filter(|wallet| !self.archived.contains(wallet)).collect()
     }
 
     fn held(&self, wallet: WalletId, instrument: InstrumentId) -> Option<PositionId> {
@@ -174,8 +186,9 @@ impl Sample {
             45..65 => fill_resting(owner, user, dice, at),
             65..85 => close_some(user, dice, at),
             85..88 => settle(user, dice, at),
-            88..92 => touch_resting(user, dice, at),
-            92 if user.cash.len() < 4 => vec![open_wallet(owner, user, WalletKind::Sandbox, 500, at)],
+            88..90 => touch_resting(user, dice, at),
+            90 | 91 => touch_wallets(user, dice, at),
+            92 if user.active().len() < 4 => vec![open_wallet(owner, user, WalletKind::Sandbox, 500, at)],
             93 => vec![Mutation::GrantSet {
                 tier: dice.pick(&[Tier::Free, Tier::Pro, Tier::Enterprise]),
                 expires_at: dice.maybe(|dice| at.plus(dice.below(HOUR))),
@@ -192,7 +205,66 @@ fn open_wallet(owner: UserId, user: &mut ModelUser, kind: WalletKind, dollars: i
     let baseline = Cash::from_dollars(dollars);
     user.cash.insert(wallet, baseline.0);
     user.fees.insert(wallet, 0);
+    user.opening.insert(wallet, baseline.0);
+    user.baseline.insert(wallet, baseline.0);
+    user.labels.insert(wallet, None);
+    user.opened_at.insert(wallet, at.hour());
     Mutation::WalletOpened { wallet, kind, label: None, baseline, generation: 1, parent: None, at }
+}
+
+/// A wallet gets a name, a point, or an end.
+fn touch_wallets(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mutation> {
+    let wallet = dice.pick(&user.active());
+    match dice.below(6) {
+        0 => {
+            let label = dice.maybe(Dice::text);
+            user.labels.insert(wallet, label.clone());
+            vec![Mutation::WalletRelabelled { wallet, label, at }]
+        }
+        1..5 => {
+            let (cash, baseline, hour) = (user.cash[&wallet], user.baseline[&wallet], at.hour());
+            let points = user.equity.entry(wallet).or_default();
+            if points.last().map_or(user.opened_at[&wallet], |last| last.0) >= hour {
+                return Vec::new();
+            }
+            if points.is_empty() {
+                points.push((user.opened_at[&wallet], baseline, 0, baseline));
+            }
+            let value = Cash(dice.below(1_000_000_000) as i64);
+            points.push((hour, cash, value.0, baseline));
+            vec![Mutation::EquityNoted { wallet, hour: Timestamp::of_hour(hour), value, at }]
+        }
+        _ => end_wallet(user, wallet, dice, at),
+    }
+}
+
+/// Its orders end, its positions close without cash; then it begins anew or is put away.
+fn end_wallet(user: &mut ModelUser, wallet: WalletId, dice: &mut Dice, at: Timestamp) -> Vec<Mutation> {
+    let open: Vec<OrderId> =
+        user.orders.iter().filter(|(_, order)| order.rests && order.wallet == wallet).map(|(id, _)| *id).collect();
+    let mut facts: Vec<Mutation> =
+        open.into_iter().map(|order| close(user, order, CloseReason::BalanceReset, at)).collect();
+    for (id, held) in user.positions.iter_mut().filter(|(_, held)| held.open && held.wallet == wallet) {
+        (held.qty, held.cost, held.open) = (0, 0, false);
+        facts.push(Mutation::PositionReset { position: *id, at });
+    }
+    // The first two are never put away.
+    if user.cash.keys().position(|known| *known == wallet) >= Some(2) {
+        user.archived.push(wallet);
+        facts.push(Mutation::WalletArchived { wallet, at });
+        return facts;
+    }
+    let (before, baseline) = (user.cash[&wallet], Cash::from_dollars(500 + dice.below(9) as i64));
+    let opening = (user.opened_at[&wallet], user.baseline[&wallet], 0, user.baseline[&wallet]);
+    let points = user.equity.entry(wallet).or_default();
+    if points.is_empty() {
+        points.push(opening);
+    }
+    *user.opening.get_mut(&wallet).expect("as the cash") += baseline.0 - before;
+    user.cash.insert(wallet, baseline.0);
+    user.baseline.insert(wallet, baseline.0);
+    facts.push(Mutation::WalletReset { wallet, baseline, at });
+    facts
 }
 
 fn issue_key(owner: UserId, user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Mutation {
@@ -245,8 +317,7 @@ fn place(
     instrument: InstrumentId,
     at: Timestamp,
 ) -> Vec<Mutation> {
-    let wallets: Vec<WalletId> = user.cash.keys().copied().collect();
-    let wallet = dice.pick(&wallets);
+    let wallet = dice.pick(&user.active());
     let side = dice.pick(&[Side::Buy, Side::Buy, Side::Sell]);
     let limit = Price(100 * (1 + dice.below(99)) as u16);
     let mut qty = 100 * (1 + dice.below(200_000));

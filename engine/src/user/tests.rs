@@ -11,6 +11,12 @@ fn compare(user: &User, model: &ModelUser) {
     for wallet in &user.wallets {
         assert_eq!(wallet.cash.0, model.cash[&wallet.id], "cash of wallet {}", wallet.id);
         assert_eq!(wallet.reserved.0, model.reserved_cash(wallet.id), "reserved cash of wallet {}", wallet.id);
+        let told = (wallet.baseline.0, wallet.is_active(), wallet.label.as_deref());
+        let known = (model.baseline[&wallet.id], !model.archived.contains(&wallet.id), &model.labels[&wallet.id]);
+        assert_eq!(told, (known.0, known.1, known.2.as_deref()), "wallet {}", wallet.id);
+        let points = user.equity(wallet.id).into_iter().flat_map(|equity| equity.points());
+        let points: Vec<_> = points.map(|point| (point.hour, point.cash.0, point.value.0, point.baseline.0)).collect();
+        assert_eq!(points, model.equity.get(&wallet.id).cloned().unwrap_or_default(), "wallet {}", wallet.id);
     }
     assert_eq!(user.wallets.len(), model.cash.len());
     assert_eq!(user.orders().len(), model.orders.len());
@@ -93,6 +99,9 @@ fn postings(users: &Users, owner: UserId, fact: &Mutation) -> Option<(WalletId, 
             let (side, reserved) = (before.terms.side, before.reserved_cash());
             (before.terms.wallet, ledger::fill(side, reserved, *reserved_cash, *notional, *fee).to_vec())
         }
+        Mutation::WalletReset { wallet, baseline, .. } => {
+            (*wallet, ledger::restart(users.get(owner)?.wallet(*wallet)?.cash, *baseline).to_vec())
+        }
         Mutation::PositionSettled { position, payout, .. } => {
             (users.get(owner)?.position(*position)?.wallet, ledger::payout(*payout).to_vec())
         }
@@ -123,7 +132,7 @@ fn the_sum_of_all_postings_is_zero_and_its_parts_are_the_balances() {
             let account = |account| accounts.get(&(wallet.id, account)).copied().unwrap_or(0);
             assert_eq!(account(Account::Available), wallet.available().0);
             assert_eq!(account(Account::Reserved), wallet.reserved.0);
-            assert_eq!(account(Account::Opening), -wallet.baseline.0);
+            assert_eq!(account(Account::Opening), -sample.users[&user.id].opening[&wallet.id]);
             assert_eq!(account(Account::Fees), sample.users[&user.id].fees[&wallet.id]);
             let all = [Account::Available, Account::Reserved, Account::Fees, Account::Market, Account::Opening];
             assert_eq!(all.into_iter().map(account).sum::<i64>(), 0);

@@ -1,6 +1,7 @@
 //! What a user has traded: orders, fills, positions, remembered requests. Made with the first of them, so that an
 //! idle user costs nothing for it.
 
+use super::equity::Equity;
 use super::idempotency::{Remembered, Requests};
 use super::position::Position;
 use super::rows::Rows;
@@ -11,6 +12,7 @@ use crate::id::{InstrumentId, OrderId, PositionId, WalletId, object_number};
 use crate::mutation::codec::CodecError;
 use crate::order::Order;
 use crate::order::state::{Fill, NO_FILL};
+use crate::time::Timestamp;
 
 /// Orders, fills, positions and what is derived from them.
 #[derive(Debug, Default)]
@@ -20,6 +22,10 @@ pub(crate) struct Trading {
     pub positions: Rows<Position>,
     pub safeguards: Vec<Safeguard>,
     pub requests: Option<Box<Requests>>,
+    /// Points of the wallets that were ever worth anything but what they were opened with.
+    pub equity: Vec<Equity>,
+    /// Resets of wallets, oldest first, of each its newest [`RESETS_KEPT`].
+    pub resets: Vec<(WalletId, Timestamp)>,
     /// Derived: row of an order or position by its object number.
     index: Vec<u32>,
     /// Derived: rows of the open orders.
@@ -34,7 +40,7 @@ pub(crate) struct Trading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub fills: u32,
-    /// Episodes that ended, and those of them that ended with a gain.
+    /// Episodes that ended at a known price, and those of them that ended with a gain.
     pub closed: u32,
     pub won: u32,
 }
@@ -50,6 +56,9 @@ pub(crate) struct Holding {
 /// In place of a row: this number is neither an order nor a position.
 const NO_ROW: u32 = u32::MAX;
 
+/// Resets that are remembered of a wallet: as many as a plan allows within its window.
+pub(crate) const RESETS_KEPT: usize = 4;
+
 /// Of a user who never traded.
 pub(crate) static NOTHING: Trading = Trading {
     orders: Rows::new(),
@@ -57,6 +66,8 @@ pub(crate) static NOTHING: Trading = Trading {
     positions: Rows::new(),
     safeguards: Vec::new(),
     requests: None,
+    equity: Vec::new(),
+    resets: Vec::new(),
     index: Vec::new(),
     open: Sorted::new(),
     held: Vec::new(),
@@ -148,14 +159,35 @@ impl Trading {
         &mut self.tallies[at].1
     }
 
+    /// The points of a wallet, in wallet order of their first.
+    pub fn equity_mut(&mut self, wallet: WalletId) -> &mut Equity {
+        let at = self.equity.iter().position(|equity| equity.wallet == wallet).unwrap_or_else(|| {
+            self.equity.reserve_exact(1);
+            self.equity.push(Equity::new(wallet));
+            self.equity.len() - 1
+        });
+        &mut self.equity[at]
+    }
+
+    /// A wallet was reset.
+    pub fn push_reset(&mut self, wallet: WalletId, at: Timestamp) {
+        self.resets.push((wallet, at));
+        let mut older = self.resets.iter().enumerate().rev().filter(|(_, (of, _))| *of == wallet).map(|(row, _)| row);
+        if let Some(forgotten) = older.nth(RESETS_KEPT) {
+            self.resets.remove(forgotten);
+        }
+    }
+
     /// An episode has ended, its gain is final.
     pub fn drop_holding(&mut self, wallet: WalletId, instrument: InstrumentId) {
         let at = self.holding(wallet, instrument).expect("an episode that ends was open");
         let row = self.held.remove(at).row as usize;
-        let won = self.positions[row].has_won();
-        let tally = self.tally_mut(wallet);
-        tally.closed += 1;
-        tally.won += u32::from(won);
+        let (known, won) = (self.positions[row].has_known_exit(), self.positions[row].has_won());
+        if known {
+            let tally = self.tally_mut(wallet);
+            tally.closed += 1;
+            tally.won += u32::from(won);
+        }
     }
 
     /// The fills of an order, in time order.
@@ -173,7 +205,8 @@ impl Trading {
 
     /// Nothing was ever traded or armed.
     pub fn is_empty(&self) -> bool {
-        self.orders.is_empty() && self.positions.is_empty() && self.safeguards.is_empty()
+        let traded = !self.orders.is_empty() || !self.positions.is_empty();
+        !traded && self.safeguards.is_empty() && self.equity.is_empty() && self.resets.is_empty()
     }
 
     /// Derives the indexes of rows that came from a snapshot.
@@ -212,7 +245,7 @@ impl Trading {
         for fill in &self.fills {
             counted.tally_mut(self.orders[self.order_row(fill.order)?].terms.wallet).fills += 1;
         }
-        for position in self.positions.iter().filter(|position| !position.is_open()) {
+        for position in self.positions.iter().filter(|position| position.has_known_exit()) {
             let tally = counted.tally_mut(position.wallet);
             tally.closed += 1;
             tally.won += u32::from(position.has_won());

@@ -1,7 +1,7 @@
 //! `Users`: the state of one shard.
 
 use super::indexes::Indexes;
-use super::{User, safeguard};
+use super::{User, Wallet, safeguard};
 use crate::amount::Cash;
 use crate::id::{InstrumentId, MarketId, OrderId, Outcome, PositionId, UserId};
 use crate::mutation::Mutation;
@@ -138,6 +138,20 @@ impl Users {
         users
     }
 
+    /// The next user from `from` on who may need a point at a full hour: somebody with an open position, or whose cash
+    /// moved since the last one.
+    pub fn watched_from(&self, from: UserId) -> Option<UserId> {
+        self.indexes.watched.range(from..).next().copied()
+    }
+
+    /// The user has the points that he needs; with an open position he may need one at the next hour too.
+    pub(crate) fn unwatch(&mut self, id: UserId) {
+        if let Some(user) = self.users.get_mut(&id).filter(|user| user.trading().held.is_empty()) {
+            user.watched = false;
+            self.indexes.watched.remove(&id);
+        }
+    }
+
     /// Heartbeats that have lapsed at `now`, earliest first.
     pub fn lapsed(&self, now: Timestamp) -> impl Iterator<Item = (UserId, &str)> + '_ {
         let due = self.indexes.lapses.iter().take_while(move |(at, ..)| *at <= now);
@@ -202,6 +216,9 @@ impl Users {
                 }
             }
         }
+        if let Some(user) = self.users.values().find(|user| user.watched != self.indexes.watched.contains(&user.id)) {
+            return Err(format!("who may need a point is watched: user {}", user.id));
+        }
         let indexed = self.indexes.holders.values().map(|holders| holders.len()).sum::<usize>();
         if (resting, held) != (self.resting().len(), indexed) {
             return Err("the indexes hold what is open and nothing else".to_owned());
@@ -211,6 +228,15 @@ impl Users {
 }
 
 impl User {
+    /// Whether some wallet may need a point at the next full hour; derived anew for a user out of a snapshot.
+    pub(crate) fn needs_watching(&self) -> bool {
+        let moved = |wallet: &Wallet| {
+            let last = self.last_point(wallet);
+            (last.cash, last.baseline) != (wallet.cash, wallet.baseline) || last.value != Cash::ZERO
+        };
+        !self.trading().held.is_empty() || self.wallets.iter().any(moved)
+    }
+
     /// Every promise about one user's money and shares.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.trading().check()?;
@@ -222,6 +248,10 @@ impl User {
                     "reserved cash = Σ open BUY orders: {:?}, not {reserved:?}, wallet {}",
                     wallet.reserved, wallet.id
                 ));
+            }
+            let holds = self.open_positions().any(|held| held.wallet == wallet.id);
+            if !wallet.is_active() && (holds || reserved != Cash::ZERO) {
+                return Err(format!("an archived wallet is empty: wallet {}", wallet.id));
             }
             if wallet.available() < Cash::ZERO {
                 return Err(format!("available cash ≥ 0: {:?}, wallet {}", wallet.available(), wallet.id));

@@ -1,6 +1,8 @@
 //! Health and status (market-data.md §11). Whether the store works is asked of the store: a query takes the road that
 //! orders take, so an answer to it was released like theirs.
 
+mod shape;
+
 use crate::app::App;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
@@ -22,14 +24,35 @@ const GIT_SHA: Option<&str> = option_env!("PAPERTAPE_GIT_SHA");
 const FILES_MAX: usize = 10_000;
 
 pub const ROUTES: &[Route] = &[
-    Route::get("/v1/health", "get_health").rate(RateClass::Exempt).no_store().run(|call| Box::pin(health(call))),
-    Route::get("/v1/health/live", "get_liveness").rate(RateClass::Exempt).no_store().run(|call| Box::pin(live(call))),
-    Route::get("/v1/health/ready", "get_readiness")
+    Route::get("/v1/health", "get_health")
+        .about("That the process runs.")
         .rate(RateClass::Exempt)
         .no_store()
+        .gives(200, &shape::HEALTH, shape::HEALTH_EXAMPLE)
+        .run(|call| Box::pin(health(call))),
+    Route::get("/v1/health/live", "get_liveness")
+        .about("The same under the name that orchestrators use.")
+        .rate(RateClass::Exempt)
+        .no_store()
+        .gives(200, &shape::HEALTH, shape::HEALTH_EXAMPLE)
+        .run(|call| Box::pin(live(call))),
+    Route::get("/v1/health/ready", "get_readiness")
+        .about("Whether orders can be taken: 503 while the store is unusable or no market is known.")
+        .rate(RateClass::Exempt)
+        .no_store()
+        .gives(200, &shape::READINESS, shape::READINESS_EXAMPLE)
+        .gives(503, &shape::READINESS, shape::READINESS_EXAMPLE)
         .run(|call| Box::pin(ready(call))),
-    Route::get("/v1/health/version", "get_version").no_store().run(|call| Box::pin(version(call))),
-    Route::get("/v1/status", "get_status").no_store().run(|call| Box::pin(status(call))),
+    Route::get("/v1/health/version", "get_version")
+        .about("What was built.")
+        .no_store()
+        .gives(200, &shape::VERSION, r#"{"git_sha":"unknown","version":"1.0.0-beta"}"#)
+        .run(|call| Box::pin(version(call))),
+    Route::get("/v1/status", "get_status")
+        .about("How each part of the server is.")
+        .no_store()
+        .gives(200, &shape::STATUS, shape::STATUS_EXAMPLE)
+        .run(|call| Box::pin(status(call))),
 ];
 
 /// Figures of the core and the feed, which the process keeps anyway ([`App::vitals`]).

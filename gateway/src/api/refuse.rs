@@ -1,5 +1,6 @@
 //! Refusals of the engine on the wire: each with the figures that a verbose answer shows (wire.md §5).
 
+use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::wire::decimal;
@@ -49,6 +50,16 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
         }
         Reject::VenueUnavailable => refusal.field("retry_after", |out| decimal::integer(out, VENUE_RETRY_SECS)),
         Reject::GtdUnsupported => Refusal::saying(Code::ValidationFailed, "time_in_force: GTD is not supported here"),
+        Reject::ResetCoolsDown { until } => {
+            let refusal = Refusal::saying(Code::Http429, "The API wallet was reset too short a time ago.");
+            refusal.retry_after(seconds_until(*until, now))
+        }
+        Reject::WrongWalletKind => {
+            Refusal::saying(Code::InvalidRequest, "Wallets of this kind, or in this state, have no such operation.")
+        }
+        Reject::TooManySafeguards => {
+            Refusal::saying(Code::InvalidRequest, "Too many heartbeats with other labels are armed.")
+        }
         Reject::KeyExpiring => Refusal::saying(Code::InvalidRequest, "The key was rotated already and is expiring."),
         _ => refusal,
     }
@@ -69,6 +80,17 @@ pub fn unexpected(answer: &Answer, now: Timestamp) -> Refusal {
         Answer::Killed { reject, order } => killed(reject, &order.order, now),
         _ => Code::InternalError.into(),
     }
+}
+
+/// The same of a command about wallets: what a plan lacks is named by its feature.
+pub fn wallet_refused(call: &Call, answer: &Answer) -> Refusal {
+    let feature = match answer {
+        Answer::Refused(Reject::SandboxLimit) => "wallets.sandbox_baseline",
+        Answer::Refused(Reject::MainResetsSpent) => "wallets.main_resets_per_30d",
+        Answer::Refused(Reject::ResetNeedsPlan) => "api.reset_balance",
+        other => return unexpected(other, call.now),
+    };
+    Refusal::upgrade(feature, &call.app().config.http.upgrade_url)
 }
 
 fn details(fields: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {

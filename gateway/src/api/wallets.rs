@@ -1,5 +1,6 @@
 //! The `wallet_id` parameter of reads and sweeps (account.md §1.4).
 
+use crate::http::schema::{Format, Param, Schema};
 use crate::wire::fields::Problems;
 use crate::wire::query::Query;
 use crate::wire::read::Value;
@@ -7,6 +8,17 @@ use engine::command::Wallets;
 use engine::id::WalletId;
 use engine::user::Wallet;
 use engine::user::WalletKind;
+
+/// The parameter as the routes declare it.
+pub const WALLET_ID: Param = Param::query(
+    "wallet_id",
+    Schema::Format(&Format {
+        name: "WalletChoice",
+        about: "`api`, `all` (the active ones together), or the number of a wallet.",
+        pattern: "^([aA][pP][iI]|[aA][lL][lL]|-?[0-9]{1,18})$",
+    }),
+    "Which wallets; the API wallet where absent.",
+);
 
 /// Digits of an integer (wire.md §1).
 const DIGITS_MAX: usize = 18;

@@ -253,6 +253,7 @@ pub(super) fn rule_flags(source: &mut Source, rules: &mut Rules) {
     rules.fok_shortfall = Qty::from_shares(source.integer("flags.fok_shortfall_tolerance_shares", 0, 0..=1_000));
     rules.sync_gtc_match = source.boolean("flags.sync_gtc_match", true);
     rules.warn_slippage_bps = source.integer("flags.warn_slippage_bps", 500, 0..=1_000_000) as u32;
+    rules.api_reset_cooldown_us = source.integer("flags.api_reset_cooldown_days", 0, 0..=365) * engine::time::DAY;
     rules.match_interval_us = source.integer("flags.match_interval_ms", 1_000, 10..=60_000) * MILLISECOND;
     rules.max_shares_per_order =
         Qty::from_shares(source.integer("flags.max_shares_per_order", 1_000_000, 1..=1_000_000_000));

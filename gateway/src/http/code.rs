@@ -236,7 +236,9 @@ impl Code {
             Reject::TierRequiresUpgrade => Code::TierRequiresUpgrade,
             Reject::KeyLimit => Code::TierKeyLimitExceeded,
             Reject::KeyNotFound => Code::KeyNotFound,
-            Reject::KeyExpiring => Code::InvalidRequest,
+            Reject::SandboxLimit | Reject::MainResetsSpent | Reject::ResetNeedsPlan => Code::UpgradeRequired,
+            Reject::ResetCoolsDown { .. } => Code::Http429,
+            Reject::KeyExpiring | Reject::TooManySafeguards | Reject::WrongWalletKind => Code::InvalidRequest,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::code::{Code, Effect, Retry};
 use super::reply::Names;
-use super::route::{Auth, BodyKind, Group, Permission, RateClass, Root, Route};
+use super::route::{Auth, BodyKind, Group, Method, Permission, RateClass, Root, Route};
 use super::schema::{Field, Gives, Kind, Param, Place, Schema, Shape};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -315,6 +315,9 @@ pub fn refusals(route: &Route) -> Vec<Code> {
     }
     if route.permission == Some(Permission::Trade) {
         add(&[Code::InsufficientPermission]);
+    }
+    if route.auth != Auth::Public && route.method != Method::Get {
+        add(&[Code::TradeInProgress]);
     }
     match route.body {
         BodyKind::Ignored => {}

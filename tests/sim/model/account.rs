@@ -20,7 +20,7 @@ fn baseline(kind: WalletKind, tier: Tier) -> i128 {
 }
 
 impl User {
-    fn entitled(&self, now: u64) -> Tier {
+    pub(super) fn entitled(&self, now: u64) -> Tier {
         self.grant.filter(|(_, end)| end.is_none_or(|end| now < end)).map_or(Tier::Free, |(tier, _)| tier)
     }
 
@@ -62,7 +62,7 @@ impl Model {
             let asked = asked.api_balance.filter(|_| kind == WalletKind::Api).map(|cash| i128::from(cash.0));
             let baseline = asked.unwrap_or(baseline(kind, tier));
             let id = user.take_id();
-            user.wallets.push(Wallet { id, kind, baseline, cash: baseline });
+            user.wallets.push(Wallet::new(id, kind, baseline, now));
         }
         self.users.insert(owner, user);
         self.record(owner);
@@ -90,6 +90,16 @@ impl Model {
         command: &Command,
         Moment { now, room }: Moment,
     ) -> Result<(Expected, bool), Reject> {
+        if matches!(
+            command,
+            Command::OpenWallet { .. }
+                | Command::RelabelWallet { .. }
+                | Command::ArchiveWallet { .. }
+                | Command::ResetWallet { .. }
+                | Command::ResetApiWallet { .. }
+        ) {
+            return self.change_wallets(owner, command, Moment { now, room });
+        }
         let user = self.users.get_mut(&owner).expect("checked by the caller");
         let expected = match command {
             Command::SetGrant { tier, expires_at } => {
@@ -145,12 +155,12 @@ impl Model {
         Ok((expected, true))
     }
 
-    pub(super) fn look(&self, owner: u64, query: &Query) -> Expected {
+    pub(super) fn look(&self, owner: u64, query: &Query, now: u64) -> Expected {
         let user = &self.users[&owner];
         let wallets = match query {
             Query::Orders(filter) => filter.wallets,
             Query::Fills(filter) => filter.wallets,
-            Query::Account { wallets } | Query::Positions { wallets, .. } => *wallets,
+            Query::Account { wallets } | Query::Equity { wallets, .. } | Query::Positions { wallets, .. } => *wallets,
             _ => Wallets::Any,
         };
         let chosen = user.wallets_in(wallets);
@@ -205,7 +215,7 @@ impl Model {
             Query::Account { .. } => {
                 let of = |held: &&Position| chosen.contains(&held.wallet);
                 let ended: Vec<&Position> =
-                    user.positions.iter().filter(of).filter(|held| held.closed_at.is_some()).collect();
+                    user.positions.iter().filter(of).filter(|held| held.closed_at.is_some() && !held.reset).collect();
                 let mut open: Vec<&Position> =
                     user.positions.iter().filter(of).filter(|held| held.closed_at.is_none()).collect();
                 open.sort_by_key(|held| (held.token, held.wallet));
@@ -223,6 +233,9 @@ impl Model {
                     closed: ended.len(),
                     won: ended.iter().filter(|held| held.realized > 0).count(),
                 }
+            }
+            Query::Equity { first, .. } => {
+                Expected::Equity(user.equity(&chosen, u64::from(*first), now / 3_600_000_000))
             }
             Query::Positions { market, open, .. } => {
                 let fits = |held: &&Position| {

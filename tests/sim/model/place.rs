@@ -66,7 +66,7 @@ impl Model {
         // 7–10.
         let wallet = match asked.wallet {
             None => user.wallet_of(WalletKind::Api),
-            Some(id) => user.wallets.iter().find(|wallet| wallet.id == id.0),
+            Some(id) => user.wallets.iter().find(|wallet| wallet.id == id.0 && wallet.archived_at.is_none()),
         };
         let wallet = wallet.ok_or(Reject::WalletNotFound)?.id;
         let token = asked.instrument.ok_or(Reject::MarketNotFound)?.0;

@@ -22,6 +22,10 @@ pub struct Count {
     pub lost_records: u64,
     pub snapshots: u64,
     pub unknown: u64,
+    /// Full hours that points were made of, by shard; points and generations of wallets at the end.
+    pub hours: u64,
+    pub points: u64,
+    pub generations: u64,
 }
 
 impl Count {
@@ -42,6 +46,10 @@ impl Count {
         self.orders += users.values().map(|user| user.orders.len() as u64).sum::<u64>();
         let fills = |user: &User| user.orders.values().map(|order| order.fills.len() as u64).sum::<u64>();
         self.fills += users.values().map(fills).sum::<u64>();
+        for wallet in users.values().flat_map(|user| &user.wallets) {
+            self.points += wallet.points.len() as u64;
+            self.generations += u64::from(wallet.generation - 1);
+        }
     }
 
     /// Adds another world's figures.
@@ -60,6 +68,9 @@ impl Count {
             lost_records,
             snapshots,
             unknown,
+            hours,
+            points,
+            generations,
         } = other;
         self.steps += steps;
         self.answers += answers;
@@ -76,5 +87,8 @@ impl Count {
         self.lost_records += lost_records;
         self.snapshots += snapshots;
         self.unknown += unknown;
+        self.hours += hours;
+        self.points += points;
+        self.generations += generations;
     }
 }

@@ -35,6 +35,11 @@ fn name(fact: &Mutation) -> &'static str {
         Mutation::SafeguardArmed { .. } => "SafeguardArmed",
         Mutation::SafeguardEnded { .. } => "SafeguardEnded",
         Mutation::BaselineRaised { .. } => "BaselineRaised",
+        Mutation::WalletRelabelled { .. } => "WalletRelabelled",
+        Mutation::WalletArchived { .. } => "WalletArchived",
+        Mutation::WalletReset { .. } => "WalletReset",
+        Mutation::PositionReset { .. } => "PositionReset",
+        Mutation::EquityNoted { .. } => "EquityNoted",
     }
 }
 
@@ -128,6 +133,11 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         Mutation::SafeguardArmed { label: dice.text(), interval_ms: small(dice), at },
         Mutation::SafeguardEnded { label: dice.text(), at },
         Mutation::BaselineRaised { wallet, baseline: cash(dice), at },
+        Mutation::WalletRelabelled { wallet, label: dice.maybe(Dice::text), at },
+        Mutation::WalletArchived { wallet, at },
+        Mutation::WalletReset { wallet, baseline: cash(dice), at },
+        Mutation::PositionReset { position: PositionId(dice.next()), at },
+        Mutation::EquityNoted { wallet, hour: moment(dice), value: cash(dice), at },
     ]
 }
 
@@ -354,7 +364,7 @@ fn a_length_beyond_the_bytes_is_an_error() {
         ([&end[..], &((1_u64 << 20) + 1).to_le_bytes(), &[0; 8]].concat(), CodecError::Length),
         ([&end[..], &9_u64.to_le_bytes(), &[0; 8]].concat(), CodecError::Length),
         ([&end[..], &2_u64.to_le_bytes(), &[0xff, 0xff]].concat(), CodecError::Text),
-        ([&[18, 0, 0, 0][..], &[0; 64]].concat(), CodecError::Variant),
+        ([&[23, 0, 0, 0][..], &[0; 64]].concat(), CodecError::Variant),
         (order.to_vec(), CodecError::Length),
         (vec![0], CodecError::Length),
     ] {

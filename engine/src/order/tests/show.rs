@@ -144,6 +144,7 @@ pub fn reject_text(reject: &Reject) -> String {
             format!("InsufficientPosition {} < {}", shares(*available), shares(*requested))
         }
         Reject::StaleQuote { age_ms, max_age_ms } => format!("StaleQuote {age_ms} > {max_age_ms}"),
+        Reject::ResetCoolsDown { until } => format!("ResetCoolsDown until {} h", until.since(START) / (3_600 * SECOND)),
         Reject::NoExecutableDepth { .. } => "NoExecutableDepth".to_owned(),
         Reject::InsufficientLiquidity { .. } => "InsufficientLiquidity".to_owned(),
         Reject::FokNotFilled { fillable, requested, limit, .. } => {

@@ -47,6 +47,7 @@ impl World {
                 Some(("from", "main")) => {
                     terms.wallet = self.the_user().wallet_of(WalletKind::Main).map(|wallet| wallet.id);
                 }
+                Some(("from", n)) if n.parse::<usize>().is_ok() => terms.wallet = Some(self.wallet(n)),
                 Some(("from", _)) => terms.wallet = Some(WalletId(4_711)),
                 Some(("rounded", text)) => {
                     if let Size::Shares { rounded_from, .. } = &mut terms.size {
@@ -165,6 +166,7 @@ impl World {
         match name {
             "fok_shortfall" => self.rules.fok_shortfall = qty(value),
             "max_shares" => self.rules.max_shares_per_order = qty(value),
+            "api_cooldown" => self.rules.api_reset_cooldown_us = span(value),
             "free_daily_orders" => self.rules.free_daily_orders = number(value) as u32,
             "weather_fee" => self.rules.fees.set(Category::Weather, Bps(number(value) as u32)),
             "beta_until" => self.rules.beta_until = Some(self.now.plus(span(value))),

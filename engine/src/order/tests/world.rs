@@ -103,6 +103,8 @@ pub struct World {
     /// Facts put in past the shard's back, to be replayed first.
     grant: Option<Tier>,
     balance: Option<Cash>,
+    /// When the last record was made.
+    pub(super) recorded_at: Timestamp,
 }
 
 impl World {
@@ -127,6 +129,7 @@ impl World {
             next_reply: 1,
             grant: None,
             balance: None,
+            recorded_at: START,
         };
         if !text.lines().any(|line| line.starts_with("market 0 ")) {
             world.act("market 0 weather 0.01");
@@ -178,13 +181,19 @@ impl World {
         self.shard();
         let envelope = Envelope { owner, command, received_at: Timestamp(now.0 - waited), reply };
         let shard = self.shard.as_mut().expect("made just now");
+        let before = self.out.records.len();
         shard.take(envelope, now, &mut self.out);
+        if self.out.records.len() > before {
+            self.recorded_at = now;
+        }
         let mut turns = 0;
         while self.out.answers.last().is_none_or(|(to, _)| *to != reply) {
             shard.turn(&self.inbox, now, &mut self.out);
             turns += 1;
             assert!(turns < 100_000, "an answer comes");
         }
+        // Whoever gives the turns is told that there is more.
+        while shard.has_work() && shard.turn(&self.inbox, now, &mut self.out) {}
         self.out.answers.pop().expect("it was there").1
     }
 
@@ -288,8 +297,10 @@ impl World {
             }
             _ => {
                 self.make_user();
-                let acts =
-                    ["buy", "sell", "late", "batch", "cancel", "cycle", "settle", "beat", "endbeats", "key", "grant"];
+                let acts = [
+                    "buy", "sell", "late", "batch", "cancel", "cycle", "settle", "beat", "endbeats", "key", "grant",
+                    "wallet",
+                ];
                 if acts.contains(verb) {
                     self.last = self.out.records.len();
                 }
@@ -335,6 +346,7 @@ impl World {
             "cancel" => {
                 let wallets = |word: Option<&&str>| match word.copied() {
                     Some("all") => Wallets::All,
+                    Some(n) if n.parse::<usize>().is_ok() => Wallets::One(self.wallet(n)),
                     Some("foreign") => Wallets::One(WalletId(1)),
                     Some("main") => Wallets::One(self.the_user().wallet_of(WalletKind::Main).expect("there").id),
                     _ => Wallets::Api,
@@ -394,6 +406,19 @@ impl World {
                 let wallet = self.the_user().wallet_of(kind).expect("there");
                 format!("{} of {}", text(wallet.available()), text(wallet.cash))
             }
+            "wallet" => self.wallet_command(rest),
+            "wallets" => {
+                let user = self.the_user();
+                user.wallets.iter().map(|wallet| self.wallet_text(wallet)).collect::<Vec<_>>().join(" | ")
+            }
+            "turn" => {
+                let now = self.now;
+                let (shard, inbox, out) = self.parts();
+                while shard.turn(inbox, now, out) {}
+                String::new()
+            }
+            "restart" => self.restart(),
+            "equity" => self.equity_text(rest),
             "baseline" => text(self.the_user().wallet_of(WalletKind::Api).expect("there").baseline),
             "holding" => {
                 let wallet = self.the_user().wallet_of(WalletKind::Api).expect("there").id;
@@ -429,7 +454,8 @@ impl World {
                         )
                     });
                     let average = row.average.map_or("none".to_owned(), text);
-                    format!("avg {average} realized {}{settled}", text(row.position.realized))
+                    let reset = if row.position.is_reset { " reset" } else { "" };
+                    format!("avg {average} realized {}{settled}{reset}", text(row.position.realized))
                 };
                 rows.iter().map(row).collect::<Vec<_>>().join(" | ")
             }

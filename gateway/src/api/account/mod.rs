@@ -1,6 +1,8 @@
-//! Balance, positions, portfolio and history of the caller (account.md §4), each with the wallets that `wallet_id`
-//! names (§1.4).
+//! Balance, positions, portfolio, history and equity of the caller, and the reset (account.md §4); the reads with the
+//! wallets that `wallet_id` names (§1.4).
 
+pub mod equity;
+pub mod reset;
 pub mod settlements;
 pub mod valuation;
 pub mod view;
@@ -51,6 +53,8 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .fails(&[Code::ValidationFailed, Code::InvalidRequest, Code::WalletNotFound])
         .run(|call| Box::pin(history(call))),
+    equity::GET,
+    reset::POST,
 ];
 
 async fn balance(call: Call) -> Outcome {

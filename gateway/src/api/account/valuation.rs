@@ -1,35 +1,10 @@
 //! What wallets and positions are worth (account.md §3). Integers only; sums are taken wide and cut to what an amount
 //! holds.
 
-use engine::amount::{Cash, Qty};
-use engine::book::registry::Books;
-use engine::id::InstrumentId;
-use engine::market::catalog::Catalog;
+use engine::amount::Cash;
+use engine::mark::nearest;
+pub use engine::mark::{Marks, market_value};
 use engine::user::{Position, Wallet};
-
-/// Where marks come from.
-#[derive(Clone, Copy)]
-pub struct Marks<'a> {
-    pub catalog: &'a Catalog,
-    pub books: &'a Books,
-}
-
-impl Marks<'_> {
-    /// What one share is worth, 10⁻⁶ USD: its payout once resolved, else what the books say.
-    pub fn mark(&self, instrument: InstrumentId) -> Option<Cash> {
-        let resolution = self.catalog.of_instrument(instrument).and_then(|cell| cell.resolution());
-        match resolution {
-            Some(resolution) => Some(Cash(i64::from(resolution.payout(instrument.outcome()).0) * 100)),
-            None => self.books.displayed(instrument),
-        }
-    }
-}
-
-/// mark × quantity, half up.
-pub fn market_value(mark: Cash, qty: Qty) -> Cash {
-    let exact = i128::from(mark.0) * i128::from(qty.0);
-    cash((exact + 500_000).div_euclid(1_000_000))
-}
 
 /// The figures of a `BalanceResponse`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,28 +30,22 @@ impl Balance {
             reserved += i128::from(wallet.reserved.0);
             starting += i128::from(wallet.baseline.0);
         }
-        let value =
-            |held: &Position| marks.mark(held.instrument).map_or(held.cost, |mark| market_value(mark, held.qty));
-        let held: i128 = positions.into_iter().map(|held| i128::from(value(held).0)).sum();
+        let held: i128 = positions.into_iter().map(|held| i128::from(marks.value(held).0)).sum();
         Balance {
-            available: cash(cash_total - reserved),
-            reserved: cash(reserved),
-            total: cash(cash_total + held),
-            starting: cash(starting),
-            unrealized: cash(cash_total + held - starting),
+            available: nearest(cash_total - reserved),
+            reserved: nearest(reserved),
+            total: nearest(cash_total + held),
+            starting: nearest(starting),
+            unrealized: nearest(cash_total + held - starting),
         }
     }
-}
-
-/// The nearest amount there is.
-fn cash(micros: i128) -> Cash {
-    Cash(micros.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::id::{Outcome, PositionId, WalletId};
+    use engine::amount::Qty;
+    use engine::id::{InstrumentId, Outcome, PositionId, WalletId};
     use engine::time::Timestamp;
     use engine::user::WalletKind;
 
@@ -108,6 +77,7 @@ mod tests {
             opened_at: Timestamp(1),
             closed_at: None,
             settlement: None,
+            is_reset: false,
         }
     }
 
@@ -145,16 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_rounded_half_up_and_never_overflow() {
-        for (mark, qty, expected) in [
-            (415_000, 50_000_000, 20_750_000),
-            (1, 499_999, 0),
-            (1, 500_000, 1),
-            (333_333, 1_000_000, 333_333),
-            (1_000_000, u64::MAX, i64::MAX),
-        ] {
-            assert_eq!(market_value(Cash(mark), Qty(qty)), Cash(expected), "{mark} × {qty}");
-        }
+    fn sums_never_overflow() {
         let rich = [wallet(i64::MAX, 0, 0), wallet(i64::MAX, 0, 0)];
         let town = crate::api::testing::Town::new();
         let marks = Marks { catalog: &town.catalog, books: &town.books };

@@ -6,6 +6,7 @@ use crate::api::orders::words;
 use crate::wire::write::{Object, object};
 use engine::amount::{Qty, average_half_up};
 use engine::order::Liquidity;
+use engine::user::Position;
 use engine::view::{FillView, PositionView};
 
 /// `BalanceResponse`.
@@ -33,7 +34,7 @@ pub fn position(out: &mut Vec<u8>, view: &PositionView, marks: Marks<'_>) {
         o.or_null("current_price", mark, Object::average);
         o.money_or_null("unrealized_pnl", value.map(|value| value - held.cost));
         o.money_or_null("market_value", value);
-        o.word("status", if held.is_open() { "OPEN" } else { "CLOSED" });
+        o.word("status", status(held));
         o.text_or_null("market_question", texts.question());
         o.text("token_id", texts.token());
         o.integer("wallet_id", held.wallet.0);
@@ -42,6 +43,14 @@ pub fn position(out: &mut Vec<u8>, view: &PositionView, marks: Marks<'_>) {
         o.ts("opened_at", held.opened_at);
         o.ts_or_null("closed_at", held.closed_at);
     });
+}
+
+fn status(held: &Position) -> &'static str {
+    match held.is_open() {
+        true => "OPEN",
+        false if held.is_reset => "CLOSED_BY_RESET",
+        false => "CLOSED",
+    }
 }
 
 /// One row of the trade history: one fill.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `terms.rs` | request body → placement |
 //! | `view.rs` | order → response shapes |
+//! | `shape.rs` | the shapes of both for the machine description |
 //! | `words.rs` | the wire's words for both |
 //! | `place.rs`, `list.rs`, `cancel.rs`, `batch.rs`, `heartbeat.rs` | handlers |
 
@@ -13,6 +14,7 @@ pub mod cancel;
 pub mod heartbeat;
 pub mod list;
 pub mod place;
+pub mod shape;
 pub mod terms;
 pub mod view;
 pub mod words;
@@ -22,6 +24,7 @@ use crate::http::route::{Auth, BodyKind, Permission, RateClass, Route};
 
 /// Refusals of a placement (trading.md §5).
 const PLACEMENT: &[Code] = &[
+    Code::BatchLimitExceeded,
     Code::InvalidBody,
     Code::ValidationFailed,
     Code::InvalidRequest,
@@ -57,39 +60,61 @@ const SWEEP: &[Code] =
 pub const ROUTES: &[Route] = &[
     Route::post("/v1/orders", "place_order")
         .at_root()
+        .about("Place one native order, or with an array a batch of signed ones; an order that rests is a success too.")
+        .params(&[shape::IDEMPOTENCY_KEY])
+        .takes(&shape::PLACE_ANY, shape::PLACE_EXAMPLE)
+        .gives(200, &shape::ORDER_OR_BATCH, shape::ORDER_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
         .fails(PLACEMENT)
         .run(|call| Box::pin(place::place(call))),
     Route::get("/v1/orders", "list_orders")
+        .about("Orders, newest first.")
+        .params(&shape::LIST)
+        .gives(200, &shape::PAGE, shape::PAGE_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::WalletNotFound])
         .run(|call| Box::pin(list::list(call))),
     Route::post("/v1/orders/batch", "place_orders")
+        .about("Place several orders; each entry succeeds or fails by itself.")
+        .takes(&shape::BATCH, shape::BATCH_EXAMPLE)
+        .gives(200, &shape::RESULTS, shape::RESULTS_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
         .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::BatchLimitExceeded, Code::TradeInProgress])
         .run(|call| Box::pin(batch::place(call))),
     Route::get("/v1/orders/{order_id}", "get_order")
+        .about("One order with its fills.")
+        .params(&shape::LOOKUP)
+        .gives(200, &shape::DETAIL, shape::DETAIL_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound, Code::InvalidSource, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(list::by_id(call))),
     Route::get("/v1/orders/by-client-id/{client_order_id}", "get_order_by_client_id")
+        .about("The same by the id that it was sent with.")
+        .params(&shape::LOOKUP)
+        .gives(200, &shape::DETAIL, shape::DETAIL_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound, Code::InvalidSource, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(list::by_client_id(call))),
     Route::delete("/v1/orders/{order_id}", "cancel_order")
+        .about("Cancel what of an order still rests.")
+        .gives(200, &shape::ORDER, shape::ORDER_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::TradeInProgress])
         .run(|call| Box::pin(cancel::one(call))),
     Route::post("/v1/cancel-all", "cancel_all")
         .at_root()
+        .about("Cancel every open order, with a confirmation.")
+        .params(&shape::CONFIRM)
+        .takes(&shape::SWEEP, shape::SWEEP_EXAMPLE)
+        .gives(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
@@ -97,6 +122,10 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(cancel::all_confirmed(call))),
     Route::delete("/v1/cancel-all", "cancel_all_unconfirmed")
         .at_root()
+        .about("The same as the venue's clients send it; deprecated for others.")
+        .params(&[shape::WALLET_ID])
+        .takes(&shape::SWEEP, shape::SWEEP_EXAMPLE)
+        .gives(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
@@ -104,6 +133,10 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(cancel::all_unconfirmed(call))),
     Route::delete("/v1/cancel-market-orders", "cancel_market_orders")
         .at_root()
+        .about("Cancel the open orders of a market or token.")
+        .params(&shape::SWEEP_MARKET_PARAMS)
+        .takes(&shape::SWEEP_MARKET, shape::SWEEP_MARKET_EXAMPLE)
+        .gives(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
@@ -111,6 +144,10 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(cancel::market(call))),
     Route::post("/v1/cancel-market-orders", "cancel_market_orders_by_post")
         .at_root()
+        .about("The same by POST.")
+        .params(&shape::SWEEP_MARKET_PARAMS)
+        .takes(&shape::SWEEP_MARKET, shape::SWEEP_MARKET_EXAMPLE)
+        .gives(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
@@ -118,12 +155,17 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(cancel::market(call))),
     Route::post("/v1/heartbeats", "beat")
         .at_root()
+        .about("Arm the safeguard, or keep it from lapsing: then every open order is cancelled.")
+        .takes(&shape::BEAT, shape::BEAT_EXAMPLE)
+        .gives(200, &shape::BEATING, shape::BEATING_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::InvalidRequest, Code::TradeInProgress])
         .run(|call| Box::pin(heartbeat::beat(call))),
     Route::delete("/v1/heartbeats", "end_beats")
         .at_root()
+        .about("Disarm the safeguard without cancelling anything.")
+        .gives(200, &shape::ENDED, shape::ENDED_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::TradeInProgress])

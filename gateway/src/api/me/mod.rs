@@ -1,28 +1,62 @@
-//! `GET /v1/me`: who the caller is (account.md §2).
+//! Who the caller is, what his plan includes, and his wallets (account.md §1, §2).
+
+pub mod entitlements;
+pub mod wallets;
 
 use super::keys::view::permissions;
 use super::refuse::unexpected;
-use super::wallets;
+use super::wallets::{self as asked_wallets, WALLET_ID};
 use crate::config::TIERS;
 use crate::http::call::{Call, Caller};
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Route};
+use crate::http::schema::{INTEGER, MONEY, Schema, Shape, TEXT_OR_NULL, field};
 use crate::wire::fields::Params;
 use crate::wire::write::object;
 use engine::amount::Cash;
 use engine::command::{Answer, Command, Query, Wallets};
 use engine::view::UserView;
 
-pub const ROUTES: &[Route] = &[Route::get("/v1/me", "get_me")
-    .auth(Auth::KeyOrJwt)
-    .fails(&[Code::ValidationFailed, Code::WalletNotFound])
-    .run(|call| Box::pin(me(call)))];
+pub const ROUTES: &[Route] = &[
+    Route::get("/v1/me", "get_me")
+        .about("Who the caller is. `wallet_id` says whose balance is shown.")
+        .auth(Auth::KeyOrJwt)
+        .params(&[WALLET_ID])
+        .gives(200, &ME, EXAMPLE)
+        .fails(&[Code::ValidationFailed, Code::WalletNotFound])
+        .run(|call| Box::pin(me(call))),
+    entitlements::GET,
+    wallets::LIST,
+    wallets::OPEN,
+    wallets::GET,
+    wallets::RELABEL,
+    wallets::ARCHIVE,
+    wallets::RESET,
+];
+
+const ME: Schema = Schema::Object(&Shape::new(
+    "Me",
+    "The caller.",
+    &[
+        field("user_id", INTEGER, ""),
+        field("balance", MONEY, "Available cash of the chosen wallets."),
+        field("currency", Schema::Word(&["USD"]), ""),
+        field("key_count", INTEGER, "Active keys."),
+        field("tier", Schema::Word(&["free", "pro", "pro_plus", "enterprise"]), "Of the key, or of the plan."),
+        field("permissions", Schema::Array(&Schema::Word(&["read", "trade"])), "Of the key, or of one issued now."),
+        field("auth_user_id", TEXT_OR_NULL, "The subject of the session token."),
+        field("email", TEXT_OR_NULL, ""),
+    ],
+));
+
+/// The example of account.md §6.
+const EXAMPLE: &str = r#"{"user_id":42,"balance":"81.40","currency":"USD","key_count":2,"tier":"free","permissions":["read","trade"],"auth_user_id":"9b1f…","email":"trader@example.net"}"#;
 
 async fn me(call: Call) -> Outcome {
     let query = call.query();
     let mut params = Params::new(&query);
-    let asked = wallets::in_query(&query, &mut params.problems).unwrap_or(Wallets::Api);
+    let asked = asked_wallets::in_query(&query, &mut params.problems).unwrap_or(Wallets::Api);
     if !params.problems.is_empty() {
         return Err(Refusal::validation(&params.problems));
     }
@@ -30,7 +64,7 @@ async fn me(call: Call) -> Outcome {
         Answer::User(user) => user,
         other => return Err(unexpected(&other, call.now)),
     };
-    let chosen = user.wallets.iter().filter(|wallet| wallets::covers(asked, wallet));
+    let chosen = user.wallets.iter().filter(|wallet| asked_wallets::covers(asked, wallet));
     if chosen.clone().next().is_none() {
         return Err(Code::WalletNotFound.into());
     }
@@ -76,12 +110,6 @@ mod tests {
         let caller = Caller { user: user.id, key: None, tier: Tier::Free, permissions, grant: None };
         let mut out = Vec::new();
         write(&mut out, &user, Cash(81_400_000), &caller);
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            concat!(
-                r#"{"user_id":42,"balance":"81.40","currency":"USD","key_count":2,"tier":"free","#,
-                r#""permissions":["read","trade"],"auth_user_id":"9b1f…","email":"trader@example.net"}"#
-            )
-        );
+        assert_eq!(String::from_utf8(out).unwrap(), EXAMPLE);
     }
 }

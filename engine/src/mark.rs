@@ -1,0 +1,59 @@
+//! What a share is worth at a moment (account.md §3): one rule, for answers and for the points of the hour.
+
+use crate::amount::{Cash, Qty};
+use crate::book::Books;
+use crate::id::InstrumentId;
+use crate::market::catalog::Catalog;
+use crate::user::Position;
+
+/// Where marks come from.
+#[derive(Clone, Copy)]
+pub struct Marks<'a> {
+    pub catalog: &'a Catalog,
+    pub books: &'a Books,
+}
+
+impl Marks<'_> {
+    /// What one share is worth, 10⁻⁶ USD: its payout once resolved, else what the books say.
+    pub fn mark(&self, instrument: InstrumentId) -> Option<Cash> {
+        let resolution = self.catalog.of_instrument(instrument).and_then(|cell| cell.resolution());
+        match resolution {
+            Some(resolution) => Some(Cash(i64::from(resolution.payout(instrument.outcome()).0) * 100)),
+            None => self.books.displayed(instrument),
+        }
+    }
+
+    /// What an open position counts for in a total; its cost where there is no mark.
+    pub fn value(&self, held: &Position) -> Cash {
+        self.mark(held.instrument).map_or(held.cost, |mark| market_value(mark, held.qty))
+    }
+}
+
+/// mark × quantity, half up.
+pub fn market_value(mark: Cash, qty: Qty) -> Cash {
+    let exact = i128::from(mark.0) * i128::from(qty.0);
+    nearest((exact + 500_000).div_euclid(1_000_000))
+}
+
+/// The nearest amount there is: sums are taken wide and cut to what an amount holds.
+pub fn nearest(micros: i128) -> Cash {
+    Cash(micros.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_rounded_half_up_and_never_overflow() {
+        for (mark, qty, expected) in [
+            (415_000, 50_000_000, 20_750_000),
+            (1, 499_999, 0),
+            (1, 500_000, 1),
+            (333_333, 1_000_000, 333_333),
+            (1_000_000, u64::MAX, i64::MAX),
+        ] {
+            assert_eq!(market_value(Cash(mark), Qty(qty)), Cash(expected), "{mark} × {qty}");
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Wallets and equity (account.md §1, §4) as far as the engine decides them.
+
+use super::show::text;
+use super::words::number;
+use super::world::{START, World};
+use crate::command::{Answer, Command, Query, Wallets};
+use crate::directory::Directory;
+use crate::id::WalletId;
+use crate::mutation::codec;
+use crate::shard::Shard;
+use crate::user::equity::EquityRow;
+use crate::user::{Users, Wallet};
+use std::sync::Arc;
+
+pub const SCENARIOS: &str = r#"
+# a sandbox: opened, named, traded in, put away
+plan pro
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+wallet open a                                -> 3 Sandbox 10000 of 10000 gen 1 a
+facts                                        -> WalletOpened
+wallet name 3 b                              -> 3 Sandbox 10000 of 10000 gen 1 b
+facts                                        -> WalletRelabelled
+wallet name 3 b                              -> 3 Sandbox 10000 of 10000 gen 1 b
+facts                                        ->
+wallet name 3                                -> 3 Sandbox 10000 of 10000 gen 1
+wallet name 9 x                              -> WalletNotFound
+buy Y 100 market 0.50 from=3                 -> FILLED 100/100 @0.4 fee 0
+buy Y 10 limit 0.10 from=3                   -> PENDING 0/10 reserved 1
+sell Y 30 limit 0.90 from=3                  -> PENDING 0/30 reserved 30 shares
+money                                        -> 10000 of 10000
+account                                      -> 3 wallets 1 positions 1 fills 0 closed 0 won
+wallet archive 3                             -> 3 Sandbox 9960 of 10000 gen 1 archived after 2 orders 1 positions
+facts                                        -> OrderClosed OrderClosed PositionReset WalletArchived
+order #2                                     -> CANCELLED WalletArchived 0/10
+buy Y 10 market 0.50 from=3                  -> WalletNotFound
+wallet archive 3                             -> 3 Sandbox 9960 of 10000 gen 1 archived after 0 orders 0 positions
+facts                                        ->
+wallet reset 3                               -> WrongWalletKind
+wallet archive 1                             -> WrongWalletKind
+wallet archive 2                             -> WrongWalletKind
+wallet archive 9                             -> WalletNotFound
+account                                      -> 2 wallets 0 positions 0 fills 0 closed 0 won
+
+# how many sandboxes a plan has; those put away do not count
+wallet open                                  -> SandboxLimit
+grant pro                                    -> done
+wallet open                                  -> 3 Sandbox 10000 of 10000 gen 1
+wallet open                                  -> 4 Sandbox 10000 of 10000 gen 1
+wallet open                                  -> 5 Sandbox 10000 of 10000 gen 1
+wallet open                                  -> SandboxLimit
+wallet archive 4                             -> 4 Sandbox 10000 of 10000 gen 1 archived after 0 orders 0 positions
+wallet open x                                -> 6 Sandbox 10000 of 10000 gen 1 x
+wallet open                                  -> SandboxLimit
+grant pro_plus                                -> done
+wallet open                                  -> 7 Sandbox 25000 of 25000 gen 1
+
+# a sandbox that is reset is followed by another one, with what the plan gives today
+plan pro
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+wallet open a                                -> 3 Sandbox 10000 of 10000 gen 1 a
+buy Y 100 market 0.50 from=3                 -> FILLED 100/100 @0.4 fee 0
+buy Y 10 limit 0.10 from=3                   -> PENDING 0/10 reserved 1
+wallet reset 3                               -> 4 Sandbox 10000 of 10000 gen 2 a after 3 after 1 orders 1 positions
+facts                                        -> OrderClosed PositionReset WalletArchived WalletOpened
+order #2                                     -> CANCELLED WalletArchived 0/10
+wallet reset 3                               -> WrongWalletKind
+grant pro_plus                                -> done
+wallet reset 4                               -> 5 Sandbox 25000 of 25000 gen 3 a after 4 after 0 orders 0 positions
+grant free                                   -> done
+wallet reset 5                               -> 6 Sandbox 25000 of 25000 gen 4 a after 5 after 0 orders 0 positions
+
+# the MAIN wallet keeps its number; how often a plan allows it within 30 days
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+buy Y 100 market 0.50 from=main              -> FILLED 100/100 @0.4 fee 0
+buy Y 10 limit 0.10 from=main                -> PENDING 0/10 reserved 1
+wallet reset 1                               -> 1 Main 1000 of 1000 gen 2 after 1 orders 1 positions
+facts                                        -> OrderClosed PositionReset WalletReset
+order #2                                     -> CANCELLED BalanceReset 0/10
+wallet reset 1                               -> MainResetsSpent
+wallet reset 2                               -> WrongWalletKind
+wait 719h
+wallet reset 1                               -> MainResetsSpent
+wait 1h
+wallet reset 1                               -> 1 Main 1000 of 1000 gen 3 after 0 orders 0 positions
+grant pro                                    -> done
+wallet reset 1                               -> 1 Main 1000 of 1000 gen 4 after 0 orders 0 positions
+wallet reset 1                               -> 1 Main 1000 of 1000 gen 5 after 0 orders 0 positions
+wallet reset 1                               -> 1 Main 1000 of 1000 gen 6 after 0 orders 0 positions
+wallet reset 1                               -> MainResetsSpent
+grant pro_plus                                -> done
+wallet reset 1                               -> 1 Main 1000 of 1000 gen 7 after 0 orders 0 positions
+wallet reset 1                               -> 1 Main 1000 of 1000 gen 8 after 0 orders 0 positions
+
+# the API wallet: not on the free plan; a better plan's baseline comes with the reset
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+buy Y 100 market 0.50                        -> FILLED 100/100 @0.4 fee 0
+buy Y 10 limit 0.10                          -> PENDING 0/10 reserved 1
+wallet reset api                             -> ResetNeedsPlan
+grant pro                                    -> done
+money                                        -> 59 of 60
+wallet reset api                             -> 2 Api 10000 of 10000 gen 2 after 1 orders 1 positions
+facts                                        -> OrderClosed PositionReset WalletReset
+money                                        -> 10000 of 10000
+order #2                                     -> CANCELLED BalanceReset 0/10
+closed                                       -> avg 0.4 realized 0 reset
+account                                      -> 2 wallets 0 positions 1 fills 0 closed 0 won
+history 5                                    -> Buy 100 for 40
+holding Y                                    -> nothing
+buy Y 10 market 0.50                         -> FILLED 10/10 @0.4 fee 0
+sell Y 10 market 0.01                        -> FILLED 10/10 @0.38 fee 0
+closed                                       -> avg 0.4 realized -0.2 | avg 0.4 realized 0 reset
+account                                      -> 2 wallets 0 positions 3 fills 1 closed 0 won
+wallet reset api                             -> 2 Api 10000 of 10000 gen 3 after 0 orders 0 positions
+
+# the time between two resets of the API wallet
+plan pro
+rule api_cooldown 48h
+wallet reset api                             -> 2 Api 10000 of 10000 gen 2 after 0 orders 0 positions
+wallet reset api                             -> ResetCoolsDown until 48 h
+wait 47h
+wallet reset api                             -> ResetCoolsDown until 48 h
+wallet reset 1                               -> 1 Main 1000 of 1000 gen 2 after 0 orders 0 positions
+wait 1h
+wallet reset api                             -> 2 Api 10000 of 10000 gen 3 after 0 orders 0 positions
+
+# a key that has ended opens nothing and resets nothing, but it may put away
+plan pro
+key issue a                                  -> a Pro ReadTrade
+wallet open x by=1                           -> 3 Sandbox 10000 of 10000 gen 1 x
+key revoke 1                                 -> done
+wallet open y by=1                           -> KeyRevoked
+wallet reset 3 by=1                          -> KeyRevoked
+wallet reset api by=1                        -> KeyRevoked
+wallet archive 3                             -> 3 Sandbox 10000 of 10000 gen 1 x archived after 0 orders 0 positions
+
+# without room nothing is opened or reset; a name and an end find some
+plan pro
+wallet open x                                -> 3 Sandbox 10000 of 10000 gen 1 x
+room reserve
+wallet open y                                -> NoRoom
+wallet reset 3                               -> NoRoom
+wallet reset api                             -> NoRoom
+wallet name 3 z                              -> 3 Sandbox 10000 of 10000 gen 1 z
+wallet archive 3                             -> 3 Sandbox 10000 of 10000 gen 1 z archived after 0 orders 0 positions
+room none
+wallet name 2 z                              -> NoRoom
+
+# an hour's worth: what moved gets a point, what rests gets none
+plan pro
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+cycle
+buy Y 100 market 0.50                        -> FILLED 100/100 @0.4 fee 0
+equity                                       ->
+wait 1h
+turn
+facts                                        -> OrderPlaced OrderFilled EquityNoted
+equity                                       -> 1: 9960 + 39 of 10000
+equity all                                   -> 1: 10960 + 39 of 11000
+equity 1                                     -> 1: 1000 + 0 of 1000
+wait 1h
+turn
+facts                                        -> OrderPlaced OrderFilled EquityNoted
+// The same again is no news; another mark is.
+wait 1h
+book Y bids 0.48x1000 asks 0.50x1000
+turn
+facts                                        -> OrderPlaced OrderFilled EquityNoted EquityNoted
+equity                                       -> 1: 9960 + 39 of 10000 | 2: 9960 + 39 of 10000 | 3: 9960 + 49 of 10000
+
+# a point is made before what happens behind the hour
+plan pro
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+cycle
+wait 1h
+alive
+buy Y 100 market 0.50                        -> FILLED 100/100 @0.4 fee 0
+facts                                        -> OrderPlaced OrderFilled
+equity                                       -> 1: 10000 + 0 of 10000
+wait 1h
+alive
+sell Y 100 market 0.01                       -> FILLED 100/100 @0.38 fee 0
+facts                                        -> EquityNoted OrderPlaced OrderFilled
+equity                                       -> 1: 10000 + 0 of 10000 | 2: 9960 + 39 of 10000
+wait 1h
+// A look is enough.
+equity                                       -> 1: 10000 + 0 of 10000 | 2: 9960 + 39 of 10000 | 3: 9998 + 0 of 10000
+wait 5h
+turn
+equity 2                                     -> 1: 10000 + 0 of 10000 | 2: 9960 + 39 of 10000 | 3: 9998 + 0 of 10000 | 4: 9998 + 0 of 10000 | 5: 9998 + 0 of 10000 | 6: 9998 + 0 of 10000 | 7: 9998 + 0 of 10000 | 8: 9998 + 0 of 10000
+
+# a reset does not change the hours before it, nor does a better plan
+market 0 geopolitics 0.01
+cycle
+wait 1h
+grant pro                                    -> done
+wait 1h
+wallet reset api                             -> 2 Api 10000 of 10000 gen 2 after 0 orders 0 positions
+wait 1h
+equity                                       -> 1: 100 + 0 of 100 | 2: 100 + 0 of 10000 | 3: 10000 + 0 of 10000
+
+# nor does a better plan change what was there before the first point
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+cycle
+wait 1h
+book Y bids 0.38x1000 asks 0.40x1000
+buy Y 100 market 0.50                        -> FILLED 100/100 @0.4 fee 0
+wait 1h
+grant pro                                    -> done
+wait 1h
+equity                                       -> 1: 100 + 0 of 100 | 2: 60 + 39 of 100 | 3: 60 + 39 of 10000
+
+# hours before a wallet was there are left out
+plan pro
+cycle
+wait 2h
+wallet open                                  -> 3 Sandbox 10000 of 10000 gen 1
+equity 3                                     ->
+wait 1h
+equity 3                                     -> 3: 10000 + 0 of 10000
+equity all                                   -> 1: 11000 + 0 of 11000 | 2: 11000 + 0 of 11000 | 3: 21000 + 0 of 21000
+wallet archive 3                             -> 3 Sandbox 10000 of 10000 gen 1 archived after 0 orders 0 positions
+wait 1h
+equity 3                                     -> 3: 10000 + 0 of 10000 | 4: 10000 + 0 of 10000
+equity all                                   -> 1: 11000 + 0 of 11000 | 2: 11000 + 0 of 11000 | 3: 11000 + 0 of 11000 | 4: 11000 + 0 of 11000
+
+# without a mark a position counts at its cost; without room a point waits
+plan pro
+market 0 geopolitics 0.01
+book Y asks 0.40x1000
+cycle
+buy Y 100 market 0.50                        -> FILLED 100/100 @0.4 fee 0
+room reserve
+wait 1h
+turn
+facts                                        -> OrderPlaced OrderFilled
+room ample
+turn
+equity                                       -> 1: 9960 + 40 of 10000
+
+# hours that end while nobody runs get the worth of the end, once there are books
+plan pro
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+cycle
+buy Y 100 market 0.50                        -> FILLED 100/100 @0.4 fee 0
+restart
+wait 3h
+turn
+facts                                        -> OrderPlaced OrderFilled
+equity                                       -> 1: 10000 + 0 of 10000 | 2: 10000 + 0 of 10000 | 3: 10000 + 0 of 10000
+cycle
+facts                                        -> EquityNoted
+equity                                       -> 1: 9960 + 39 of 10000 | 2: 9960 + 39 of 10000 | 3: 9960 + 39 of 10000
+restart
+cycle
+facts                                        ->
+"#;
+
+impl World {
+    /// `wallet open [LABEL]`, `wallet name N [LABEL]`, `wallet archive N`, `wallet reset N|api`; `by=N` as with keys.
+    /// Wallets are numbered from 1: MAIN, API, then the others as they were opened.
+    pub(super) fn wallet_command(&mut self, words: &[&str]) -> String {
+        let by = words.iter().find_map(|word| word.strip_prefix("by=")).map(|word| self.key(word));
+        let label = |at: usize| words.get(at).filter(|word| !word.contains('=')).map(|word| (*word).to_owned());
+        let command = match words[0] {
+            "open" => Command::OpenWallet { label: label(1), by },
+            "name" => Command::RelabelWallet { wallet: self.wallet(words[1]), label: label(2) },
+            "archive" => Command::ArchiveWallet { wallet: self.wallet(words[1]) },
+            _ if words[1] == "api" => Command::ResetApiWallet { by },
+            _ => Command::ResetWallet { wallet: self.wallet(words[1]), by },
+        };
+        match self.ask(command, 0) {
+            Answer::Wallet(wallet) => self.wallet_text(&wallet),
+            Answer::Emptied(emptied) => format!(
+                "{} after {} orders {} positions",
+                self.wallet_text(&emptied.wallet),
+                emptied.orders,
+                emptied.positions
+            ),
+            other => self.answer_text(other),
+        }
+    }
+
+    pub(super) fn wallet(&self, number_from_1: &str) -> WalletId {
+        let index = number(number_from_1) as usize;
+        self.the_user().wallets.get(index - 1).map_or(WalletId(77), |wallet| wallet.id)
+    }
+
+    pub(super) fn wallet_text(&self, wallet: &Wallet) -> String {
+        let number = |id: WalletId| self.the_user().wallets.iter().position(|known| known.id == id).unwrap_or(98) + 1;
+        let mut shown = format!("{} {:?}", number(wallet.id), wallet.kind);
+        shown += &format!(" {} of {} gen {}", text(wallet.available()), text(wallet.baseline), wallet.generation);
+        if let Some(label) = &wallet.label {
+            shown += &format!(" {label}");
+        }
+        if let Some(parent) = wallet.parent {
+            shown += &format!(" after {}", number(parent));
+        }
+        if wallet.archived_at.is_some() {
+            shown += " archived";
+        }
+        shown
+    }
+
+    /// `equity [N|all]`: wallet N, else the API wallet, at each full hour since the first moment: `hour: cash + value of
+    /// baseline`.
+    pub(super) fn equity_text(&mut self, words: &[&str]) -> String {
+        let wallets = match words.first() {
+            None => Wallets::Api,
+            Some(&"all") => Wallets::All,
+            Some(n) => Wallets::One(self.wallet(n)),
+        };
+        let first = START.hour();
+        match self.ask(Command::Query(Query::Equity { wallets, first }), 0) {
+            Answer::Equity(view) => {
+                let row = |row: &EquityRow| {
+                    let hour = row.at.hour() - first;
+                    format!("{hour}: {} + {} of {}", text(row.cash), text(row.value), text(row.baseline))
+                };
+                view.hours.iter().map(row).collect::<Vec<_>>().join(" | ")
+            }
+            other => self.answer_text(other),
+        }
+    }
+
+    /// The process ends, and another begins with what the records say.
+    pub(super) fn restart(&mut self) -> String {
+        let mut users = Users::default();
+        for (owner, payload) in &self.out.records {
+            for fact in codec::decode(codec::VERSION, payload).expect("our own version") {
+                users.apply(*owner, &fact.expect("our own bytes"));
+            }
+        }
+        let (rules, directory) = (Arc::new(self.rules.clone()), Arc::new(Directory::default()));
+        let mut shard = Shard::new(0, 1, users, rules, self.books.clone(), self.catalog.clone(), directory);
+        shard.resume(self.recorded_at);
+        self.shard = Some(shard);
+        String::new()
+    }
+}

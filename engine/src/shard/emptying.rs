@@ -1,0 +1,80 @@
+//! Wallets that are archived or reset: emptied piece by piece, then ended (account.md §1.3, §4). Each piece is one
+//! record of at most [`crate::rules::SWEEP_ORDERS_PER_RECORD_MAX`] orders and positions; the last one holds the end.
+
+use super::{Outbox, Shard};
+use crate::command::{Answer, Command};
+use crate::id::{UserId, WalletId};
+use crate::reject::Reject;
+use crate::user::wallets::{self, Ending};
+use crate::view::EmptiedWallet;
+
+/// A wallet being emptied.
+pub(super) struct Emptying<R> {
+    owner: UserId,
+    /// Judged again before each piece: between two of them other commands run.
+    command: Command,
+    orders: u64,
+    positions: u64,
+    reply: R,
+}
+
+impl<R> Shard<R> {
+    /// Begins what a command wants of a wallet; a long one goes on over several turns.
+    pub(super) fn start_emptying(&mut self, owner: UserId, command: Command, reply: R, outbox: &mut impl Outbox<R>) {
+        self.empty(Emptying { owner, command, orders: 0, positions: 0, reply }, outbox);
+    }
+
+    /// One piece.
+    pub(super) fn empty(&mut self, mut emptying: Emptying<R>, outbox: &mut impl Outbox<R>) {
+        let owner = emptying.owner;
+        let (wallet, ending) = match self.judged(owner, &emptying.command) {
+            Ok((wallet, Some(ending))) => (wallet, ending),
+            Ok((wallet, None)) => return self.emptied(emptying, wallet, outbox),
+            Err(reject) => return outbox.answer(emptying.reply, Answer::Refused(reject)),
+        };
+        let user = self.users.get(owner).expect("judged just now");
+        let piece = wallets::empty(user, wallet, ending, self.now, &mut self.facts);
+        emptying.orders += piece.orders as u64;
+        emptying.positions += piece.positions as u64;
+        if !piece.done {
+            self.commit(owner, outbox);
+            return self.emptyings.push_front(emptying);
+        }
+        match wallets::end(user, wallet, ending, self.now, &mut self.facts) {
+            Ok(wallet) => {
+                self.commit(owner, outbox);
+                self.emptied(emptying, wallet, outbox);
+            }
+            Err(reject) => {
+                self.facts.clear();
+                outbox.answer(emptying.reply, Answer::Refused(reject));
+            }
+        }
+    }
+
+    /// Which wallet a command is about, and what is to become of it; `None`: nothing more.
+    fn judged(&self, owner: UserId, command: &Command) -> Result<(WalletId, Option<Ending>), Reject> {
+        let user = self.users.get(owner).ok_or(Reject::UserNotFound)?;
+        match command {
+            Command::ArchiveWallet { wallet } => Ok((*wallet, wallets::archive(user, *wallet)?)),
+            Command::ResetWallet { wallet, .. } => Ok((*wallet, Some(wallets::reset(user, *wallet, self.now)?))),
+            Command::ResetApiWallet { .. } => {
+                Ok((wallets::reset_api(user, &self.rules, self.now)?, Some(Ending::Restart)))
+            }
+            other => unreachable!("{other:?} empties no wallet"),
+        }
+    }
+
+    fn emptied(&mut self, emptying: Emptying<R>, wallet: WalletId, outbox: &mut impl Outbox<R>) {
+        let known = self.users.get(emptying.owner).and_then(|user| user.wallet(wallet));
+        let answer = match known {
+            Some(wallet) => Answer::Emptied(Box::new(EmptiedWallet {
+                wallet: wallet.clone(),
+                orders: emptying.orders,
+                positions: emptying.positions,
+            })),
+            None => Answer::Refused(Reject::WalletNotFound),
+        };
+        outbox.answer(emptying.reply, answer);
+    }
+}

@@ -1,0 +1,82 @@
+//! The server's route table as doors to knock at: each route with a path that means something in a test's world.
+
+use gateway::http::route::Route;
+use gateway::http::schema::Place;
+use std::fmt;
+use tests::http::Request;
+use tests::world::World;
+
+/// What the description's examples name, and what stands for it in a world.
+const CONDITION: &str = "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4";
+const TOKEN: &str = "71321045679252212594626385532706912750332728571942532289631379312455583992563";
+
+pub struct Table {
+    pub doors: Vec<Door>,
+}
+
+/// One route, and a path to it with the parameters that it cannot do without.
+pub struct Door {
+    pub route: &'static Route,
+    pub path: String,
+    /// The body of the route's example, about a market of the world.
+    pub example: Option<String>,
+}
+
+impl Table {
+    /// Every route that exists with the default flags.
+    pub fn of(world: &World) -> Table {
+        let mut table = Table::with_gates(world);
+        table.doors.retain(|door| door.route.gate.is_none());
+        table
+    }
+
+    /// Every route.
+    pub fn with_gates(world: &World) -> Table {
+        let routes = gateway::api::GROUPS.iter().flat_map(|group| group.routes);
+        Table { doors: routes.map(|route| Door::of(route, world)).collect() }
+    }
+}
+
+impl Door {
+    fn of(route: &'static Route, world: &World) -> Door {
+        let rain = &world.markets.rain;
+        let segments = route.path.split('/').map(|segment| match segment {
+            "{condition_id}" => rain.condition.clone(),
+            "{token_id}" => rain.yes().to_string(),
+            "{slug}" => "rain".to_string(),
+            segment if segment.starts_with('{') => "1".to_string(),
+            literal => literal.to_string(),
+        });
+        let mut path = segments.collect::<Vec<_>>().join("/");
+        let needed = route.params.iter().filter(|param| param.required && param.place == Place::Query);
+        for (at, param) in needed.enumerate() {
+            let value = match param.name {
+                "token_id" | "market" => rain.yes(),
+                "side" => "BUY",
+                _ => "1",
+            };
+            path.push_str(&format!("{}{}={value}", if at == 0 { '?' } else { '&' }, param.name));
+        }
+        let real = |text: &str| text.replace(CONDITION, &rain.condition).replace(TOKEN, rain.yes());
+        Door { route, path, example: route.takes.map(|takes| real(takes.example)) }
+    }
+
+    /// Without a body.
+    pub fn request(&self) -> Request {
+        Request::new(self.route.method.text(), &self.path)
+    }
+
+    /// With the body of the example, where there is one.
+    pub fn example(&self) -> Request {
+        match &self.example {
+            Some(body) => self.request().text("application/json", body),
+            None => self.request(),
+        }
+    }
+}
+
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.route.method.text(), self.path)
+    }
+}

@@ -77,7 +77,7 @@ const BUILDER_FEES: Schema = Schema::Object(&Shape::new(
         field("builder_taker_fee_rate_bps", Schema::Integer { min: 0, max: 0 }, "Always 0."),
     ],
 ));
-const EMPTY_OBJECT: Schema = Schema::Object(&Shape::new("EmptyObject", "An object without fields.", &[]));
+const EMPTY_OBJECT: Schema = Schema::Object(&Shape::new("NoPercentages", "An object without fields.", &[]));
 const ORDER_ID: Schema = Schema::OneOf(&[TEXT, INTEGER]);
 const ORDER_IDS: Schema = Schema::List { of: &ORDER_ID, min: 0, max: BATCH_MAX as u32 };
 

@@ -13,6 +13,7 @@ mod pieces;
 mod property;
 mod resting;
 mod show;
+mod venue;
 mod wallets;
 mod words;
 mod world;

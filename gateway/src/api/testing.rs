@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// The edge with every route, three markets, and one key that may trade.
 pub(crate) struct Town {
-    world: World,
+    pub(crate) world: World,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) books: Arc<Books>,
     pub(crate) writer: RefCell<BookWriter>,
@@ -28,7 +28,7 @@ pub(crate) struct Town {
     pub(crate) market: MarketId,
     /// Never quoted; free of fees; tick 0.001.
     pub(crate) unquoted: MarketId,
-    key: String,
+    pub(crate) key: String,
 }
 
 /// An answer's body as text.

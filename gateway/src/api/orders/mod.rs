@@ -173,4 +173,6 @@ pub const ROUTES: &[Route] = &[
 ];
 
 #[cfg(test)]
+mod late;
+#[cfg(test)]
 mod tests;

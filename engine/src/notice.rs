@@ -1,6 +1,7 @@
 //! What subscribers are told after release: order facts of one user, numbered.
 
-use crate::id::{OrderId, TradeId, UserId};
+use crate::amount::Qty;
+use crate::id::{InstrumentId, OrderId, TradeId, UserId};
 use crate::time::Timestamp;
 
 /// One order fact (streams.md §1.6). The texts are made from the order itself, looked up by whoever listens.
@@ -18,6 +19,6 @@ pub struct Notice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderFact {
     Placed,
-    Filled { trade: TradeId, resting: bool },
+    Filled { trade: TradeId, resting: bool, instrument: InstrumentId, qty: Qty },
     Closed,
 }

@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::commit::CommitFigures;
 use crate::config::Config;
 use crate::engine_client::EngineClient;
+use crate::history::Reader;
 use crate::http::front::Front;
 use crate::http::server::Connections;
 use crate::venue::feed::FeedFigures;
@@ -31,6 +32,8 @@ pub struct App {
     pub commit: Arc<CommitFigures>,
     pub feed: Arc<FeedFigures>,
     pub census: Census,
+    /// Prices as they went.
+    pub history: Reader,
     pub cohort: Cohort,
 }
 

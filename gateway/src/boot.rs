@@ -5,6 +5,7 @@ use crate::app::{App, Edge};
 use crate::clock::Clock;
 use crate::commit::{CommitFigures, Reply};
 use crate::config::Config;
+use crate::history::{History, Reader};
 use crate::http::front::Front;
 use crate::http::server::{self, Connections};
 use crate::layout;
@@ -127,6 +128,9 @@ async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), Boo
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
+    let (history, recorder, reader) =
+        History::start(Some(config.data.dir.join("history")), shared.books.clone(), shared.commit.fills.clone())
+            .map_err(io("the history's thread"))?;
     let (mut machinery, failed) = Machinery::start(parts)?;
     let feed = FeedParts {
         venue,
@@ -138,12 +142,13 @@ async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), Boo
         stop: machinery.stop(),
         figures: shared.feed.clone(),
         match_interval_us: shared.rules.match_interval_us,
+        recorder,
     };
     if let Err(error) = machinery.start_feed(feed).await {
         machinery.end().await;
         return Err(error);
     }
-    let edge = Rc::new(Edge { app: Arc::new(shared.app(config, clock)?), engine: machinery.client() });
+    let edge = Rc::new(Edge { app: Arc::new(shared.app(config, clock, reader)?), engine: machinery.client() });
     // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
     let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
@@ -151,6 +156,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), Boo
     let served = listen_until_told(listener, edge, &machinery, failed).await;
     if served.is_ok() {
         machinery.end().await;
+        history.end();
     }
     served
 }
@@ -193,7 +199,7 @@ impl Shared {
         users.into_iter().enumerate().map(shard).collect()
     }
 
-    fn app(self, config: Config, clock: Clock) -> Result<App, BootError> {
+    fn app(self, config: Config, clock: Clock, history: Reader) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, feed } = self;
         Ok(App {
             front: Front::new(&config, &api::tables()).map_err(BootError::Edge)?,
@@ -207,6 +213,7 @@ impl Shared {
             commit,
             feed,
             census: Census::default(),
+            history,
             cohort: Default::default(),
             config,
         })

@@ -8,6 +8,7 @@
 //! that crosses to the committer's thread (threaded; the feed uses it in both layouts).
 
 use crate::config::Durability;
+use crate::history::Fills;
 use crossbeam::utils::CachePadded;
 use engine::command::Answer;
 use engine::id::UserId;
@@ -145,6 +146,8 @@ pub struct CommitFigures {
     /// Bytes of log that records in the ring are going to take. Taken off only after the room without them was published,
     /// so that room less crossing is never more than there is.
     crossing_bytes: CachePadded<AtomicU64>,
+    /// Shares filled, for the price history.
+    pub fills: Fills,
 }
 
 /// Whether anything waits for a sync: the sync thread wakes the releasing one only then.
@@ -311,8 +314,10 @@ impl<S: Storage> Outbox<Reply> for Committer<S> {
         self.figures.last_commit_at.store(time, Ordering::Relaxed);
     }
 
-    /// Nobody listens yet: the streams will.
-    fn notice(&mut self, _: Notice) {}
+    /// Only the price history listens yet: the streams will.
+    fn notice(&mut self, notice: Notice) {
+        self.figures.fills.observe(&notice);
+    }
 
     fn answer(&mut self, reply: Reply, answer: Answer) {
         self.hold(Held { reply, answer });
@@ -368,7 +373,9 @@ impl Outbox<Reply> for CommitLane {
         self.push(CommitItem::Record { owner, time, payload: payload.to_vec() });
     }
 
-    fn notice(&mut self, _: Notice) {}
+    fn notice(&mut self, notice: Notice) {
+        self.figures.fills.observe(&notice);
+    }
 
     fn answer(&mut self, reply: Reply, answer: Answer) {
         self.push(CommitItem::Answer { reply, answer });

@@ -21,6 +21,7 @@
 //! | [`wire`] | numbers, times, cursors and JSON as the wire has them |
 //! | [`api`] | the endpoints, one file or folder per group |
 //! | [`venue`] | market data: synthetic, recorded; and the feed that writes the books |
+//! | [`history`] | prices as they went, by minute and hour, in files beside the log |
 //! | [`config`], [`clock`], [`app`] | what is set, what time it is, what all threads share |
 //! | [`demo`], [`banner`] | a newcomer's user and the lines that a start prints |
 //!
@@ -38,6 +39,7 @@ pub mod config;
 pub mod core;
 pub mod demo;
 pub mod engine_client;
+pub mod history;
 pub mod http;
 pub mod layout;
 pub mod machinery;

@@ -267,7 +267,12 @@ pub fn copy_dir(from: &Path, to: &Path) {
     DirBuilder::new().mode(0o700).create(to).expect("a directory for the copy");
     for entry in fs::read_dir(from).expect("a data directory") {
         let path = entry.expect("an entry").path();
-        fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("a file can be copied");
+        let copy = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy_dir(&path, &copy);
+        } else {
+            fs::copy(&path, copy).expect("a file can be copied");
+        }
     }
 }
 

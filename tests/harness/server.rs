@@ -253,14 +253,19 @@ impl Starting {
         self.child.id()
     }
 
-    /// Waits for the banner's address; `Err` with all it said when the process ends instead.
-    pub fn ready(mut self) -> Result<Server, String> {
+    /// Waits until it answers that it is ready; `Err` with all it said when the process ends instead.
+    pub fn ready(self) -> Result<Server, String> {
+        let server = self.listening()?;
+        server.wait_ready();
+        Ok(server)
+    }
+
+    /// Waits for the banner's address alone: a server that knows no market is not ready.
+    pub fn listening(mut self) -> Result<Server, String> {
         let start = Instant::now();
         loop {
             if let Some(address) = self.said.find(address_in) {
-                let server = Server { child: self.child, address, said: self.said };
-                server.wait_ready();
-                return Ok(server);
+                return Ok(Server { child: self.child, address, said: self.said });
             }
             if self.child.try_wait().expect("a child can be waited for").is_some() {
                 self.said.wait_for_end();

@@ -8,11 +8,13 @@
 //! | `effective.rs` | [`Effective`]: a book merged with its complement's, as orders see it |
 //! | `registry.rs` | [`Books`]: instrument → book, quote age, last trade, marks |
 //! | `writer.rs` | [`BookWriter`]: the feed's half; whole frames |
+//! | `candles.rs` | prices of a stretch of time, and their folding (pure) |
 //! | `walk.rs` | what an order takes from a side (pure) |
 //!
 //! Best is first on both sides. Simulated fills never write here. Absent on purpose: order queues inside a level (users
 //! trade with the venue's book, never with each other), history, and any knowledge of users.
 
+pub mod candles;
 #[cfg(test)]
 pub(crate) mod chance;
 pub mod depth;

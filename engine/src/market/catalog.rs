@@ -10,12 +10,12 @@ use crate::id::{InstrumentId, MarketId, Outcome};
 use crate::index::{AppendVec, HashIndex};
 use crate::market::Market;
 use crate::market::mutation::MarketMutation;
-use crate::market::terms::{EventTerms, Listing, MarketState, Resolution};
+use crate::market::terms::{Category, EventTerms, Listing, MarketState, Resolution};
 use crate::time::Timestamp;
 use ahash::{AHashMap, RandomState};
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Every market that may be shown.
 #[derive(Default)]
@@ -49,6 +49,10 @@ pub struct MarketCell {
     volume_total: AtomicU64,
     liquidity: AtomicU64,
     figures_at: AtomicU64,
+    /// What the price must beat in an up-or-down market, as the venue writes it: the market's own threshold, and what
+    /// its event says. The first word stands. Never journaled.
+    strike: OnceLock<Box<str>>,
+    price_to_beat: OnceLock<Box<str>>,
 }
 
 /// What the venue reports about a market beside its book, in 10⁻⁶ of its unit; `None` = not reported. Never journaled.
@@ -66,9 +70,9 @@ pub struct Lists {
     pub generation: u64,
     /// Without up-or-down markets: total volume descending, not reported last, then condition id (market-data.md §1).
     pub markets: Arc<[MarketId]>,
-    /// Up-or-down markets, earliest window first, then condition id.
+    /// Up-or-down markets, earliest end of the window first, then condition id (market-data.md §5).
     pub updown: Arc<[MarketId]>,
-    /// Event groups: summed volume descending, then event id (market-data.md §4).
+    /// Event groups of all other markets: summed volume descending, then event id (market-data.md §4).
     pub events: Box<[EventRow]>,
 }
 
@@ -79,6 +83,8 @@ pub struct EventRow {
     pub first: MarketId,
     /// Σ of the total volumes reported.
     pub volume: u64,
+    /// One of its markets is about sports.
+    pub sports: bool,
     /// Total volume descending, not reported last, then condition id.
     pub markets: Box<[MarketId]>,
 }
@@ -272,6 +278,16 @@ impl Catalog {
         }
     }
 
+    /// What the price must beat in a market, not journaled. What is known already stands.
+    pub fn strike(&self, market: MarketId, strike: Option<&str>, price_to_beat: Option<&str>) {
+        let Some(cell) = self.market(market) else { return };
+        for (known, told) in [(&cell.strike, strike), (&cell.price_to_beat, price_to_beat)] {
+            if let Some(told) = told {
+                known.get_or_init(|| told.into());
+            }
+        }
+    }
+
     /// Sorts the lists anew if something changed; answers whether it did. Takes tens of milliseconds with a hundred
     /// thousand markets: for a background thread, every few seconds, one at a time.
     pub fn sort(&self) -> bool {
@@ -299,6 +315,8 @@ impl MarketCell {
             volume_total: AtomicU64::new(NOT_REPORTED),
             liquidity: AtomicU64::new(NOT_REPORTED),
             figures_at: AtomicU64::new(0),
+            strike: OnceLock::new(),
+            price_to_beat: OnceLock::new(),
         }
     }
 
@@ -359,6 +377,21 @@ impl MarketCell {
         Some(Timestamp(self.figures_at.load(Relaxed))).filter(|at| at.0 != 0)
     }
 
+    /// What the price must beat, by the market's own threshold.
+    pub fn strike(&self) -> Option<&str> {
+        self.strike.get().map(Box::as_ref)
+    }
+
+    /// What the price must beat, by what the event says.
+    pub fn price_to_beat(&self) -> Option<&str> {
+        self.price_to_beat.get().map(Box::as_ref)
+    }
+
+    /// About sports by its category or by the venue's own fields.
+    pub fn is_sports(&self) -> bool {
+        self.listing.sports || self.listing.category == Category::Sports
+    }
+
     /// The token id of an outcome.
     pub fn token(&self, outcome: Outcome) -> &str {
         &self.listing.tokens[outcome as usize]
@@ -405,18 +438,23 @@ impl Lists {
         // `None` is below every figure, so it comes last.
         all.sort_unstable_by_key(|market| (Reverse(volumes[market.0 as usize]), condition(market)));
 
-        let window = |market: &MarketId| cells[market.0 as usize].listing.updown.map(|updown| updown.start);
+        let window = |market: &MarketId| cells[market.0 as usize].listing.updown.map(|updown| updown.end);
         let (mut updown, markets): (Vec<MarketId>, Vec<MarketId>) =
             all.iter().partition(|market| window(market).is_some());
         updown.sort_unstable_by_key(|market| (window(market), condition(market)));
 
         let mut groups: AHashMap<&str, EventRow> = AHashMap::new();
         let mut members: AHashMap<&str, Vec<MarketId>> = AHashMap::new();
-        for market in &all {
+        for market in &markets {
             let Some(event) = cells[market.0 as usize].event() else { continue };
-            let row =
-                groups.entry(&event.id).or_insert(EventRow { first: *market, volume: 0, markets: Box::default() });
+            let row = groups.entry(&event.id).or_insert(EventRow {
+                first: *market,
+                volume: 0,
+                sports: false,
+                markets: Box::default(),
+            });
             row.first = row.first.min(*market);
+            row.sports |= cells[market.0 as usize].is_sports();
             row.volume = row.volume.saturating_add(volumes[market.0 as usize].unwrap_or(0));
             members.entry(&event.id).or_default().push(*market);
         }

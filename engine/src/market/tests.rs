@@ -1,6 +1,6 @@
 //! Markets as the venue tells of them: only what is new becomes a fact, and facts alone make the state.
 
-use super::catalog::{Catalog, Figures};
+use super::catalog::{Catalog, EventRow, Figures};
 use super::mutation::MarketMutation::{self, *};
 use super::terms::*;
 use super::*;
@@ -345,13 +345,15 @@ fn lists_are_sorted_by_volume_and_only_when_something_changed() {
         (Some(90), event("b"), None),
         (Some(50), None, None),
         (Some(0), event("a"), None),
-        (Some(999), None, window(7)),
+        (Some(999), event("b"), window(7)),
         (None, None, window(5)),
     ];
     for (number, (volume_total, event, updown)) in rows.into_iter().enumerate() {
         let number = number as u32;
         // Conditions descend, so that equal volumes show the second key.
-        let listing = Listing { event, updown, condition: format!("0x{:064x}", 100 - number), ..listing(number) };
+        let sports = number == 1;
+        let condition = format!("0x{:064x}", 100 - number);
+        let listing = Listing { event, updown, condition, sports, ..listing(number) };
         let market = MarketId(number);
         catalog.publish(&MarketListed { market, listing: Box::new(listing), state: MarketState::Active, at: AT });
         catalog.figures(market, Figures { volume_total, ..Figures::default() }, Timestamp(3));
@@ -362,8 +364,9 @@ fn lists_are_sorted_by_volume_and_only_when_something_changed() {
     assert!(!catalog.sort(), "nothing changed");
     let lists = catalog.lists();
     assert_eq!((ids(&lists.markets), ids(&lists.updown)), (vec![2, 3, 0, 4, 1], vec![6, 5]));
-    let events: Vec<_> = lists.events.iter().map(|row| (row.first.0, row.volume, ids(&row.markets))).collect();
-    assert_eq!(events, [(2, 90, vec![2]), (0, 50, vec![0, 4, 1])]);
+    let row = |row: &EventRow| (row.first.0, row.volume, row.sports, ids(&row.markets));
+    let events: Vec<_> = lists.events.iter().map(row).collect();
+    assert_eq!(events, [(2, 90, false, vec![2]), (0, 50, true, vec![0, 4, 1])], "without windows");
 
     let figures = Figures { volume_24h: Some(1), volume_total: Some(51), liquidity: None };
     catalog.figures(MarketId(0), figures, Timestamp(4));
@@ -375,4 +378,25 @@ fn lists_are_sorted_by_volume_and_only_when_something_changed() {
     assert_eq!(catalog.lists().generation, lists.generation + 1);
     catalog.figures(MarketId(0), figures, Timestamp(5));
     assert!(!catalog.sort(), "the same figures");
+}
+
+#[test]
+fn the_first_word_on_a_strike_stands() {
+    let catalog = Catalog::new();
+    let market = MarketId(0);
+    catalog.publish(&MarketListed { market, listing: Box::new(listing(0)), state: MarketState::Active, at: AT });
+    let told = || {
+        let cell = catalog.market(market).expect("listed");
+        (cell.strike(), cell.price_to_beat())
+    };
+    for (strike, price_to_beat, expected) in [
+        (None, None, (None, None)),
+        (None, Some("2511.40"), (None, Some("2511.40"))),
+        (Some("2511.4"), Some("7"), (Some("2511.4"), Some("2511.40"))),
+        (Some("8"), None, (Some("2511.4"), Some("2511.40"))),
+    ] {
+        catalog.strike(market, strike, price_to_beat);
+        assert_eq!(told(), expected);
+    }
+    catalog.strike(MarketId(1), Some("1"), None);
 }

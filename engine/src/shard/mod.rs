@@ -463,9 +463,11 @@ impl<R> Shard<R> {
             self.users.apply(owner, fact);
             let (order, what, at) = match fact {
                 Mutation::OrderPlaced { order, at, .. } => (*order, OrderFact::Placed, *at),
-                Mutation::OrderFilled { order, trade, levels, at, .. } => {
+                Mutation::OrderFilled { order, trade, levels, qty, at, .. } => {
                     self.desk.deplete(owner, levels);
-                    (*order, OrderFact::Filled { trade: *trade, resting }, *at)
+                    let filled = self.users.get(owner).and_then(|user| user.order(*order));
+                    let instrument = filled.expect("a fill was applied to its order").terms.instrument;
+                    (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty }, *at)
                 }
                 Mutation::OrderClosed { order, at, .. } => (*order, OrderFact::Closed, *at),
                 Mutation::OrderRested { held, .. } => {

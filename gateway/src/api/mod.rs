@@ -3,18 +3,23 @@
 pub mod account;
 pub mod beta;
 pub mod books;
+pub mod candles;
 pub mod clob;
 pub mod description;
+pub mod events;
 pub mod export;
 pub mod health;
+pub mod history;
 pub mod keys;
 pub mod markets;
 pub mod me;
 pub mod orders;
 pub mod prices;
+pub mod quotes;
 // What several groups share: refusals of the engine, `wallet_id`, token ids.
 pub mod refuse;
 pub mod tokens;
+pub mod updown;
 pub mod wallets;
 
 #[cfg(test)]
@@ -34,6 +39,11 @@ pub const GROUPS: &[Group] = &[
     Group { name: "markets", about: "Markets: lists and details.", routes: markets::ROUTES },
     Group { name: "books", about: "Order books.", routes: books::ROUTES },
     Group { name: "prices", about: "Prices and parameters by outcome token.", routes: prices::ROUTES },
+    Group { name: "quotes", about: "Quotes of several markets at once.", routes: quotes::ROUTES },
+    Group { name: "events", about: "Groups of markets.", routes: events::ROUTES },
+    Group { name: "history", about: "How prices went.", routes: history::ROUTES },
+    Group { name: "candles", about: "Candles of a market.", routes: candles::ROUTES },
+    Group { name: "updown", about: "Up-or-down markets and their windows.", routes: updown::ROUTES },
     Group { name: "venue prices", about: "Prices of many tokens at once.", routes: clob::prices::ROUTES },
     Group { name: "venue markets", about: "Markets in the venue's shape.", routes: clob::markets::ROUTES },
     Group { name: "venue keys", about: "Credentials of venue clients.", routes: clob::credentials::ROUTES },

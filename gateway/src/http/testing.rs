@@ -9,6 +9,7 @@ use crate::app::{App, Edge};
 use crate::clock::Clock;
 use crate::config::{Config, Secret};
 use crate::engine_client::{EngineClient, Late};
+use crate::history::{Fills, History, Recorder};
 use bytes::Bytes;
 use engine::book::registry::Books;
 use engine::command::{Answer, Command};
@@ -37,6 +38,9 @@ pub(crate) struct World {
     pub(crate) edge: Rc<Edge>,
     pub(crate) clock: Clock,
     shard: Rc<Shard>,
+    pub(crate) recorder: RefCell<Recorder>,
+    pub(crate) fills: Fills,
+    _past: tempfile::TempDir,
 }
 
 /// One answer, taken apart.
@@ -68,10 +72,15 @@ impl World {
         config.auth.jwt_secrets = vec![Secret::new(SECRET.to_owned())];
         config.auth.server_secret = Secret::new(SECRET.to_owned());
         let clock = Clock::fake(NOW);
+        let (books, fills) = (Arc::new(Books::new()), Fills::default());
+        // Its thread ends with the last who may speak to it.
+        let past = tempfile::tempdir().expect("a temporary directory");
+        let started = History::start(Some(past.path().join("history")), books.clone(), fills.clone());
+        let (_, recorder, reader) = started.expect("a thread can be made");
         let app = App {
             rules: Arc::new(config.rules.clone()),
             catalog: Arc::new(Catalog::new()),
-            books: Arc::new(Books::new()),
+            books,
             directory: Arc::new(Directory::new()),
             clock: clock.clone(),
             front: Front::new(&config, tables).expect("a sound table"),
@@ -80,6 +89,7 @@ impl World {
             commit: Arc::default(),
             feed: Arc::default(),
             census: Default::default(),
+            history: reader,
             cohort: Default::default(),
             config,
         };
@@ -89,7 +99,8 @@ impl World {
             Command::NoteKeyUsed { .. } => Ok(Answer::Done),
             command => (asked.borrow_mut())(user, command),
         }));
-        World { edge: Rc::new(Edge { app: Arc::new(app), engine }), clock, shard }
+        let edge = Rc::new(Edge { app: Arc::new(app), engine });
+        World { edge, clock, shard, recorder: RefCell::new(recorder), fills, _past: past }
     }
 
     /// What the shard does from now on.

@@ -13,17 +13,20 @@ mod shards;
 use super::{FeedUpdate, Frame, NO_CONNECTION, Venue};
 use crate::clock::Clock;
 use crate::commit::{CommitLane, Reply};
+use crate::history::Recorder;
 use crate::thread::Stop;
 use ahash::AHashMap;
-use engine::book::{self, BookWriter};
+use engine::amount::Price;
+use engine::book::candles::Mid;
+use engine::book::{self, BookWriter, MarkSource};
 use engine::command::{Answer, Envelope};
-use engine::id::{InstrumentId, MARKETS, MarketId};
+use engine::id::{InstrumentId, MARKETS, MarketId, Outcome};
 use engine::market::catalog::{self, Catalog};
 use engine::market::mutation::MarketMutation;
 use engine::market::{Markets, publish, publish_all};
 use engine::ring::Ring;
 use engine::shard::{Outbox, Room};
-use engine::time::{SECOND, Timestamp};
+use engine::time::{HOUR, SECOND, Timestamp};
 use pending::{Held, Pending};
 use shards::{Asked, Cycling};
 use std::sync::Arc;
@@ -37,6 +40,9 @@ const FACTS_BYTES_MAX: usize = 256 << 10;
 const START_ROOM_WAIT: Duration = Duration::from_secs(5);
 /// How often a wait for the core looks whether the process is stopping, and whether the log has room.
 const STOP_CHECK: Duration = Duration::from_millis(100);
+/// A tape that is folded again tells the price history of this much before the place reached: a kill may have cost it
+/// its last seconds. What it knows already changes nothing.
+const HEARD_AGAIN_US: u64 = HOUR;
 /// Longest sleep between two polls: a stop is noticed within it.
 const SLEEP_MAX_US: u64 = SECOND / 4;
 /// The place reached on a tape is journaled at most this often (upstream.md §7).
@@ -94,10 +100,16 @@ struct Desk {
     pending: Pending,
     /// Books by token, of markets that are pending.
     held: AHashMap<String, Held>,
+    /// Remembers prices for the history.
+    recorder: Recorder,
+    /// Instruments that the frame at hand was about, with the price of a trade where it told of one.
+    touched: Vec<(InstrumentId, Option<Price>)>,
     /// Asked of the shards and not answered yet, for want of room.
     settling: Option<(MarketId, Asked)>,
     cycling: Option<Cycling>,
     ages_on_server_time: bool,
+    /// As far as frames have come.
+    venue_now: Timestamp,
     stopped: bool,
 }
 
@@ -112,17 +124,21 @@ pub struct FeedParts {
     pub stop: Stop,
     pub figures: Arc<FeedFigures>,
     pub match_interval_us: u64,
+    pub recorder: Recorder,
 }
 
 impl Feed {
     /// Tells the read sides what recovery found; nothing of the venue is read yet.
     pub fn new(parts: FeedParts) -> Feed {
-        let FeedParts { venue, markets, catalog, mut writer, lane, clock, stop, figures, match_interval_us } = parts;
+        let FeedParts { venue, markets, catalog, mut writer, lane, clock, stop, figures, .. } = parts;
+        let (match_interval_us, recorder) = (parts.match_interval_us, parts.recorder);
         publish_all(&markets, &catalog, &mut writer);
         let desk = Desk {
             ages_on_server_time: venue.ages_on_server_time(),
             pending: Pending::new(markets.len()),
             held: AHashMap::new(),
+            recorder,
+            touched: Vec::new(),
             settling: None,
             cycling: None,
             markets,
@@ -132,6 +148,7 @@ impl Feed {
             clock,
             stop,
             figures,
+            venue_now: Timestamp(0),
             stopped: false,
         };
         Feed {
@@ -154,6 +171,7 @@ impl Feed {
             && let Some(reached) = self.desk.markets.tape_reached(&tape)
         {
             self.venue.resume(tape, reached);
+            self.desk.recorder.not_before(Timestamp(reached.0.saturating_sub(HEARD_AGAIN_US)));
         }
         self.desk.wait_for_room()?;
         let now = self.desk.clock.now();
@@ -186,6 +204,7 @@ impl Feed {
         desk.flush()?;
         desk.settle_all()?;
         desk.catalog.sort();
+        desk.recorder.turn(now);
         let due = (polled.venue_now >= self.next_cycle).then_some(polled.venue_now);
         if let Some(due) = due {
             // A pause of the machine is not made up for: one cycle sees all that changed.
@@ -209,6 +228,7 @@ impl Feed {
             }
         }
         let now = self.desk.clock.now();
+        self.desk.recorder.hand_over();
         // The core may be gone already; then the last mark stands and a second is played twice.
         let _ = self.mark_tape(now, true);
     }
@@ -233,6 +253,7 @@ impl Desk {
     /// Applies one frame: facts are decided, ladders written, each pair of books at once.
     fn take(&mut self, frame: &Frame<'_>) {
         let now = self.clock.now();
+        self.venue_now = frame.received;
         for update in frame.updates {
             self.decide(update, frame, now);
         }
@@ -251,17 +272,41 @@ impl Desk {
             for update in frame.updates.iter().filter(|update| is_held(update)) {
                 pending::hold(&mut self.held, update, frame.connection, received);
             }
+            let touched = &mut self.touched;
             let report = self.writer.frame(frame.connection, received, |books| {
                 for update in frame.updates.iter().filter(|update| !is_held(update)) {
-                    write(books, catalog, figures, update);
+                    touched.extend(write(books, catalog, figures, update));
                 }
             });
             figures.clamped.fetch_add(u64::from(report.clamped + report.refused), Ordering::Relaxed);
             figures.last_frame_at.store(now.0, Ordering::Relaxed);
             figures.frames.fetch_add(1, Ordering::Relaxed);
+            self.note_prices(frame.received);
+            self.recorder.turn(now);
         }
         for update in frame.updates {
             self.tell(update, frame.connection, now);
+        }
+    }
+
+    /// Tells the history what the frame made of prices.
+    fn note_prices(&mut self, venue_now: Timestamp) {
+        let mut before = None;
+        for (instrument, traded) in self.touched.drain(..) {
+            let market = instrument.market();
+            // The books of both tokens change together.
+            if before.replace(market) == Some(market) && traded.is_none() {
+                continue;
+            }
+            let mark = self.writer.books().mark(market.instrument(Outcome::First));
+            let midpoint = mark.filter(|mark| mark.source == MarkSource::Midpoint).and_then(|mark| Mid::of(mark.price));
+            let traded = || {
+                let mid = Mid(traded?.0 * 2);
+                Some(if instrument.outcome() == Outcome::First { mid } else { mid.complement() })
+            };
+            if let Some(mid) = midpoint.or_else(traded) {
+                self.recorder.note(market, venue_now, mid);
+            }
         }
     }
 
@@ -301,6 +346,11 @@ impl Desk {
                     let super::Figures { volume_24h, volume_total, liquidity } = *figures;
                     let figures = catalog::Figures { volume_24h, volume_total, liquidity };
                     self.catalog.figures(market, figures, now);
+                }
+            }
+            FeedUpdate::Strike { condition, strike, price_to_beat } => {
+                if let Some(market) = self.known(condition) {
+                    self.catalog.strike(market, strike.as_deref(), price_to_beat.as_deref());
                 }
             }
             FeedUpdate::Gap { tokens, reason } => {
@@ -399,12 +449,14 @@ impl Desk {
 
     /// Writes down the books of markets that are listed now.
     fn show_held(&mut self) {
-        let (catalog, writer) = (&self.catalog, &mut self.writer);
+        let (catalog, writer, touched) = (&self.catalog, &mut self.writer, &mut self.touched);
         self.held.retain(|token, held| {
             let Some(instrument) = catalog.by_token(token) else { return true };
             writer.frame(held.connection, held.received, |books| held.write(books, instrument));
+            touched.push((instrument, None));
             false
         });
+        self.note_prices(self.venue_now);
         if self.pending.is_empty() {
             // Tokens of no listed market.
             self.figures.unlisted.fetch_add(self.held.len() as u64, Ordering::Relaxed);
@@ -422,13 +474,19 @@ fn meets_markets(frame: &Frame<'_>) -> bool {
                 | FeedUpdate::BookDelta { .. }
                 | FeedUpdate::LastTrade { .. }
                 | FeedUpdate::Figures { .. }
+                | FeedUpdate::Strike { .. }
                 | FeedUpdate::Gap { .. }
         )
     })
 }
 
-/// Writes the book part of an update down.
-fn write(books: &mut book::Frame<'_>, catalog: &Catalog, figures: &FeedFigures, update: &FeedUpdate) {
+/// Writes the book part of an update down; names the instrument, and the price of a trade.
+fn write(
+    books: &mut book::Frame<'_>,
+    catalog: &Catalog,
+    figures: &FeedFigures,
+    update: &FeedUpdate,
+) -> Option<(InstrumentId, Option<Price>)> {
     let listed = |token: &str| -> Option<InstrumentId> {
         let instrument = catalog.by_token(token);
         if instrument.is_none() {
@@ -438,22 +496,22 @@ fn write(books: &mut book::Frame<'_>, catalog: &Catalog, figures: &FeedFigures, 
     };
     match update {
         FeedUpdate::BookSnapshot { token, bids, asks, venue_ts, hash } => {
-            if let Some(instrument) = listed(token) {
-                books.snapshot(instrument, bids, asks, *venue_ts, hash.as_deref());
-            }
+            let instrument = listed(token)?;
+            books.snapshot(instrument, bids, asks, *venue_ts, hash.as_deref());
+            Some((instrument, None))
         }
         FeedUpdate::BookDelta { token, levels, venue_ts } => {
-            if let Some(instrument) = listed(token) {
-                books.delta(instrument, levels, *venue_ts);
-            }
+            let instrument = listed(token)?;
+            books.delta(instrument, levels, *venue_ts);
+            Some((instrument, None))
         }
         FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } => {
-            if let Some(instrument) = listed(token) {
-                let trade = book::LastTrade { price: *price, size: *size, taker_buys: *taker_buys, at: *venue_ts };
-                books.trade(instrument, trade);
-            }
+            let instrument = listed(token)?;
+            let trade = book::LastTrade { price: *price, size: *size, taker_buys: *taker_buys, at: *venue_ts };
+            books.trade(instrument, trade);
+            Some((instrument, Some(*price)))
         }
-        _ => {}
+        _ => None,
     }
 }
 

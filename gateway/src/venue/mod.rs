@@ -58,6 +58,13 @@ pub enum FeedUpdate {
         condition: String,
         figures: Figures,
     },
+    /// What the price must beat in an up-or-down market, as plain decimals of the venue: by the market's own threshold,
+    /// by what its event says. Never journaled.
+    Strike {
+        condition: String,
+        strike: Option<String>,
+        price_to_beat: Option<String>,
+    },
     /// The whole book of a token; replaces all levels of both sides. Best first on both sides.
     BookSnapshot {
         token: String,

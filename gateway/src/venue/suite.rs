@@ -106,6 +106,10 @@ impl Witness {
                 self.known(condition);
                 "figures"
             }
+            FeedUpdate::Strike { condition, .. } => {
+                self.known(condition);
+                "strike"
+            }
             FeedUpdate::TickChanged { condition, .. } => {
                 self.known(condition);
                 "tick"

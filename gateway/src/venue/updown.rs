@@ -137,6 +137,21 @@ fn long(asset: Asset) -> &'static str {
     }
 }
 
+/// `6:00 AM-7:00 AM ET`.
+pub fn time_range(start: Timestamp, end: Timestamp) -> String {
+    let clock = |at: DateTime| {
+        let half = if at.hour() < 12 { "AM" } else { "PM" };
+        format!("{}:{:02} {half}", (at.hour() + 11) % 12 + 1, at.minute())
+    };
+    format!("{}-{} ET", clock(eastern(start)), clock(eastern(end)))
+}
+
+/// `October 2`, in New York.
+pub fn date(at: Timestamp) -> String {
+    let at = eastern(at);
+    format!("{} {}", month(at), at.day())
+}
+
 /// New York's rule since 2007, so that no time zone database is needed.
 fn new_york() -> TimeZone {
     TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").expect("the rule is well-formed: a test reads it")
@@ -240,6 +255,13 @@ mod tests {
             named(Interval::Hour),
             ("bitcoin-up-or-down-march-12-2026-5am-et".into(), "Bitcoin Up or Down - March 12, 5AM ET".into())
         );
+        let shown = |interval| {
+            let (start, end) = window(interval, at);
+            (date(start), time_range(start, end))
+        };
+        assert_eq!(shown(Interval::Hour), ("March 12".into(), "5:00 AM-6:00 AM ET".into()));
+        assert_eq!(shown(Interval::Daily), ("March 11".into(), "12:00 PM-12:00 PM ET".into()));
+        assert_eq!(shown(Interval::FiveMinutes), ("March 12".into(), "5:20 AM-5:25 AM ET".into()));
         assert_eq!(
             named(Interval::Daily),
             ("bitcoin-up-or-down-on-march-12-2026".into(), "Bitcoin Up or Down on March 12?".into())

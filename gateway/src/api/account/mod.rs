@@ -1,6 +1,7 @@
 //! Balance, positions, portfolio, history and equity of the caller, and the reset (account.md §4); the reads with the
 //! wallets that `wallet_id` names (§1.4).
 
+mod analysis;
 pub mod equity;
 pub mod reset;
 pub mod settlements;
@@ -54,6 +55,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::ValidationFailed, Code::InvalidRequest, Code::WalletNotFound])
         .run(|call| Box::pin(history(call))),
     equity::GET,
+    analysis::GET,
     reset::POST,
 ];
 

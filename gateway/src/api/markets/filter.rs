@@ -104,7 +104,7 @@ impl<'a> Asked<'a> {
 
 /// A text that is looked for in others, whatever its case.
 #[derive(Debug, PartialEq, Eq)]
-enum Needle<'a> {
+pub enum Needle<'a> {
     Ascii(&'a [u8]),
     /// Lower case.
     Other(String),
@@ -112,7 +112,7 @@ enum Needle<'a> {
 
 impl<'a> Needle<'a> {
     /// `None` for an empty text, which is everywhere.
-    fn new(text: &'a str) -> Option<Needle<'a>> {
+    pub fn new(text: &'a str) -> Option<Needle<'a>> {
         match text {
             "" => None,
             _ if text.is_ascii() => Some(Needle::Ascii(text.as_bytes())),
@@ -120,7 +120,7 @@ impl<'a> Needle<'a> {
         }
     }
 
-    fn is_in(&self, text: &str) -> bool {
+    pub fn is_in(&self, text: &str) -> bool {
         match self {
             Needle::Ascii(needle) => {
                 text.as_bytes().windows(needle.len()).any(|window| window.eq_ignore_ascii_case(needle))

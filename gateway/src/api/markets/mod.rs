@@ -1,6 +1,8 @@
 //! Markets: the list, one by condition id, one by slug (market-data.md §1, §2). Up-or-down markets are not in the list.
 
 pub mod filter;
+pub mod quote;
+pub mod shape;
 pub mod view;
 
 use super::clob::{markets as venue, read_shape as venue_shape};
@@ -8,6 +10,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route, VenueShape};
+use crate::http::schema::Schema;
 use crate::wire::cursor::{self, OffsetCursor};
 use crate::wire::fields::Params;
 use crate::wire::write::{array, object};
@@ -22,6 +25,9 @@ const DETAIL_BYTES: usize = 3_072;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/markets", "list_markets")
+        .about("Markets, most traded first; without up-or-down markets.")
+        .params(shape::LIST_PARAMS)
+        .gives(200, &shape::LIST, shape::SUMMARY_EXAMPLE)
         .at_root()
         .auth(Auth::KeyUnless(VenueShape::StrictOrPage))
         .needs(Permission::Read)
@@ -29,6 +35,9 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(list(call))),
     Route::get("/v1/markets/{condition_id}", "get_market")
+        .about("One market.")
+        .params(shape::DETAIL_PARAMS)
+        .gives(200, &Schema::Object(&shape::DETAIL), shape::DETAIL_EXAMPLE)
         .at_root()
         .auth(Auth::KeyUnless(VenueShape::Strict))
         .needs(Permission::Read)
@@ -36,6 +45,9 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::MarketNotFound, Code::ValidationFailed])
         .run(|call| Box::pin(by_condition(call))),
     Route::get("/v1/markets/by-slug/{slug}", "get_market_by_slug")
+        .about("One market by its slug.")
+        .params(shape::DETAIL_PARAMS)
+        .gives(200, &Schema::Object(&shape::DETAIL), shape::DETAIL_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .no_store()

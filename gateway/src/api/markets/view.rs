@@ -1,25 +1,22 @@
 //! Markets on the wire (market-data.md §2): the summary of lists, and the detail, which carries the venue's own fields
 //! too (venue.md §2).
 
+use super::quote::{OUTCOMES, Quote, number};
 use crate::api::account::valuation::Marks;
 use crate::api::books::view as book;
 use crate::api::prices::base_fee;
 use crate::app::App;
 use crate::wire::decimal;
 use crate::wire::write::{Object, object, string};
-use engine::amount::{Cash, Price};
-use engine::book::{BookSide, Depth};
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::{MarketState, Resolution, Venue};
 use engine::time::{DAY, Timestamp};
-use std::cell::RefCell;
 
 /// A market with more traded than this is hot (10⁻⁶ of the venue's unit).
 const HOT_VOLUME_ABOVE: u64 = 5_000_000_000;
 /// A resolved market is archived after this long.
 const ARCHIVED_AFTER_US: u64 = 30 * DAY;
-const OUTCOMES: [Outcome; 2] = [Outcome::First, Outcome::Second];
 
 /// How far a market has come, as the wire's booleans say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +43,12 @@ impl Phase {
 }
 
 pub fn is_hot(cell: &MarketCell) -> bool {
-    cell.figures().volume_total.is_some_and(|volume| volume > HOT_VOLUME_ABOVE)
+    cell.figures().volume_total.is_some_and(is_hot_volume)
+}
+
+/// Whether so much traded (10⁻⁶ of the venue's unit) makes a market or an event hot.
+pub fn is_hot_volume(volume: u64) -> bool {
+    volume > HOT_VOLUME_ABOVE
 }
 
 /// One row of a list.
@@ -94,44 +96,18 @@ fn summary_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timesta
     live_price(o, cell, app);
 }
 
-thread_local! {
-    /// A copy without levels: best prices and time of the last change, of one moment.
-    static TOP: RefCell<Depth> = RefCell::default();
-}
-
 /// `"live_price"`: null while nothing was ever quoted.
 fn live_price(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
-    let first = cell.instrument(Outcome::First);
-    let marks = Marks { catalog: &app.catalog, books: &app.books };
-    let displayed = OUTCOMES.map(|outcome| marks.mark(cell.instrument(outcome)));
-    let (top, changed_at) = TOP.with_borrow_mut(|depth| match app.books.copy(first, 0, depth) {
-        Ok(()) => (depth.top, Some(depth.changed_at)),
-        Err(_) => Default::default(),
-    });
-    if changed_at.is_none() && displayed == [None, None] {
-        return o.null("live_price");
-    }
-    let best = |side| top.price(side).map(per_share).or(displayed[0]);
+    let Some(quote) = Quote::of(cell, app) else { return o.null("live_price") };
     let figures = cell.figures();
     o.object("live_price", |o| {
-        o.or_null("buy", best(BookSide::Bid), Object::average);
-        o.or_null("sell", best(BookSide::Ask), Object::average);
+        quote.write_sides(o);
         o.vol_or_null("volume", figures.volume_total);
-        o.ts_or_null("updated_at", changed_at);
-        o.word("source", if changed_at.is_some() { "clob" } else { "upstream_meta" });
-        o.array("outcomes", OUTCOMES, |out, outcome| {
-            object(out, |o| {
-                o.text("label", cell.outcome(outcome));
-                o.or_null("price", displayed[outcome as usize], Object::average);
-                o.text("token_id", cell.token(outcome));
-            });
-        });
+        o.ts_or_null("updated_at", quote.changed_at);
+        o.word("source", quote.source());
+        quote.write_outcomes(o, cell);
         o.ts_or_null("synced_at", cell.figures_at());
     });
-}
-
-fn per_share(price: Price) -> Cash {
-    Cash(i64::from(price.0) * 100)
 }
 
 fn detail_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp) {
@@ -167,11 +143,6 @@ fn detail_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestam
     o.integer("fee_rate_bps", app.rules.fees.rate(listing.category).0.into());
     o.text_or_null("description", listing.description.as_deref());
     o.word("venue", venue(listing.venue));
-}
-
-/// A price as a JSON number, shortest text.
-fn number(o: &mut Object<'_>, name: &str, price: Cash) {
-    decimal::vol(o.name(name), price.0.unsigned_abs());
 }
 
 fn venue(venue: Venue) -> &'static str {

@@ -149,6 +149,7 @@ impl Life {
             clock: clock.clone(),
             stop: stop.clone(),
             figures: Arc::default(),
+            recorder: crate::history::Recorder::nowhere(),
             match_interval_us: 2 * SECOND,
         });
         Life { feed, clock, catalog, books, lane: lane(), prepares, stop, core: Some(core) }
@@ -412,6 +413,7 @@ fn nothing_goes_to_a_log_without_room() {
         clock,
         stop,
         figures: Arc::new(FeedFigures::default()),
+        recorder: crate::history::Recorder::nowhere(),
         match_interval_us: SECOND,
     });
     assert!(feed.begin().is_err(), "it waits for room until the process stops");

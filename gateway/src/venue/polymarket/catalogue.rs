@@ -120,6 +120,10 @@ impl Translate {
         };
         let listing = || listing::of_gamma(row, parent);
         let Some(number) = self.row(row.condition_id, facts, gamma, listing, updates) else { return };
+        if let Some((strike, price_to_beat)) = listing::strike_of_gamma(row, parent) {
+            let condition = self.markets[number].condition.clone();
+            updates.push(FeedUpdate::Strike { condition, strike, price_to_beat });
+        }
         let figures = Figures {
             volume_24h: row.volume_24hr.figure(),
             volume_total: row.volume_num.or(row.volume).figure(),

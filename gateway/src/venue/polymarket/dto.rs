@@ -61,6 +61,8 @@ pub struct GammaMarket<'a> {
     #[serde(borrow, default)]
     pub group_item_title: Loose<'a>,
     #[serde(borrow, default)]
+    pub group_item_threshold: Loose<'a>,
+    #[serde(borrow, default)]
     pub sports_market_type: Loose<'a>,
     #[serde(borrow, default)]
     pub game_id: Loose<'a>,
@@ -106,10 +108,21 @@ pub struct GammaEvent<'a> {
     pub category: Loose<'a>,
     #[serde(borrow, default)]
     pub game_id: Loose<'a>,
+    /// Of up-or-down events, an [`EventMetadata`].
+    #[serde(borrow, default)]
+    pub event_metadata: Loose<'a>,
     #[serde(borrow, default)]
     pub tags: Loose<'a>,
     #[serde(borrow, default)]
     pub markets: Loose<'a>,
+}
+
+/// What an up-or-down event says of its price.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventMetadata<'a> {
+    #[serde(borrow, default)]
+    pub price_to_beat: Loose<'a>,
 }
 
 /// A tag; older rows carry only its text.

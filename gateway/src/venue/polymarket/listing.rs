@@ -82,6 +82,26 @@ pub(super) fn of_gamma(row: &dto::GammaMarket<'_>, parent: Option<&dto::GammaEve
     })
 }
 
+/// What the price must beat in an up-or-down market, as its row and its event say: the market's threshold, the price of
+/// the event.
+pub(super) fn strike_of_gamma(
+    row: &dto::GammaMarket<'_>,
+    parent: Option<&dto::GammaEvent<'_>>,
+) -> Option<(Option<String>, Option<String>)> {
+    updown::family(&row.slug.text()?)?;
+    let own_event = row.events.elements().and_then(|events| events.first()?.object::<dto::GammaEvent<'_>>());
+    let event = parent.copied().or(own_event).unwrap_or_default();
+    let metadata: dto::EventMetadata<'_> = event.event_metadata.object().unwrap_or_default();
+    // 0 stands where a market has no threshold.
+    let decimal = |field: Loose<'_>| {
+        let text = field.owned()?;
+        let plain = text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        (plain && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte))).then_some(text)
+    };
+    let told = (decimal(row.group_item_threshold), decimal(metadata.price_to_beat));
+    (told != (None, None)).then_some(told)
+}
+
 /// A row of the order book's service as a listing.
 pub(super) fn of_clob(row: &dto::ClobMarket<'_>) -> Result<Listing, Skip> {
     let tokens = row.tokens.elements().unwrap_or_default();

@@ -68,6 +68,7 @@ fn told(updates: &[FeedUpdate]) -> String {
         FeedUpdate::LastTrade { token, .. } => format!("trade {token}"),
         FeedUpdate::Gap { .. } => "gap".into(),
         FeedUpdate::Figures { .. } => "figures".into(),
+        FeedUpdate::Strike { .. } => "strike".into(),
     });
     words.filter(|word| word != "figures").collect::<Vec<_>>().join(" ")
 }
@@ -119,6 +120,38 @@ fn windows_are_told_by_slug_and_dated_by_the_venue() {
         let finance = listing.updown.unwrap().asset == Asset::Ndx;
         assert_eq!(listing.category == Category::Finance, finance, "{slug}");
     }
+}
+
+#[test]
+fn what_must_be_beaten_is_told_by_the_market_and_its_event() {
+    let strikes = |row: &str| -> Vec<(Option<String>, Option<String>)> {
+        let updates = World::new().rest("/markets", row);
+        let told = updates.into_iter().filter_map(|update| match update {
+            FeedUpdate::Strike { strike, price_to_beat, .. } => Some((strike, price_to_beat)),
+            _ => None,
+        });
+        told.collect()
+    };
+    let with = |fields: &str| format!("[{}]", WINDOW.replacen('{', &format!("{{{fields},"), 1));
+    let of_event =
+        |field: &str| format!("[{}]", WINDOW.replace(r#"{"id": "260654""#, &format!(r#"{{{field},"id": "260654""#)));
+    let text = |text: &str| Some(text.to_owned());
+    let cases = [
+        (format!("[{WINDOW}]"), vec![]),
+        (with(r#""groupItemThreshold":"2511.40""#), vec![(text("2511.40"), None)]),
+        (with(r#""groupItemThreshold":2511.4"#), vec![(text("2511.4"), None)]),
+        // 0 stands for none.
+        (with(r#""groupItemThreshold":"0""#), vec![]),
+        (with(r#""groupItemThreshold":"1e5""#), vec![]),
+        (of_event(r#""eventMetadata":{"priceToBeat":64999.53}"#), vec![(None, text("64999.53"))]),
+        (of_event(r#""eventMetadata":{"priceToBeat":"0.5e3"}"#), vec![]),
+        (of_event(r#""eventMetadata":{"finalPrice":1}"#), vec![]),
+        (with(r#""groupItemThreshold":"7","x":1"#).replace("btc-updown-5m-1773307200", "will-btc-rise"), vec![]),
+    ];
+    for (row, expected) in &cases {
+        assert_eq!(&strikes(row), expected, "{row}");
+    }
+    println!("strikes: {} cases", cases.len());
 }
 
 #[test]

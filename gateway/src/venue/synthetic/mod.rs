@@ -56,6 +56,7 @@ enum Due {
     Close(Key),
     List(Series),
     Open(Key),
+    Strike(Key),
     Step(Key),
 }
 
@@ -125,6 +126,9 @@ impl Synthetic {
             spec,
         };
         self.updates.push(FeedUpdate::Listed { listing: Box::new(listing), state });
+        if now >= market.spec.start {
+            self.updates.extend(market.strike());
+        }
         if now >= market.spec.resolved {
             return self.updates.push(market.resolved());
         }
@@ -132,6 +136,7 @@ impl Synthetic {
             (market.spec.resolved, Due::Resolve(key)),
             (market.spec.end, Due::Close(key)),
             (market.spec.opens(), Due::Open(key)),
+            (market.spec.start, Due::Strike(key)),
         ];
         self.agenda.extend(due.into_iter().filter(|(at, _)| *at > now).map(Reverse));
         if open {
@@ -163,6 +168,10 @@ impl Synthetic {
                 }
                 let from = at.max(Timestamp(now.0.saturating_sub(STEPS_LATE_MAX)));
                 self.agenda.extend(books::next_step(&market.spec, from).map(|at| Reverse((at, Due::Step(key)))));
+            }
+            Due::Strike(key) => {
+                let strike = self.markets.get(&key).and_then(|market| market.strike());
+                self.updates.extend(strike);
             }
             Due::Close(key) => {
                 let Some(market) = self.markets.get_mut(&key) else { return };
@@ -273,6 +282,16 @@ impl Market {
         };
         self.figures_at = at;
         updates.push(FeedUpdate::Figures { condition: self.condition.clone(), figures });
+    }
+
+    /// What a window must beat, known from its start on.
+    fn strike(&self) -> Option<FeedUpdate> {
+        let dollars = self.spec.to_beat()?;
+        // Cents, and finer where a dollar is much.
+        let decimals = if dollars < 100.0 { 4 } else { 2 };
+        let text = format!("{dollars:.decimals$}");
+        let condition = self.condition.clone();
+        Some(FeedUpdate::Strike { condition, strike: Some(text.clone()), price_to_beat: Some(text) })
     }
 
     fn resolved(&self) -> FeedUpdate {

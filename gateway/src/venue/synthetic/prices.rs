@@ -36,7 +36,10 @@ impl Underlying {
 
     /// Price in dollars.
     pub fn price(self, at: Timestamp) -> f64 {
-        let log = self.log(at);
+        self.dollars(self.log(at))
+    }
+
+    fn dollars(self, log: f64) -> f64 {
         level(self.asset) * (1.0 + log + log * log / 2.0 + log * log * log / 6.0)
     }
 
@@ -50,6 +53,11 @@ impl Underlying {
     /// the price of the moment (upstream.md §3.3).
     fn reference(self, interval: Interval, at: Timestamp) -> f64 {
         self.mean(Timestamp(at.0 - averaged(interval)), at)
+    }
+
+    /// Dollars that a window must end at or above to go up.
+    pub(super) fn to_beat(self, interval: Interval, start: Timestamp) -> f64 {
+        self.dollars(self.reference(interval, start))
     }
 
     /// Whether a window goes up: its end is not below its start.

@@ -296,6 +296,16 @@ impl Spec {
         })
     }
 
+    /// Dollars that a window must beat; `None` for other markets.
+    pub(super) fn to_beat(&self) -> Option<f64> {
+        match (&self.worth, self.key) {
+            (Worth::Window { underlying, .. }, Key::Window { interval, .. }) => {
+                Some(underlying.to_beat(interval, self.start))
+            }
+            _ => None,
+        }
+    }
+
     /// When the first book is there.
     pub(super) fn opens(&self) -> Timestamp {
         if self.active_when_listed { self.listed } else { self.start }

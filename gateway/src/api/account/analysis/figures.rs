@@ -147,7 +147,7 @@ pub struct Outcomes {
 impl Outcomes {
     pub fn add(&mut self, position: &Position) {
         self.realized += i128::from(position.realized.0);
-        if position.is_open() {
+        if !position.has_known_exit() {
             return;
         }
         // Over a whole episode this is sells + exit × what was left − buys: the cost of all that was bought left it.

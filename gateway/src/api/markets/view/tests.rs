@@ -1,6 +1,7 @@
 use super::*;
 use crate::api::testing::{Town, shows};
 use crate::http::testing::NOW;
+use engine::amount::Price;
 use engine::market::mutation::MarketMutation;
 
 fn shown(town: &Town, market: engine::id::MarketId, now: Timestamp) -> Vec<u8> {

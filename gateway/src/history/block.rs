@@ -1,0 +1,244 @@
+//! Rows of the price history as bytes, and blocks: files of rows that never change again.
+//!
+//! A block holds a stretch of time cut into slots: an hour into minutes, or a day into hours. Its rows are sorted by
+//! market, then slot; an index by market says where the rows of each begin, so that a reader takes two small reads.
+//! A block is written beside its place and moved there when it is whole.
+//!
+//! ```text
+//! magic 8 │ slot seconds u32 │ first slot u32 │ through u64 │ markets u32 │ rows u32 │ (markets + 1) × u32 │ rows × 24
+//! ```
+
+use engine::amount::Qty;
+use engine::book::candles::{Candle, Mid};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+const MAGIC: [u8; 8] = *b"PTHIST01";
+const HEADER_BYTES: usize = 32;
+/// Of a row: slot, four prices, two volumes of seven bytes.
+pub const ROW_BYTES: usize = 24;
+/// Most markets that a block's index is believed to have.
+const MARKETS_MAX: u32 = 1 << 24;
+/// What seven bytes hold.
+const VOLUME_MAX: u64 = (1 << 56) - 1;
+
+/// What a market did in one slot of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Within the block.
+    pub slot: u16,
+    pub candle: Candle,
+}
+
+/// The head of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub slot_secs: u32,
+    /// Number of the block's first slot since 1970.
+    pub first: u32,
+    /// Trail frames up to this one are in it, as far as they are of its time.
+    pub through: u64,
+    pub markets: u32,
+    pub rows: u32,
+}
+
+/// An open block.
+pub struct Block {
+    file: File,
+    pub head: Head,
+}
+
+impl Row {
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let Candle { open, high, low, close, volume } = self.candle;
+        for number in [self.slot, open.0, high.0, low.0, close.0] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for volume in volume {
+            out.extend_from_slice(&volume.0.min(VOLUME_MAX).to_le_bytes()[..7]);
+        }
+    }
+
+    /// Reads [`ROW_BYTES`]. Prices above 1 are cut: whatever a disk brings back, a price it is.
+    pub fn read(bytes: &[u8]) -> Row {
+        let number = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let mid = |at: usize| Mid(number(at)).min(Mid::ONE);
+        let volume = |at: usize| {
+            let mut wide = [0; 8];
+            wide[..7].copy_from_slice(&bytes[at..at + 7]);
+            Qty(u64::from_le_bytes(wide))
+        };
+        let candle =
+            Candle { open: mid(2), high: mid(4), low: mid(6), close: mid(8), volume: [volume(10), volume(17)] };
+        Row { slot: number(0), candle }
+    }
+}
+
+impl Head {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&self.slot_secs.to_le_bytes());
+        out.extend_from_slice(&self.first.to_le_bytes());
+        out.extend_from_slice(&self.through.to_le_bytes());
+        out.extend_from_slice(&self.markets.to_le_bytes());
+        out.extend_from_slice(&self.rows.to_le_bytes());
+    }
+
+    fn read(bytes: &[u8; HEADER_BYTES]) -> Option<Head> {
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let through = u64::from(word(16)) | u64::from(word(20)) << 32;
+        let head = Head { slot_secs: word(8), first: word(12), through, markets: word(24), rows: word(28) };
+        (bytes[..8] == MAGIC && head.markets <= MARKETS_MAX && head.slot_secs > 0).then_some(head)
+    }
+
+    fn rows_at(&self) -> u64 {
+        HEADER_BYTES as u64 + (u64::from(self.markets) + 1) * 4
+    }
+
+    fn bytes(&self) -> u64 {
+        self.rows_at() + u64::from(self.rows) * ROW_BYTES as u64
+    }
+}
+
+/// Rows by market, those of each sorted by slot.
+pub type Rows = BTreeMap<u32, Vec<Row>>;
+
+/// Writes a block to `path`.
+///
+/// # Errors
+/// The system's. Then nothing has changed at `path`.
+pub fn write(path: &Path, slot_secs: u32, first: u32, through: u64, rows: &Rows) -> io::Result<()> {
+    let markets = rows.last_key_value().map_or(0, |(market, _)| market.saturating_add(1));
+    let count = u32::try_from(rows.values().map(Vec::len).sum::<usize>());
+    let count = count.ok().filter(|_| markets <= MARKETS_MAX);
+    let rows_count = count.ok_or_else(|| io::Error::other("a block has no room for so many rows"))?;
+    let head = Head { slot_secs, first, through, markets, rows: rows_count };
+    let mut out = Vec::with_capacity(head.bytes() as usize);
+    head.write(&mut out);
+    let mut before = 0u32;
+    for market in 0..markets {
+        out.extend_from_slice(&before.to_le_bytes());
+        before += rows.get(&market).map_or(0, Vec::len) as u32;
+    }
+    out.extend_from_slice(&before.to_le_bytes());
+    rows.values().flatten().for_each(|row| row.write(&mut out));
+    replace(path, &out)
+}
+
+/// Puts a whole new file in the place of `path`, readable by its owner alone.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_data()).and_then(|()| std::fs::rename(&beside, path));
+    if written.is_err() {
+        // What is left of it is swept away at the next start too.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+impl Block {
+    /// Opens a block and looks at its head.
+    ///
+    /// # Errors
+    /// The system's; `InvalidData` for a file that is no whole block.
+    pub fn open(path: &Path) -> io::Result<Block> {
+        let file = File::open(path)?;
+        let mut header = [0; HEADER_BYTES];
+        file.read_exact_at(&mut header, 0)?;
+        let head = Head::read(&header).filter(|head| file.metadata().is_ok_and(|found| found.len() == head.bytes()));
+        Ok(Block { file, head: head.ok_or_else(not_a_block)? })
+    }
+
+    /// The rows of one market.
+    ///
+    /// # Errors
+    /// The system's; `InvalidData` where the index makes no sense.
+    pub fn rows(&self, market: u32) -> io::Result<Vec<Row>> {
+        if market >= self.head.markets {
+            return Ok(Vec::new());
+        }
+        let mut index = [0; 8];
+        self.file.read_exact_at(&mut index, HEADER_BYTES as u64 + u64::from(market) * 4)?;
+        let from = u32::from_le_bytes([index[0], index[1], index[2], index[3]]);
+        let to = u32::from_le_bytes([index[4], index[5], index[6], index[7]]);
+        if from > to || to > self.head.rows {
+            return Err(not_a_block());
+        }
+        let mut bytes = vec![0; (to - from) as usize * ROW_BYTES];
+        self.file.read_exact_at(&mut bytes, self.head.rows_at() + u64::from(from) * ROW_BYTES as u64)?;
+        let rows: Vec<Row> = bytes.chunks_exact(ROW_BYTES).map(Row::read).collect();
+        let sorted = rows.windows(2).all(|pair| pair[0].slot < pair[1].slot);
+        if sorted { Ok(rows) } else { Err(not_a_block()) }
+    }
+
+    /// All rows, by market.
+    ///
+    /// # Errors
+    /// As [`Block::rows`].
+    pub fn all(&self) -> io::Result<Rows> {
+        let read = (0..self.head.markets).map(|market| Ok((market, self.rows(market)?)));
+        read.filter(|read| read.as_ref().map_or(true, |(_, rows)| !rows.is_empty())).collect()
+    }
+}
+
+fn not_a_block() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "not a whole block of the price history")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(slot: u16, price: u16) -> Row {
+        let candle = Candle { volume: [Qty(u64::from(price)), Qty(VOLUME_MAX)], ..Candle::at(Mid(price)) };
+        Row { slot, candle: Candle { high: Mid(20_000), low: Mid(0), ..candle } }
+    }
+
+    #[test]
+    fn a_block_gives_back_what_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b");
+        let rows = BTreeMap::from([(1, vec![row(0, 1), row(59, 2)]), (3, vec![row(7, 20_000)])]);
+        write(&path, 60, 60 * 497_000, 9, &rows).unwrap();
+        let block = Block::open(&path).unwrap();
+        assert_eq!((block.head.through, block.head.first, block.head.rows), (9, 60 * 497_000, 3));
+        for market in [0, 1, 2, 3, 4, u32::MAX] {
+            assert_eq!(block.rows(market).unwrap(), rows.get(&market).cloned().unwrap_or_default());
+        }
+        assert_eq!(block.all().unwrap(), rows);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn no_damage_does_more_than_lose_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b");
+        let rows = BTreeMap::from([(0, vec![row(1, 1)]), (1, vec![row(2, 2), row(3, 3)])]);
+        write(&path, 60, 60, 1, &rows).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let mut cases = 0;
+        for at in 0..whole.len() {
+            for flip in [0x01, 0x80, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] ^= flip;
+                std::fs::write(&path, &bytes).unwrap();
+                if let Ok(block) = Block::open(&path) {
+                    let _ = block.all();
+                    for market in [0, 1, 2, u32::MAX] {
+                        let rows = block.rows(market).unwrap_or_default();
+                        assert!(rows.iter().all(|row| row.candle.open <= Mid::ONE), "byte {at}");
+                    }
+                }
+                cases += 1;
+            }
+            std::fs::write(&path, &whole[..at]).unwrap();
+            assert!(Block::open(&path).is_err(), "{at} bytes are no block");
+            cases += 1;
+        }
+        println!("damaged blocks: {cases} cases");
+    }
+}

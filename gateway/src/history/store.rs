@@ -1,0 +1,405 @@
+//! The price history as a set of files (`history/` in the data directory), and what of it is in memory.
+//!
+//! ```text
+//! trail              rows of the hours that are open, as they come
+//! minutes-<hour>       a block for each hour that is over, by minute; the last seven days
+//! hours-<day>          a block for each day that is over, by hour; two years
+//! ```
+//!
+//! An hour is open, in memory, until two later ones have begun; then it is sealed into its block and the trail begins
+//! anew. Memory is bounded by the open hours. Nothing here may stop a server: what cannot be read is left out, what
+//! cannot be written stays in memory while there is room for it, and is then forgotten.
+
+use super::block::{self, Block, Row, Rows};
+use super::trail::{Entry, Trail};
+use ahash::AHashSet;
+use engine::amount::Qty;
+use engine::book::candles::{Bucket, Candle, Grid, Mid, fold};
+use engine::id::Outcome;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::ops::RangeInclusive;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+/// Hours that are open at a time.
+const OPEN_HOURS: usize = 2;
+/// Open hours that are kept where none can be sealed.
+const OPEN_HOURS_MAX: usize = 4;
+/// Minutes are kept this long, hours that long.
+const MINUTES_KEPT_HOURS: u32 = 7 * 24;
+const HOURS_KEPT_DAYS: u32 = 730;
+/// A trail this much larger than the rows it holds begins anew.
+const TRAIL_SLACK_BYTES: u64 = 16 << 20;
+const TRAIL_FACTOR: u64 = 4;
+/// Markets beyond are no markets of ours.
+const MARKETS_MAX: u32 = 1 << 22;
+const HOUR_SECS: u32 = 3_600;
+
+/// How the price of a market's first outcome went within a minute (since 1970), or a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    pub market: u32,
+    pub minute: u32,
+    pub candle: Candle,
+}
+
+/// What a reader gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Oldest first: minutes, and hours where there are no minutes any more.
+    pub buckets: Vec<Bucket>,
+    /// Something that there is could not be read, or there is nowhere to keep anything.
+    pub broken: bool,
+}
+
+/// The history.
+pub struct Store {
+    /// `None`: there is no place for files; the open hours are all there is.
+    place: Option<Place>,
+    open: BTreeMap<u32, Rows>,
+    /// Rows that the trail does not have as they are: market, minute.
+    unwritten: AHashSet<(u32, u32)>,
+    /// The last price of each market.
+    last: BTreeMap<u32, Mid>,
+    /// The last attempt to write failed; said once.
+    failing: bool,
+}
+
+/// The directory.
+struct Place {
+    dir: PathBuf,
+    trail: Trail,
+    /// Hours with a block by minute; days with a block by hour.
+    minutes: BTreeSet<u32>,
+    hours: BTreeSet<u32>,
+    /// Days whose block by hour is older than one of its blocks by minute.
+    outdated: BTreeSet<u32>,
+}
+
+impl Store {
+    /// The history of a directory, which is made when there is none. Without a directory, and where it cannot be used,
+    /// a history in memory alone.
+    pub fn open(dir: Option<&Path>) -> Store {
+        let mut store = Store {
+            place: None,
+            open: BTreeMap::new(),
+            unwritten: AHashSet::new(),
+            last: BTreeMap::new(),
+            failing: false,
+        };
+        if let Some(dir) = dir {
+            match store.read(dir) {
+                Ok(place) => store.place = Some(place),
+                Err(error) => tracing::warn!(%error, dir = %dir.display(), "the price history is kept in memory alone"),
+            }
+        }
+        store.settle();
+        store
+    }
+
+    fn read(&mut self, dir: &Path) -> io::Result<Place> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        let (mut minutes, mut hours, mut outdated) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        for entry in std::fs::read_dir(dir)? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let numbered = |prefix: &str| name.strip_prefix(prefix)?.parse::<u32>().ok();
+            if name.ends_with(".new") {
+                let _ = std::fs::remove_file(&path);
+            } else if let Some(hour) = numbered("minutes-") {
+                match Block::open(&path) {
+                    Ok(block) => _ = minutes.insert(hour, block.head.through),
+                    Err(error) => tracing::warn!(%error, file = %path.display(), "left out of the price history"),
+                }
+            } else if let Some(day) = numbered("hours-") {
+                if Block::open(&path).is_ok() {
+                    hours.insert(day);
+                } else {
+                    outdated.insert(day);
+                }
+            }
+        }
+        let open = &mut self.open;
+        let mut trail = Trail::open(&dir.join("trail"), |frame, entry| {
+            let hour = entry.minute / 60;
+            let sealed = minutes.get(&hour).is_some_and(|through| frame <= *through);
+            if !sealed && entry.market < MARKETS_MAX {
+                let rows = open.entry(hour).or_default().entry(entry.market).or_default();
+                *slot(rows, entry.row.slot, entry.row.candle) = entry.row.candle;
+            }
+        })?;
+        trail.not_before(minutes.values().copied().max().unwrap_or(0));
+        let minutes: BTreeSet<u32> = minutes.into_keys().collect();
+        // An hour that was opened again: its block has the rest of it.
+        for (hour, rows) in open.iter_mut().filter(|(hour, _)| minutes.contains(hour)) {
+            match Block::open(&minutes_path(dir, *hour)).and_then(|block| block.all()) {
+                Ok(sealed) => merge(rows, sealed),
+                Err(error) => tracing::warn!(%error, hour, "an hour of the price history is lost"),
+            }
+        }
+        for rows in open.values() {
+            self.last.extend(rows.iter().filter_map(|(market, rows)| Some((*market, rows.last()?.candle.close))));
+        }
+        Ok(Place { dir: dir.to_owned(), trail, minutes, hours, outdated })
+    }
+
+    /// Adds what the feed heard: each entry goes on where the row of its minute ended.
+    pub fn add(&mut self, heard: &[Heard]) {
+        for heard in heard.iter().filter(|heard| heard.market < MARKETS_MAX) {
+            self.last.insert(heard.market, heard.candle.close);
+            let row = (heard.minute % 60) as u16;
+            let rows = self.hour(heard.minute / 60).entry(heard.market).or_default();
+            match rows.binary_search_by_key(&row, |row| row.slot) {
+                Ok(at) => rows[at].candle.join(&heard.candle),
+                Err(at) => rows.insert(at, Row { slot: row, candle: heard.candle }),
+            }
+            self.unwritten.insert((heard.market, heard.minute));
+        }
+        self.settle();
+    }
+
+    /// Adds shares filled on this server. A market without any price yet has no row to put them in.
+    pub fn fill(&mut self, market: u32, outcome: Outcome, shares: Qty, minute: u32) {
+        let Some(last) = self.last.get(&market).copied() else { return };
+        let rows = self.hour(minute / 60).entry(market).or_default();
+        let candle = slot(rows, (minute % 60) as u16, Candle::at(last));
+        let volume = &mut candle.volume[outcome as usize];
+        volume.0 = volume.0.saturating_add(shares.0);
+        self.unwritten.insert((market, minute));
+        self.settle();
+    }
+
+    /// The rows of an hour, which is open from now on.
+    fn hour(&mut self, hour: u32) -> &mut Rows {
+        let place = &self.place;
+        self.open.entry(hour).or_insert_with(|| {
+            let Some(place) = place.as_ref().filter(|place| place.minutes.contains(&hour)) else { return Rows::new() };
+            let sealed = Block::open(&minutes_path(&place.dir, hour)).and_then(|block| block.all());
+            sealed.unwrap_or_else(|error| {
+                tracing::warn!(%error, hour, "an hour of the price history is lost");
+                Rows::new()
+            })
+        })
+    }
+
+    /// How many rows the trail does not have.
+    pub fn unwritten(&self) -> usize {
+        self.unwritten.len()
+    }
+
+    /// Writes the open rows that have changed. What cannot be written is tried again the next time.
+    pub fn write(&mut self) {
+        let Some(place) = &mut self.place else { return self.unwritten.clear() };
+        if self.unwritten.is_empty() {
+            return;
+        }
+        let rows: u64 = self.open.values().flat_map(BTreeMap::values).map(|rows| rows.len() as u64).sum();
+        let written = if place.trail.bytes() > TRAIL_SLACK_BYTES + TRAIL_FACTOR * rows * block::ROW_BYTES as u64 {
+            place.trail.restart(&entries(&self.open))
+        } else {
+            let open = &self.open;
+            let changed = self.unwritten.iter().filter_map(|(market, minute)| {
+                let (rows, at) = (open.get(&(minute / 60))?.get(market)?, (minute % 60) as u16);
+                let row = rows[rows.binary_search_by_key(&at, |row| row.slot).ok()?];
+                Some(Entry { market: *market, minute: *minute, row })
+            });
+            place.trail.append(&changed.collect::<Vec<_>>())
+        };
+        if written.is_ok() {
+            self.unwritten.clear();
+        }
+        self.written(written);
+    }
+
+    /// Says that writing fails, and that it works again.
+    fn written(&mut self, written: io::Result<()>) {
+        match &written {
+            Ok(()) if self.failing => tracing::info!("the price history is written again"),
+            Err(error) if !self.failing => tracing::warn!(%error, "the price history cannot be written at present"),
+            _ => {}
+        }
+        self.failing = written.is_err();
+    }
+
+    /// Seals hours that are over, down to the number that stays open.
+    fn settle(&mut self) {
+        while self.open.len() > OPEN_HOURS {
+            let oldest = *self.open.keys().next().expect("there are several");
+            let sealed = match &mut self.place {
+                Some(place) => place.seal(oldest, &self.open),
+                None => Ok(()),
+            };
+            let failed = sealed.is_err();
+            self.written(sealed);
+            if failed && self.open.len() <= OPEN_HOURS_MAX {
+                return;
+            }
+            self.open.remove(&oldest);
+            self.unwritten.retain(|(_, minute)| minute / 60 != oldest);
+        }
+    }
+
+    /// What there is of a market with a start within `secs` (unix). `step`: the reader folds it into stretches of so many
+    /// seconds, so where whole hours will do they are taken.
+    pub fn find(&self, market: u32, secs: RangeInclusive<u64>, step: u64) -> Found {
+        let mut found = Found { buckets: Vec::new(), broken: self.place.is_none() };
+        let day_of = |secs: u64| u32::try_from(secs / 86_400).unwrap_or(u32::MAX);
+        let days = day_of(*secs.start())..=day_of(*secs.end());
+        let mut known: BTreeSet<u32> = self.open.keys().map(|hour| hour / 24).collect();
+        if let Some(place) = &self.place {
+            known.extend(place.minutes.iter().map(|hour| hour / 24));
+            known.extend(&place.hours);
+        }
+        for day in known.range(days) {
+            self.find_day(market, *day, step.is_multiple_of(u64::from(HOUR_SECS)), &mut found);
+        }
+        found.buckets.retain(|bucket| secs.contains(&bucket.start));
+        found
+    }
+
+    fn find_day(&self, market: u32, day: u32, hours_do: bool, found: &mut Found) {
+        let mut by_hour: Option<Vec<Row>> = None;
+        let place = self.place.as_ref();
+        let has_hours = place.is_some_and(|place| place.hours.contains(&day));
+        let current = has_hours && place.is_some_and(|place| !place.outdated.contains(&day));
+        for hour in day.saturating_mul(24)..day.saturating_add(1).saturating_mul(24) {
+            if let Some(rows) = self.open.get(&hour) {
+                extend(found, rows.get(&market).map_or(&[], Vec::as_slice), hour, 60);
+                continue;
+            }
+            let Some(place) = place else { continue };
+            if place.minutes.contains(&hour) && !(hours_do && current) {
+                match Block::open(&minutes_path(&place.dir, hour)).and_then(|block| block.rows(market)) {
+                    Ok(rows) => extend(found, &rows, hour, 60),
+                    Err(_) => found.broken = true,
+                }
+            } else if has_hours {
+                let rows = by_hour.get_or_insert_with(|| {
+                    let read = Block::open(&hours_path(&place.dir, day)).and_then(|block| block.rows(market));
+                    read.unwrap_or_else(|_| {
+                        found.broken = true;
+                        Vec::new()
+                    })
+                });
+                if let Some(row) = rows.iter().find(|row| u32::from(row.slot) == hour % 24) {
+                    extend(found, &[Row { slot: 0, ..*row }], hour, 60);
+                }
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Writes the block of an hour; the trail begins anew with what else is open.
+    fn seal(&mut self, hour: u32, open: &BTreeMap<u32, Rows>) -> io::Result<()> {
+        let through = self.trail.sequence();
+        block::write(&minutes_path(&self.dir, hour), 60, hour.saturating_mul(60), through, &open[&hour])?;
+        self.minutes.insert(hour);
+        self.outdated.insert(hour / 24);
+        let rest: BTreeMap<u32, Rows> =
+            open.iter().filter(|(other, _)| **other != hour).map(|(other, rows)| (*other, rows.clone())).collect();
+        self.trail.restart(&entries(&rest))?;
+        let newest = open.keys().chain(&self.minutes).max().copied().unwrap_or(hour);
+        self.fold_days(newest / 24);
+        self.forget(newest);
+        Ok(())
+    }
+
+    /// Makes the blocks by hour of days before `today` that have none, or an old one.
+    fn fold_days(&mut self, today: u32) {
+        let by_minute: BTreeSet<u32> = self.minutes.iter().map(|hour| hour / 24).collect();
+        let due = |day: &&u32| **day < today && (self.outdated.contains(day) || !self.hours.contains(day));
+        let due: Vec<u32> = by_minute.iter().filter(due).copied().collect();
+        for day in due {
+            match self.fold_day(day) {
+                Ok(()) => {
+                    self.hours.insert(day);
+                    self.outdated.remove(&day);
+                }
+                Err(error) => tracing::warn!(%error, day, "a day of the price history cannot be folded at present"),
+            }
+        }
+    }
+
+    fn fold_day(&self, day: u32) -> io::Result<()> {
+        let path = hours_path(&self.dir, day);
+        let mut rows = if self.hours.contains(&day) { Block::open(&path)?.all()? } else { Rows::new() };
+        // Hours whose minutes are gone stand as they were folded then.
+        for rows in rows.values_mut() {
+            rows.retain(|row| !self.minutes.contains(&(day * 24 + u32::from(row.slot))));
+        }
+        for hour in self.minutes.range(day * 24..(day + 1) * 24) {
+            for (market, minutes) in Block::open(&minutes_path(&self.dir, *hour))?.all()? {
+                let buckets = minutes.iter().map(|row| Bucket { start: u64::from(row.slot) * 60, candle: row.candle });
+                if let Some(whole) = fold(buckets, Grid::HOUR).first() {
+                    *slot(rows.entry(market).or_default(), (hour % 24) as u16, whole.candle) = whole.candle;
+                }
+            }
+        }
+        block::write(&path, HOUR_SECS, day * 24, 0, &rows)
+    }
+
+    /// Removes what is too old to be kept.
+    fn forget(&mut self, newest: u32) {
+        let oldest = newest.saturating_sub(MINUTES_KEPT_HOURS);
+        let (hours, outdated, dir) = (&self.hours, &self.outdated, &self.dir);
+        self.minutes.retain(|hour| {
+            let folded = hours.contains(&(hour / 24)) && !outdated.contains(&(hour / 24));
+            let kept = *hour >= oldest || !folded;
+            kept || std::fs::remove_file(minutes_path(dir, *hour)).is_err()
+        });
+        let oldest = (newest / 24).saturating_sub(HOURS_KEPT_DAYS);
+        self.hours.retain(|day| *day >= oldest || std::fs::remove_file(hours_path(dir, *day)).is_err());
+    }
+}
+
+fn minutes_path(dir: &Path, hour: u32) -> PathBuf {
+    dir.join(format!("minutes-{hour}"))
+}
+
+fn hours_path(dir: &Path, day: u32) -> PathBuf {
+    dir.join(format!("hours-{day}"))
+}
+
+/// The candle of a slot; a new one is `fresh`.
+fn slot(rows: &mut Vec<Row>, slot: u16, fresh: Candle) -> &mut Candle {
+    let at = match rows.binary_search_by_key(&slot, |row| row.slot) {
+        Ok(at) => at,
+        Err(at) => {
+            rows.insert(at, Row { slot, candle: fresh });
+            at
+        }
+    };
+    &mut rows[at].candle
+}
+
+/// Adds the rows of a block that `rows` lacks.
+fn merge(rows: &mut Rows, sealed: Rows) {
+    for (market, sealed) in sealed {
+        let rows = rows.entry(market).or_default();
+        for row in sealed {
+            slot(rows, row.slot, row.candle);
+        }
+    }
+}
+
+/// Every row of these hours.
+fn entries(open: &BTreeMap<u32, Rows>) -> Vec<Entry> {
+    let of_hour = |(hour, rows): (&u32, &Rows)| {
+        let hour = *hour;
+        let entry = move |market: u32, row: &Row| Entry { market, minute: hour * 60 + u32::from(row.slot), row: *row };
+        rows.iter().flat_map(|(market, rows)| rows.iter().map(move |row| entry(*market, row))).collect::<Vec<_>>()
+    };
+    open.iter().flat_map(of_hour).collect()
+}
+
+/// Adds rows of an hour, `slot_secs` apart, to what was found.
+fn extend(found: &mut Found, rows: &[Row], hour: u32, slot_secs: u64) {
+    let start = u64::from(hour) * u64::from(HOUR_SECS);
+    let bucket = |row: &Row| Bucket { start: start + u64::from(row.slot) * slot_secs, candle: row.candle };
+    found.buckets.extend(rows.iter().map(bucket));
+}
+
+#[cfg(test)]
+mod tests;

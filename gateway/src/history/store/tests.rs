@@ -1,0 +1,199 @@
+use super::*;
+use engine::book::candles::MINUTES_MAX;
+
+const DAY: u32 = 20_728;
+const FIRST_HOUR: u32 = DAY * 24;
+
+/// xorshift64*: the same seed gives the same cases.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        ((u128::from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+fn heard(market: u32, minute: u32, price: u16) -> Heard {
+    Heard { market, minute, candle: Candle::at(Mid(price)) }
+}
+
+fn all(store: &Store, market: u32, step: u64) -> Vec<Bucket> {
+    let found = store.find(market, 0..=u64::MAX, step);
+    assert_eq!(found.broken, store.place.is_none());
+    found.buckets
+}
+
+/// The obvious twin: every minute of every market.
+type Model = BTreeMap<(u32, u32), Candle>;
+
+fn model_of(model: &Model, market: u32) -> Vec<Bucket> {
+    let own = model.range((market, 0)..=(market, u32::MAX));
+    own.map(|((_, minute), candle)| Bucket { start: u64::from(*minute) * 60, candle: *candle }).collect()
+}
+
+#[test]
+fn the_store_agrees_with_a_naive_model_across_restarts_and_kills() {
+    let seed = 0x5eed_0017;
+    let (mut chance, mut cases) = (Chance(seed), 0);
+    for _ in 0..4 {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut store, mut model) = (Store::open(Some(dir.path())), Model::new());
+        let mut last: BTreeMap<u32, Mid> = BTreeMap::new();
+        let mut minute = FIRST_HOUR * 60;
+        for _ in 0..300 {
+            minute += [0, 0, 1, 2, 30, 61][chance.below(6) as usize];
+            // Sometimes something comes late.
+            let minute = minute - if chance.below(20) == 0 { chance.below(200) as u32 } else { 0 };
+            let (market, price) = (chance.below(4) as u32, chance.below(20_001) as u16);
+            if chance.below(4) == 0 {
+                store.fill(market, Outcome::Second, Qty(5), minute);
+                if let Some(last) = last.get(&market) {
+                    model.entry((market, minute)).or_insert(Candle::at(*last)).volume[1].0 += 5;
+                }
+            } else {
+                store.add(&[heard(market, minute, price)]);
+                last.insert(market, Mid(price));
+                let fresh = Candle::at(Mid(price));
+                model.entry((market, minute)).and_modify(|candle| candle.join(&fresh)).or_insert(fresh);
+            }
+            store.write();
+            if chance.below(40) == 0 {
+                // As a kill leaves it: nothing is told to the store before it is gone.
+                store = Store::open(Some(dir.path()));
+                // The last prices are those of the open hours now.
+                last = store.last.clone();
+                cases += 1;
+            }
+            if chance.below(10) == 0 {
+                let market = chance.below(4) as u32;
+                assert_eq!(all(&store, market, 60), model_of(&model, market), "seed {seed:#x}");
+                for grid in [Grid::HOUR, Grid::DAY, Grid::WEEK, Grid::minutes(360)] {
+                    let coarse = fold(all(&store, market, grid.secs()), grid);
+                    assert_eq!(coarse, fold(model_of(&model, market), grid), "seed {seed:#x}");
+                }
+                cases += 5;
+            }
+        }
+        assert!(store.open.len() <= OPEN_HOURS);
+    }
+    println!("price history: {cases} cases, seed {seed:#x}");
+    assert!(cases > 200);
+}
+
+#[test]
+fn minutes_become_hours_and_the_oldest_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(Some(dir.path()));
+    for day in 0..9 {
+        for hour in 0..24 {
+            for minute in [0, 30] {
+                let at = (FIRST_HOUR + day * 24 + hour) * 60 + minute;
+                store.add(&[heard(1, at, (day * 100 + hour) as u16), heard(2, at, 7)]);
+            }
+        }
+        store.write();
+    }
+    let newest = FIRST_HOUR + 9 * 24 - 1;
+    let place = store.place.as_ref().expect("a directory");
+    let kept = newest - MINUTES_KEPT_HOURS..=newest - 2;
+    assert_eq!(place.minutes.iter().copied().collect::<Vec<_>>(), kept.collect::<Vec<_>>());
+    assert_eq!(place.hours.len(), 8, "{:?}", place.hours);
+    let files = std::fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(files, place.minutes.len() + place.hours.len() + 1);
+    let rows = all(&store, 1, 60);
+    assert_eq!((rows[0].start, rows[0].candle.open), (u64::from(FIRST_HOUR) * 3_600, Mid(0)));
+    let folded = fold(rows, Grid::HOUR);
+    assert_eq!(folded.len(), 9 * 24);
+    assert!(folded.windows(2).all(|pair| pair[0].candle.close < pair[1].candle.open));
+    assert_eq!(fold(all(&store, 1, 3_600), Grid::HOUR), folded);
+    let again = Store::open(Some(dir.path()));
+    assert_eq!(fold(all(&again, 1, 3_600), Grid::HOUR), folded);
+}
+
+#[test]
+fn nothing_in_the_directory_stops_a_start() {
+    let whole = tempfile::tempdir().unwrap();
+    let mut store = Store::open(Some(whole.path()));
+    for hour in 0..30 {
+        store.add(&[heard(1, (FIRST_HOUR + hour) * 60, 100)]);
+    }
+    store.write();
+    drop(store);
+    let names: Vec<_> = std::fs::read_dir(whole.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let copy = |into: &Path| {
+        for name in &names {
+            std::fs::copy(whole.path().join(name), into.join(name)).unwrap();
+        }
+    };
+    let mut cases = 0;
+    for name in &names {
+        for damage in ["empty", "cut", "noise", "folder", "gone"] {
+            let dir = tempfile::tempdir().unwrap();
+            copy(dir.path());
+            let path = dir.path().join(name);
+            let bytes = std::fs::read(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            match damage {
+                "empty" => std::fs::write(&path, b"").unwrap(),
+                "cut" => std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap(),
+                "noise" => std::fs::write(&path, bytes.iter().map(|byte| byte ^ 0x55).collect::<Vec<_>>()).unwrap(),
+                "folder" => std::fs::create_dir(&path).unwrap(),
+                _ => {}
+            }
+            std::fs::write(dir.path().join("minutes-7.new"), b"half").unwrap();
+            std::fs::write(dir.path().join("minutes-x"), b"?").unwrap();
+            let mut store = Store::open(Some(dir.path()));
+            let found = store.find(1, 0..=u64::MAX, 60).buckets.len();
+            let in_memory = store.place.is_none();
+            assert!(found >= 28 || in_memory, "{name:?} {damage}: {found}");
+            store.add(&[heard(1, (FIRST_HOUR + 40) * 60, 200)]);
+            store.write();
+            let last = store.find(1, 0..=u64::MAX, 60).buckets.pop();
+            assert_eq!(last.map(|bucket| bucket.candle.close), Some(Mid(200)), "{name:?} {damage}");
+            cases += 1;
+        }
+    }
+    println!("damaged histories: {cases} cases");
+    assert!(cases > 100);
+}
+
+#[test]
+fn without_a_directory_memory_is_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, b"").unwrap();
+    for place in [None, Some(file.as_path())] {
+        let mut store = Store::open(place);
+        assert!(store.place.is_none());
+        for hour in 0..100 {
+            store.add(&[heard(1, (FIRST_HOUR + hour) * 60, 100), heard(u32::MAX, 0, 1)]);
+            store.write();
+        }
+        assert_eq!((all(&store, 1, 60).len(), store.unwritten()), (OPEN_HOURS, 0));
+    }
+    // The far ends of time.
+    let mut store = Store::open(None);
+    store.add(&[heard(1, 0, 1), heard(1, u32::MAX, 2)]);
+    store.fill(1, Outcome::First, Qty(u64::MAX), u32::MAX);
+    store.fill(1, Outcome::First, Qty(u64::MAX), u32::MAX);
+    assert_eq!(fold(all(&store, 1, MINUTES_MAX), Grid::minutes(MINUTES_MAX)).len(), 2);
+}
+
+#[test]
+fn where_nothing_can_be_written_little_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(Some(dir.path()));
+    store.add(&[heard(1, FIRST_HOUR * 60, 1)]);
+    // The blocks have no place to go to: a folder is there already.
+    for hour in 0..50 {
+        std::fs::create_dir_all(dir.path().join(format!("minutes-{}/x", FIRST_HOUR + hour))).unwrap();
+    }
+    for hour in 1..50 {
+        store.add(&[heard(1, (FIRST_HOUR + hour) * 60, 1)]);
+        store.write();
+    }
+    assert_eq!(all(&store, 1, 60).len(), OPEN_HOURS_MAX);
+}

@@ -1,0 +1,168 @@
+//! Price history and archive (market-data.md §10, venue.md §3).
+
+use serde_json::{Value, json};
+use tests::cases::Cases;
+use tests::json::{at, list, text};
+use tests::world::World;
+
+/// Numbers that break parsers (reliability.md §G), as they stand in a query.
+pub const ABUSE: [&str; 28] = [
+    "0",
+    "-0",
+    "-1",
+    "1e400",
+    "1e-400",
+    "1E5",
+    "NaN",
+    "Infinity",
+    "0x10",
+    "1_000",
+    "%2B1",
+    ".5",
+    "5.",
+    "00.5",
+    "0.00000000000000000001",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "%EF%BC%91%EF%BC%92",
+    "%D9%A3",
+    "",
+    "%201",
+    "1%00",
+    "true",
+    "[]",
+    "%7B%7D",
+    "%ff",
+];
+
+#[test]
+fn the_history_is_told_in_both_shapes_and_survives_a_kill() {
+    let cases = Cases::of("prices history");
+    let mut world = World::start(1);
+    let (yes, no) = (world.markets.rain.yes().to_string(), world.markets.rain.no().to_string());
+    let path = format!("/v1/prices-history?market={yes}");
+    let first = world.until(&path, |shown| !list(shown, "/history").is_empty());
+    assert_eq!(at(&first, "/history/0/p"), &json!(0.415));
+    assert_eq!(at(&first, "/history/0/t").as_i64().expect("a number") % 60, 0);
+    for (query, expected) in [
+        (format!("token_id={no}"), json!(0.585)),
+        (format!("market={yes}&interval=max&fidelity=1440"), json!(0.415)),
+        (format!("market={yes}&startTs=0"), json!(0.415)),
+    ] {
+        let shown = world.public().get(&format!("/v1/prices-history?{query}")).expect(200);
+        assert_eq!(at(&shown, "/history/0/p"), &expected, "{query}");
+        cases.one();
+    }
+    let candles = world.public().get(&format!("{path}&format=ohlcv")).expect(200);
+    let row = &list(&candles, "")[0];
+    assert_eq!([text(row, "/o"), text(row, "/h"), text(row, "/l"), text(row, "/c")], ["0.415"; 4]);
+    // Markets without a price, and tokens of nobody.
+    for token in [world.markets.silent.yes(), world.markets.bidsonly.yes(), "99"] {
+        let shown = world.public().get(&format!("/v1/prices-history?market={token}")).expect(200);
+        assert_eq!(shown, json!({"history": []}), "{token}");
+        cases.one();
+    }
+    let before = world.user(0).get(&path).expect(200);
+    for _ in 0..3 {
+        world.crash();
+        let after = world.user(0).get(&format!("{path}&interval=1d")).expect(200);
+        let kept = list(&after, "/history");
+        assert!(list(&before, "/history").iter().all(|point| kept.contains(point)), "{before} in {after}");
+        cases.one();
+    }
+}
+
+#[test]
+fn a_trade_stands_in_where_the_book_is_wide() {
+    let cases = Cases::of("wide books");
+    let mut world = World::start(1);
+    let game = world.markets.game.clone();
+    // 0.30 to 0.50: too wide for a midpoint.
+    let path = format!("/v1/prices-history?market={}", game.yes());
+    assert_eq!(world.public().get(&path).expect(200), json!({"history": []}));
+    world.tape.trade(&game, 1, "BUY", "0.6", "3");
+    let shown = world.until(&path, |shown| !list(shown, "/history").is_empty());
+    assert_eq!(at(&shown, "/history/0/p"), &json!(0.4), "the second outcome traded at 0.60");
+    cases.one();
+}
+
+#[test]
+fn hostile_parameters_never_break_it() {
+    let cases = Cases::of("hostile price history");
+    let world = World::start_with(1, |place| _ = place.set("flags", "chart_archive_read_enabled", "true"));
+    let token = world.markets.rain.yes().to_string();
+    let mut client = world.user(0);
+    for number in ABUSE {
+        for path in ["/v1/prices-history", "/v1/prices-history/archive"] {
+            for field in ["market", "token_id", "startTs", "endTs", "interval", "fidelity", "format"] {
+                let target = match field {
+                    "market" | "token_id" => format!("{path}?{field}={number}"),
+                    _ => format!("{path}?market={token}&{field}={number}"),
+                };
+                let answer = client.get(&target);
+                assert!([200, 400, 404].contains(&answer.status), "{target}: {}", answer.lossy());
+                cases.one();
+            }
+        }
+    }
+    for (query, code) in [
+        ("", "INVALID_TOKEN_ID"),
+        ("market=0x51", "INVALID_TOKEN_ID"),
+        ("market=1&startTs=2&endTs=1", "INVALID_WINDOW"),
+        ("market=1&interval=2h", "INVALID_INTERVAL"),
+        ("market=1&fidelity=0", "INVALID_REQUEST"),
+    ] {
+        client.get(&format!("/v1/prices-history?{query}")).refused(400, code);
+        cases.one();
+    }
+}
+
+#[test]
+fn the_archive_tells_of_closed_markets() {
+    let cases = Cases::of("archive");
+    let mut world = World::start_with(1, |place| _ = place.set("flags", "chart_archive_read_enabled", "true"));
+    let decided = world.markets.decided.clone();
+    let path = format!("/v1/prices-history/archive?market={}", decided.no());
+    let shown = world.until(&path, |_| true);
+    for (field, expected) in [
+        ("market", json!(decided.no())),
+        ("condition_id", json!(decided.condition)),
+        ("outcome", json!("No")),
+        ("resolved_outcome", json!("Yes")),
+        ("fidelity", json!(60)),
+        ("source", json!("archive")),
+    ] {
+        assert_eq!(at(&shown, &format!("/{field}")), &expected, "{field}");
+        cases.one();
+    }
+    assert_eq!(text(&shown, "/history/0/c"), "0.29");
+    let bare = world.user(0).get(&format!("{path}&format=ohlcv")).expect(200);
+    assert_eq!(text(&bare, "/0/c"), "0.29");
+    let mut client = world.user(0);
+    let open = format!("/v1/prices-history/archive?market={}", world.markets.rain.yes());
+    client.get(&open).refused(400, "INVALID_REQUEST");
+    client.get("/v1/prices-history/archive?market=99").refused(404, "ARCHIVE_NOT_FOUND");
+    client.get("/v1/prices-history/archive").refused(400, "INVALID_TOKEN_ID");
+    world.public().get(&path).refused(401, "MISSING_API_KEY");
+    cases.add(4);
+
+    // Where the history has no place it is in memory alone, which is no archive; the server starts all the same.
+    world.server.kill();
+    let history = world.place.data().join("history");
+    std::fs::remove_dir_all(&history).expect("the history was there");
+    std::fs::write(&history, b"in the way").expect("a file can be made");
+    world.server = world.place.start();
+    let answer = world.user(0).get(&path);
+    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("30")));
+    answer.refused(503, "ARCHIVE_UNAVAILABLE");
+    let rain = format!("/v1/prices-history?market={}", world.markets.rain.yes());
+    world.until(&rain, |shown: &Value| !list(shown, "/history").is_empty());
+    // With the flag off there is no such route.
+    world.server.kill();
+    world.place.set("flags", "chart_archive_read_enabled", "false");
+    world.server = world.place.start();
+    world.user(0).get(&path).refused(404, "NOT_FOUND");
+    cases.add(3);
+}

@@ -193,3 +193,47 @@ fn issued(
         at: now,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::user::Users;
+
+    const OWNER: UserId = UserId(1);
+    const NOW: Timestamp = Timestamp(1_790_932_445_000_000);
+
+    fn ask(hash: u8) -> IssueKey {
+        let secret = Secret { hash: [hash; 32], alias_hash: [hash + 100; 32], prefix: "svc_live_0000000".to_owned() };
+        IssueKey { secret, name: None, tier: None, permissions: None, bootstrap: false, by: None }
+    }
+
+    fn applied(users: &mut Users, facts: &mut Vec<Mutation>) {
+        facts.drain(..).for_each(|fact| users.apply(OWNER, &fact));
+    }
+
+    /// Keys that are derived from something may be asked for twice, also when no further one may be made.
+    #[test]
+    fn the_same_secret_is_the_same_key() {
+        let (mut users, rules, mut facts) = (Users::default(), Rules::default(), Vec::new());
+        let asked = CreateUser { sub: None, email: None, grant: None, api_balance: None };
+        create(OWNER, asked, NOW, &mut facts);
+        applied(&mut users, &mut facts);
+        let mut issued = Vec::new();
+        for hash in 0..rules.keys_max as u8 {
+            let user = users.get(OWNER).expect("created");
+            issued.push(issue(user, ask(hash), &rules, NOW, &mut facts).expect("below the limit"));
+            applied(&mut users, &mut facts);
+        }
+        let user = users.get(OWNER).expect("created");
+        for (hash, key) in issued.iter().enumerate() {
+            assert_eq!(issue(user, ask(hash as u8), &rules, NOW, &mut facts), Ok(*key));
+        }
+        assert_eq!(issue(user, ask(99), &rules, NOW, &mut facts), Err(Reject::KeyLimit));
+        assert!(facts.is_empty(), "nothing new: {facts:?}");
+        revoke(user, issued[0], NOW, &mut facts).expect("known");
+        applied(&mut users, &mut facts);
+        let user = users.get(OWNER).expect("created");
+        assert_eq!(issue(user, ask(0), &rules, NOW, &mut facts), Err(Reject::KeyRevoked));
+        assert!(facts.is_empty(), "a revoked key does not come back: {facts:?}");
+    }
+}

@@ -24,6 +24,8 @@ use wal::record::slot_bytes;
 use wal::{Files, Scan};
 
 const TRADERS: usize = 6;
+/// An hour of server time passes after so many kills.
+const KILLS_PER_HOUR: usize = 20;
 
 #[test]
 fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
@@ -42,6 +44,7 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
         .map(|user| (Trader::new(user, &server, tradables.clone(), chance.fork()), Books::default()))
         .collect();
     let mut total = Totals::default();
+    let mut hours = 0;
     while cases.count() < kills {
         load_and_kill(&mut traders, &mut server, &mut chance);
         cases.one();
@@ -62,6 +65,11 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
             total.kills_in_start += 1;
             // That start may have cut it already.
             torn = false;
+        }
+        // Now and then an hour has gone by.
+        if cases.count() / KILLS_PER_HOUR > hours {
+            hours = cases.count() / KILLS_PER_HOUR;
+            place.clock_ahead(hours as u64 * 3_600);
         }
         server = place.start();
         total.note_recovery(&server, torn);
@@ -91,6 +99,11 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
     let orders: usize = traders.iter().map(|(trader, _)| trader.memory.by_id.len()).sum();
     println!("{} kills; {answered} requests answered, {orders} orders acknowledged, {fills} fills", cases.count());
     println!("{total}");
+    let counts = traders.iter().map(|(trader, _)| trader.wallets.counts());
+    let (wallets, points) = counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    println!("{wallets} wallets, {points} points of full hours");
+    assert!(wallets > 2 * TRADERS, "some wallets were opened");
+    assert!(points >= TRADERS * hours, "hours that went by have their points");
     assert!(total.reconciled.happened > 0 && total.reconciled.not_happened > 0, "kills fell into requests");
     assert!(total.from_nothing > 0, "some replays started from nothing");
     if kills >= 200 {

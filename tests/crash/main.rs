@@ -12,3 +12,4 @@ mod operations;
 mod points;
 mod reconcile;
 mod trader;
+mod wallets;

@@ -38,6 +38,7 @@ pub fn reconcile(trader: &mut Trader, books: &mut Books, all: bool) -> Reconcile
     settle_orders(trader, &mut figures);
     settle_cancels(trader);
     reconcile_keys(trader);
+    trader.wallets.reconcile(&mut trader.client, &trader.memory.last_lines());
     // Settling placed orders and cancelled some: look again, now that nothing is unknown.
     let rows = order_rows(trader, books, all);
     check_rows(trader, books, &rows);

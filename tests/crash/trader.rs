@@ -1,6 +1,7 @@
 //! One client under load: one user, one request at a time, no two alike.
 
 use crate::memory::{Fate, Key, Known, Memory, id_of};
+use crate::wallets::Wallets;
 use serde_json::{Value, json};
 use std::io;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub struct Trader {
     pub user: User,
     pub client: Client,
     pub memory: Memory,
+    pub wallets: Wallets,
     pub chance: Chance,
     tradables: Arc<Vec<Tradable>>,
     next: u64,
@@ -31,7 +33,8 @@ pub struct Trader {
 impl Trader {
     pub fn new(user: User, server: &Server, tradables: Arc<Vec<Tradable>>, chance: Chance) -> Trader {
         let client = server.with_key(&user.key);
-        Trader { user, client, memory: Memory::default(), chance, tradables, next: 0, answered: 0 }
+        let (memory, wallets) = (Memory::default(), Wallets::default());
+        Trader { user, client, memory, wallets, chance, tradables, next: 0, answered: 0 }
     }
 
     /// Trades until the server is gone.
@@ -48,7 +51,13 @@ impl Trader {
             68..70 => self.cancel_all(),
             70..80 => self.batch(),
             80..86 => self.repeat(),
-            86..90 => self.read(),
+            86..88 => self.read(),
+            88..90 => {
+                let mut order = self.body("");
+                order.as_object_mut().expect("a body is an object").remove("client_order_id");
+                self.answered += 1;
+                self.wallets.act(&mut self.client, &mut self.memory, &mut self.chance, order)
+            }
             90..93 => self.create_key(),
             93..95 => self.rename_key(),
             95..97 => self.rotate_key(),

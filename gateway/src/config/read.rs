@@ -216,6 +216,12 @@ pub(super) fn flags(source: &mut Source) -> Flags {
     }
 }
 
+/// The limits that are rules of the engine: a day's orders of the free tier (wire.md §12).
+pub(super) fn rule_limits(source: &mut Source, rules: &mut Rules) {
+    let default = rules.free_daily_orders.into();
+    rules.free_daily_orders = source.integer("limits.free_daily_orders", default, 1..=1_000_000_000) as u32;
+}
+
 /// The flags of execution.md §1 that are rules of the engine.
 pub(super) fn rule_flags(source: &mut Source, rules: &mut Rules) {
     let umbrella = source.boolean("flags.order_semantics_v2_enabled", true);

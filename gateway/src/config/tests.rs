@@ -26,6 +26,7 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(config.limits.tier(Tier::ProPlus), &read::DEFAULT_TIERS[2]);
     assert_eq!(config.limits.tier(Tier::Free).in_flight, 10);
     assert_eq!(config.limits.placements_per_server, 512);
+    assert_eq!(config.rules.free_daily_orders, 100);
     let seconds = |bound: Duration| bound.as_secs();
     assert_eq!((seconds(config.http.header_timeout), seconds(config.http.body_timeout)), (5, 10));
     assert!(config.rules.flags.fok_depth_aware && config.rules.sync_gtc_match);

@@ -91,7 +91,7 @@ impl Call {
     /// Whether a route of two shapes answers this request in the venue's (venue.md §2), as the pipeline saw it too.
     pub fn in_venue_shape(&self) -> bool {
         let Auth::KeyUnless(shape) = self.route.auth else { return false };
-        dialect::in_venue_shape(shape, &self.headers, &self.query(), &self.app().config.compat.client_agents)
+        dialect::in_venue_shape(self.app(), shape, &self.headers, &self.query())
     }
 
     /// A header's text: ASCII without control characters, not empty.

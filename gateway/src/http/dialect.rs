@@ -1,11 +1,16 @@
 //! Which types the venue-shaped rows of an answer have (venue.md §0.2).
 
+use super::auth;
 use super::route::VenueShape;
+use crate::app::App;
 use crate::wire::query::Query;
 use hyper::header::{self, HeaderMap};
 
 /// Headers that only the venue's own clients send.
 const CLIENT_HEADERS: [&str; 2] = ["poly_api_key", "poly_address"];
+
+/// What the venue's TypeScript client shows on its public reads: it names itself on signed requests only.
+const TRANSPORT: &[u8] = b"axios/";
 
 /// The two dialects of venue-shaped rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +30,7 @@ impl Dialect {
             Some("plain") => return Dialect::Plain,
             _ => {}
         }
-        let agent = headers.get(header::USER_AGENT).map_or(&b""[..], |agent| agent.as_bytes());
+        let agent = agent(headers);
         let is_client = CLIENT_HEADERS.iter().any(|name| headers.contains_key(*name))
             || client_agents.iter().any(|known| agent.starts_with(known.as_bytes()));
         if is_client { Dialect::Strict } else { Dialect::Plain }
@@ -37,12 +42,30 @@ impl Dialect {
 }
 
 /// Whether a request of a route of two shapes is answered in the venue's (venue.md §2).
-pub fn in_venue_shape(shape: VenueShape, headers: &HeaderMap, query: &Query<'_>, client_agents: &[String]) -> bool {
+pub fn in_venue_shape(app: &App, shape: VenueShape, headers: &HeaderMap, query: &Query<'_>) -> bool {
+    let shown = auth::credentials(headers, &app.front.key_aliases, &app.config.brand.key_prefix);
+    venue_shaped(shape, headers, query, &app.config.compat.client_agents, shown.key.is_none())
+}
+
+/// `keyless`: the request shows no key, so that the native shape would only be refused.
+fn venue_shaped(
+    shape: VenueShape,
+    headers: &HeaderMap,
+    query: &Query<'_>,
+    client_agents: &[String],
+    keyless: bool,
+) -> bool {
     // A word that is no boolean is the native list's to refuse.
     let enveloped = |text: &str| !(text == "0" || text.eq_ignore_ascii_case("false"));
     let page = || query.get("next_cursor").is_some() && !query.get("envelope").is_some_and(enveloped);
-    Dialect::of(headers, query.get("dialect"), client_agents).is_strict()
+    let asked = query.get("dialect");
+    Dialect::of(headers, asked, client_agents).is_strict()
+        || (keyless && asked.is_none() && agent(headers).starts_with(TRANSPORT))
         || (shape == VenueShape::StrictOrPage && page())
+}
+
+fn agent(headers: &HeaderMap) -> &[u8] {
+    headers.get(header::USER_AGENT).map_or(&b""[..], |agent| agent.as_bytes())
 }
 
 #[cfg(test)]
@@ -111,13 +134,26 @@ mod tests {
             if client {
                 headers.insert("poly_address", HeaderValue::from_static("0xA1"));
             }
-            let asked = |shape| in_venue_shape(shape, &headers, &Query::read(query), &[]);
+            let asked = |shape| venue_shaped(shape, &headers, &Query::read(query), &[], true);
             assert_eq!(
                 (asked(VenueShape::Strict), asked(VenueShape::StrictOrPage)),
                 (strict, page),
                 "{query} {client}"
             );
         }
-        println!("{} cases", cases.len());
+        // A library that others use too: only where nothing else could be answered.
+        let transports = [
+            ("axios/1.13.2", "", true, true),
+            ("axios/1.13.2", "", false, false),
+            ("axios/1.13.2", "dialect=plain", true, false),
+            ("node axios/1.13.2", "", true, false),
+        ];
+        for (agent, query, keyless, strict) in transports {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
+            let shape = venue_shaped(VenueShape::Strict, &headers, &Query::read(query), &[], keyless);
+            assert_eq!(shape, strict, "{agent} {query} {keyless}");
+        }
+        println!("{} cases", cases.len() + transports.len());
     }
 }

@@ -206,6 +206,9 @@ fn responses(route: &Route, served: &Served<'_>, shapes: &mut Shapes) -> Value {
     for code in refusals(route) {
         by_status.entry(code.status().as_u16()).or_default().codes.push(code);
     }
+    for (status, code) in route.fails_at {
+        by_status.entry(*status).or_default().codes.push(*code);
+    }
     let written = by_status.into_iter().map(|(status, answers)| (status.to_string(), answers.written(served, shapes)));
     Value::Object(written.collect())
 }

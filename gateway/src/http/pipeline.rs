@@ -272,8 +272,7 @@ impl Needed {
             Auth::KeyOrJwt => Needed::KeyOrToken,
             Auth::KeyUnless(shape) => {
                 let query = Query::read(parts.uri.query().unwrap_or_default());
-                let venue = dialect::in_venue_shape(shape, &parts.headers, &query, &app.config.compat.client_agents);
-                if venue { Needed::Nothing } else { Needed::Key }
+                if dialect::in_venue_shape(app, shape, &parts.headers, &query) { Needed::Nothing } else { Needed::Key }
             }
             Auth::KeyOrAddress => {
                 let shown = auth::credentials(&parts.headers, &app.front.key_aliases, &app.config.brand.key_prefix);

@@ -37,6 +37,8 @@ pub struct Route {
     pub gives: [Option<Gives>; 3],
     /// Codes that the handler can refuse with, beside those of its checks.
     pub fails: &'static [Code],
+    /// Codes with a status that is not theirs elsewhere.
+    pub fails_at: &'static [(u16, Code)],
     pub run: fn(Call) -> Running,
 }
 
@@ -216,6 +218,7 @@ impl Route {
             takes: None,
             gives: [None; 3],
             fails: &[],
+            fails_at: &[],
             run: |_| Box::pin(std::future::ready(Err(Code::InternalError.into()))),
         }
     }
@@ -303,6 +306,12 @@ impl Route {
 
     pub const fn fails(mut self, codes: &'static [Code]) -> Route {
         self.fails = codes;
+        self
+    }
+
+    /// Codes which this route also answers with a status that is not theirs elsewhere.
+    pub const fn fails_at(mut self, codes: &'static [(u16, Code)]) -> Route {
+        self.fails_at = codes;
         self
     }
 

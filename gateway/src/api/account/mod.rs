@@ -5,16 +5,18 @@ mod analysis;
 pub mod equity;
 pub mod reset;
 pub mod settlements;
+mod shapes;
 pub mod valuation;
 pub mod view;
 
 use super::orders::words::SIDES;
 use super::refuse::unexpected;
-use super::wallets;
+use super::wallets::{self, WALLET_ID};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
+use crate::http::schema::{BOOLEAN, INTEGER, Param, Schema};
 use crate::wire::decimal;
 use crate::wire::fields::Params;
 use crate::wire::query::Query as QueryText;
@@ -33,25 +35,49 @@ const NO_MARKET: MarketId = MarketId(u32::MAX);
 /// What a read of the account can say besides the checks of every route.
 const READ: &[Code] = &[Code::ValidationFailed, Code::WalletNotFound];
 
+const STATUS: Param = Param::query(
+    "status",
+    Schema::Word(&["OPEN", "CLOSED", "open", "closed"]),
+    "CLOSED includes those that a reset closed.",
+);
+const MARKET_ID: Param = Param::query("market_id", Schema::Text(256), "Of this market only.");
+const ENVELOPE: Param = Param::query("envelope", BOOLEAN, "An object with the rows instead of the rows.");
+const SIDE: Param = Param::query("side", Schema::Word(&["BUY", "SELL", "buy", "sell"]), "");
+const LIMIT: Param =
+    Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows of a page; 50 where absent.");
+const OFFSET: Param = Param::query("offset", INTEGER, "Rows to pass over.");
+
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/account/balance", "get_balance")
         .auth(Auth::Key)
         .needs(Permission::Read)
+        .about("What the wallets have and are worth.")
+        .params(&[WALLET_ID])
+        .gives(200, &shapes::BALANCE, shapes::BALANCE_EXAMPLE)
         .fails(READ)
         .run(|call| Box::pin(balance(call))),
     Route::get("/v1/account/positions", "list_positions")
         .auth(Auth::Key)
         .needs(Permission::Read)
+        .about("Positions: open ones first, then the newest.")
+        .params(&[STATUS, WALLET_ID, MARKET_ID, ENVELOPE])
+        .gives(200, &shapes::POSITIONS, shapes::POSITIONS_EXAMPLE)
         .fails(READ)
         .run(|call| Box::pin(positions(call))),
     Route::get("/v1/account/portfolio", "get_portfolio")
         .auth(Auth::Key)
         .needs(Permission::Read)
+        .about("Balance, open positions, and how the closed ones went.")
+        .params(&[WALLET_ID])
+        .gives(200, &shapes::PORTFOLIO, shapes::PORTFOLIO_EXAMPLE)
         .fails(READ)
         .run(|call| Box::pin(portfolio(call))),
     Route::get("/v1/account/history", "list_fills")
         .auth(Auth::Key)
         .needs(Permission::Read)
+        .about("Fills, newest first.")
+        .params(&[MARKET_ID, SIDE, LIMIT, OFFSET, WALLET_ID, ENVELOPE])
+        .gives(200, &shapes::HISTORY, shapes::HISTORY_EXAMPLE)
         .fails(&[Code::ValidationFailed, Code::InvalidRequest, Code::WalletNotFound])
         .run(|call| Box::pin(history(call))),
     equity::GET,

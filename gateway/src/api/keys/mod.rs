@@ -50,6 +50,9 @@ const BOOTSTRAP: &[Code] = &[
     Code::PersistenceUnknown,
 ];
 
+/// The name of no tier; everything else that is wrong with the body is 422 (keys.md §3).
+const UNKNOWN_TIER: &[(u16, Code)] = &[(400, Code::ValidationFailed)];
+
 pub const ROUTES: &[Route] = &[
     Route::post("/v1/keys/bootstrap", "bootstrap_key")
         .about("The first key of an account, by an identity token.")
@@ -60,6 +63,7 @@ pub const ROUTES: &[Route] = &[
         .gives(201, &shapes::ISSUED, shapes::ISSUED_EXAMPLE)
         .no_store()
         .fails(BOOTSTRAP)
+        .fails_at(UNKNOWN_TIER)
         .run(|call| Box::pin(issue(call, true))),
     Route::post("/v1/keys", "create_key")
         .about("A further key; five may be active.")
@@ -69,6 +73,7 @@ pub const ROUTES: &[Route] = &[
         .gives(201, &shapes::ISSUED, shapes::ISSUED_EXAMPLE)
         .no_store()
         .fails(ISSUE)
+        .fails_at(UNKNOWN_TIER)
         .run(|call| Box::pin(issue(call, false))),
     Route::get("/v1/keys", "list_keys")
         .about("Keys that are not revoked, newest first.")

@@ -1,0 +1,17 @@
+//! Clients that other people wrote, unmodified and from their registries, against the real process (clients.md §10),
+//! and the description of the server against the server itself.
+//!
+//! | File | Runs |
+//! |---|---|
+//! | `python_v1.py` | py-clob-client: orders of the first generation |
+//! | `python_v2.py` | py-clob-client-v2: orders of the second |
+//! | `typescript.mjs` | @polymarket/clob-client |
+//! | `checks.py` | nothing: what the Python programs check with |
+//! | `schemathesis.toml` | schemathesis over `/v1/openapi.json` |
+//!
+//! `tests/clients/install` fetches them into `target/clients`. Where that was not done these tests say that they were
+//! skipped: testing wants neither Python nor a network. With `PAPERTAPE_REQUIRE_CLIENTS` set they fail instead.
+
+mod description;
+mod programs;
+mod worlds;

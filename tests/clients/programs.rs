@@ -1,0 +1,112 @@
+//! Running the programs of this folder.
+
+use crate::worlds::{self, Facts};
+use serde_json::Value;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tests::binary::workspace;
+use tests::cases::Cases;
+use tests::server::{Place, Server};
+
+/// Where the clients were fetched to.
+pub struct Clients {
+    folder: PathBuf,
+}
+
+impl Clients {
+    /// The fetched clients, or `None` after saying that they are not there.
+    pub fn fetched() -> Option<Clients> {
+        let folder = env::var_os("PAPERTAPE_CLIENTS").map_or_else(|| workspace().join("target/clients"), PathBuf::from);
+        if folder.join("python/bin/python").exists() && folder.join("node/node_modules/@polymarket").exists() {
+            return Some(Clients { folder });
+        }
+        let required = env::var_os("PAPERTAPE_REQUIRE_CLIENTS").is_some_and(|value| !value.is_empty() && value != "0");
+        assert!(!required, "clients are required and not in {}", folder.display());
+        println!("SKIPPED: no clients in {}; tests/clients/install fetches them", folder.display());
+        None
+    }
+
+    /// A program of the Python environment.
+    pub fn python(&self, program: &str) -> Command {
+        Command::new(self.folder.join("python/bin").join(program))
+    }
+
+    /// Node with a script of this folder: modules are looked for beside the script, so it is laid there.
+    fn node(&self, script: &str) -> Command {
+        let beside = self.folder.join("node").join(script);
+        fs::copy(here().join(script), &beside).expect("the script can be laid beside its modules");
+        let mut node = self.python("node");
+        node.arg(beside);
+        node
+    }
+
+    /// A Python script of this folder; leaves no compiled files among the sources.
+    fn script(&self, script: &str) -> Command {
+        let mut python = self.python("python");
+        python.arg(here().join(script)).env("PYTHONDONTWRITEBYTECODE", "1");
+        python
+    }
+}
+
+/// The folder of the programs.
+pub fn here() -> PathBuf {
+    workspace().join("tests/clients")
+}
+
+/// Runs a program to its end and prints what it said; fails when it did.
+pub fn run_well(mut program: Command, at: &Path) -> String {
+    let Output { status, stdout, stderr } =
+        program.current_dir(at).stdin(Stdio::null()).output().expect("the program can be started");
+    let said = String::from_utf8_lossy(&stdout).into_owned();
+    println!("{said}");
+    assert!(status.success(), "{program:?} ended with {status}\n{}", String::from_utf8_lossy(&stderr));
+    said
+}
+
+/// The count that a program closes with.
+fn counted(said: &str) -> usize {
+    let line = said.lines().last().unwrap_or_default();
+    let count =
+        line.strip_suffix(" cases").and_then(|line| line.rsplit(' ').next()).and_then(|count| count.parse().ok());
+    count.unwrap_or_else(|| panic!("no count in {line:?}"))
+}
+
+/// Every client in turn at the same hosts, each as an address of its own: books of paper know no other bot.
+fn run_all(clients: &Clients, place: &Place, server: &Server, facts: &Facts) -> usize {
+    // The documented host, and the bare one that some people enter (venue.md §0).
+    let hosts = [format!("http://{}/v1", server.address()), format!("http://{}", server.address())];
+    let mut cases = 0;
+    for (round, host) in hosts.iter().enumerate() {
+        let programs = [clients.script("python_v1.py"), clients.script("python_v2.py"), clients.node("typescript.mjs")];
+        for (number, mut program) in programs.into_iter().enumerate() {
+            let mut told = facts.value.clone();
+            told["host"] = Value::from(host.clone());
+            told["private_key"] = Value::from(format!("0x{:064x}", 0x5eed_0000 + round * 16 + number));
+            let file = place.root().join("facts.json");
+            fs::write(&file, told.to_string()).expect("facts can be written");
+            println!("{host}");
+            program.arg(&file);
+            cases += counted(&run_well(program, place.root()));
+        }
+    }
+    cases
+}
+
+#[test]
+fn clients_trade_on_a_market_with_known_figures() {
+    let cases = Cases::of("clients, known figures");
+    let Some(clients) = Clients::fetched() else { return cases.one() };
+    let (world, facts) = worlds::known();
+    cases.add(run_all(&clients, &world.place, &world.server, &facts));
+}
+
+#[test]
+fn clients_trade_on_recorded_depth() {
+    let cases = Cases::of("clients, recorded depth");
+    let (Some(clients), Some((place, server, facts))) = (Clients::fetched(), worlds::recorded()) else {
+        return cases.one();
+    };
+    cases.add(run_all(&clients, &place, &server, &facts));
+}

@@ -162,7 +162,7 @@ fn a_whole_evening_resolves_as_it_was_recorded() {
     let mut client = server.with_key(&user.key);
     let resolved = markets(&mut client).iter().filter(|market| at(market, "/closed") == true).count();
     assert!(resolved >= recorded.len(), "{resolved} of {}", recorded.len());
-    // Neither is the past: the last hour of the tape is told again and changes nothing.
+    // Neither is the past: what is known of it is not told again.
     for (path, past) in &pasts {
         let again = client.get(path).expect(200);
         let again = list(&again, "");

@@ -67,6 +67,17 @@ impl Gatekeeper {
         names(&self.access.flagged, user, directory) || (self.allowlist_on && !self.lists(user, directory))
     }
 
+    /// The same of somebody who has no account yet, so that he gets none by asking.
+    pub fn restricts_newcomer(&self, sub: &str) -> bool {
+        let is_named = |list: &[String]| list.iter().any(|entry| entry == sub);
+        is_named(&self.access.flagged) || (self.allowlist_on && !is_named(&self.access.allowlist))
+    }
+
+    /// Whether the allowlist names somebody who has no account yet.
+    pub fn lists_newcomer(&self, sub: &str) -> bool {
+        self.access.allowlist.iter().any(|entry| entry == sub)
+    }
+
     /// On the allowlist.
     pub fn lists(&self, user: UserId, directory: &Directory) -> bool {
         names(&self.access.allowlist, user, directory)

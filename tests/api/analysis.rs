@@ -171,13 +171,18 @@ fn the_timeline_is_that_of_the_equity_points() {
     client.post("/v1/orders", &order("0.44", "150")).expect(200);
     for hour in 1..=4 {
         world.place.clock_ahead(hour * 3_600);
-        let points = eventually("the hour's point", || {
-            let points = client.get("/v1/account/equity").expect(200);
-            (list(&points, "").len() > hour as usize).then_some(points)
+        // Until the hour's point is made its hour repeats the one before: both are looked at on the same side of that.
+        let (points, shown) = eventually("the hour's point", || {
+            // The last one is live.
+            let mut stored = || {
+                let points = client.get("/v1/account/equity").expect(200);
+                let points = list(&points, "").to_vec();
+                points[..points.len() - 1].to_vec()
+            };
+            let before = stored();
+            let shown = world.user(0).get(PATH).expect(200);
+            (before.len() >= hour as usize && before == stored()).then_some((before, shown))
         });
-        // The last one is live.
-        let points = &list(&points, "")[..list(&points, "").len() - 1];
-        let shown = client.get(PATH).expect(200);
         let timeline = at(&shown, "/equity_timeline");
         assert_eq!(int(timeline, "/snapshots_available") as usize, points.len());
         assert_eq!(at(timeline, "/latest_snapshot_at"), at(points.last().unwrap(), "/timestamp"));

@@ -327,7 +327,8 @@ async fn admitted(
             }
             Ok((Some(caller), Some(in_flight)))
         }
-        (Needed::Token | Needed::KeyOrToken, _) => Err(Code::MissingAuth.into()),
+        (Needed::Token, _) => Err(Refusal::saying(Code::MissingAuth, "This route needs a session token.")),
+        (Needed::KeyOrToken, _) => Err(Code::MissingAuth.into()),
     }
 }
 

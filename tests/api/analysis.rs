@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tests::cases::Cases;
 use tests::eventually;
 use tests::history::Trade;
+use tests::http::Client;
 use tests::json::{at, int, list, micros_at, text};
 use tests::world::World;
 
@@ -162,6 +163,13 @@ fn every_formula_on_a_past_of_our_own() {
     cases.one();
 }
 
+/// The points of `equity` but for the live one.
+fn stored(client: &mut Client) -> Vec<Value> {
+    let points = client.get("/v1/account/equity").expect(200);
+    let (_, stored) = list(&points, "").split_last().expect("the live one is always there");
+    stored.to_vec()
+}
+
 #[test]
 fn the_timeline_is_that_of_the_equity_points() {
     let cases = Cases::of("analysis timeline");
@@ -171,17 +179,11 @@ fn the_timeline_is_that_of_the_equity_points() {
     client.post("/v1/orders", &order("0.44", "150")).expect(200);
     for hour in 1..=4 {
         world.place.clock_ahead(hour * 3_600);
-        // Until the hour's point is made its hour repeats the one before: both are looked at on the same side of that.
+        // An hour repeats the one before it until its own point is noted, so both are asked until they stand still.
         let (points, shown) = eventually("the hour's point", || {
-            // The last one is live.
-            let mut stored = || {
-                let points = client.get("/v1/account/equity").expect(200);
-                let points = list(&points, "").to_vec();
-                points[..points.len() - 1].to_vec()
-            };
-            let before = stored();
-            let shown = world.user(0).get(PATH).expect(200);
-            (before.len() >= hour as usize && before == stored()).then_some((before, shown))
+            let before = stored(&mut client);
+            let shown = client.get(PATH).expect(200);
+            (before.len() >= hour as usize && stored(&mut client) == before).then_some((before, shown))
         });
         let timeline = at(&shown, "/equity_timeline");
         assert_eq!(int(timeline, "/snapshots_available") as usize, points.len());

@@ -47,7 +47,8 @@ fn the_synthetic_world_has_events_of_every_kind() {
     }
     let mut ids: Vec<String> = events.iter().map(|event| text(event, "/id").to_string()).collect();
     // Figures move on between the reads, and the order with them.
-    (ids.sort(), paged.sort());
+    ids.sort();
+    paged.sort();
     assert_eq!(paged, ids);
     let one = client.get("/v1/events?markets_per_event=1").expect(200);
     assert!(list(&one, "/events").iter().all(|event| list(event, "/markets").len() == 1));

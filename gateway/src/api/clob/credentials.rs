@@ -194,7 +194,7 @@ async fn list(call: Call) -> Outcome {
 }
 
 fn keys<'a>(texts: impl IntoIterator<Item = &'a str>) -> Reply {
-    Reply::object(|o| o.array("apiKeys", texts, |out, text| string(out, text)))
+    Reply::object(|o| o.array("apiKeys", texts, string))
 }
 
 async fn closed_only(call: Call) -> Outcome {

@@ -50,8 +50,11 @@ fn both_shapes_show_what_was_heard() {
         (format!("market={YES}&startTs=1790931601&endTs=1790931602"), r#"{"history":[{"t":1790931600,"p":0.39}]}"#),
         (format!("market={YES}&endTs=1790931599"), r#"{"history":[]}"#),
         (format!("market={YES}&startTs=1790932260"), r#"{"history":[]}"#),
-        (format!("market={YES}&startTs=99999999999"), r#"{"history":[]}"#),
-        (format!("market={YES}&startTs={}&format=ohlcv", u64::MAX), "[]"),
+        // Days and more behind the present, which is where it would end.
+        (format!("market={YES}&startTs=1791932260"), r#"{"history":[]}"#),
+        (format!("market={YES}&startTs=9223372036854775808"), r#"{"history":[]}"#),
+        (format!("market={YES}&startTs=18446744073709551615&format=ohlcv"), "[]"),
+        (format!("market={YES}&endTs=0"), r#"{"history":[]}"#),
         ("market=99".to_owned(), r#"{"history":[]}"#),
         ("market=99&format=ohlcv".to_owned(), "[]"),
         ("market=90000001".to_owned(), r#"{"history":[]}"#),

@@ -12,7 +12,8 @@ use crate::config::{Access, Config};
 use engine::directory::Directory;
 use engine::id::UserId;
 use hyper::header::{HeaderName, HeaderValue};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 /// The edge's own part of the process.
 pub struct Front {
@@ -28,7 +29,7 @@ pub struct Front {
     pub gatekeeper: Gatekeeper,
     pub cors: Cors,
     /// The machine description, made when it is first asked for.
-    pub description: OnceLock<Vec<u8>>,
+    pub description: OnceCell<Vec<u8>>,
 }
 
 impl Front {
@@ -50,7 +51,7 @@ impl Front {
             tickets: Tickets::new(config.auth.ws_secret.as_ref()).map_err(|error| format!("no randomness: {error}"))?,
             gatekeeper: Gatekeeper { access: config.access.clone(), allowlist_on: config.flags.allowlist_enabled },
             cors: Cors::new(&config.http.cors_origins),
-            description: OnceLock::new(),
+            description: OnceCell::new(),
         })
     }
 }

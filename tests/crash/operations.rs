@@ -27,7 +27,7 @@ fn fingerprint_of(dir: &Path, wanted: impl Fn(&Path) -> bool) -> BTreeMap<PathBu
     fs::read_dir(dir)
         .expect("a directory")
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| wanted(path))
+        .filter(|path| wanted(path) && path.is_file())
         .map(|path| {
             let changed = fs::metadata(&path).expect("it is there").modified().expect("a time");
             (path.clone(), (fs::read(&path).expect("it can be read"), changed))

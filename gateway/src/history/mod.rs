@@ -140,10 +140,12 @@ impl History {
         fills: Fills,
     ) -> std::io::Result<(History, Recorder, Reader)> {
         let (words, told) = channel();
-        let keeper = Keeper::new(Store::open(dir.as_deref()), books, fills);
+        let store = Store::open(dir.as_deref());
+        let known_to = store.newest().map_or(Timestamp(0), |minute| Timestamp::from_secs(u64::from(minute) * 60));
+        let keeper = Keeper::new(store, books, fills);
         let thread = thread::spawn("history", move || keeper.run(&told))?;
         let history = History { words: words.clone(), thread };
-        Ok((history, Recorder::new(words.clone()), Reader::new(words)))
+        Ok((history, Recorder::new(words.clone(), known_to), Reader::new(words)))
     }
 
     /// Writes what is left and ends.

@@ -29,18 +29,21 @@ pub struct Recorder {
     rows: Vec<u32>,
     /// Server time of the batch's first note.
     since: Timestamp,
-    /// What was before is known.
+    /// Start of the newest minute of the history as it was opened (venue time).
+    known_to: Timestamp,
+    /// Notes of before are passed over.
     not_before: Timestamp,
 }
 
 impl Recorder {
-    pub(super) fn new(words: Sender<Word>) -> Recorder {
+    pub(super) fn new(words: Sender<Word>, known_to: Timestamp) -> Recorder {
         Recorder {
             words,
             underway: Arc::default(),
             batch: Vec::new(),
             rows: Vec::new(),
             since: Timestamp(0),
+            known_to,
             not_before: Timestamp(0),
         }
     }
@@ -48,7 +51,7 @@ impl Recorder {
     /// One that nobody listens to.
     #[cfg(test)]
     pub(crate) fn nowhere() -> Recorder {
-        Recorder::new(std::sync::mpsc::channel().0)
+        Recorder::new(std::sync::mpsc::channel().0, Timestamp(0))
     }
 
     /// Hands everything over, however far the history is behind.
@@ -60,9 +63,9 @@ impl Recorder {
         }
     }
 
-    /// Notes of before are passed over from now on.
-    pub fn not_before(&mut self, venue_now: Timestamp) {
-        self.not_before = venue_now;
+    /// What comes was told before, in an earlier run: what the history knows of it is passed over.
+    pub fn hears_again(&mut self) {
+        self.not_before = self.known_to;
     }
 
     /// The first outcome's price became `mid` at `venue_now`.
@@ -122,7 +125,7 @@ mod tests {
     #[test]
     fn notes_of_a_minute_are_one_row_and_the_feed_never_waits() {
         let (words, told) = channel();
-        let mut recorder = Recorder::new(words);
+        let mut recorder = Recorder::new(words, at(0));
         let taken = || match told.try_recv() {
             Ok(Word::Heard(heard, _)) => heard.len(),
             _ => 0,
@@ -154,9 +157,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_known_is_passed_over_when_it_is_heard_again() {
+        let (words, _told) = channel();
+        let mut recorder = Recorder::new(words, at(0));
+        for (again, secs, count) in [(false, -60, 1), (true, -1, 1), (true, 0, 2), (true, 60, 3)] {
+            if again {
+                recorder.hears_again();
+            }
+            recorder.note(MarketId(1), Timestamp((at(0).0 as i64 + secs * 1_000_000) as u64), Mid(1));
+            assert_eq!(recorder.batch.len(), count, "{secs}");
+        }
+    }
+
+    #[test]
     fn a_batch_that_nobody_takes_is_bounded() {
         let (words, _heard) = channel();
-        let mut recorder = Recorder::new(words);
+        let mut recorder = Recorder::new(words, at(0));
         recorder.underway.store(UNDERWAY_MAX, Ordering::Relaxed);
         for minute in 0..ROWS_MAX as u64 + 10 {
             recorder.note(MarketId(1), Timestamp::from_secs(minute * 60), Mid(1));

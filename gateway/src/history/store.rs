@@ -194,6 +194,21 @@ impl Store {
         })
     }
 
+    /// The newest minute that anything is known of, and all minutes before it with it.
+    pub fn newest(&self) -> Option<u32> {
+        let end_of_hour = |hour: u32| hour.saturating_mul(60).saturating_add(59);
+        let rows = |(hour, rows): (&u32, &Rows)| {
+            let slot = rows.values().filter_map(|rows| rows.last()).map(|row| u32::from(row.slot)).max()?;
+            Some(hour.saturating_mul(60).saturating_add(slot))
+        };
+        let open = self.open.iter().filter_map(rows).max();
+        let place = self.place.as_ref();
+        let minutes = place.and_then(|place| place.minutes.last().copied()).map(end_of_hour);
+        let hours = place.and_then(|place| place.hours.last().copied());
+        let hours = hours.map(|day| end_of_hour(day.saturating_mul(24).saturating_add(23)));
+        open.max(minutes).max(hours)
+    }
+
     /// How many rows the trail does not have.
     pub fn unwritten(&self) -> usize {
         self.unwritten.len()

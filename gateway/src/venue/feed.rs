@@ -26,7 +26,7 @@ use engine::market::mutation::MarketMutation;
 use engine::market::{Markets, publish, publish_all};
 use engine::ring::Ring;
 use engine::shard::{Outbox, Room};
-use engine::time::{HOUR, SECOND, Timestamp};
+use engine::time::{SECOND, Timestamp};
 use pending::{Held, Pending};
 use shards::{Asked, Cycling};
 use std::sync::Arc;
@@ -40,9 +40,6 @@ const FACTS_BYTES_MAX: usize = 256 << 10;
 const START_ROOM_WAIT: Duration = Duration::from_secs(5);
 /// How often a wait for the core looks whether the process is stopping, and whether the log has room.
 const STOP_CHECK: Duration = Duration::from_millis(100);
-/// A tape that is folded again tells the price history of this much before the place reached: a kill may have cost it
-/// its last seconds. What it knows already changes nothing.
-const HEARD_AGAIN_US: u64 = HOUR;
 /// Longest sleep between two polls: a stop is noticed within it.
 const SLEEP_MAX_US: u64 = SECOND / 4;
 /// The place reached on a tape is journaled at most this often (upstream.md §7).
@@ -171,7 +168,7 @@ impl Feed {
             && let Some(reached) = self.desk.markets.tape_reached(&tape)
         {
             self.venue.resume(tape, reached);
-            self.desk.recorder.not_before(Timestamp(reached.0.saturating_sub(HEARD_AGAIN_US)));
+            self.desk.recorder.hears_again();
         }
         self.desk.wait_for_room()?;
         let now = self.desk.clock.now();

@@ -116,6 +116,10 @@ fn minutes_become_hours_and_the_oldest_go() {
     assert_eq!(fold(all(&store, 1, 3_600), Grid::HOUR), folded);
     let again = Store::open(Some(dir.path()));
     assert_eq!(fold(all(&again, 1, 3_600), Grid::HOUR), folded);
+    assert_eq!((again.newest(), Store::open(None).newest()), (Some(newest * 60 + 30), None));
+    // Without its last hours it is known to the end of the block before them.
+    std::fs::remove_file(dir.path().join("trail")).unwrap();
+    assert_eq!(Store::open(Some(dir.path())).newest(), Some((newest - 2) * 60 + 59));
 }
 
 #[test]

@@ -181,6 +181,11 @@ fn cash(units: u128) -> Cash {
     Cash(i64::try_from(units).expect("one order is at most a million shares below one dollar"))
 }
 
+/// The nearest amount there is: sums are taken wide and cut to what an amount holds.
+pub fn nearest(micros: i128) -> Cash {
+    Cash(micros.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

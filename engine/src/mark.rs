@@ -1,6 +1,6 @@
 //! What a share is worth at a moment (account.md §3): one rule, for answers and for the points of the hour.
 
-use crate::amount::{Cash, Qty};
+use crate::amount::{Cash, Qty, nearest};
 use crate::book::Books;
 use crate::id::InstrumentId;
 use crate::market::catalog::Catalog;
@@ -33,11 +33,6 @@ impl Marks<'_> {
 pub fn market_value(mark: Cash, qty: Qty) -> Cash {
     let exact = i128::from(mark.0) * i128::from(qty.0);
     nearest((exact + 500_000).div_euclid(1_000_000))
-}
-
-/// The nearest amount there is: sums are taken wide and cut to what an amount holds.
-pub fn nearest(micros: i128) -> Cash {
-    Cash(micros.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
 }
 
 #[cfg(test)]

@@ -86,6 +86,8 @@ pub enum Reject {
     WrongWalletKind,
     /// The plan has no more SANDBOX wallets.
     SandboxLimit,
+    /// The user has had as many wallets as there may be.
+    TooManyWallets,
     /// The resets of the MAIN wallet are spent for the last 30 days.
     MainResetsSpent,
     /// The API wallet of a free plan is not reset.

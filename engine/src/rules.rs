@@ -35,8 +35,8 @@ pub const HOLDING_MAX: Qty = Qty::from_shares(100_000_000_000);
 pub const CASH_MAX: Cash = Cash::from_dollars(1_000_000_000_000);
 /// Users per generation of depletion overlays; two generations are kept (execution.md §9).
 pub const OVERLAYS_PER_GENERATION: usize = 16_384;
-/// Wallets a user may ever have had, archived ones included.
-pub const WALLETS_PER_USER_MAX: usize = 10_000;
+/// Wallets a user may ever have had, archived ones included: each reset of a SANDBOX wallet adds one.
+pub const WALLETS_PER_USER_MAX: usize = 1_000;
 /// Resets of the MAIN wallet are counted over this long (account.md §1.1).
 pub const MAIN_RESETS_WINDOW_US: u64 = 30 * 24 * 3_600 * SECOND;
 /// Positions that one turn values at most when the points of an hour are made, so that a turn stays below about a

@@ -247,3 +247,47 @@ fn calls_around_keys_are_answered() {
     // Nothing of that revoked anything.
     world.user(0).get("/v1/account/balance").expect(200);
 }
+
+/// An account is for ever: fresh addresses pass the windows of first keys, and gates before anything is made.
+#[test]
+fn fresh_addresses_are_metered_and_gated_before_they_are_accounts() {
+    let cases = Cases::of("fresh addresses");
+    let now = unix_now();
+    let accounts = |world: &World| {
+        let said = world.place.log("inspect");
+        String::from_utf8_lossy(&said.stdout).matches("UserCreated").count()
+    };
+    let metered = World::start_with(0, |place| {
+        place.set("limits", "meter_loopback", "true");
+        place.set("limits", "public_ip_per_second", "1000");
+        place.set("limits", "public_ip_per_minute", "1000");
+    });
+    let (one, other) = (Account::new(11), Account::new(12));
+    log_in(&metered, &one.sign(137, now, 0));
+    let before = accounts(&metered);
+    let answer = ask(&mut metered.public(), CREATE, &other.sign(137, now, 0).headers());
+    answer.refused(429, "RATE_LIMIT_EXCEEDED");
+    // Who has an account already is no newcomer.
+    log_in(&metered, &one.sign(137, now, 1));
+    assert_eq!(accounts(&metered), before);
+    cases.add(3);
+    for (section, key, value, status, code) in [
+        ("flags", "closed_beta_mode", "true", 403, "CLOSED_BETA"),
+        ("flags", "allowlist_enabled", "true", 403, "ACCESS_RESTRICTED"),
+    ] {
+        let gated = World::start_with(0, |place| _ = place.set(section, key, value));
+        let before = accounts(&gated);
+        ask(&mut gated.public(), CREATE, &one.sign(137, now, 0).headers()).refused(status, code);
+        assert_eq!(accounts(&gated), before, "{key}");
+        cases.one();
+    }
+    // Whoever comes by a proxy that the server was not told of may be anybody.
+    let world = World::start(0);
+    for header in ["X-Forwarded-For", "Forwarded"] {
+        let signed = one.sign(137, now, 0);
+        let mut headers = signed.headers().to_vec();
+        headers.push((header, "203.0.113.9"));
+        ask(&mut world.public(), CREATE, &headers).refused(401, "MISSING_API_KEY");
+        cases.one();
+    }
+}

@@ -229,6 +229,13 @@ fn sampled_and_simplified_lists_choose_their_rows() {
     assert_eq!(at(&simple, "/count"), at(&sampled, "/count"));
     let every = world.public().get("/v1/simplified-markets").expect(200);
     assert_eq!(list(&every, "/data").len(), 10);
+    // `cursor` is the other name of `next_cursor`, which wins (wire.md §9).
+    for (query, rows) in [("cursor=LTE=", 0), ("cursor=MTAwMDA=", 0), ("next_cursor=MA==&cursor=LTE=", 10)] {
+        let page = world.public().get(&format!("/v1/simplified-markets?{query}")).expect(200);
+        assert_eq!(list(&page, "/data").len(), rows, "{query}");
+        cases.one();
+    }
+    world.public().get("/v1/simplified-markets?cursor=%25").refused(400, "INVALID_CURSOR");
     for row in list(&every, "/data") {
         let mut fields: Vec<_> = row.as_object().expect("a row").keys().map(String::as_str).collect();
         fields.sort_unstable();

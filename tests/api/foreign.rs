@@ -1,5 +1,6 @@
 //! What belongs to another user answers exactly like what does not exist (reliability.md 41).
 
+use crate::table::Table;
 use serde_json::{Value, json};
 use tests::cases::Cases;
 use tests::http::{Client, Request};
@@ -72,6 +73,69 @@ fn foreign_ids_look_unknown() {
     assert_eq!(text(&kept, "/status"), "PENDING");
     assert_eq!(list(&owner.get("/v1/keys").expect(200), "").len(), 2);
     cases.add(3);
+}
+
+/// The same through every route of the table that names an object of a user: in its path, or by `wallet_id`.
+#[test]
+fn no_route_tells_a_foreign_id_from_an_unknown_one() {
+    let cases = Cases::of("foreign ids of the table");
+    let world = World::start_with(2, |place| {
+        place.set("limits.tiers.enterprise", "requests_per_second", "100000");
+        place.set("limits.tiers.enterprise", "requests_per_minute", "100000");
+    });
+    let rain = &world.markets.rain;
+    let mut owner = world.user(0);
+    let named = changed(&limit(rain, "BUY", "0.30", "10"), &json!({"client_order_id": "7000001"}));
+    let order = owner.post("/v1/orders", &named).expect(200);
+    let key = owner.post("/v1/keys", &json!({})).expect(201);
+    let (order_id, wallet_id) = (int(&order, "/order_id").to_string(), int(&order, "/wallet_id").to_string());
+    let key_id = int(&key, "/id").to_string();
+    let unknown = (int(&order, "/order_id") + 100_000).to_string();
+    let mut stranger = world.user(1);
+    for door in &Table::of(&world).doors {
+        let path = door.route.path;
+        let glue = if door.path.contains('?') { '&' } else { '?' };
+        let foreign: Vec<(&str, Box<dyn Fn(&str) -> String>)> = match () {
+            () if path.contains("{client_order_id}") => {
+                vec![("7000001", Box::new(|id: &str| path.replace("{client_order_id}", id)))]
+            }
+            () if path.contains("{order_id}") => {
+                vec![(order_id.as_str(), Box::new(|id: &str| path.replace("{order_id}", id)))]
+            }
+            () if path.starts_with("/v1/keys/{id}") => {
+                vec![(key_id.as_str(), Box::new(|id: &str| path.replace("{id}", id)))]
+            }
+            () if path.starts_with("/v1/me/wallets/{id}") => {
+                vec![(wallet_id.as_str(), Box::new(|id: &str| path.replace("{id}", id)))]
+            }
+            () if door.route.params.iter().any(|param| param.name == "wallet_id") => {
+                let confirmed = if path == "/v1/cancel-all" { "&confirm=true" } else { "" };
+                vec![(
+                    wallet_id.as_str(),
+                    Box::new(move |id: &str| format!("{}{glue}wallet_id={id}{confirmed}", door.path)),
+                )]
+            }
+            () => {
+                assert!(!path.contains("{id}"), "{door}: whose id is it?");
+                continue;
+            }
+        };
+        let unknown = if path.contains("{client_order_id}") { "7000002" } else { unknown.as_str() };
+        for (id, way) in foreign {
+            let knock = |client: &mut Client, id: &str| {
+                let request = Request { path: way(id), ..door.example() };
+                shape(client, &request, id)
+            };
+            let (theirs, nobodys) = (knock(&mut stranger, id), knock(&mut stranger, unknown));
+            assert_eq!(theirs, nobodys, "{door}");
+            assert!((400..500).contains(&theirs.0) || path.starts_with("/v1/export"), "{door}: {theirs:?}");
+            cases.one();
+        }
+    }
+    // And the owner lost nothing by it.
+    let kept = owner.get(&format!("/v1/orders/{order_id}")).expect(200);
+    assert_eq!(text(&kept, "/status"), "PENDING");
+    assert_eq!(list(&owner.get("/v1/keys").expect(200), "").len(), 2);
 }
 
 #[test]

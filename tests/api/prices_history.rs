@@ -107,6 +107,13 @@ fn hostile_parameters_never_break_it() {
             }
         }
     }
+    // A start that lies ahead, of the wall clock or only of the recording's: nothing yet, and nothing breaks.
+    for start in ["4102444800", "99999999999"] {
+        let ahead = client.get(&format!("/v1/prices-history?market={token}&startTs={start}")).expect(200);
+        assert_eq!(ahead, json!({"history": []}));
+        client.get(&format!("/v1/prices-history?market={token}")).expect(200);
+        cases.add(2);
+    }
     for (query, code) in [
         ("", "INVALID_TOKEN_ID"),
         ("market=0x51", "INVALID_TOKEN_ID"),

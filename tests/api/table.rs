@@ -48,7 +48,10 @@ impl Door {
             literal => literal.to_string(),
         });
         let mut path = segments.collect::<Vec<_>>().join("/");
-        let needed = route.params.iter().filter(|param| param.required && param.place == Place::Query);
+        // Of two names for one parameter neither is required; a history without a token is none.
+        let is_needed = |name: &str| route.path.contains("prices-history") && name == "market";
+        let needed = route.params.iter().filter(|param| param.place == Place::Query);
+        let needed = needed.filter(|param| param.required || is_needed(param.name));
         for (at, param) in needed.enumerate() {
             let value = match param.name {
                 "token_id" | "market" => rain.yes(),

@@ -6,6 +6,7 @@ mod death;
 
 use crate::judge;
 use crate::life::{Life, Setup, recover};
+use crate::model::wallets::Hours;
 use crate::model::{Expected, Market, Model, Moment, User};
 use crate::planted::Plant;
 use crate::workload::{Death, Disk, Step};
@@ -97,8 +98,8 @@ pub(crate) struct World {
     pub(crate) life: Life,
     pub(crate) now: u64,
     shard_now: Vec<u64>,
-    /// By shard: the hour up to which points are made, and whether a cycle has been.
-    hours: Vec<(u64, bool)>,
+    /// By shard: how far the points are.
+    hours: Vec<Hours>,
     /// By number, until they are answered.
     asked: BTreeMap<u64, Asked>,
     /// Commands that wait for their shard, as numbers in `asked`.
@@ -229,8 +230,8 @@ impl World {
     fn settle_in(&mut self) {
         let count = self.life.shards.len();
         self.shard_now = vec![0; count];
-        let newest = if self.life.newest > 0 { self.life.newest } else { self.now };
-        self.hours = vec![(newest / HOUR, false); count];
+        let unsure = (self.life.newest > 0).then_some(self.life.newest / HOUR);
+        self.hours = vec![Hours { reached: unsure.unwrap_or(self.now / HOUR), unsure, ..Hours::default() }; count];
         self.inboxes = vec![VecDeque::new(); count];
         self.held_up = vec![Default::default(); count];
         for index in 0..count {
@@ -373,7 +374,7 @@ impl World {
             let asked = &self.asked[&at];
             match asked.command {
                 Command::Cycle { .. } => {
-                    self.hours[shard].1 = true;
+                    self.hours[shard].has_books = true;
                     self.held_up[shard].1.push_back(at);
                     self.work(shard, moment, before, &mut touched);
                 }
@@ -385,6 +386,10 @@ impl World {
                     let waited = moment.now.saturating_sub(asked.received_at);
                     let (owner, command) = (asked.owner.0, asked.command.clone());
                     touched.push(owner);
+                    let background = matches!(command, Command::Query(_) | Command::NoteKeyUsed { .. });
+                    if moment.room == Room::ReserveOnly && !background {
+                        self.model.note_early(owner, &mut self.hours[shard], moment.now);
+                    }
                     let expected = self.model.take(owner, &command, moment, waited);
                     self.expect(at, expected, before);
                 }
@@ -421,7 +426,7 @@ impl World {
         let (settlements, cycles) = &mut self.held_up[shard];
         let Some(at) = settlements.pop_front().or_else(|| cycles.pop_front()) else { return };
         let expected = match self.asked[&at].command {
-            Command::Settle { market } => self.model.settle(of_shard, market.0, moment.now),
+            Command::Settle { market } => self.model.settle(of_shard, market.0, &mut self.hours[shard], moment.now),
             Command::Cycle { venue_now } => self.model.cycle(of_shard, venue_now.0, moment),
             _ => unreachable!("only these are held up"),
         };
@@ -429,16 +434,14 @@ impl World {
         self.expect(at, expected, before);
     }
 
-    /// Points are made of the first full hour that has none, once there was a cycle and while there is ample room.
+    /// Points are made once there was a cycle and while there is ample room.
     fn note_hour(&mut self, shard: usize, moment: Moment, touched: &mut Vec<u64>) {
-        let (reached, has_books) = self.hours[shard];
-        if !has_books || moment.room != Room::Ample || moment.now / HOUR <= reached {
+        if moment.room != Room::Ample || !self.hours[shard].is_due(moment.now) {
             return;
         }
-        self.hours[shard].0 = moment.now / HOUR;
         let count = self.life.shards.len();
         let of_shard = move |id: u64| shard_of(UserId(id), count) == shard;
-        self.model.note_hour(of_shard, reached + 1);
+        self.model.note_hours(of_shard, &mut self.hours[shard], moment.now);
         self.count.hours += 1;
         touched.extend(self.model.users.keys().copied().filter(|id| of_shard(*id)));
     }

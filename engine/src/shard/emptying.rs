@@ -11,27 +11,35 @@ use crate::view::EmptiedWallet;
 /// A wallet being emptied.
 pub(super) struct Emptying<R> {
     owner: UserId,
-    /// Judged again before each piece: between two of them other commands run.
     command: Command,
+    /// What it came to when it was judged, before its first piece; `None`: it waits for another one of its user.
+    judged: Option<(WalletId, Ending)>,
     orders: u64,
     positions: u64,
     reply: R,
 }
 
 impl<R> Shard<R> {
-    /// Begins what a command wants of a wallet; a long one goes on over several turns.
+    /// Begins what a command wants of a wallet; a long one goes on over several turns. Those of one user go one after
+    /// the other, so nothing takes from a wallet under way what it was judged by: once begun, none is refused.
     pub(super) fn start_emptying(&mut self, owner: UserId, command: Command, reply: R, outbox: &mut impl Outbox<R>) {
-        self.empty(Emptying { owner, command, orders: 0, positions: 0, reply }, outbox);
+        let emptying = Emptying { owner, command, judged: None, orders: 0, positions: 0, reply };
+        if self.emptyings.iter().any(|other| other.owner == owner) {
+            return self.emptyings.push_back(emptying);
+        }
+        self.empty(emptying, outbox);
     }
 
     /// One piece.
     pub(super) fn empty(&mut self, mut emptying: Emptying<R>, outbox: &mut impl Outbox<R>) {
         let owner = emptying.owner;
-        let (wallet, ending) = match self.judged(owner, &emptying.command) {
+        self.note_early(owner, outbox);
+        let (wallet, ending) = match emptying.judged.map_or_else(|| self.judged(owner, &emptying.command), begun) {
             Ok((wallet, Some(ending))) => (wallet, ending),
             Ok((wallet, None)) => return self.emptied(emptying, wallet, outbox),
             Err(reject) => return outbox.answer(emptying.reply, Answer::Refused(reject)),
         };
+        emptying.judged = Some((wallet, ending));
         let user = self.users.get(owner).expect("judged just now");
         let piece = wallets::empty(user, wallet, ending, self.now, &mut self.facts);
         emptying.orders += piece.orders as u64;
@@ -77,4 +85,9 @@ impl<R> Shard<R> {
         };
         outbox.answer(emptying.reply, answer);
     }
+}
+
+/// What was judged before.
+fn begun((wallet, ending): (WalletId, Ending)) -> Result<(WalletId, Option<Ending>), Reject> {
+    Ok((wallet, Some(ending)))
 }

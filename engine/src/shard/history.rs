@@ -2,8 +2,7 @@
 //! settlements. Each page looks at a bounded number of rows, so a page may be empty and not the last one.
 
 use crate::command::{EpisodeSpan, Episodes, FillSpan};
-use crate::id::WalletId;
-use crate::shard::query::{in_market, position_view};
+use crate::shard::query::{Chosen, in_market, position_view};
 use crate::user::rows::Rows;
 use crate::user::{Position, User};
 use crate::view::{FillView, HistoryPage, PositionView};
@@ -13,13 +12,13 @@ const ROWS_LOOKED_AT_MAX: usize = 4_096;
 
 /// Fills of one page. A user's fills have their times in the order of their ids, so the span is found by search.
 pub(super) fn fills(user: &User, span: &FillSpan) -> HistoryPage<FillView> {
-    let wallets = chosen(user, span.wallets);
+    let wallets = Chosen::of(user, span.wallets);
     let rows = user.fills();
-    let end = rows_below(rows, |fill| fill.at <= span.to && span.before.is_none_or(|before| fill.id < before));
-    let first = rows_below(rows, |fill| fill.at < span.from);
+    let end = rows.partition_point(|fill| fill.at <= span.to && span.before.is_none_or(|before| fill.id < before));
+    let first = rows.partition_point(|fill| fill.at < span.from);
     page(rows, first..end, span.limit, |fill| {
         let order = user.order(fill.order)?;
-        let fits = in_market(span.market, order.terms.instrument) && wallets.contains(&order.terms.wallet);
+        let fits = in_market(span.market, order.terms.instrument) && wallets.contains(order.terms.wallet);
         fits.then(|| FillView { fill: fill.clone(), order: order.clone() })
     })
     .with_next(|row| rows[row].id.0)
@@ -27,9 +26,9 @@ pub(super) fn fills(user: &User, span: &FillSpan) -> HistoryPage<FillView> {
 
 /// Episodes of one page.
 pub(super) fn episodes(user: &User, span: &EpisodeSpan) -> HistoryPage<PositionView> {
-    let wallets = chosen(user, span.wallets);
+    let wallets = Chosen::of(user, span.wallets);
     let rows = user.positions();
-    let end = rows_below(rows, |position| span.before.is_none_or(|before| position.id < before));
+    let end = rows.partition_point(|position| span.before.is_none_or(|before| position.id < before));
     let wanted = |position: &Position| match span.which {
         Episodes::All => true,
         Episodes::Settled { from, to } => {
@@ -37,7 +36,7 @@ pub(super) fn episodes(user: &User, span: &EpisodeSpan) -> HistoryPage<PositionV
         }
     };
     page(rows, 0..end, span.limit, |position| {
-        let fits = wallets.contains(&position.wallet) && in_market(span.market, position.instrument);
+        let fits = wallets.contains(position.wallet) && in_market(span.market, position.instrument);
         (fits && wanted(position)).then(|| position_view(position))
     })
     .with_next(|row| rows[row].id.0)
@@ -65,22 +64,4 @@ fn page<R, T>(rows: &Rows<R>, span: std::ops::Range<usize>, limit: usize, shown:
         page.rows.extend(shown(&rows[row]));
     }
     page
-}
-
-/// How many rows there are before the first that is not `below`; those that are stand first.
-fn rows_below<R>(rows: &Rows<R>, below: impl Fn(&R) -> bool) -> usize {
-    let (mut low, mut high) = (0, rows.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if below(&rows[middle]) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
-}
-
-fn chosen(user: &User, wallets: crate::command::Wallets) -> Vec<WalletId> {
-    user.wallets_in(wallets).map(|wallet| wallet.id).collect()
 }

@@ -129,7 +129,8 @@ impl<R> Shard<R> {
         }
     }
 
-    /// After a recovery: the newest moment of the journal. Hours that ended behind it have no points of equity yet.
+    /// After a recovery: the newest moment of the journal. Hours that ended behind it have no points of equity yet, and
+    /// its own hour perhaps not all.
     pub fn resume(&mut self, newest: Timestamp) {
         self.hourly.resume(newest);
     }
@@ -150,8 +151,9 @@ impl<R> Shard<R> {
         self.reach(now);
         let Envelope { owner, command, received_at, reply } = envelope;
         let admitted = self.admit(&command, received_at, outbox).and_then(|()| self.key_usable(owner, &command));
-        // What it changes happens behind the hour.
-        if self.hourly.is_due(self.now) {
+        // What it changes happens behind the hour. The reserve is for what changes something.
+        let background = matches!(command, Command::Query(_) | Command::NoteKeyUsed { .. });
+        if outbox.room() == Room::Ample || !background {
             self.note_early(owner, outbox);
         }
         match admitted {

@@ -159,13 +159,13 @@ fn orders(user: &User, filter: &OrderFilter) -> OrderPage {
     if filter.market == Some(MarketFilter::Unknown) {
         return OrderPage { orders: Vec::new(), has_more: false, total_hint: Some(0) };
     }
-    let wallets = chosen(user, filter.wallets);
+    let wallets = Chosen::of(user, filter.wallets);
     let fits = |order: &&Order| {
         let terms = &order.terms;
         filter.status.is_none_or(|status| order.status() == status)
             && filter.side.is_none_or(|side| terms.side == side)
             && in_market(filter.market, terms.instrument)
-            && wallets.contains(&terms.wallet)
+            && wallets.contains(terms.wallet)
     };
     // Ids and times of a user's orders ascend together, so the list in id order is the keyset's.
     let before = |order: &&Order| filter.after.is_none_or(|key| (order.created_at, order.id) < key);
@@ -191,7 +191,7 @@ fn fills(user: &User, filter: &FillFilter) -> FillPage {
     if filter.market == Some(MarketFilter::Unknown) {
         return FillPage { fills: Vec::new(), has_more: false };
     }
-    let wallets = chosen(user, filter.wallets);
+    let wallets = Chosen::of(user, filter.wallets);
     let mut rows = user
         .fills()
         .iter()
@@ -200,7 +200,7 @@ fn fills(user: &User, filter: &FillFilter) -> FillPage {
         .filter(|(_, order)| {
             filter.side.is_none_or(|side: Side| order.terms.side == side)
                 && in_market(filter.market, order.terms.instrument)
-                && wallets.contains(&order.terms.wallet)
+                && wallets.contains(order.terms.wallet)
         })
         .skip(filter.offset);
     let view = |(fill, order): (&_, &Order)| FillView { fill: Clone::clone(fill), order: order.clone() };
@@ -209,8 +209,8 @@ fn fills(user: &User, filter: &FillFilter) -> FillPage {
 }
 
 fn account(user: &User, wallets: Wallets) -> AccountView {
-    let chosen = chosen(user, wallets);
-    let open = user.open_positions().filter(|position| chosen.contains(&position.wallet));
+    let chosen = Chosen::of(user, wallets);
+    let open = user.open_positions().filter(|position| chosen.contains(position.wallet));
     let mut view = AccountView {
         wallets: user.wallets_in(wallets).cloned().collect(),
         positions: open.map(position_view).collect(),
@@ -218,7 +218,7 @@ fn account(user: &User, wallets: Wallets) -> AccountView {
         closed_count: 0,
         won_count: 0,
     };
-    for tally in chosen.iter().map(|wallet| user.trading().tally(*wallet)) {
+    for tally in user.wallets_in(wallets).map(|wallet| user.trading().tally(wallet.id)) {
         view.fills_count += u64::from(tally.fills);
         view.closed_count += u64::from(tally.closed);
         view.won_count += u64::from(tally.won);
@@ -228,9 +228,9 @@ fn account(user: &User, wallets: Wallets) -> AccountView {
 
 /// Open ones first, then by id, newest first (account.md §4).
 fn positions(user: &User, wallets: Wallets, market: Option<MarketId>, open: Option<bool>) -> Vec<PositionView> {
-    let chosen = chosen(user, wallets);
+    let chosen = Chosen::of(user, wallets);
     let fits = |position: &&Position| {
-        chosen.contains(&position.wallet) && market.is_none_or(|market| position.instrument.market() == market)
+        chosen.contains(position.wallet) && market.is_none_or(|market| position.instrument.market() == market)
     };
     let mut rows: Vec<&Position> = Vec::new();
     if open != Some(false) {
@@ -247,8 +247,27 @@ pub(super) fn position_view(position: &Position) -> PositionView {
     PositionView { position: position.clone(), average: position.average() }
 }
 
-pub(super) fn chosen(user: &User, wallets: Wallets) -> Vec<WalletId> {
-    user.wallets_in(wallets).map(|wallet| wallet.id).collect()
+/// The wallets a query is about. Those that were ever there make no list, for there may be many.
+pub(super) enum Chosen {
+    Any,
+    /// In id order.
+    Listed(Vec<WalletId>),
+}
+
+impl Chosen {
+    pub fn of(user: &User, wallets: Wallets) -> Chosen {
+        match wallets {
+            Wallets::Any => Chosen::Any,
+            _ => Chosen::Listed(user.wallets_in(wallets).map(|wallet| wallet.id).collect()),
+        }
+    }
+
+    pub fn contains(&self, wallet: WalletId) -> bool {
+        match self {
+            Chosen::Any => true,
+            Chosen::Listed(ids) => ids.binary_search(&wallet).is_ok(),
+        }
+    }
 }
 
 pub(super) fn in_market(filter: Option<MarketFilter>, instrument: InstrumentId) -> bool {

@@ -221,6 +221,8 @@ pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
         take_list(input, |equity| trading.equity.push(equity))?;
         take_list(input, |reset| trading.resets.push(reset))?;
     }
+    // Snapshots of earlier builds have them in the order of their first points.
+    trading.equity.sort_unstable_by_key(|equity| equity.wallet);
     if !trading.equity.iter().all(|equity| equity.ascends() && user.wallet(equity.wallet).is_some()) {
         return Err(CodecError::Reference);
     }

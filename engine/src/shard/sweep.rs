@@ -127,6 +127,7 @@ impl<R> Shard<R> {
                 if budget == 0 || outbox.room() == Room::None {
                     break;
                 }
+                self.note_early(owner, outbox);
                 let user = self.users.get(owner).expect("users are never removed");
                 let expired = settle::expire_orders(user, market, budget, self.now, &mut self.facts);
                 budget -= expired;

@@ -3,7 +3,7 @@
 //! A page is found by its key, not by counting, and one query looks at [`ROWS_PER_QUERY_MAX`] rows at most: whoever
 //! wants a page of rare rows asks again from where this one stopped.
 
-use super::query::{chosen, order_view};
+use super::query::{Chosen, order_view};
 use crate::command::{Statuses, VenueFilter};
 use crate::id::{InstrumentId, WalletId};
 use crate::time::Timestamp;
@@ -18,7 +18,7 @@ type Key = (Timestamp, u64);
 
 /// A page of orders.
 pub fn orders(user: &User, filter: &VenueFilter) -> VenuePage<OrderView> {
-    let wallets = chosen(user, filter.wallets);
+    let wallets = Chosen::of(user, filter.wallets);
     let rows = user.orders();
     let key = |row: usize| (rows[row].created_at, rows[row].id.0);
     let view = |row: usize| {
@@ -39,7 +39,7 @@ pub fn orders(user: &User, filter: &VenueFilter) -> VenuePage<OrderView> {
 
 /// A page of trades.
 pub fn trades(user: &User, filter: &VenueFilter) -> VenuePage<FillView> {
-    let wallets = chosen(user, filter.wallets);
+    let wallets = Chosen::of(user, filter.wallets);
     let rows = user.fills();
     let key = |row: usize| (rows[row].at, rows[row].id.0);
     let view = |row: usize| {
@@ -75,11 +75,11 @@ fn bounds(filter: &VenueFilter, count: usize, key: impl Fn(usize) -> Key) -> (us
     (begin, end.max(begin))
 }
 
-fn covers(filter: &VenueFilter, id: u64, instrument: InstrumentId, wallet: WalletId, wallets: &[WalletId]) -> bool {
+fn covers(filter: &VenueFilter, id: u64, instrument: InstrumentId, wallet: WalletId, wallets: &Chosen) -> bool {
     filter.only.is_none_or(|only| only == id)
         && filter.market.is_none_or(|market| market == instrument.market())
         && filter.instrument.is_none_or(|only| only == instrument)
-        && wallets.contains(&wallet)
+        && wallets.contains(wallet)
 }
 
 fn page<T>(

@@ -7,9 +7,8 @@
 //! ```
 
 use super::{User, Wallet};
-use crate::amount::Cash;
+use crate::amount::{Cash, nearest};
 use crate::id::WalletId;
-use crate::mark::nearest;
 use crate::mutation::bytes::{Bytes, put_list, row, take_list};
 use crate::mutation::codec::CodecError;
 use crate::time::Timestamp;
@@ -115,12 +114,21 @@ impl Equity {
 impl User {
     /// The points of a wallet; `None`: it has none yet.
     pub fn equity(&self, wallet: WalletId) -> Option<&Equity> {
-        self.trading().equity.iter().find(|equity| equity.wallet == wallet)
+        let equity = &self.trading().equity;
+        equity.binary_search_by_key(&wallet, |equity| equity.wallet).ok().map(|at| &equity[at])
     }
 
     /// The last point of a wallet, or what it was opened with.
     pub(crate) fn last_point(&self, wallet: &Wallet) -> Point {
         self.equity(wallet.id).and_then(Equity::last).copied().unwrap_or_else(|| Point::opening(wallet))
+    }
+
+    /// Whether cash or shares of some wallet have moved from a moment on.
+    pub(crate) fn moved_since(&self, moment: Timestamp) -> bool {
+        let trading = self.trading();
+        trading.fills.last().is_some_and(|fill| fill.at >= moment)
+            || trading.resets.last().is_some_and(|(_, at)| *at >= moment)
+            || trading.positions.iter().any(|position| position.closed_at.is_some_and(|at| at >= moment))
     }
 
     /// These wallets together at each full hour from `first` to `last`, both included; hours before any of them was

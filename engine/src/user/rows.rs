@@ -70,6 +70,20 @@ impl<T> Rows<T> {
         self.last.last()
     }
 
+    /// How many rows there are before the first that is not `below`; those that are stand first.
+    pub fn partition_point(&self, below: impl Fn(&T) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if below(&self[middle]) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// All rows, from either end.
     pub fn iter(&self) -> Iter<'_, T> {
         self.full.iter().flatten().chain(&self.last)
@@ -133,6 +147,9 @@ mod tests {
         assert_eq!(rows.iter().copied().collect::<Vec<_>>(), (0..50).map(|i| i * 10).collect::<Vec<_>>());
         assert_eq!(rows.iter().next_back(), Some(&490));
         assert_eq!((rows.get(49), rows.get(50)), (Some(&490), None));
+        for below in [0, 1, 17, 50] {
+            assert_eq!(rows.partition_point(|row| *row < below * 10), below);
+        }
         rows[7] = 1;
         assert_eq!(rows[7], 1);
         assert_eq!((&rows).into_iter().count(), 50);

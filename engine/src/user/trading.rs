@@ -22,7 +22,7 @@ pub(crate) struct Trading {
     pub positions: Rows<Position>,
     pub safeguards: Vec<Safeguard>,
     pub requests: Option<Box<Requests>>,
-    /// Points of the wallets that were ever worth anything but what they were opened with.
+    /// Points of the wallets that were ever worth anything but what they were opened with, in wallet order.
     pub equity: Vec<Equity>,
     /// Resets of wallets, oldest first, of each its newest [`RESETS_KEPT`].
     pub resets: Vec<(WalletId, Timestamp)>,
@@ -32,7 +32,7 @@ pub(crate) struct Trading {
     pub open: Sorted<u32>,
     /// Derived: the open episodes, by instrument and wallet.
     pub held: Vec<Holding>,
-    /// Derived: what each wallet has traded, in numbers.
+    /// Derived: what each wallet has traded, in numbers and wallet order.
     tallies: Vec<(WalletId, Tally)>,
 }
 
@@ -147,24 +147,25 @@ impl Trading {
 
     /// What was traded in a wallet.
     pub fn tally(&self, wallet: WalletId) -> Tally {
-        self.tallies.iter().find(|(of, _)| *of == wallet).map_or_else(Tally::default, |(_, tally)| *tally)
+        let at = self.tallies.binary_search_by_key(&wallet, |(of, _)| *of);
+        at.map_or_else(|_| Tally::default(), |at| self.tallies[at].1)
     }
 
     fn tally_mut(&mut self, wallet: WalletId) -> &mut Tally {
-        let at = self.tallies.iter().position(|(of, _)| *of == wallet).unwrap_or_else(|| {
+        let at = self.tallies.binary_search_by_key(&wallet, |(of, _)| *of).unwrap_or_else(|at| {
             self.tallies.reserve_exact(1);
-            self.tallies.push((wallet, Tally::default()));
-            self.tallies.len() - 1
+            self.tallies.insert(at, (wallet, Tally::default()));
+            at
         });
         &mut self.tallies[at].1
     }
 
-    /// The points of a wallet, in wallet order of their first.
+    /// The points of a wallet.
     pub fn equity_mut(&mut self, wallet: WalletId) -> &mut Equity {
-        let at = self.equity.iter().position(|equity| equity.wallet == wallet).unwrap_or_else(|| {
+        let at = self.equity.binary_search_by_key(&wallet, |equity| equity.wallet).unwrap_or_else(|at| {
             self.equity.reserve_exact(1);
-            self.equity.push(Equity::new(wallet));
-            self.equity.len() - 1
+            self.equity.insert(at, Equity::new(wallet));
+            at
         });
         &mut self.equity[at]
     }

@@ -1,7 +1,7 @@
 //! Wallets, decided: opening, naming, archiving and resetting (account.md §1, §4).
 //!
 //! Archiving and resetting first empty the wallet: its orders end, its positions close without cash. A long list goes
-//! in pieces, so what is asked is judged again before the last of them.
+//! in pieces; what is asked is judged before the first of them and holds until the last.
 
 use super::issue::Numbers;
 use super::{User, Wallet, WalletKind};
@@ -41,13 +41,14 @@ pub struct Emptied {
 /// Opens a SANDBOX wallet.
 ///
 /// # Errors
-/// [`Reject::SandboxLimit`] when the plan has no more of them.
+/// [`Reject::SandboxLimit`] when the plan has no more of them; [`Reject::TooManyWallets`].
 pub fn open(user: &User, label: Option<String>, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<WalletId, Reject> {
     let tier = user.entitlement(now);
     let active = user.wallets.iter().filter(|wallet| wallet.kind == WalletKind::Sandbox && wallet.is_active());
     if active.count() >= sandboxes_max(tier) {
         return Err(Reject::SandboxLimit);
     }
+    room(user)?;
     let wallet = next(user)?;
     let baseline = rules::baseline(WalletKind::Sandbox, tier);
     facts.push(opened(wallet, label, baseline, 1, None, now));
@@ -88,7 +89,7 @@ pub fn archive(user: &User, wallet: WalletId) -> Result<Option<Ending>, Reject> 
 ///
 /// # Errors
 /// [`Reject::WalletNotFound`]; [`Reject::WrongWalletKind`] for other kinds and an archived one;
-/// [`Reject::MainResetsSpent`].
+/// [`Reject::MainResetsSpent`]; [`Reject::TooManyWallets`].
 pub fn reset(user: &User, wallet: WalletId, now: Timestamp) -> Result<Ending, Reject> {
     let known = user.wallet(wallet).ok_or(Reject::WalletNotFound)?;
     match known.kind {
@@ -99,7 +100,10 @@ pub fn reset(user: &User, wallet: WalletId, now: Timestamp) -> Result<Ending, Re
                 _ => Ok(Ending::Restart),
             }
         }
-        WalletKind::Sandbox if known.is_active() => next(user).map(|_| Ending::Replace),
+        WalletKind::Sandbox if known.is_active() => {
+            room(user)?;
+            next(user).map(|_| Ending::Replace)
+        }
         WalletKind::Sandbox | WalletKind::Api | WalletKind::Competition => Err(Reject::WrongWalletKind),
     }
 }
@@ -144,7 +148,7 @@ pub fn empty(user: &User, wallet: WalletId, ending: Ending, now: Timestamp, fact
 /// What ends it once the wallet is empty; answers the wallet that there is from then on.
 ///
 /// # Errors
-/// [`Reject::WalletNotFound`]; [`Reject::Busy`] when the user cannot have more wallets.
+/// [`Reject::WalletNotFound`]; [`Reject::Busy`] when the object numbers of a user are used up.
 pub fn end(
     user: &User,
     wallet: WalletId,
@@ -173,10 +177,12 @@ fn renewed(user: &User, wallet: &Wallet, now: Timestamp) -> Cash {
     wallet.baseline.max(rules::baseline(wallet.kind, user.entitlement(now)))
 }
 
+/// Whether the user may have one wallet more.
+fn room(user: &User) -> Result<(), Reject> {
+    if user.wallets.len() >= WALLETS_PER_USER_MAX { Err(Reject::TooManyWallets) } else { Ok(()) }
+}
+
 fn next(user: &User) -> Result<WalletId, Reject> {
-    if user.wallets.len() >= WALLETS_PER_USER_MAX {
-        return Err(Reject::Busy);
-    }
     Numbers::of(user).map(|mut numbers| WalletId(numbers.take())).ok_or(Reject::Busy)
 }
 

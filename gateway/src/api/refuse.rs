@@ -57,6 +57,10 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
         Reject::WrongWalletKind => {
             Refusal::saying(Code::InvalidRequest, "Wallets of this kind, or in this state, have no such operation.")
         }
+        Reject::TooManyWallets => Refusal::saying(
+            Code::InvalidRequest,
+            "There have been too many wallets, archived ones included; no more can be opened.",
+        ),
         Reject::TooManySafeguards => {
             Refusal::saying(Code::InvalidRequest, "Too many heartbeats with other labels are armed.")
         }
@@ -102,4 +106,25 @@ fn details(fields: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
 /// Whole seconds until then, at least one.
 fn seconds_until(at: Timestamp, now: Timestamp) -> u32 {
     u32::try_from(at.since(now).div_ceil(SECOND)).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bound that is reached for good is no reason to try again.
+    #[test]
+    fn what_will_not_change_is_not_called_busy() {
+        for (reject, code, words) in [
+            (Reject::TooManyWallets, Code::InvalidRequest, "too many wallets"),
+            (Reject::TooManySafeguards, Code::InvalidRequest, "Too many heartbeats"),
+            (Reject::WrongWalletKind, Code::InvalidRequest, "no such operation"),
+            (Reject::KeyExpiring, Code::InvalidRequest, "rotated already"),
+            (Reject::Busy, Code::ServerBusy, "busy"),
+        ] {
+            let refusal = rejected(&reject, Timestamp(0));
+            assert_eq!(refusal.code(), code, "{reject:?}");
+            assert!(refusal.message().contains(words), "{reject:?}: {}", refusal.message());
+        }
+    }
 }

@@ -6,9 +6,11 @@
 //! | `store.rs` | what is in memory and in files |
 //! | `trail.rs` | rows of the open hours, appended as they come; a torn end is cut |
 //! | `block.rs` | rows as bytes; files of rows that never change again |
+//! | `stretches.rs` | what was found, folded into no more points than an answer may have |
 //!
 //! One thread owns the store, so neither the core nor the feed waits for a disk: the feed sends batches, a request sends
-//! a question and awaits the answer. Times are venue time, in a replay the recording's. Nothing is promised for the last
+//! a question and awaits the answer. What the feed brings goes before questions; questions that nobody waits for any more
+//! are passed over, and beyond [`QUESTIONS_MAX`] or after [`ANSWER_WITHIN`] there is no answer. Times are venue time, in a replay the recording's. Nothing is promised for the last
 //! seconds before a kill, and nothing that goes wrong here stops the server.
 //!
 //! Kept is the price of each market's first outcome; the second one's is its complement. It is the midpoint of the
@@ -18,10 +20,11 @@
 mod block;
 mod recorder;
 mod store;
+mod stretches;
 mod trail;
 
 pub use recorder::Recorder;
-pub use store::Found;
+pub use stretches::{Stretches, Wanted};
 
 use crate::thread;
 use crossbeam::queue::ArrayQueue;
@@ -30,15 +33,16 @@ use engine::book::Books;
 use engine::id::{InstrumentId, MarketId};
 use engine::notice::{Notice, OrderFact};
 use engine::time::Timestamp;
+use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::{Heard, Store};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// How long the thread sleeps when nobody speaks to it: fills are taken within it.
 const REST: Duration = Duration::from_secs(1);
@@ -47,18 +51,28 @@ const FEW_ROWS: usize = 1_024;
 const WRITE_EVERY: Duration = Duration::from_secs(10);
 /// Fills that wait to be counted; more are forgotten.
 const FILLS_MAX: usize = 16_384;
+/// Questions that wait at a time.
+const QUESTIONS_MAX: usize = 1_024;
+/// Whoever asks waits this long.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// What the thread is told.
 pub enum Word {
     /// A batch of the feed, and the count of batches underway.
     Heard(Vec<Heard>, Arc<AtomicUsize>),
-    Find {
-        market: u32,
-        secs: RangeInclusive<u64>,
-        step: u64,
-        answer: oneshot::Sender<Found>,
-    },
+    Find(Question),
     Stop,
+}
+
+/// What somebody waits for.
+pub struct Question {
+    market: u32,
+    /// Unix.
+    secs: RangeInclusive<u64>,
+    wanted: Wanted,
+    answer: oneshot::Sender<Stretches>,
+    /// Its place among [`QUESTIONS_MAX`], free again when the question is gone.
+    _place: OwnedSemaphorePermit,
 }
 
 /// Shares filled on this server, on their way into the history. Whoever fills never waits.
@@ -67,7 +81,10 @@ pub struct Fills(Arc<ArrayQueue<(InstrumentId, Qty, Timestamp)>>);
 
 /// The way to ask.
 #[derive(Clone)]
-pub struct Reader(Sender<Word>);
+pub struct Reader {
+    words: Sender<Word>,
+    places: Arc<Semaphore>,
+}
 
 /// The running history.
 pub struct History {
@@ -92,12 +109,23 @@ impl Fills {
 }
 
 impl Reader {
-    /// What there is of a market's first outcome with a start within `secs` (unix), to be folded into stretches of
-    /// `step` seconds. `None` while the process is ending.
-    pub async fn find(&self, market: MarketId, secs: RangeInclusive<u64>, step: u64) -> Option<Found> {
+    fn new(words: Sender<Word>) -> Reader {
+        Reader { words, places: Arc::new(Semaphore::new(QUESTIONS_MAX)) }
+    }
+
+    /// What there is of a market's first outcome with a start within `secs` (unix), as `wanted`. `None` while too many
+    /// wait, where the answer takes too long (the disk does not answer), and while the process is ending.
+    pub async fn find(&self, market: MarketId, secs: RangeInclusive<u64>, wanted: Wanted) -> Option<Stretches> {
+        let place = self.places.clone().try_acquire_owned().ok()?;
         let (answer, found) = oneshot::channel();
-        self.0.send(Word::Find { market: market.0, secs, step, answer }).ok()?;
-        found.await.ok()
+        self.words.send(Word::Find(Question { market: market.0, secs, wanted, answer, _place: place })).ok()?;
+        tokio::time::timeout(ANSWER_WITHIN, found).await.ok()?.ok()
+    }
+
+    /// Takes every place: nobody's question is taken until the permit is gone.
+    #[cfg(test)]
+    pub(crate) fn full(&self) -> OwnedSemaphorePermit {
+        self.places.clone().try_acquire_many_owned(QUESTIONS_MAX as u32).expect("nobody waits")
     }
 }
 
@@ -114,10 +142,10 @@ impl History {
         let (words, told) = channel();
         let store = Store::open(dir.as_deref());
         let known_to = store.newest().map_or(Timestamp(0), |minute| Timestamp::from_secs(u64::from(minute) * 60));
-        let keeper = Keeper { store, books, fills, written: Instant::now() };
+        let keeper = Keeper::new(store, books, fills);
         let thread = thread::spawn("history", move || keeper.run(&told))?;
         let history = History { words: words.clone(), thread };
-        Ok((history, Recorder::new(words.clone(), known_to), Reader(words)))
+        Ok((history, Recorder::new(words.clone(), known_to), Reader::new(words)))
     }
 
     /// Writes what is left and ends.
@@ -134,26 +162,58 @@ struct Keeper {
     books: Arc<Books>,
     fills: Fills,
     written: Instant,
+    /// Questions, the oldest first.
+    waiting: VecDeque<Question>,
 }
 
 impl Keeper {
+    fn new(store: Store, books: Arc<Books>, fills: Fills) -> Keeper {
+        Keeper { store, books, fills, written: Instant::now(), waiting: VecDeque::new() }
+    }
+
     fn run(mut self, told: &Receiver<Word>) {
         loop {
-            let word = told.recv_timeout(REST);
-            self.count_fills();
+            // Questions wait until nothing else is to be done.
+            let word = match self.waiting.is_empty() {
+                true => told.recv_timeout(REST),
+                false => told.try_recv().map_err(|error| match error {
+                    TryRecvError::Empty => RecvTimeoutError::Timeout,
+                    TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+                }),
+            };
             match word {
                 Ok(Word::Heard(heard, underway)) => {
                     self.store.add(&heard);
                     underway.fetch_sub(1, Ordering::Relaxed);
+                    // Behind the prices: a fill finds the row of its minute.
+                    self.count_fills();
                     self.write(false);
                 }
-                Ok(Word::Find { market, secs, step, answer }) => {
-                    // Nobody waits for it any more when the connection is gone.
-                    let _ = answer.send(self.store.find(market, secs, step));
+                Ok(Word::Find(question)) => self.waiting.push_back(question),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.count_fills();
+                    self.answer();
+                    self.write(false);
                 }
-                Err(RecvTimeoutError::Timeout) => self.write(false),
-                Ok(Word::Stop) | Err(RecvTimeoutError::Disconnected) => return self.write(true),
+                Ok(Word::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    self.count_fills();
+                    return self.write(true);
+                }
             }
+        }
+    }
+
+    /// Answers the oldest question that somebody still waits for.
+    fn answer(&mut self) {
+        while let Some(Question { market, secs, wanted, answer, .. }) = self.waiting.pop_front() {
+            if answer.is_closed() {
+                continue;
+            }
+            let found = self.store.find(market, secs, wanted.grid.secs());
+            let (points, grid) = wanted.of(&found.buckets);
+            // He may have gone meanwhile.
+            let _ = answer.send(Stretches { points, grid, broken: found.broken });
+            return;
         }
     }
 
@@ -171,3 +231,6 @@ impl Keeper {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

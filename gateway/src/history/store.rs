@@ -44,7 +44,7 @@ pub struct Heard {
     pub candle: Candle,
 }
 
-/// What a reader gets.
+/// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Oldest first: minutes, and hours where there are no minutes any more.
@@ -62,6 +62,8 @@ pub struct Store {
     unwritten: AHashSet<(u32, u32)>,
     /// The last price of each market.
     last: BTreeMap<u32, Mid>,
+    /// Shares filled, by outcome, in markets without a last price: for the next row of each.
+    waiting: BTreeMap<u32, [Qty; 2]>,
     /// The last attempt to write failed; said once.
     failing: bool,
 }
@@ -86,6 +88,7 @@ impl Store {
             open: BTreeMap::new(),
             unwritten: AHashSet::new(),
             last: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             failing: false,
         };
         if let Some(dir) = dir {
@@ -149,23 +152,31 @@ impl Store {
         for heard in heard.iter().filter(|heard| heard.market < MARKETS_MAX) {
             self.last.insert(heard.market, heard.candle.close);
             let row = (heard.minute % 60) as u16;
+            let mut candle = heard.candle;
+            let waited = self.waiting.remove(&heard.market).unwrap_or_default();
+            candle.volume.iter_mut().zip(waited).for_each(|(volume, waited)| add(volume, waited));
             let rows = self.hour(heard.minute / 60).entry(heard.market).or_default();
             match rows.binary_search_by_key(&row, |row| row.slot) {
-                Ok(at) => rows[at].candle.join(&heard.candle),
-                Err(at) => rows.insert(at, Row { slot: row, candle: heard.candle }),
+                Ok(at) => rows[at].candle.join(&candle),
+                Err(at) => rows.insert(at, Row { slot: row, candle }),
             }
             self.unwritten.insert((heard.market, heard.minute));
         }
         self.settle();
     }
 
-    /// Adds shares filled on this server. A market without any price yet has no row to put them in.
+    /// Adds shares filled on this server. A market without any price yet has no row to put them in: they wait for its next
+    /// one, as long as the process lives.
     pub fn fill(&mut self, market: u32, outcome: Outcome, shares: Qty, minute: u32) {
-        let Some(last) = self.last.get(&market).copied() else { return };
+        if market >= MARKETS_MAX {
+            return;
+        }
+        let Some(last) = self.last.get(&market).copied() else {
+            return add(&mut self.waiting.entry(market).or_default()[outcome as usize], shares);
+        };
         let rows = self.hour(minute / 60).entry(market).or_default();
         let candle = slot(rows, (minute % 60) as u16, Candle::at(last));
-        let volume = &mut candle.volume[outcome as usize];
-        volume.0 = volume.0.saturating_add(shares.0);
+        add(&mut candle.volume[outcome as usize], shares);
         self.unwritten.insert((market, minute));
         self.settle();
     }
@@ -259,7 +270,7 @@ impl Store {
     /// seconds, so where whole hours will do they are taken.
     pub fn find(&self, market: u32, secs: RangeInclusive<u64>, step: u64) -> Found {
         let mut found = Found { buckets: Vec::new(), broken: self.place.is_none() };
-        // A start in the future with an end of now; a map refuses such a range with a panic.
+        // A start that the market's clock has not reached: there is nothing yet, and no range to look for.
         if secs.is_empty() {
             return found;
         }
@@ -379,6 +390,10 @@ fn minutes_path(dir: &Path, hour: u32) -> PathBuf {
 
 fn hours_path(dir: &Path, day: u32) -> PathBuf {
     dir.join(format!("hours-{day}"))
+}
+
+fn add(volume: &mut Qty, shares: Qty) {
+    volume.0 = volume.0.saturating_add(shares.0);
 }
 
 /// The candle of a slot; a new one is `fresh`.

@@ -39,6 +39,9 @@ impl fmt::Display for Cut {
 
 impl std::error::Error for Cut {}
 
+/// A piece of this size is compressed in well under a millisecond.
+const PIECE_BYTES: usize = 32 << 10;
+
 type Making = Pin<Box<dyn Future<Output = Result<(), Cut>>>>;
 
 /// A body in the making.
@@ -79,6 +82,16 @@ impl Pages {
     {
         let page = Rc::new(RefCell::new(None));
         Pages { making: Box::pin(make(Sink(Rc::clone(&page)))), page, in_flight: None }
+    }
+
+    /// A body that is whole already, a piece at a time: what compressing all of it at once would keep others from.
+    pub(super) fn cut(whole: Vec<u8>) -> Pages {
+        Pages::new(|mut sink| async move {
+            for piece in whole.chunks(PIECE_BYTES) {
+                sink.send(piece.to_vec()).await;
+            }
+            Ok(())
+        })
     }
 
     /// Keeps the request's place among those in flight until the last byte is made.

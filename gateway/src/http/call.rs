@@ -2,6 +2,7 @@
 
 use super::code::Code;
 use super::dialect::{self, Dialect};
+use super::limit::Source;
 use super::reply::Refusal;
 use super::route::{Auth, Route};
 use super::router::Variables;
@@ -27,6 +28,8 @@ pub struct Call {
     pub uri: hyper::Uri,
     pub headers: HeaderMap,
     pub variables: Variables,
+    /// Where it came from, as the windows of addresses count it.
+    pub source: Source,
     /// `None` on public routes without a usable key.
     pub caller: Option<Caller>,
     /// Empty where the route takes none.

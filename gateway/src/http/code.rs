@@ -238,7 +238,9 @@ impl Code {
             Reject::KeyNotFound => Code::KeyNotFound,
             Reject::SandboxLimit | Reject::MainResetsSpent | Reject::ResetNeedsPlan => Code::UpgradeRequired,
             Reject::ResetCoolsDown { .. } => Code::Http429,
-            Reject::KeyExpiring | Reject::TooManySafeguards | Reject::WrongWalletKind => Code::InvalidRequest,
+            Reject::KeyExpiring | Reject::TooManySafeguards | Reject::WrongWalletKind | Reject::TooManyWallets => {
+                Code::InvalidRequest
+            }
         }
     }
 }

@@ -12,7 +12,8 @@ use crate::config::{Access, Config};
 use engine::directory::Directory;
 use engine::id::UserId;
 use hyper::header::{HeaderName, HeaderValue};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 /// The edge's own part of the process.
 pub struct Front {
@@ -28,7 +29,7 @@ pub struct Front {
     pub gatekeeper: Gatekeeper,
     pub cors: Cors,
     /// The machine description, made when it is first asked for.
-    pub description: OnceLock<Vec<u8>>,
+    pub description: OnceCell<Vec<u8>>,
 }
 
 impl Front {
@@ -50,7 +51,7 @@ impl Front {
             tickets: Tickets::new(config.auth.ws_secret.as_ref()).map_err(|error| format!("no randomness: {error}"))?,
             gatekeeper: Gatekeeper { access: config.access.clone(), allowlist_on: config.flags.allowlist_enabled },
             cors: Cors::new(&config.http.cors_origins),
-            description: OnceLock::new(),
+            description: OnceCell::new(),
         })
     }
 }
@@ -65,6 +66,17 @@ impl Gatekeeper {
     /// Flagged, or not on the allowlist while that is on.
     pub fn restricts(&self, user: UserId, directory: &Directory) -> bool {
         names(&self.access.flagged, user, directory) || (self.allowlist_on && !self.lists(user, directory))
+    }
+
+    /// The same of somebody who has no account yet, so that he gets none by asking.
+    pub fn restricts_newcomer(&self, sub: &str) -> bool {
+        let is_named = |list: &[String]| list.iter().any(|entry| entry == sub);
+        is_named(&self.access.flagged) || (self.allowlist_on && !is_named(&self.access.allowlist))
+    }
+
+    /// Whether the allowlist names somebody who has no account yet.
+    pub fn lists_newcomer(&self, sub: &str) -> bool {
+        self.access.allowlist.iter().any(|entry| entry == sub)
     }
 
     /// On the allowlist.

@@ -162,7 +162,7 @@ where
             body
         }
     };
-    let call = Call { edge, route, now, uri: parts.uri, headers: parts.headers, variables, caller, body };
+    let call = Call { edge, route, now, uri: parts.uri, headers: parts.headers, variables, source, caller, body };
     let mut outcome = (route.run)(call).await;
     if let Ok(Reply { pages: Some(pages), .. }) = &mut outcome {
         pages.hold(in_flight);
@@ -276,11 +276,18 @@ impl Needed {
             }
             Auth::KeyOrAddress => {
                 let shown = auth::credentials(&parts.headers, &app.front.key_aliases, &app.config.brand.key_prefix);
-                let login = app.config.compat.address_login && shown.key.is_none();
+                // Behind a proxy that nobody told us of, every peer looks local: who signs there is anybody.
+                let known_way = !app.config.http.trusted_proxies.is_empty() || !forwarded(&parts.headers);
+                let login = app.config.compat.address_login && shown.key.is_none() && known_way;
                 if login { Needed::Nothing } else { Needed::Key }
             }
         }
     }
+}
+
+/// Whether somebody passed the request on.
+fn forwarded(headers: &HeaderMap) -> bool {
+    headers.contains_key("x-forwarded-for") || headers.contains_key(header::FORWARDED)
 }
 
 /// Steps 4 to 10: who asks, whether he may, and that it counts.
@@ -320,7 +327,8 @@ async fn admitted(
             }
             Ok((Some(caller), Some(in_flight)))
         }
-        (Needed::Token | Needed::KeyOrToken, _) => Err(Code::MissingAuth.into()),
+        (Needed::Token, _) => Err(Refusal::saying(Code::MissingAuth, "This route needs a session token.")),
+        (Needed::KeyOrToken, _) => Err(Code::MissingAuth.into()),
     }
 }
 

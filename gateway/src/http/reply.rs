@@ -18,6 +18,8 @@ use std::io::Write as _;
 
 /// Bodies below this are never compressed (wire.md §10).
 const COMPRESS_BYTES_MIN: usize = 1_024;
+/// Larger ones are compressed a piece at a time: all at once would hold the core thread for milliseconds.
+const COMPRESS_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
 /// What a handler answers.
 pub type Outcome = Result<Reply, Refusal>;
@@ -327,7 +329,7 @@ impl Dress<'_> {
     /// The response of an outcome.
     pub fn finish(self, outcome: Outcome) -> Response<Body> {
         let mut headers = HeaderMap::with_capacity(24);
-        let (status, body, pages, refused) = match outcome {
+        let (status, mut body, pages, refused) = match outcome {
             Ok(reply) => {
                 if !reply.content_type.is_empty() {
                     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
@@ -347,6 +349,12 @@ impl Dress<'_> {
             }
         };
         self.standard(&mut headers, status, refused);
+        let pages = match pages {
+            None if self.takes_gzip && body.len() > COMPRESS_AT_ONCE_BYTES_MAX => {
+                Some(Pages::cut(std::mem::take(&mut body)))
+            }
+            pages => pages,
+        };
         let body = match pages {
             None => {
                 let body = self.compressed(&mut headers, body);

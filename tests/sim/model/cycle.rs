@@ -3,6 +3,7 @@
 
 use super::book::{Walk, Want, notional, within};
 use super::place::needed;
+use super::wallets::Hours;
 use super::{Expected, Fill, Model, Moment, Order, half_up};
 use engine::market::terms::MarketState;
 use engine::order::{CloseReason, Liquidity, PriceSource, Side};
@@ -157,13 +158,18 @@ impl Model {
     }
 
     /// A resolved market for the users of one shard: orders expire, positions are paid out.
-    pub fn settle(&mut self, of_shard: impl Fn(u64) -> bool, market: u32, now: u64) -> Expected {
+    pub fn settle(&mut self, of_shard: impl Fn(u64) -> bool, market: u32, hours: &mut Hours, now: u64) -> Expected {
         let owners: Vec<u64> = self.users.keys().copied().filter(|id| of_shard(*id)).collect();
         let (mut positions, mut orders) = (0, 0);
         let Some(resolution) = self.markets.get(market as usize).and_then(|market| market.resolution) else {
             return Expected::Settled { positions, orders };
         };
         for owner in owners {
+            let user = &self.users[&owner];
+            let holds = user.positions.iter().any(|held| held.closed_at.is_none() && held.token / 2 == market);
+            if holds || user.open_orders().any(|order| order.token / 2 == market) {
+                self.note_early(owner, hours, now);
+            }
             let expired = self.end_where(owner, CloseReason::MarketResolved, now, |order| order.token / 2 == market);
             let user = self.users.get_mut(&owner).expect("it is known");
             let mut paid = 0;

@@ -5,12 +5,32 @@ use engine::command::Command;
 use engine::order::CloseReason;
 use engine::reject::Reject;
 use engine::user::{Tier, WalletKind};
+use std::collections::BTreeMap;
 
 const HOUR: u64 = 3_600_000_000;
 const DAY: u64 = 24 * HOUR;
 
 /// What a wallet was worth at a full hour: cash, positions, baseline.
 pub type Worth = (i128, i128, i128);
+
+/// How far the points of a shard are.
+#[derive(Clone, Debug, Default)]
+pub struct Hours {
+    /// The hour up to which all have theirs.
+    pub reached: u64,
+    /// The hour in which the life before ended, until its points are made again.
+    pub unsure: Option<u64>,
+    /// A cycle has been.
+    pub has_books: bool,
+    /// Up to which hour a user has his, who could not wait for the others.
+    early: BTreeMap<u64, u64>,
+}
+
+impl Hours {
+    pub fn is_due(&self, now: u64) -> bool {
+        self.has_books && (self.unsure.is_some() || self.reached < now / HOUR)
+    }
+}
 
 impl Wallet {
     pub fn new(id: u64, kind: WalletKind, baseline: i128, at: u64) -> Wallet {
@@ -55,6 +75,14 @@ fn sandboxes(tier: Tier) -> (usize, i128) {
 impl User {
     fn known(&mut self, id: u64) -> Result<&mut Wallet, Reject> {
         self.wallets.iter_mut().find(|wallet| wallet.id == id).ok_or(Reject::WalletNotFound)
+    }
+
+    /// Whether cash or shares have moved from a moment on.
+    fn moved_since(&self, moment: u64) -> bool {
+        let fills = self.orders.values().flat_map(|order| &order.fills).map(|fill| fill.at);
+        let ended = self.positions.iter().filter_map(|held| held.closed_at);
+        let resets = self.wallets.iter().flat_map(|wallet| wallet.resets.iter().copied());
+        fills.chain(ended).chain(resets).any(|at| at >= moment)
     }
 
     fn open_sandbox(&mut self, baseline: i128, label: Option<String>, at: u64) -> Wallet {
@@ -183,28 +211,58 @@ impl Model {
         Ok((expected, true))
     }
 
-    /// The points of a full hour for the users of one shard: of each wallet that is worth something else than before.
-    pub fn note_hour(&mut self, of_shard: impl Fn(u64) -> bool, hour: u64) {
+    /// The points that are due for the users of one shard.
+    pub fn note_hours(&mut self, of_shard: impl Fn(u64) -> bool, hours: &mut Hours, now: u64) {
         let owners: Vec<u64> = self.users.keys().copied().filter(|id| of_shard(*id)).collect();
-        for owner in owners {
-            let mut user = self.users[&owner].clone();
-            let mut noted = false;
-            for wallet in 0..user.wallets.len() {
-                let known = &user.wallets[wallet];
-                let mine = user.positions.iter().filter(|held| held.wallet == known.id && held.closed_at.is_none());
-                let value = |held: &super::Position| {
-                    self.mark(held.token).map_or(held.cost, |mark| half_up(mark * held.qty, 1_000_000))
-                };
-                let worth = (known.cash, mine.map(value).sum(), known.baseline);
-                if known.opened_at / HOUR < hour && known.worth_at(hour) != worth {
-                    user.wallets[wallet].points.push((hour, worth));
-                    noted = true;
-                }
+        owners.into_iter().for_each(|owner| self.note_user(owner, hours, now));
+        (hours.reached, hours.unsure) = (now / HOUR, None);
+        hours.early.retain(|_, had| *had > now / HOUR);
+    }
+
+    /// The points of a user before something of his is changed, while those of all wait for room.
+    pub fn note_early(&mut self, owner: u64, hours: &mut Hours, now: u64) {
+        if hours.is_due(now) {
+            self.note_user(owner, hours, now);
+            hours.early.insert(owner, now / HOUR);
+        }
+    }
+
+    /// Those of the hour before a restart that he has none of, unless something moved since; then the first that ended
+    /// behind all that have theirs.
+    fn note_user(&mut self, owner: u64, hours: &Hours, now: u64) {
+        let had = hours.early.get(&owner);
+        if let Some(hour) = hours.unsure.filter(|_| had.is_none()) {
+            let moved = self.users.get(&owner).is_some_and(|user| user.moved_since(hour * HOUR));
+            if !moved {
+                self.note_hour(owner, hour, |last, worth| (last.0, last.1) != (worth.0, worth.1));
             }
-            if noted {
-                self.users.insert(owner, user);
-                self.record(owner);
+        }
+        let first = had.map_or(hours.reached, |had| hours.reached.max(*had)) + 1;
+        if first <= now / HOUR {
+            self.note_hour(owner, first, |last, worth| last != worth);
+        }
+    }
+
+    /// The points of a full hour: of each wallet that is worth something else than before.
+    fn note_hour(&mut self, owner: u64, hour: u64, is_news: impl Fn(Worth, Worth) -> bool) {
+        let Some(mut user) = self.users.get(&owner).cloned() else { return };
+        let mut noted = false;
+        for wallet in 0..user.wallets.len() {
+            let known = &user.wallets[wallet];
+            let mine = user.positions.iter().filter(|held| held.wallet == known.id && held.closed_at.is_none());
+            let value = |held: &super::Position| {
+                self.mark(held.token).map_or(held.cost, |mark| half_up(mark * held.qty, 1_000_000))
+            };
+            let worth = (known.cash, mine.map(value).sum(), known.baseline);
+            let has_it = known.points.last().is_some_and(|(of, _)| *of >= hour);
+            if known.opened_at / HOUR < hour && !has_it && is_news(known.worth_at(hour), worth) {
+                user.wallets[wallet].points.push((hour, worth));
+                noted = true;
             }
+        }
+        if noted {
+            self.users.insert(owner, user);
+            self.record(owner);
         }
     }
 

@@ -149,6 +149,6 @@ beat m 1000                                  -> lapses in 2000 ms
 beat n 1000                                  -> lapses in 2000 ms
 beat o 1000                                  -> lapses in 2000 ms
 beat p 1000                                  -> lapses in 2000 ms
-beat q 1000                                  -> Busy
+beat q 1000                                  -> TooManySafeguards
 beat p 1000                                  -> lapses in 2000 ms
 "#;

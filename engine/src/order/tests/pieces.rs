@@ -3,10 +3,11 @@
 use super::property::crowded;
 use super::world::World;
 use crate::command::{Answer, Command, Envelope};
-use crate::id::UserId;
+use crate::id::{UserId, WalletId};
 use crate::mutation::{Mutation, codec};
 use crate::order::Taken;
-use crate::rules::{CYCLE_ORDERS_PER_TURN_MAX, RECORD_SEALED_AT_BYTES};
+use crate::rules::{CYCLE_ORDERS_PER_TURN_MAX, RECORD_SEALED_AT_BYTES, SWEEP_ORDERS_PER_RECORD_MAX};
+use crate::user::Tier;
 
 /// execution.md §7, "Skipped": it holds for every order, also when its cycle began before.
 #[test]
@@ -97,4 +98,53 @@ fn long_fills_of_one_user_become_several_records() {
     assert_eq!(fills, orders);
     println!("{fills} fills of {levels} levels in {} records", records.len());
     world.check().expect("all promises");
+}
+
+/// Whether a wallet may be emptied is judged before the first piece: what happens between two pieces takes nothing back,
+/// and another such command of the user waits for its end.
+#[test]
+fn a_wallet_that_is_being_emptied_is_emptied_whatever_comes_between() {
+    let orders = SWEEP_ORDERS_PER_RECORD_MAX + 200;
+    let (api, free) = (Command::ResetApiWallet { by: None }, Command::SetGrant { tier: Tier::Free, expires_at: None });
+    let reset = |wallet| Command::ResetWallet { wallet, by: None };
+    let open = Command::OpenWallet { label: None, by: None };
+    let mut cases = 0;
+    for (number, before, between, asked, second) in [
+        (2, "plan pro", Some(&free), 0, "ResetNeedsPlan"),
+        (2, "rule api_cooldown 48h", None, 0, "ResetCoolsDown"),
+        (1, "plan free", None, 1, "MainResetsSpent"),
+        (3, "plan pro", Some(&free), 1, "WrongWalletKind"),
+        (3, "plan pro", Some(&open), 1, "WrongWalletKind"),
+        (3, "plan pro", Some(&free), 2, "WrongWalletKind"),
+    ] {
+        let mut world = World::of("");
+        for line in ["plan pro", before, "market 1 geopolitics 0.01", "balance 10000", "tier pro", "wallet open"] {
+            world.act(line);
+        }
+        let wallet = WalletId(world.wallet(&number.to_string()).0);
+        let from = ["from=main", "", "from=3"][number - 1];
+        for _ in 0..orders {
+            assert!(world.act(&format!("buy Y1 5 limit 0.10 {from}")).starts_with("PENDING"));
+        }
+        let command = [api.clone(), reset(wallet), Command::ArchiveWallet { wallet }][asked].clone();
+        let again = if asked == 0 { api.clone() } else { reset(wallet) };
+        let (now, owner) = (world.now, world.the_user().id);
+        let (shard, inbox, out) = world.parts();
+        let asks = [Some((900, command)), between.map(|between| (901, between.clone())), Some((902, again))];
+        for (reply, command) in asks.into_iter().flatten() {
+            shard.take(Envelope { owner, command, received_at: now, reply }, now, out);
+        }
+        assert!(out.answers.iter().all(|(to, _)| *to == 901), "{before}: one piece is not all");
+        while shard.turn(inbox, now, out) {}
+        let told: Vec<String> =
+            out.answers.drain(..).filter(|(to, _)| *to != 901).map(|it| format!("{it:?}")).collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        let all = format!("orders: {orders}, positions: 0");
+        assert!(told[0].starts_with("(900, Emptied") && told[0].contains(&all), "{before}: {}", told[0]);
+        assert!(told[1].starts_with(&format!("(902, Refused({second}")), "{before}: {}", told[1]);
+        assert_eq!(world.the_user().open_orders_count(), 0, "{before}");
+        world.check().expect("all promises");
+        cases += 1;
+    }
+    println!("emptying in pieces: {cases} cases");
 }

@@ -7,6 +7,7 @@ use crate::command::{Answer, Command, Query, Wallets};
 use crate::directory::Directory;
 use crate::id::WalletId;
 use crate::mutation::codec;
+use crate::rules::WALLETS_PER_USER_MAX;
 use crate::shard::Shard;
 use crate::user::equity::EquityRow;
 use crate::user::{Users, Wallet};
@@ -261,6 +262,106 @@ equity                                       -> 1: 9960 + 39 of 10000 | 2: 9960 
 restart
 cycle
 facts                                        ->
+
+# the process ends among the points of an hour: whoever has none of it gets his after the next start
+plan pro
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+cycle
+buy Y 100 market 0.50                        -> FILLED 100/100 @0.4 fee 0
+user 2
+buy Y 50 market 0.50                         -> FILLED 50/50 @0.4 fee 0
+wait 1h
+turn
+facts                                        -> OrderPlaced OrderFilled EquityNoted EquityNoted
+lose 1
+restart
+cycle
+facts                                        -> EquityNoted
+equity                                       -> 1: 9980 + 19.5 of 10000
+user 1
+equity                                       -> 1: 9960 + 39 of 10000
+restart
+cycle
+facts                                        ->
+
+# the same with some hours between, in which other points are due
+plan pro
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+cycle
+buy Y 100 market 0.50                        -> FILLED 100/100 @0.4 fee 0
+user 2
+buy Y 50 market 0.50                         -> FILLED 50/50 @0.4 fee 0
+wait 1h
+turn
+lose 1
+restart
+wait 2h
+book Y bids 0.48x1000 asks 0.50x1000
+cycle
+facts                                        -> EquityNoted EquityNoted
+equity                                       -> 1: 9980 + 24.5 of 10000 | 2: 9980 + 24.5 of 10000 | 3: 9980 + 24.5 of 10000
+user 1
+equity                                       -> 1: 9960 + 39 of 10000 | 2: 9960 + 49 of 10000 | 3: 9960 + 49 of 10000
+
+# what moved behind the hour had its point before, or needed none: nothing is made again
+plan pro
+market 0 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+cycle
+wait 1h
+alive
+buy Y 100 market 0.50                        -> FILLED 100/100 @0.4 fee 0
+restart
+cycle
+facts                                        ->
+equity                                       -> 1: 10000 + 0 of 10000
+wait 1h
+resolve 0 Y
+settle 0                                     -> paid 1 expired 0
+facts                                        -> EquityNoted PositionSettled
+restart
+cycle
+facts                                        ->
+equity                                       -> 1: 10000 + 0 of 10000 | 2: 9960 + 100 of 10000
+wait 1h
+wallet reset api                             -> 2 Api 10000 of 10000 gen 2 after 0 orders 0 positions
+facts                                        -> EquityNoted WalletReset
+restart
+cycle
+facts                                        ->
+
+# where only the reserve is left, the points of those whose money moves come before that; a look gets none
+plan pro
+market 0 geopolitics 0.01
+market 1 geopolitics 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+book Y1 bids 0.38x1000 asks 0.40x1000
+wallet open                                  -> 3 Sandbox 10000 of 10000 gen 1
+cycle
+buy Y 100 market 0.50                        -> FILLED 100/100 @0.4 fee 0
+buy Y1 100 market 0.50                       -> FILLED 100/100 @0.4 fee 0
+buy Y 10 market 0.50 from=3                  -> FILLED 10/10 @0.4 fee 0
+room reserve
+wait 1h
+equity 3                                     -> 1: 10000 + 0 of 10000
+wallet archive 3                             -> 3 Sandbox 9996 of 10000 gen 1 archived after 0 orders 1 positions
+facts                                        -> EquityNoted EquityNoted PositionReset WalletArchived
+resolve 0 Y
+settle 0                                     -> paid 1 expired 0
+facts                                        -> PositionSettled
+wait 1h
+resolve 1 N
+settle 1                                     -> paid 1 expired 0
+facts                                        -> EquityNoted EquityNoted PositionSettled
+room ample
+turn
+equity                                       -> 1: 9920 + 78 of 10000 | 2: 10020 + 0 of 10000
+equity 3                                     -> 1: 9996 + 3.9 of 10000 | 2: 9996 + 0 of 10000
+wait 1h
+turn
+equity                                       -> 1: 9920 + 78 of 10000 | 2: 10020 + 0 of 10000 | 3: 10020 + 0 of 10000
 "#;
 
 impl World {
@@ -330,6 +431,13 @@ impl World {
         }
     }
 
+    /// The process ends before its last records are written.
+    pub(super) fn lose(&mut self, count: &str) -> String {
+        let kept = self.out.records.len() - number(count) as usize;
+        self.out.records.truncate(kept);
+        String::new()
+    }
+
     /// The process ends, and another begins with what the records say.
     pub(super) fn restart(&mut self) -> String {
         let mut users = Users::default();
@@ -344,4 +452,53 @@ impl World {
         self.shard = Some(shard);
         String::new()
     }
+}
+
+/// A user with as many wallets as there may be, the last of them active and traded in.
+fn full(world: &mut World, user: u64) {
+    world.act(&format!("user {user}"));
+    for number in 3..=WALLETS_PER_USER_MAX {
+        world.act("wallet open");
+        if number < WALLETS_PER_USER_MAX {
+            world.act(&format!("wallet archive {number}"));
+        }
+    }
+    let bought = world.act(&format!("buy Y 10 market 0.50 from={WALLETS_PER_USER_MAX}"));
+    assert_eq!(bought, "FILLED 10/10 @0.4 fee 0");
+}
+
+#[test]
+fn wallets_are_bounded_and_count_for_a_page_of_points() {
+    let mut world = World::of("market 0 ");
+    for line in ["plan pro", "market 0 geopolitics 0.01", "book Y bids 0.38x1000 asks 0.40x1000", "cycle"] {
+        world.act(line);
+    }
+    full(&mut world, 1);
+    full(&mut world, 2);
+    world.act("user 3");
+    world.act("buy Y 10 market 0.50");
+    // A turn has two pages, and each is filled by one user with so many.
+    world.act("wait 1h");
+    let (now, before) = (world.now, world.out.records.len());
+    for points in [2, 3, 3] {
+        let (shard, inbox, out) = world.parts();
+        shard.turn(inbox, now, out);
+        assert_eq!(out.records.len() - before, points);
+    }
+    world.act("user 1");
+    let last = WALLETS_PER_USER_MAX;
+    let rows = [
+        ("wallet open".to_owned(), "TooManyWallets"),
+        (format!("wallet reset {last}"), "TooManyWallets"),
+        ("wallet reset 1".to_owned(), "1 Main 1000 of 1000 gen 2 after 0 orders 0 positions"),
+        ("wallet reset api".to_owned(), "2 Api 10000 of 10000 gen 2 after 0 orders 0 positions"),
+    ];
+    for (line, expected) in &rows {
+        assert_eq!(world.act(line), *expected, "{line}");
+    }
+    let archived = world.act(&format!("wallet archive {last}"));
+    assert!(archived.ends_with("archived after 0 orders 1 positions"), "{archived}");
+    assert_eq!(world.act("wallet open"), "TooManyWallets");
+    println!("{} commands at the bound of {last} wallets", rows.len() + 2);
+    world.check().expect("all promises");
 }

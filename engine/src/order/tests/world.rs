@@ -412,11 +412,15 @@ impl World {
                 user.wallets.iter().map(|wallet| self.wallet_text(wallet)).collect::<Vec<_>>().join(" | ")
             }
             "turn" => {
-                let now = self.now;
+                let (now, before) = (self.now, self.out.records.len());
                 let (shard, inbox, out) = self.parts();
                 while shard.turn(inbox, now, out) {}
+                if self.out.records.len() > before {
+                    self.recorded_at = now;
+                }
                 String::new()
             }
+            "lose" => self.lose(rest[0]),
             "restart" => self.restart(),
             "equity" => self.equity_text(rest),
             "baseline" => text(self.the_user().wallet_of(WalletKind::Api).expect("there").baseline),

@@ -12,8 +12,8 @@ use crate::http::schema::{MONEY, Param, Schema, Shape, TS, field};
 use crate::wire::fields::Params;
 use crate::wire::write::{array, object};
 use engine::amount::Cash;
+use engine::amount::nearest;
 use engine::command::{Answer, Command, Query, Wallets};
-use engine::mark::nearest;
 use engine::time::{DAY, HOUR, Timestamp};
 use engine::user::equity::EquityRow;
 

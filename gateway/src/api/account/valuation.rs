@@ -2,7 +2,7 @@
 //! holds.
 
 use engine::amount::Cash;
-use engine::mark::nearest;
+use engine::amount::nearest;
 pub use engine::mark::{Marks, market_value};
 use engine::user::{Position, Wallet};
 

@@ -2,6 +2,7 @@
 
 use super::history::{candle_fields, of_outcome, unknown_interval};
 use super::orders::terms::outcome_labelled;
+use crate::history::Wanted;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
@@ -11,7 +12,7 @@ use crate::wire::fields::Params;
 use crate::wire::instant;
 use crate::wire::query::Query;
 use crate::wire::write::{array, object};
-use engine::book::candles::{Grid, fold};
+use engine::book::candles::Grid;
 use engine::id::Outcome as MarketOutcome;
 use engine::time::{SECOND, Timestamp};
 use std::ops::RangeInclusive;
@@ -65,13 +66,12 @@ async fn candles(call: Call) -> Outcome {
     };
     let instrument = cell.instrument(outcome);
     let secs = asked.grid.start(*asked.secs.start())..=*asked.secs.end();
-    let found = call.app().history.find(market, secs, asked.grid.secs()).await;
+    let wanted = Wanted { grid: asked.grid, most: asked.limit, coarser: &[] };
+    let found = call.app().history.find(market, secs, wanted).await;
     // What cannot be read is a hole in a chart, no failure.
-    let buckets = of_outcome(found.unwrap_or_default().buckets, instrument);
-    let folded = fold(buckets, asked.grid);
-    let newest = &folded[folded.len().saturating_sub(asked.limit)..];
+    let newest = found.map(|found| of_outcome(found.points, instrument)).unwrap_or_default();
     let mut out = Vec::with_capacity(16 + CANDLE_BYTES * newest.len());
-    array(&mut out, newest, |out, bucket| {
+    array(&mut out, &newest, |out, bucket| {
         object(out, |o| {
             candle_fields(o, bucket);
             o.qty("v", bucket.candle.volume[0]);

@@ -48,13 +48,37 @@ fn candles_fold_the_history_into_their_grid() {
     println!("candles: {} cases", cases.len());
 }
 
+/// A fill counts whether it is told before the market's first price, with it, or after it.
 #[test]
 fn shares_filled_here_are_the_volume() {
-    let town = Town::new();
-    town.past(&[(0, 8_000)]);
-    let path = format!("/v1/markets/{}/candles?start_time=1790931600", town.condition());
-    // Asked once, so that the price is there before the fill.
-    assert!(town.send("GET", &path, "").text().contains(r#""v":"0""#));
+    for told in ["before any price", "with the price", "after the price"] {
+        let town = Town::new();
+        let path = format!("/v1/markets/{}/candles?start_time=1790931600", town.condition());
+        match told {
+            "before any price" => {
+                filled(&town);
+                assert_eq!(town.send("GET", &path, "").text(), "[]");
+                town.past(&[(0, 8_000)]);
+            }
+            "with the price" => {
+                filled(&town);
+                town.past(&[(0, 8_000)]);
+            }
+            _ => {
+                town.past(&[(0, 8_000)]);
+                assert!(town.send("GET", &path, "").text().contains(r#""v":"0""#));
+                filled(&town);
+            }
+        }
+        let other = format!("{path}&outcome=No");
+        assert!(town.send("GET", &path, "").text().contains(r#""v":"7.5""#), "{told}");
+        assert!(town.send("GET", &other, "").text().contains(r#""v":"50""#), "{told}");
+    }
+    println!("volume of candles: 3 cases");
+}
+
+/// Shares of both outcomes are filled here.
+fn filled(town: &Town) {
     for (outcome, micros) in [(MarketOutcome::First, 7_500_000), (MarketOutcome::Second, 50_000_000)] {
         let what = OrderFact::Filled {
             trade: engine::id::TradeId(1),
@@ -66,9 +90,6 @@ fn shares_filled_here_are_the_volume() {
         let notice = Notice { user: engine::id::UserId(1), user_seq: 1, order: OrderId(1), what, at };
         town.fills.observe(&notice);
     }
-    let other = format!("{path}&outcome=No");
-    assert!(town.send("GET", &path, "").text().contains(r#""v":"7.5""#));
-    assert!(town.send("GET", &other, "").text().contains(r#""v":"50""#));
 }
 
 #[test]

@@ -73,7 +73,10 @@ pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
     let sub = format!("address:{}", claim.address);
     let user = match app.directory.by_sub(&sub) {
         Some(user) => user,
-        None => first_sight(&call.edge, sub, None, call.now).await?,
+        None => {
+            newcomer(call, &sub)?;
+            first_sight(&call.edge, sub, None, call.now).await?
+        }
     };
     if app.front.gatekeeper.restricts(user, &app.directory) {
         return Err(Code::AccessRestricted.into());
@@ -86,6 +89,23 @@ pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
         Some(_) => Ok(credentials),
         None => issued(call, user, credentials).await,
     }
+}
+
+/// What keeps an address from an account: the gates that its key would not pass, and the windows of first keys of the
+/// source address (wire.md §8), for an account is for ever.
+fn newcomer(call: &Call, sub: &str) -> Result<(), Refusal> {
+    let app = call.app();
+    if app.front.gatekeeper.restricts_newcomer(sub) {
+        return Err(Code::AccessRestricted.into());
+    }
+    if app.config.flags.closed_beta_mode && !app.front.gatekeeper.lists_newcomer(sub) {
+        return Err(Code::ClosedBeta.into());
+    }
+    let cap = app.config.flags.cohort_cap;
+    if cap > 0 && app.directory.holders_count(call.now) as u64 >= cap {
+        return Err(Code::CohortFull.into());
+    }
+    app.front.limits.bootstrap(call.source, call.now)
 }
 
 /// The claim of the request's headers, fresh and signed.

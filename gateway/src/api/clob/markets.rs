@@ -97,7 +97,8 @@ fn sampled(cell: &MarketCell, app: &App, now: Timestamp) -> bool {
 
 async fn list(call: Call, shown: Shown, row: Row) -> Outcome {
     let query = call.query();
-    let cursor = OffsetCursor::read(query.get("next_cursor").unwrap_or_default()).map_err(|_| Code::InvalidCursor)?;
+    let cursor = OffsetCursor::read(query.first_of(&["next_cursor", "cursor"]).unwrap_or_default())
+        .map_err(|_| Code::InvalidCursor)?;
     let (rows, next) = match cursor {
         OffsetCursor::At(place) => gathered(&call, shown, place).await,
         OffsetCursor::End => (Vec::new(), None),

@@ -90,8 +90,10 @@ pub const TRADE_ROWS_EXAMPLE: &str = r#"[{"token_id": "81140002", "price": "0.39
 
 // Markets.
 
-pub const NEXT_CURSOR: &[Param] =
-    &[Param::query("next_cursor", TEXT, "Where the page begins: MA==, or that of the page before.")];
+pub const NEXT_CURSOR: &[Param] = &[
+    Param::query("next_cursor", TEXT, "Where the page begins: MA==, or that of the page before."),
+    Param::query("cursor", TEXT, "The same; `next_cursor` wins."),
+];
 
 const TOKEN: Schema = Schema::Object(&Shape::new(
     "VenueToken",

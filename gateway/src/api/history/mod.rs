@@ -10,22 +10,25 @@ mod shape;
 pub use asked::unknown_interval;
 
 use crate::api::tokens;
+use crate::history::Wanted;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Gate, Permission, Route};
 use crate::wire::decimal;
-use crate::wire::write::{Object, array, object};
+use crate::wire::write::{Object, object, separate};
 use asked::Asked;
-use engine::book::candles::{Bucket, Grid, fold};
+use engine::book::candles::{Bucket, Grid};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::terms::{MarketState, Resolution};
 
 /// Most points of an answer.
 const POINTS_MAX: usize = 5_000;
 /// Minutes of a point that are tried, in this order, where there would be more.
-const COARSER: [u64; 9] = [1, 5, 10, 30, 60, 180, 360, 720, 1_440];
+const COARSER: &[u64] = &[1, 5, 10, 30, 60, 180, 360, 720, 1_440];
 const POINT_BYTES: usize = 80;
+/// Points that are written before others have a turn.
+const POINTS_PER_TURN: usize = 1_000;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/prices-history", "get_prices_history")
@@ -58,27 +61,21 @@ async fn prices(call: Call) -> Outcome {
     let asked = Asked::prices(&query, call.app().books.venue_now(call.now))?;
     let mut points = Vec::new();
     if let Some((instrument, _)) = tokens::find(&call.app().catalog, token) {
-        let grid = Grid::minutes(asked.fidelity);
-        let secs = grid.start(*asked.secs.start())..=*asked.secs.end();
-        let found = call.app().history.find(instrument.market(), secs, grid.secs()).await;
+        let wanted = wanted(asked.fidelity);
+        let secs = wanted.grid.start(*asked.secs.start())..=*asked.secs.end();
+        let found = call.app().history.find(instrument.market(), secs, wanted).await;
         // What cannot be read is a hole in a chart, no failure.
-        points = of_outcome(found.unwrap_or_default().buckets, instrument);
+        points = found.map(|found| of_outcome(found.points, instrument)).unwrap_or_default();
     }
-    let (points, _) = thinned(points, asked.fidelity);
-    let mut out = Vec::with_capacity(64 + POINT_BYTES * points.len());
     if asked.ohlcv {
-        candles(&mut out, &points);
-    } else {
-        object(&mut out, |o| {
-            o.array("history", &points, |out, point| {
-                object(out, |o| {
-                    o.integer("t", point.start);
-                    decimal::vol(o.name("p"), point.candle.close.cash().0.unsigned_abs());
-                });
-            });
-        });
+        return Ok(Reply::json(candles(&points).await));
     }
-    Ok(Reply::json(out))
+    let rows = rows(&points, |o, point| {
+        o.integer("t", point.start);
+        decimal::vol(o.name("p"), point.candle.close.cash().0.unsigned_abs());
+    });
+    let rows = rows.await;
+    Ok(Reply::object(|o| o.name("history").extend_from_slice(&rows)))
 }
 
 async fn archive(call: Call) -> Outcome {
@@ -89,34 +86,41 @@ async fn archive(call: Call) -> Outcome {
     if !matches!(cell.state(), MarketState::Closed | MarketState::Resolved) {
         return Err(Refusal::saying(Code::InvalidRequest, "The market is not closed."));
     }
-    let grid = Grid::minutes(asked.fidelity);
-    let found = call.app().history.find(instrument.market(), 0..=u64::MAX, grid.secs()).await;
+    let wanted = wanted(asked.fidelity);
+    let secs = wanted.grid.start(*asked.secs.start())..=*asked.secs.end();
+    let found = call.app().history.find(instrument.market(), secs, wanted).await;
     let found = found.filter(|found| !found.broken).ok_or(Code::ArchiveUnavailable)?;
-    if found.buckets.is_empty() {
-        return Err(Code::ArchiveNotFound.into());
+    if found.points.is_empty() {
+        // Nothing at that time, or nothing at all?
+        let any = Wanted { grid: Grid::DAY, most: 1, coarser: &[] };
+        let known = call.app().history.find(instrument.market(), 0..=u64::MAX, any).await;
+        let known = known.filter(|known| !(known.broken && known.points.is_empty())).ok_or(Code::ArchiveUnavailable)?;
+        if known.points.is_empty() {
+            return Err(Code::ArchiveNotFound.into());
+        }
     }
-    let secs = grid.start(*asked.secs.start())..=*asked.secs.end();
-    let buckets = found.buckets.into_iter().filter(|bucket| secs.contains(&bucket.start)).collect();
-    let (points, fidelity) = thinned(of_outcome(buckets, instrument), asked.fidelity);
-    let mut out = Vec::with_capacity(512 + POINT_BYTES * points.len());
+    let rows = candles(&of_outcome(found.points, instrument)).await;
     if asked.ohlcv {
-        candles(&mut out, &points);
-        return Ok(Reply::json(out));
+        return Ok(Reply::json(rows));
     }
     let winner = match cell.resolution() {
         Some(Resolution::Winner(outcome)) => Some(cell.outcome(outcome)),
         Some(Resolution::Split) | None => None,
     };
-    object(&mut out, |o| {
+    Ok(Reply::object(|o| {
         o.text("market", token);
         o.text("condition_id", &cell.listing.condition);
         o.text("outcome", cell.outcome(instrument.outcome()));
         o.text_or_null("resolved_outcome", winner);
-        o.integer("fidelity", fidelity);
+        o.integer("fidelity", found.grid.secs() / 60);
         o.word("source", "archive");
-        candles(o.name("history"), &points);
-    });
-    Ok(Reply::json(out))
+        o.name("history").extend_from_slice(&rows);
+    }))
+}
+
+/// Stretches of `fidelity` minutes; where those are too many, of the next coarser size that fits, else the newest.
+fn wanted(fidelity: u64) -> Wanted {
+    Wanted { grid: Grid::minutes(fidelity), most: POINTS_MAX, coarser: COARSER }
 }
 
 /// Buckets as an outcome saw them.
@@ -127,23 +131,25 @@ pub fn of_outcome(mut buckets: Vec<Bucket>, instrument: InstrumentId) -> Vec<Buc
     buckets
 }
 
-/// Stretches of `fidelity` minutes; where those are too many, of the next coarser size that fits, else the newest. Says
-/// which size it is.
-fn thinned(buckets: Vec<Bucket>, fidelity: u64) -> (Vec<Bucket>, u64) {
-    let sizes = std::iter::once(fidelity).chain(COARSER.into_iter().filter(|size| *size > fidelity));
-    let mut points = (Vec::new(), fidelity);
-    for size in sizes {
-        points = (fold(buckets.iter().copied(), Grid::minutes(size)), size);
-        if points.0.len() <= POINTS_MAX {
-            return points;
-        }
-    }
-    points.0.drain(..points.0.len() - POINTS_MAX);
-    points
+async fn candles(points: &[Bucket]) -> Vec<u8> {
+    rows(points, candle_fields).await
 }
 
-fn candles(out: &mut Vec<u8>, points: &[Bucket]) {
-    array(out, points, |out, point| object(out, |o| candle_fields(o, point)));
+/// An array with an object for each point, written in pages.
+async fn rows(points: &[Bucket], fields: impl Fn(&mut Object<'_>, &Bucket)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(2 + POINT_BYTES * points.len());
+    out.push(b'[');
+    for (page, points) in points.chunks(POINTS_PER_TURN).enumerate() {
+        if page > 0 {
+            tokio::task::yield_now().await;
+        }
+        for point in points {
+            separate(&mut out);
+            object(&mut out, |o| fields(o, point));
+        }
+    }
+    out.push(b']');
+    out
 }
 
 /// `t` and the four prices.

@@ -94,28 +94,60 @@ fn wrong_questions_have_their_codes() {
 }
 
 #[test]
-fn long_histories_are_thinned() {
+fn long_answers_are_written_in_pages() {
     let bucket = |minute: u64| Bucket { start: minute * 60, candle: Candle::at(Mid(1)) };
-    let every = |step: u64, count: u64| (0..count).map(|number| bucket(number * step)).collect::<Vec<_>>();
-    let cases = [
-        (every(1, 5_000), 1, (5_000, 1)),
-        (every(1, 5_001), 1, (1_001, 5)),
-        (every(1, 5_001), 2, (2_501, 2)),
-        (every(1, 43_200), 1, (4_320, 10)),
-        (every(1, 43_200), 7, (4_320, 10)),
-        (every(1_440, 5_000), 1, (5_000, 1)),
-        (every(1_440, 6_000), 1, (5_000, 1_440)),
-        (every(2_880, 6_000), 2_000, (5_000, 2_000)),
-        (Vec::new(), 1, (0, 1)),
-    ];
-    for (buckets, fidelity, expected) in &cases {
-        let (points, size) = thinned(buckets.clone(), *fidelity);
-        assert_eq!(&(points.len(), size), expected);
-        // The newest are there whatever happens.
-        let last = |buckets: &[Bucket]| buckets.last().map(|bucket| Grid::minutes(size).start(bucket.start));
-        assert_eq!(last(&points), last(buckets));
+    let per_turn = POINTS_PER_TURN as u64;
+    let cases = [(0, 0), (1, 0), (per_turn, 0), (per_turn + 1, 1), (2 * per_turn, 1), (5_000, (5_000 - 1) / per_turn)];
+    for (count, others) in cases {
+        let points: Vec<Bucket> = (0..count).map(bucket).collect();
+        let turns = std::cell::Cell::new(0);
+        let written = crate::http::testing::run(async {
+            let mut writing = std::pin::pin!(rows(&points, |o, point| o.integer("t", point.start)));
+            std::future::poll_fn(|context| {
+                let written = writing.as_mut().poll(context);
+                turns.set(turns.get() + u64::from(written.is_pending()));
+                written
+            })
+            .await
+        });
+        let shown: serde_json::Value = serde_json::from_slice(&written).expect("JSON");
+        let starts = shown.as_array().expect("an array").iter().map(|row| row["t"].as_u64().expect("a number"));
+        assert!(starts.eq(points.iter().map(|point| point.start)), "{count} points");
+        assert_eq!(turns.get(), others, "{count} points");
     }
-    println!("thinning: {} cases", cases.len());
+    println!("paged answers: {} cases", cases.len());
+}
+
+#[test]
+fn where_too_many_wait_charts_have_a_hole_and_the_archive_says_so() {
+    let limits = "[limits.tiers.free]\nrequests_per_second = 1000\nrequests_per_minute = 100000\n";
+    let town = Town::with(&format!("{limits}[flags]\nchart_archive_read_enabled = true\n"));
+    let resolution = Resolution::Winner(MarketOutcome::First);
+    let fact = MarketMutation::MarketResolved { market: town.market, resolution, at: crate::http::testing::NOW };
+    town.catalog.publish(&fact);
+    town.past(&[(0, 8_000)]);
+    let archive = format!("/v1/prices-history/archive?market={YES}");
+    let cases = [
+        (format!("/v1/prices-history?market={YES}"), 200, r#"{"history":[]}"#),
+        (format!("/v1/prices-history?market={YES}&format=ohlcv"), 200, "[]"),
+        (format!("/v1/markets/{}/candles", town.condition()), 200, "[]"),
+        (archive.clone(), 503, "ARCHIVE_UNAVAILABLE"),
+        // Nothing in the window: it is the second question that nobody takes.
+        (format!("{archive}&endTs=5"), 503, "ARCHIVE_UNAVAILABLE"),
+    ];
+    let full = town.edge.app.history.full();
+    for (target, status, expected) in &cases {
+        let answer = town.send("GET", target, "");
+        let shown = if *status == 200 { answer.text() } else { answer.code().1 };
+        assert_eq!((answer.status, shown), (*status, *expected), "{target}");
+    }
+    drop(full);
+    for (target, ..) in &cases {
+        let answer = town.send("GET", target, "");
+        let empty = target.ends_with("endTs=5");
+        assert_eq!((answer.status, answer.text().contains("\"t\":1790931600")), (200, !empty), "{target}");
+    }
+    println!("a full history: {} cases", 2 * cases.len());
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn the_store_agrees_with_a_naive_model_across_restarts_and_kills() {
         let dir = tempfile::tempdir().unwrap();
         let (mut store, mut model) = (Store::open(Some(dir.path())), Model::new());
         let mut last: BTreeMap<u32, Mid> = BTreeMap::new();
+        let mut waiting: BTreeMap<u32, u64> = BTreeMap::new();
         let mut minute = FIRST_HOUR * 60;
         for _ in 0..300 {
             minute += [0, 0, 1, 2, 30, 61][chance.below(6) as usize];
@@ -52,11 +53,14 @@ fn the_store_agrees_with_a_naive_model_across_restarts_and_kills() {
                 store.fill(market, Outcome::Second, Qty(5), minute);
                 if let Some(last) = last.get(&market) {
                     model.entry((market, minute)).or_insert(Candle::at(*last)).volume[1].0 += 5;
+                } else {
+                    *waiting.entry(market).or_default() += 5;
                 }
             } else {
                 store.add(&[heard(market, minute, price)]);
                 last.insert(market, Mid(price));
-                let fresh = Candle::at(Mid(price));
+                let volume = [Qty(0), Qty(waiting.remove(&market).unwrap_or_default())];
+                let fresh = Candle { volume, ..Candle::at(Mid(price)) };
                 model.entry((market, minute)).and_modify(|candle| candle.join(&fresh)).or_insert(fresh);
             }
             store.write();
@@ -65,6 +69,7 @@ fn the_store_agrees_with_a_naive_model_across_restarts_and_kills() {
                 store = Store::open(Some(dir.path()));
                 // The last prices are those of the open hours now.
                 last = store.last.clone();
+                waiting.clear();
                 cases += 1;
             }
             if chance.below(10) == 0 {
@@ -200,4 +205,45 @@ fn where_nothing_can_be_written_little_is_kept() {
         store.write();
     }
     assert_eq!(all(&store, 1, 60).len(), OPEN_HOURS_MAX);
+}
+
+#[test]
+fn shares_filled_before_any_price_wait_for_the_next_row() {
+    let minute = FIRST_HOUR * 60;
+    let fill = |store: &mut Store, outcome, shares, minute| store.fill(1, outcome, Qty(shares), minute);
+    let mut store = Store::open(None);
+    fill(&mut store, Outcome::First, 7, minute);
+    fill(&mut store, Outcome::Second, u64::MAX, minute);
+    fill(&mut store, Outcome::Second, 1, minute);
+    store.fill(u32::MAX, Outcome::First, Qty(1), minute);
+    assert_eq!((all(&store, 1, 60), store.waiting.len()), (Vec::new(), 1), "nothing is made up");
+    // Another market's row is none of theirs.
+    let cases: [(u32, u32, [u64; 2]); 3] = [(2, 1, [0, 0]), (1, 1, [7, u64::MAX]), (1, 2, [0, 0])];
+    for (market, later, volume) in cases {
+        store.add(&[heard(market, minute + later, 100)]);
+        let row = all(&store, market, 60).pop().expect("a row");
+        assert_eq!((row.candle.volume, row.candle.open), (volume.map(Qty), Mid(100)), "market {market}, {later}");
+    }
+    // With a price they go into the row of their own minute.
+    fill(&mut store, Outcome::First, 3, minute + 3);
+    assert_eq!(all(&store, 1, 60).pop().map(|row| row.candle.volume), Some([Qty(3), Qty(0)]));
+    assert!(store.waiting.is_empty());
+    println!("waiting shares: {} cases", cases.len() + 2);
+}
+
+#[test]
+fn a_stretch_that_ends_before_it_begins_holds_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    for place in [None, Some(dir.path())] {
+        let mut store = Store::open(place);
+        for hour in 0..60 {
+            store.add(&[heard(1, (FIRST_HOUR + hour) * 60, 1)]);
+        }
+        let now = u64::from(FIRST_HOUR + 60) * 3_600;
+        for (start, end) in [(now, now - 1), (u64::MAX, now), (u64::MAX, 0), (1, 0), (99_999_999_999, now)] {
+            let found = store.find(1, RangeInclusive::new(start, end), 60);
+            assert_eq!(found, Found { buckets: Vec::new(), broken: place.is_none() }, "{start} to {end}");
+        }
+    }
+    println!("reversed stretches: 10 cases");
 }

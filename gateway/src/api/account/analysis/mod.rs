@@ -146,7 +146,7 @@ async fn equity(call: &Call, wallets: Wallets) -> Result<(Box<AccountView>, Vec<
     match ask(call, Query::Equity { wallets, first: 0 }).await? {
         Answer::Equity(view) => {
             let total = |row: &engine::user::equity::EquityRow| {
-                (row.at, engine::mark::nearest(i128::from(row.cash.0) + i128::from(row.value.0)))
+                (row.at, engine::amount::nearest(i128::from(row.cash.0) + i128::from(row.value.0)))
             };
             Ok((Box::new(view.account), view.hours.iter().map(total).collect()))
         }
@@ -157,7 +157,7 @@ async fn equity(call: &Call, wallets: Wallets) -> Result<(Box<AccountView>, Vec<
 /// The balance of the active wallet of a kind, which everybody has.
 async fn balance_of_wallet(call: &Call, user: &UserView, kind: WalletKind) -> Result<Balance, Refusal> {
     let active = |wallet: &&Wallet| wallet.kind == kind && wallet.is_active();
-    let wallet = user.wallets.iter().rev().find(active).ok_or(Code::AccountNotFound)?;
+    let wallet = user.wallets.iter().find(active).ok_or(Code::AccountNotFound)?;
     match ask(call, Query::Account { wallets: Wallets::One(wallet.id) }).await? {
         Answer::Account(account) => Ok(balance_of(&account, marks(call))),
         other => Err(unexpected(&other, call.now)),

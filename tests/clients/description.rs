@@ -1,46 +1,111 @@
 //! The description that the server gives of itself, held against the server by schemathesis: for every operation it
 //! sends the examples, the edges of each schema and seeded random requests, right and wrong, and looks at each answer.
 
-use crate::programs::{Clients, here, run_well};
-use serde_json::Value;
+use crate::programs::{Clients, run_well};
+use serde_json::{Value, json};
 use std::env;
+use std::fs;
 use tests::cases::Cases;
-use tests::json::at;
-use tests::world::World;
+use tests::json::{at, int};
+use tests::token::token;
+use tests::world::{World, limit, market};
 
 /// No answer is a server error; status, content type, headers and body are those of the description.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance";
-/// Random requests for each operation, beside its examples and edges: the whole document takes minutes.
+/// Random requests for each operation, beside its examples and edges: the whole document takes a minute or two.
 const REQUESTS: &str = "20";
 /// The default seed; `PAPERTAPE_SEED` names another.
 const SEED: &str = "1";
+
+/// A world for one run: what is sent may close and cancel everything in it.
+fn world() -> World {
+    World::start_with(1, |place| {
+        place.set("limits", "placements_per_user", "1000");
+        place.set("limits.tiers.enterprise", "in_flight", "1000");
+    })
+}
+
+/// Ids of what there is, so that requests get past the question whether it exists.
+fn known(world: &World) -> String {
+    let rain = &world.markets.rain;
+    let mut user = world.user(0);
+    let bought = user.post("/v1/orders", &market(rain, "BUY", "0.99", "20")).expect(200);
+    assert_eq!(bought["status"], "FILLED");
+    let mut resting = limit(rain, "BUY", "0.05", "10");
+    resting["client_order_id"] = json!("known");
+    let order = int(&user.post("/v1/orders", &resting).expect(200), "/order_id");
+    let key = int(&user.post("/v1/keys", &json!({"name": "known"})).expect(201), "/id");
+    let wallet = int(&user.post("/v1/me/wallets", &json!({"kind": "SANDBOX", "label": "known"})).expect(201), "/id");
+    format!(
+        r#"
+[parameters]
+"path.condition_id" = "{condition}"
+"path.token_id" = "{token}"
+"query.token_id" = "{token}"
+"path.slug" = "{slug}"
+"path.order_id" = "{order}"
+"path.client_order_id" = "known"
+
+[[operations]]
+include-path-regex = "^/v1/prices-history"
+parameters = {{ "query.market" = "{token}" }}
+
+[[operations]]
+include-path-regex = "^/v1/keys/"
+parameters = {{ "path.id" = "{key}" }}
+
+[[operations]]
+include-path-regex = "^/v1/me/wallets/"
+parameters = {{ "path.id" = "{wallet}" }}
+"#,
+        condition = rain.condition,
+        token = rain.yes(),
+        slug = rain.slug,
+    )
+}
+
+/// One run over the whole document with that configuration; the number of operations it met.
+fn run(clients: &Clients, world: &World, config: &str) -> usize {
+    let file = world.place.root().join("schemathesis.toml");
+    fs::write(&file, config).expect("a configuration can be written");
+    let document = format!("http://{}/v1/openapi.json", world.server.address());
+    let seed = env::var("PAPERTAPE_SEED").unwrap_or_else(|_| SEED.into());
+    let mut run = clients.python("schemathesis");
+    run.arg("--config-file").arg(&file);
+    run.args(["run", &document, "--no-color", "--workers", "1", "--continue-on-failure"]);
+    run.args(["--phases", "examples,coverage,fuzzing", "--checks", CHECKS]);
+    run.args(["--max-examples", REQUESTS, "--seed", &seed, "--generation-database", "none"]);
+    // Both kinds of credential: each route takes its own.
+    run.args(["--header", &format!("X-API-Key: {}", world.users[0].key)]);
+    run.args(["--header", &format!("Authorization: Bearer {}", token("schemathesis"))]);
+    let said = run_well(run, world.place.root());
+
+    // The document itself is left out: it is what the run stands on.
+    let described = operations(&world.public().get("/v1/openapi.json").expect(200)) - 1;
+    assert!(said.contains(&format!("Selected: {described}/{described}")), "{described} operations are described");
+    // The server is still there.
+    world.user(0).get("/v1/me").expect(200);
+    described
+}
+
+fn operations(document: &Value) -> usize {
+    let of = |path: &Value| path.as_object().map_or(0, |path| path.keys().filter(|name| *name != "parameters").count());
+    at(document, "/paths").as_object().map_or(0, |paths| paths.values().map(of).sum())
+}
 
 #[test]
 fn answers_are_those_of_the_description() {
     let cases = Cases::of("operations of the description");
     let Some(clients) = Clients::fetched() else { return cases.one() };
-    let world = World::start_with(1, |place| {
-        place.set("limits", "placements_per_user", "1000");
-        place.set("limits.tiers.enterprise", "in_flight", "1000");
-    });
-    let address = format!("http://{}/v1/openapi.json", world.server.address());
-    let seed = env::var("PAPERTAPE_SEED").unwrap_or_else(|_| SEED.into());
-    let mut run = clients.python("schemathesis");
-    run.arg("--config-file").arg(here().join("schemathesis.toml"));
-    run.args(["run", &address, "--no-color", "--workers", "1", "--continue-on-failure"]);
-    run.args(["--phases", "examples,coverage,fuzzing", "--checks", CHECKS]);
-    run.args(["--max-examples", REQUESTS, "--seed", &seed, "--generation-database", "none"]);
-    // The key may revoke itself only by its number, which nobody tells; all else on this server may go.
-    run.args(["--header", &format!("X-API-Key: {}", world.users[0].key)]);
-    let said = run_well(run, world.place.root());
+    cases.add(run(&clients, &world(), ""));
+}
 
-    let document = world.public().get("/v1/openapi.json").expect(200);
-    let described: usize = at(&document, "/paths").as_object().map_or(0, |paths| {
-        let operations =
-            |path: &Value| path.as_object().map_or(0, |path| path.keys().filter(|name| *name != "parameters").count());
-        paths.values().map(operations).sum()
-    });
-    assert!(said.contains(&format!("Tested: {described}")), "{described} operations are described");
-    cases.add(described);
+#[test]
+fn answers_about_what_exists_are_those_of_the_description() {
+    let cases = Cases::of("operations of the description, known ids");
+    let Some(clients) = Clients::fetched() else { return cases.one() };
+    let world = world();
+    let config = known(&world);
+    cases.add(run(&clients, &world, &config));
 }

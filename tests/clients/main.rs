@@ -7,7 +7,7 @@
 //! | `python_v2.py` | py-clob-client-v2: orders of the second |
 //! | `typescript.mjs` | @polymarket/clob-client |
 //! | `checks.py` | nothing: what the Python programs check with |
-//! | `schemathesis.toml` | schemathesis over `/v1/openapi.json` |
+//! | `description.rs` | schemathesis over `/v1/openapi.json` |
 //!
 //! `tests/clients/install` fetches them into `target/clients`. Where that was not done these tests say that they were
 //! skipped: testing wants neither Python nor a network. With `PAPERTAPE_REQUIRE_CLIENTS` set they fail instead.

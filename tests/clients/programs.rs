@@ -51,7 +51,7 @@ impl Clients {
 }
 
 /// The folder of the programs.
-pub fn here() -> PathBuf {
+fn here() -> PathBuf {
     workspace().join("tests/clients")
 }
 

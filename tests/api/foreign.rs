@@ -75,6 +75,9 @@ fn foreign_ids_look_unknown() {
     cases.add(3);
 }
 
+/// The path to an object with that id.
+type Way<'a> = Box<dyn Fn(&str) -> String + 'a>;
+
 /// The same through every route of the table that names an object of a user: in its path, or by `wallet_id`.
 #[test]
 fn no_route_tells_a_foreign_id_from_an_unknown_one() {
@@ -95,25 +98,20 @@ fn no_route_tells_a_foreign_id_from_an_unknown_one() {
     for door in &Table::of(&world).doors {
         let path = door.route.path;
         let glue = if door.path.contains('?') { '&' } else { '?' };
-        let foreign: Vec<(&str, Box<dyn Fn(&str) -> String>)> = match () {
+        let (id, way): (&str, Way<'_>) = match () {
             () if path.contains("{client_order_id}") => {
-                vec![("7000001", Box::new(|id: &str| path.replace("{client_order_id}", id)))]
+                ("7000001", Box::new(|id: &str| path.replace("{client_order_id}", id)))
             }
             () if path.contains("{order_id}") => {
-                vec![(order_id.as_str(), Box::new(|id: &str| path.replace("{order_id}", id)))]
+                (order_id.as_str(), Box::new(|id: &str| path.replace("{order_id}", id)))
             }
-            () if path.starts_with("/v1/keys/{id}") => {
-                vec![(key_id.as_str(), Box::new(|id: &str| path.replace("{id}", id)))]
-            }
+            () if path.starts_with("/v1/keys/{id}") => (key_id.as_str(), Box::new(|id: &str| path.replace("{id}", id))),
             () if path.starts_with("/v1/me/wallets/{id}") => {
-                vec![(wallet_id.as_str(), Box::new(|id: &str| path.replace("{id}", id)))]
+                (wallet_id.as_str(), Box::new(|id: &str| path.replace("{id}", id)))
             }
             () if door.route.params.iter().any(|param| param.name == "wallet_id") => {
                 let confirmed = if path == "/v1/cancel-all" { "&confirm=true" } else { "" };
-                vec![(
-                    wallet_id.as_str(),
-                    Box::new(move |id: &str| format!("{}{glue}wallet_id={id}{confirmed}", door.path)),
-                )]
+                (wallet_id.as_str(), Box::new(move |id: &str| format!("{}{glue}wallet_id={id}{confirmed}", door.path)))
             }
             () => {
                 assert!(!path.contains("{id}"), "{door}: whose id is it?");
@@ -121,16 +119,14 @@ fn no_route_tells_a_foreign_id_from_an_unknown_one() {
             }
         };
         let unknown = if path.contains("{client_order_id}") { "7000002" } else { unknown.as_str() };
-        for (id, way) in foreign {
-            let knock = |client: &mut Client, id: &str| {
-                let request = Request { path: way(id), ..door.example() };
-                shape(client, &request, id)
-            };
-            let (theirs, nobodys) = (knock(&mut stranger, id), knock(&mut stranger, unknown));
-            assert_eq!(theirs, nobodys, "{door}");
-            assert!((400..500).contains(&theirs.0) || path.starts_with("/v1/export"), "{door}: {theirs:?}");
-            cases.one();
-        }
+        let knock = |client: &mut Client, id: &str| {
+            let request = Request { path: way(id), ..door.example() };
+            shape(client, &request, id)
+        };
+        let (theirs, nobodys) = (knock(&mut stranger, id), knock(&mut stranger, unknown));
+        assert_eq!(theirs, nobodys, "{door}");
+        assert!((400..500).contains(&theirs.0) || path.starts_with("/v1/export"), "{door}: {theirs:?}");
+        cases.one();
     }
     // And the owner lost nothing by it.
     let kept = owner.get(&format!("/v1/orders/{order_id}")).expect(200);

@@ -50,6 +50,7 @@ pub fn of_the_default() -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::limit::Source;
     use crate::http::testing::{World, run};
     use hyper::header::HeaderMap;
     use std::path::Path;
@@ -79,6 +80,7 @@ mod tests {
             uri: "/v1/openapi.json".parse().expect("a path"),
             headers: HeaderMap::new(),
             variables: Default::default(),
+            source: Source { address: [127, 0, 0, 1].into(), local: true },
             caller: None,
             body: Default::default(),
         };

@@ -23,7 +23,7 @@ pub struct Hours {
     /// A cycle has been.
     pub has_books: bool,
     /// Up to which hour a user has his, who could not wait for the others.
-    early: BTreeMap<u64, u64>,
+    pub early: BTreeMap<u64, u64>,
 }
 
 impl Hours {

@@ -10,7 +10,7 @@
 //!
 //! One thread owns the store, so neither the core nor the feed waits for a disk: the feed sends batches, a request sends
 //! a question and awaits the answer. What the feed brings goes before questions; questions that nobody waits for any more
-//! are passed over, and beyond [`QUESTIONS_MAX`] or after [`ANSWER_WITHIN`] there is no answer. Times are venue time, in a replay the recording's. Nothing is promised for the last
+//! are passed over, and beyond `QUESTIONS_MAX` or after `ANSWER_WITHIN` there is no answer. Times are venue time, in a replay the recording's. Nothing is promised for the last
 //! seconds before a kill, and nothing that goes wrong here stops the server.
 //!
 //! Kept is the price of each market's first outcome; the second one's is its complement. It is the midpoint of the

@@ -1,7 +1,7 @@
 //! CSV exports (account.md §5): trades and settlements, streamed in pages by place in the history.
 //!
 //! Everything that can refuse is asked before the first byte. Behind it each page is one query and at most
-//! [`PAGE_ROWS`] lines, made when the peer has taken the page before (`http::body`).
+//! `PAGE_ROWS` lines, made when the peer has taken the page before (`http::body`).
 
 mod lines;
 

@@ -142,7 +142,7 @@ impl User {
         self.wallets.iter().find(|wallet| wallet.kind == kind && wallet.is_active())
     }
 
-    /// When a wallet was reset, as far as anybody asks: its newest [`trading::RESETS_KEPT`].
+    /// When a wallet was reset, as far as anybody asks: its newest `trading::RESETS_KEPT`.
     pub fn resets(&self, wallet: WalletId) -> impl Iterator<Item = Timestamp> + '_ {
         self.trading().resets.iter().filter(move |(of, _)| *of == wallet).map(|(_, at)| *at)
     }

@@ -385,10 +385,14 @@ impl<R> Shard<R> {
     /// Entries in order, one record each; one that fails does not stop the next.
     fn place_batch(&mut self, owner: UserId, placements: Vec<Placement>, outbox: &mut impl Outbox<R>) -> Answer {
         let mut entries = Vec::with_capacity(placements.len());
+        // Where the log has no room for an entry the rest is refused with it, room or not: what the server fails at ends a
+        // batch behind its beginning, and leaves no hole in it.
+        let mut has_room = true;
         for placement in placements {
-            entries.push(match outbox.room() {
-                Room::Ample => self.place_one(owner, placement, outbox),
-                _ => BatchEntry::Refused(Reject::NoRoom),
+            has_room &= outbox.room() == Room::Ample;
+            entries.push(match has_room {
+                true => self.place_one(owner, placement, outbox),
+                false => BatchEntry::Refused(Reject::NoRoom),
             });
         }
         Answer::Batch(entries)

@@ -12,7 +12,8 @@ use std::ops::RangeInclusive;
 /// Begins the name of every environment variable of ours.
 const ENV_PREFIX: &str = "PAPERTAPE_";
 /// Variables of that prefix that are no settings: where test recordings lie.
-const NOT_SETTINGS: &[&str] = &["PAPERTAPE_VENUE_DATA", "PAPERTAPE_REQUIRE_VENUE_DATA"];
+const NOT_SETTINGS: &[&str] =
+    &["PAPERTAPE_VENUE_DATA", "PAPERTAPE_REQUIRE_VENUE_DATA", "PAPERTAPE_REQUIRE_CLIENTS", "PAPERTAPE_SEED"];
 
 /// Everything that is wrong with the configuration, one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -112,13 +112,28 @@ fn list_row(client: &mut Client, id: i64) -> Value {
     row
 }
 
-/// A batch is one command per entry. An entry may be refused by itself (no money; a book that was being written, which is
-/// `SERVER_BUSY`) and leave a gap; but what left no row left nothing at all.
+/// A batch is one command per entry, in order: what is there of it is a beginning of it.
 fn check_batch(trader: &mut Trader, rows: &BTreeMap<String, Value>) {
-    for name in std::mem::take(&mut trader.memory.unknown_batch) {
-        let lookup = trader.client.get(&format!("/v1/orders/by-client-id/{name}"));
-        let expected = if rows.contains_key(&name) { 200 } else { 404 };
-        assert_eq!(lookup.status, expected, "{name}: {}\n{}", lookup.lossy(), trader.memory.last_lines());
+    let names = std::mem::take(&mut trader.memory.unknown_batch);
+    let there: Vec<bool> = names.iter().map(|name| rows.contains_key(name)).collect();
+    // What left no row left nothing at all.
+    let lookups: Vec<String> = names
+        .iter()
+        .map(|name| trader.client.get(&format!("/v1/orders/by-client-id/{name}")))
+        .map(|answer| format!("{} {}", answer.status, answer.lossy()))
+        .collect();
+    for (lookup, there) in lookups.iter().zip(&there) {
+        assert!(lookup.starts_with(if *there { "200" } else { "404" }), "{lookup}");
+    }
+    // Entries that were refused for lack of money leave no row; then nothing follows from the gaps.
+    if there.windows(2).any(|two| !two[0] && two[1]) {
+        let account = trader.client.get("/v1/account/balance").expect(200);
+        let poor = micros_at(&account, "/balance") < 1_000_000;
+        let diary = trader.memory.last_lines();
+        assert!(
+            poor,
+            "a later entry of a batch is there without an earlier one: {names:?} {there:?} {lookups:#?}\n{diary}"
+        );
     }
 }
 

@@ -47,3 +47,4 @@ pub mod recover;
 pub mod thread;
 pub mod venue;
 pub mod wire;
+pub mod ws;

@@ -3,7 +3,7 @@
 //! A handler returns a [`Reply`] or a [`Refusal`]; [`Dress::finish`] makes the response of it: envelope, code, rate,
 //! cache, CORS and request-id headers, compression, and the empty body of a HEAD.
 
-use super::body::{Body, Pages, Streamed};
+use super::body::{Body, Pages, Streamed, Upgrade};
 use super::code::{self, Code, Retry};
 use super::limit::RateState;
 use super::route::Route;
@@ -33,18 +33,33 @@ pub struct Reply {
     pub body: Vec<u8>,
     /// In place of `body`: it is made while it is sent.
     pub pages: Option<Pages>,
+    /// Behind a 101: what is spoken in place of HTTP.
+    pub upgrade: Option<Upgrade>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Reply {
     /// 200 with a JSON body.
     pub fn json(body: Vec<u8>) -> Reply {
-        Reply { status: StatusCode::OK, content_type: "application/json", body, pages: None, headers: Vec::new() }
+        Reply {
+            status: StatusCode::OK,
+            content_type: "application/json",
+            body,
+            pages: None,
+            upgrade: None,
+            headers: Vec::new(),
+        }
     }
 
     /// 200 with a body that is made while it is sent.
     pub fn streamed(content_type: &'static str, pages: Pages) -> Reply {
         Reply { content_type, pages: Some(pages), ..Reply::json(Vec::new()) }
+    }
+
+    /// 101, and what is spoken behind it.
+    pub fn upgraded(upgrade: Upgrade) -> Reply {
+        let status = StatusCode::SWITCHING_PROTOCOLS;
+        Reply { status, content_type: "", upgrade: Some(upgrade), ..Reply::json(Vec::new()) }
     }
 
     /// 201 with a JSON body.
@@ -330,6 +345,13 @@ impl Dress<'_> {
     pub fn finish(self, outcome: Outcome) -> Response<Body> {
         let mut headers = HeaderMap::with_capacity(24);
         let (status, mut body, pages, refused) = match outcome {
+            Ok(Reply { upgrade: Some(upgrade), status, headers: own, .. }) => {
+                headers.extend(own);
+                self.standard(&mut headers, status, false);
+                let mut response = Response::new(Body::Upgraded(upgrade));
+                (*response.status_mut(), *response.headers_mut()) = (status, headers);
+                return response;
+            }
             Ok(reply) => {
                 if !reply.content_type.is_empty() {
                     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
@@ -379,6 +401,10 @@ impl Dress<'_> {
         }
         if let Some(allow) = parts.allow.and_then(|allow| HeaderValue::try_from(allow).ok()) {
             headers.insert(header::ALLOW, allow);
+        }
+        if parts.code == Code::Http426 {
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         }
         if parts.closes_connection {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -24,6 +24,7 @@ use crate::shard::{Outbox, Room, Shard};
 use crate::time::{SECOND, Timestamp};
 use crate::user::{Permissions, Tier, User, Users, WalletKind};
 use crate::view::PositionView;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// 2026-10-02T09:15:00Z.
@@ -63,6 +64,8 @@ pub fn run(file: &str, text: &str) -> Count {
 /// What the shard handed over.
 pub struct Out {
     pub room: Room,
+    /// Behind this many records the first question for room is told that there is none, and no other.
+    gap_behind: Cell<Option<usize>>,
     pub records: Vec<(UserId, Vec<u8>)>,
     pub notices: Vec<Notice>,
     pub answers: Vec<(u64, Answer)>,
@@ -70,6 +73,10 @@ pub struct Out {
 
 impl Outbox<u64> for Out {
     fn room(&self) -> Room {
+        if self.gap_behind.get().is_some_and(|records| self.records.len() >= records) {
+            self.gap_behind.set(None);
+            return Room::None;
+        }
         self.room
     }
     fn record(&mut self, owner: UserId, _now: Timestamp, payload: &[u8]) {
@@ -121,7 +128,13 @@ impl World {
             writer,
             shard: None,
             inbox: Ring::new(16),
-            out: Out { room: Room::Ample, records: Vec::new(), notices: Vec::new(), answers: Vec::new() },
+            out: Out {
+                room: Room::Ample,
+                gap_behind: Cell::new(None),
+                records: Vec::new(),
+                notices: Vec::new(),
+                answers: Vec::new(),
+            },
             user: UserId(1),
             tier: Tier::Free,
             orders: Vec::new(),
@@ -277,6 +290,10 @@ impl World {
                     "reserve" => Room::ReserveOnly,
                     _ => Room::Ample,
                 };
+                String::new()
+            }
+            "gap" => {
+                self.out.gap_behind.set(Some(self.out.records.len() + number(rest[0]) as usize));
                 String::new()
             }
             "balance" => {

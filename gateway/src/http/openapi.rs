@@ -327,6 +327,7 @@ pub fn refusals(route: &Route) -> Vec<Code> {
         BodyKind::Optional | BodyKind::Required => add(&[Code::Http415, Code::InvalidBody]),
     }
     add(route.fails);
+    add(route.also_fails);
     codes
 }
 

@@ -4,7 +4,8 @@
 
 use super::call::Call;
 use super::code::Code;
-use super::reply::{Cache, Outcome};
+use super::dress::Cache;
+use super::reply::Outcome;
 use super::schema::{Gives, Kind, Param, Schema, Takes};
 use crate::config::Flags;
 use std::pin::Pin;

@@ -5,10 +5,10 @@
 
 use super::close::Close;
 use crate::app::App;
+use crate::http::admission::Key;
 use crate::http::auth::{self, Credentials};
 use crate::http::call::{Call, Caller};
 use crate::http::code::Code;
-use crate::http::pipeline::Key;
 use crate::http::reply::Refusal;
 use crate::http::route::Permission;
 use ahash::AHashMap;

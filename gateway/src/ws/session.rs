@@ -25,8 +25,11 @@ use engine::time::{SECOND, Timestamp};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use sha1::{Digest as _, Sha1};
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -246,7 +249,12 @@ async fn run<C: Channel>(
         None => {
             let mut channel = make(Rc::clone(&socket), edge);
             let close = {
-                let talk = pin!(converse(&socket, &mut reader, &mut channel));
+                let mut talk = pin!(converse(&socket, &mut reader, &mut channel));
+                // A panic in it ends this socket and nothing more; the hook has said where.
+                let talk = poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| talk.as_mut().poll(context))) {
+                    Ok(polled) => polled,
+                    Err(_) => Poll::Ready(Close::INTERNAL),
+                });
                 tokio::select! {
                     biased;
                     close = socket.closed() => close,

@@ -10,6 +10,7 @@ use crate::history::Reader;
 use crate::http::front::Front;
 use crate::http::server::Connections;
 use crate::venue::feed::FeedFigures;
+use crate::ws::news::News;
 use engine::book::Books;
 use engine::directory::Directory;
 use engine::market::catalog::Catalog;
@@ -35,6 +36,8 @@ pub struct App {
     /// Prices as they went.
     pub history: Reader,
     pub cohort: Cohort,
+    /// What the feed tells the streams.
+    pub news: Arc<News>,
 }
 
 /// One IO thread's own: the shared part and its way into the core. Lives in an `Rc`.

@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::config::{Config, Secret};
 use crate::engine_client::{EngineClient, Late};
 use crate::history::{Fills, History, Recorder};
+use crate::ws::news::News;
 use bytes::Bytes;
 use engine::book::registry::Books;
 use engine::command::{Answer, Command};
@@ -91,6 +92,7 @@ impl World {
             census: Default::default(),
             history: reader,
             cohort: Default::default(),
+            news: Arc::new(News::new(1, config.rules.fees.clone())),
             config,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));

@@ -123,6 +123,13 @@ impl Shown<'_> {
         o.array("asks", self.depth.asks.iter().rev(), level);
     }
 
+    /// The same of the best levels only.
+    pub fn best_levels(&self, o: &mut Object<'_>, levels_max: usize) {
+        let Depth { bids, asks, .. } = self.depth;
+        o.array("bids", bids[..bids.len().min(levels_max)].iter().rev(), level);
+        o.array("asks", asks[..asks.len().min(levels_max)].iter().rev(), level);
+    }
+
     /// `"min_order_size"`, `"tick_size"`, `"neg_risk"`, `"last_trade_price"`.
     pub fn terms(&self, o: &mut Object<'_>) {
         let minimum = self.cell.listing.min_order_size.unwrap_or_else(|| self.tick.min_order_size());
@@ -135,7 +142,8 @@ impl Shown<'_> {
         }
     }
 
-    fn timestamp(&self, o: &mut Object<'_>) {
+    /// `"timestamp"`: the last change, in milliseconds.
+    pub fn timestamp(&self, o: &mut Object<'_>) {
         quoted(o, "timestamp", |out| decimal::integer(out, self.depth.changed_at.millis()));
     }
 }

@@ -48,10 +48,11 @@ impl Followed {
     /// Every frame about the tokens followed, in the order of the market channel.
     fn frames(&self, follows: Follows) -> Vec<Value> {
         let cell = self.town.catalog.market(self.town.market).expect("listed");
-        let mut frames = Vec::new();
+        let (mut frames, mut version) = (Vec::new(), 0);
         while let Some(item) = self.outlet.take().expect("nothing is lost") {
             let Item::Change(change) = item else { continue };
-            assert_eq!(change.version, self.town.books.version(cell.instrument(Outcome::First)));
+            assert!(change.version >= version, "versions never go back");
+            version = change.version;
             let mut push = |frame: &[u8]| frames.push(serde_json::from_slice(frame).expect("JSON"));
             for outcome in follows.outcomes() {
                 change.tick_frame(cell, outcome).into_iter().for_each(|frame| push(frame));
@@ -63,6 +64,8 @@ impl Followed {
                 change.trade_frames(cell, outcome).for_each(|frame| push(frame));
             }
         }
+        let now = self.town.books.version(cell.instrument(Outcome::First));
+        assert!(frames.is_empty() || version == now, "the last change is as the books are now");
         frames
     }
 
@@ -99,7 +102,7 @@ impl Folded {
 
     fn whole(&mut self, book: &Value) {
         self.sides = [Folded::side(&book["bids"]), Folded::side(&book["asks"])];
-        self.hash = text(&book["hash"]);
+        (self.hash, self.best) = (text(&book["hash"]), [None, None]);
         (self.last_trade, self.tick) = (text(&book["last_trade_price"]), text(&book["tick_size"]));
     }
 

@@ -10,12 +10,18 @@ use crate::history::Reader;
 use crate::http::front::Front;
 use crate::http::server::Connections;
 use crate::venue::feed::FeedFigures;
+use crate::venue::spot::Spot;
+use crate::ws::admit::Seats;
+use crate::ws::hub::Hub;
 use crate::ws::news::News;
+use crate::ws::sockets::Sockets;
+use crate::ws::sse::Streams;
 use engine::book::Books;
 use engine::directory::Directory;
 use engine::market::catalog::Catalog;
 use engine::rules::Rules;
 use engine::time::Timestamp;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,12 +44,28 @@ pub struct App {
     pub cohort: Cohort,
     /// What the feed tells the streams.
     pub news: Arc<News>,
+    /// Places of open event streams.
+    pub streams: Arc<Streams>,
+    /// Prices of what up-or-down markets are about.
+    pub spot: Spot,
+    /// Places of open sockets.
+    pub seats: Arc<Seats>,
 }
 
 /// One IO thread's own: the shared part and its way into the core. Lives in an `Rc`.
 pub struct Edge {
     pub app: Arc<App>,
     pub engine: EngineClient,
+    /// The sockets that this thread serves.
+    pub sockets: Rc<Sockets>,
+    /// Its listeners to markets.
+    pub hub: Rc<Hub>,
+}
+
+impl Edge {
+    pub fn new(app: Arc<App>, engine: EngineClient) -> Edge {
+        Edge { hub: Rc::new(Hub::new(app.clone())), app, engine, sockets: Rc::default() }
+    }
 }
 
 impl App {
@@ -58,8 +80,8 @@ impl App {
             last_cycle_at: moment(&self.feed.last_cycle_at),
             last_cycle_us: number(&self.feed.last_cycle_us),
             pending_orders: number(&self.feed.pending_orders),
-            // Sockets of clients come with the streams, those of venues with the live adapters.
-            connections: 0,
+            connections: self.seats.open() as u64,
+            // Those come with the live adapters.
             upstream_connections: 0,
         }
     }

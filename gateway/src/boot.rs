@@ -12,6 +12,7 @@ use crate::layout;
 use crate::machinery::{Machinery, Parts};
 use crate::recover::{self, RecoverError, Recovery};
 use crate::venue::feed::{FeedFigures, FeedParts};
+use crate::venue::spot::Spot;
 use crate::venue::{self, VenueError};
 use crate::ws::news::News;
 use crate::{api, banner, demo};
@@ -150,7 +151,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), Boo
         machinery.end().await;
         return Err(error);
     }
-    let edge = Rc::new(Edge { app: Arc::new(shared.app(config, clock, reader)?), engine: machinery.client() });
+    let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, reader)?), machinery.client()));
     // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
     let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
@@ -220,6 +221,9 @@ impl Shared {
             history,
             cohort: Default::default(),
             news,
+            seats: Arc::default(),
+            streams: Arc::default(),
+            spot: Spot::of(&config.venue),
             config,
         })
     }

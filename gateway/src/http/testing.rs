@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::config::{Config, Secret};
 use crate::engine_client::{EngineClient, Late};
 use crate::history::{Fills, History, Recorder};
+use crate::venue::spot::Spot;
 use crate::ws::news::News;
 use bytes::Bytes;
 use engine::book::registry::Books;
@@ -93,6 +94,9 @@ impl World {
             history: reader,
             cohort: Default::default(),
             news: Arc::new(News::new(1, config.rules.fees.clone())),
+            seats: Arc::default(),
+            streams: Arc::default(),
+            spot: Spot::of(&config.venue),
             config,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));
@@ -101,7 +105,7 @@ impl World {
             Command::NoteKeyUsed { .. } => Ok(Answer::Done),
             command => (asked.borrow_mut())(user, command),
         }));
-        let edge = Rc::new(Edge { app: Arc::new(app), engine });
+        let edge = Rc::new(Edge::new(Arc::new(app), engine));
         World { edge, clock, shard, recorder: RefCell::new(recorder), fills, _past: past }
     }
 

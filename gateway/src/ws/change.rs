@@ -1,9 +1,9 @@
 //! One change of a market as the feed saw it, and its frames: each is made when the first listener needs it, and all
 //! listeners of all threads share it.
 
+use super::frame::Frame;
 use super::market_text::{self as text, Moved, Stands};
 use crate::api::books::view::Shown;
-use bytes::Bytes;
 use engine::amount::{Bps, TickSize};
 use engine::book::{Depth, LastTrade, SnapshotHash, Top};
 use engine::id::{MarketId, Outcome};
@@ -28,7 +28,7 @@ pub struct Change {
     /// What `price_change` says.
     pub at: Timestamp,
     /// By the tokens that a listener follows: the first, the second, both.
-    price_changes: [OnceLock<Bytes>; 3],
+    price_changes: [OnceLock<Frame>; 3],
 }
 
 /// What became of one token.
@@ -39,7 +39,7 @@ pub struct TokenChange {
     pub trades: Vec<Trade>,
     /// What `tick_size_change` and `book` say.
     pub at: Timestamp,
-    tick: OnceLock<Bytes>,
+    tick: OnceLock<Frame>,
 }
 
 /// A book behind a change.
@@ -49,8 +49,8 @@ pub struct BookChange {
     /// As `GET /v1/book` shows it.
     pub hash: SnapshotHash,
     pub top: Top,
-    whole: OnceLock<Bytes>,
-    best: OnceLock<Bytes>,
+    whole: OnceLock<Frame>,
+    best: OnceLock<Frame>,
 }
 
 /// How a book changed.
@@ -68,7 +68,7 @@ pub struct Trade {
     pub trade: LastTrade,
     /// What its frame says.
     pub at: Timestamp,
-    frame: OnceLock<Bytes>,
+    frame: OnceLock<Frame>,
 }
 
 /// Which tokens of a market a listener follows.
@@ -103,23 +103,23 @@ impl Change {
     }
 
     /// `tick_size_change` of a token.
-    pub fn tick_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Bytes> {
+    pub fn tick_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Frame> {
         let (ticks, token) = (self.ticks?, self.token(outcome));
         let write = |out: &mut Vec<u8>| text::tick_size_change(out, cell, outcome, ticks, token.at);
-        Some(token.tick.get_or_init(|| encoded(write)))
+        Some(token.tick.get_or_init(|| Frame::json(write)))
     }
 
     /// `book` of a token, where the whole of it is told.
-    pub fn book_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Bytes> {
+    pub fn book_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Frame> {
         let token = self.token(outcome);
         let book = token.book.as_ref()?;
         let What::Whole { depth, trade } = &book.what else { return None };
         let shown = Shown { cell, instrument: cell.instrument(outcome), depth, trade: *trade, tick: self.tick };
-        Some(book.whole.get_or_init(|| encoded(|out| text::book(out, shown, &book.hash, token.at))))
+        Some(book.whole.get_or_init(|| Frame::json(|out| text::book(out, shown, &book.hash, token.at))))
     }
 
     /// `price_change`, restricted to what is followed.
-    pub fn levels_frame(&self, cell: &MarketCell, follows: Follows) -> Option<&Bytes> {
+    pub fn levels_frame(&self, cell: &MarketCell, follows: Follows) -> Option<&Frame> {
         let moved = |outcome: Outcome| {
             let book = self.token(outcome).book.as_ref()?;
             let What::Levels(levels) = &book.what else { return None };
@@ -131,23 +131,23 @@ impl Change {
             let place = usize::from(follows.0[0]) + 2 * usize::from(follows.0[1]) - 1;
             let write =
                 |out: &mut Vec<u8>| text::price_change(out, cell, follows.outcomes().filter_map(moved), self.at);
-            frame = Some(self.price_changes[place].get_or_init(|| encoded(write)));
+            frame = Some(self.price_changes[place].get_or_init(|| Frame::json(write)));
         }
         frame
     }
 
     /// `best_bid_ask` of a token whose book changed.
-    pub fn top_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Bytes> {
+    pub fn top_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Frame> {
         let book = self.token(outcome).book.as_ref()?;
         let at = if matches!(book.what, What::Levels(_)) { self.at } else { self.token(outcome).at };
-        Some(book.best.get_or_init(|| encoded(|out| text::best_bid_ask(out, cell, outcome, book.top, at))))
+        Some(book.best.get_or_init(|| Frame::json(|out| text::best_bid_ask(out, cell, outcome, book.top, at))))
     }
 
     /// `last_trade_price` of a token, one for each trade.
-    pub fn trade_frames<'a>(&'a self, cell: &'a MarketCell, outcome: Outcome) -> impl Iterator<Item = &'a Bytes> {
+    pub fn trade_frames<'a>(&'a self, cell: &'a MarketCell, outcome: Outcome) -> impl Iterator<Item = &'a Frame> {
         self.token(outcome).trades.iter().map(move |Trade { trade, at, frame }| {
             let write = |out: &mut Vec<u8>| text::last_trade_price(out, cell, outcome, trade, self.fee_rate, *at);
-            frame.get_or_init(|| encoded(write))
+            frame.get_or_init(|| Frame::json(write))
         })
     }
 
@@ -166,11 +166,4 @@ impl Trade {
     pub fn new(trade: LastTrade, at: Timestamp) -> Trade {
         Trade { trade, at, frame: OnceLock::new() }
     }
-}
-
-fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
-    let mut out = Vec::with_capacity(512);
-    write(&mut out);
-    out.shrink_to_fit();
-    Bytes::from(out)
 }

@@ -4,7 +4,7 @@
 //! [`PRICE_EVERY`], made once for all of them. Nothing runs here while nobody listens.
 
 use super::frame::Frame;
-use super::market_follow::{Follower, Followed};
+use super::market_follow::{Followed, Follower};
 use super::market_text;
 use super::news::{Interest, Item, Lost, Outlet};
 use super::price_text::Price;

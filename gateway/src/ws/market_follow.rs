@@ -296,9 +296,8 @@ impl Followed {
         let Some(follower) = self.follower.upgrade() else { return };
         self.behind.set(false);
         let outcomes = [Outcome::First, Outcome::Second];
-        let sent = outcomes.into_iter().all(|outcome| {
-            !self.token(outcome).follows.get() || self.book(&follower, outcome)
-        });
+        let sent =
+            outcomes.into_iter().all(|outcome| !self.token(outcome).follows.get() || self.book(&follower, outcome));
         if !sent {
             return self.lag();
         }

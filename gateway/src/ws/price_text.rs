@@ -133,9 +133,8 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
 impl Quoted {
     fn of(cell: &MarketCell, outcome: Outcome, app: &App) -> Quoted {
         let instrument = cell.instrument(outcome);
-        let top = TOP.with_borrow_mut(|depth| {
-            app.books.copy(instrument, 0, depth).ok().map(|()| (depth.top, depth.changed_at))
-        });
+        let top = TOP
+            .with_borrow_mut(|depth| app.books.copy(instrument, 0, depth).ok().map(|()| (depth.top, depth.changed_at)));
         Quoted { top, trade: app.books.last_trade(instrument) }
     }
 }

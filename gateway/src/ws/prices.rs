@@ -182,7 +182,11 @@ impl Channel for Prices {
                 asked.push(id);
             }
         }
-        if action == "subscribe" { self.subscribe(&asked).await } else { self.unsubscribe(&asked) }
+        if action == "subscribe" {
+            self.subscribe(&asked).await
+        } else {
+            self.unsubscribe(&asked)
+        }
         Ok(Said::Understood)
     }
 }

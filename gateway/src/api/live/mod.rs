@@ -81,7 +81,8 @@ async fn one(call: Call) -> Outcome {
     let family = family(call.query().get("source"))?;
     let asset = spot::asset(&call.variable(0));
     let price = asset.and_then(|asset| Some((asset, call.app().spot.price(asset, family, call.now)?)));
-    let (asset, price) = price.ok_or_else(|| Refusal::saying(Code::NotFound, "No source has a price of this symbol."))?;
+    let (asset, price) =
+        price.ok_or_else(|| Refusal::saying(Code::NotFound, "No source has a price of this symbol."))?;
     Ok(Reply::object(|o| view::live(o, asset, price, call.now)))
 }
 

@@ -11,8 +11,7 @@ const MOMENT: Schema = Schema::Format(&Format {
 const SYMBOL: Schema = Schema::Word(&["BTC", "ETH", "SOL", "XRP"]);
 const ASSET: Schema = Schema::Word(&["BTC", "ETH", "SOL", "XRP", "SPX", "NDX"]);
 const LABEL: Schema = Schema::Word(&["chainlink"]);
-const FAMILY: Schema =
-    Schema::Word(&["chainlink", "chainlink_rtds", "binance", "polymarket_rtds", "relay_binance"]);
+const FAMILY: Schema = Schema::Word(&["chainlink", "chainlink_rtds", "binance", "polymarket_rtds", "relay_binance"]);
 
 pub const SOURCE: Param = Param::query("source", FAMILY, "The family of sources; any when left out.");
 pub const STREAM_PARAMS: &[Param] = &[

@@ -55,13 +55,13 @@ impl Followed {
             version = change.version;
             let mut push = |frame: &[u8]| frames.push(serde_json::from_slice(frame).expect("JSON"));
             for outcome in follows.outcomes() {
-                change.tick_frame(cell, outcome).into_iter().for_each(|frame| push(frame));
-                change.book_frame(cell, outcome).into_iter().for_each(|frame| push(frame));
+                change.tick_frame(cell, outcome).into_iter().for_each(|frame| push(frame.payload()));
+                change.book_frame(cell, outcome).into_iter().for_each(|frame| push(frame.payload()));
             }
-            change.levels_frame(cell, follows).into_iter().for_each(|frame| push(frame));
+            change.levels_frame(cell, follows).into_iter().for_each(|frame| push(frame.payload()));
             for outcome in follows.outcomes() {
-                change.top_frame(cell, outcome).into_iter().for_each(|frame| push(frame));
-                change.trade_frames(cell, outcome).for_each(|frame| push(frame));
+                change.top_frame(cell, outcome).into_iter().for_each(|frame| push(frame.payload()));
+                change.trade_frames(cell, outcome).for_each(|frame| push(frame.payload()));
             }
         }
         let now = self.town.books.version(cell.instrument(Outcome::First));
@@ -211,28 +211,23 @@ fn folded_frames_are_the_book_that_is_read() {
                     tick,
                     at: Timestamp(START),
                 });
-                // Whoever starts here has heard of no tick before.
-                folded
-                    .iter_mut()
-                    .filter(|folded| folded.tick.is_empty())
-                    .for_each(|folded| folded.tick = "0.01".into());
             }
             followed.frame(&updates);
             let trades = updates.iter().any(|update| matches!(update, FeedUpdate::LastTrade { .. }));
             let frames = followed.frames(Follows([true, true]));
             for (token, folded) in TOKENS.iter().zip(&mut folded) {
-                frames.iter().for_each(|frame| folded.fold(frame, token));
                 let shown = followed.shown(token);
-                // A listener's own first `book` comes from the same copy.
-                if shown.status == 200 && folded.hash.is_empty() {
-                    folded.whole(&shown.json());
+                if shown.status != 200 {
+                    continue;
                 }
-                if shown.status == 200 {
+                // A listener's own first `book` comes from the same copy; what was told before it is not for him.
+                if !folded.hash.is_empty() {
+                    frames.iter().for_each(|frame| folded.fold(frame, token));
                     folded.is(&shown.json(), trades);
                     checked += 1;
-                    // A trade changes the hash that is read, and sends no book.
-                    folded.whole(&shown.json());
                 }
+                // A trade changes the hash that is read, and sends no book.
+                folded.whole(&shown.json());
             }
         }
     }

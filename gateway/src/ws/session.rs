@@ -262,6 +262,8 @@ async fn run<C: Channel>(
                 }
             };
             drop(channel);
+            // Before the goodbye: whoever sees the close may come again at once.
+            drop(socket.seat.take());
             socket.close(close);
         }
     }

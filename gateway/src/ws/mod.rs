@@ -17,6 +17,7 @@
 //! | `sse.rs` | the price stream as server-sent events |
 
 pub mod admit;
+pub mod bells;
 pub mod change;
 pub mod close;
 pub mod frame;

@@ -14,12 +14,16 @@
 //! | `hub.rs` | who listens to what on a thread; hands the news out |
 //! | `market.rs`, `market_follow.rs`, `market_text.rs` | the market channel: messages; what a socket is sent; frames |
 //! | `prices.rs`, `price_text.rs` | the price channel and its frame |
+//! | `bells.rs`, `follow.rs` | who has new order facts; their facts, each once and in order, from any number on |
+//! | `executions.rs`, `user.rs`, `user_text.rs` | the two channels of a user's own orders |
 //! | `sse.rs` | the price stream as server-sent events |
 
 pub mod admit;
 pub mod bells;
 pub mod change;
 pub mod close;
+pub mod executions;
+pub mod follow;
 pub mod frame;
 pub mod hub;
 pub mod market;
@@ -36,8 +40,10 @@ pub mod sockets;
 pub mod sse;
 #[cfg(test)]
 mod tests;
+pub mod user;
+pub mod user_text;
 
 use crate::http::route::Route;
 
 /// The routes of the channels. They are described as channels are, not among the operations of the REST document.
-pub const TABLES: &[&[Route]] = &[market::ROUTES, prices::ROUTES];
+pub const TABLES: &[&[Route]] = &[market::ROUTES, prices::ROUTES, executions::ROUTES, user::ROUTES];

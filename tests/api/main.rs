@@ -20,6 +20,7 @@ mod cohort;
 mod credentials;
 mod equity;
 mod events;
+mod exactly_once;
 mod executions;
 mod export;
 mod foreign;

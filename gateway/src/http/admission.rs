@@ -100,6 +100,18 @@ pub(super) async fn admitted(
     }
 }
 
+/// Steps 6 to 10 for a request of somebody who showed the key in `slot` when he came.
+pub(super) fn admitted_again(
+    edge: &Rc<Edge>,
+    route: &Route,
+    slot: u32,
+    now: Timestamp,
+    dress: &mut Dress<'_>,
+) -> Result<(Caller, InFlight), Refusal> {
+    let principal = edge.app.directory.bearer(slot).ok_or(Code::InvalidKey)?;
+    Key::of(&edge.app, principal, now).admitted(edge, route.permission, now, dress)
+}
+
 /// A key that is known, usable or not.
 struct Key {
     principal: Principal,
@@ -111,7 +123,11 @@ impl Key {
     /// Step 6. A text that can be no key costs the same as an unknown one.
     fn find(app: &App, text: &[u8], now: Timestamp) -> Option<Key> {
         let hash = auth::key_hash(text, &app.config.brand.key_prefix)?;
-        let principal = app.directory.principal(&hash)?;
+        Some(Key::of(app, app.directory.principal(&hash)?, now))
+    }
+
+    /// What a known key is served now.
+    fn of(app: &App, principal: Principal, now: Timestamp) -> Key {
         let served = effective(
             (principal.tier, principal.permissions),
             principal.created_at,
@@ -127,7 +143,7 @@ impl Key {
             permissions: served.permissions,
             grant: principal.grant,
         };
-        Some(Key { principal, caller, beta_cutoff: principal.beta_until.filter(|_| served.beta_cut_off) })
+        Key { principal, caller, beta_cutoff: principal.beta_until.filter(|_| served.beta_cut_off) }
     }
 
     /// Steps 6 and 7: why a known key is not usable.

@@ -8,3 +8,4 @@
 
 pub mod asyncapi;
 pub mod shape;
+pub mod trade;

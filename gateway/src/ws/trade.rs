@@ -1,0 +1,236 @@
+//! Order entry: `{"id":…,"op":…,"params":…}` → `{"id":…,"status":200,"result":…}`, or the error envelope with the id.
+//!
+//! An operation is a request without HTTP around it: it is turned into its REST twin's method, target and body, and runs
+//! that very route through the same checks ([`crate::http::pipeline`]). What REST says in headers stands in the answer:
+//! `rate`, `retry_after`, `order_id`, `code`. Nothing here decides anything about an order.
+
+use crate::app::{App, Edge};
+use crate::config::TIERS;
+use crate::http::code::Code;
+use crate::http::limit::RateState;
+use crate::http::pipeline::{Operated, Operation, Operator, operate};
+use crate::http::reply::Refusal;
+use crate::http::router::Found;
+use crate::wire::query::encode;
+use crate::wire::read::{self, Value};
+use crate::wire::write::{self, Object, object};
+use bytes::Bytes;
+use hyper::header::HeaderValue;
+use hyper::{Method, Uri};
+use std::borrow::Cow;
+use std::rc::Rc;
+
+/// Longest text that names an operation.
+const ID_CHARS_MAX: usize = 64;
+/// What an answer has around its result.
+const AROUND_BYTES: usize = 256;
+/// The field that holds the body of the REST twin.
+const PARAMS: &str = "params";
+
+/// What the operations of one socket have in common.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    edge: Rc<Edge>,
+    by: Operator,
+    /// Refusals show `details` and `request_id`.
+    verbose: bool,
+}
+
+/// The client's name of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Id {
+    Text(String),
+    /// The number's own text.
+    Number(String),
+}
+
+/// An operation that was understood, or what is said instead.
+pub(crate) struct Asked {
+    id: Option<Id>,
+    operation: Result<Operation, Refusal>,
+}
+
+impl Desk {
+    pub(crate) fn new(edge: Rc<Edge>, by: Operator, verbose: bool) -> Desk {
+        Desk { edge, by, verbose }
+    }
+
+    /// Reads a frame. Nothing is counted and nothing happens before [`Desk::answer`].
+    pub(crate) fn read(&self, frame: &str) -> Asked {
+        let (value, params) = match read::framed(frame, PARAMS) {
+            Ok((value @ Value::Object(_), params)) => (value, params),
+            Ok((other, _)) => {
+                let message = format!("The frame is {}, not an object.", other.kind());
+                return Asked { id: None, operation: Err(Refusal::saying(Code::InvalidBody, message)) };
+            }
+            Err(error) => {
+                let message = error.to_string().replacen("body", "frame", 1);
+                return Asked { id: None, operation: Err(Refusal::saying(Code::InvalidBody, message)) };
+            }
+        };
+        match Id::read(value.get("id")) {
+            Ok(id) => Asked { id: Some(id), operation: twin(&value, params.unwrap_or_default(), &self.edge.app) },
+            Err(message) => Asked { id: None, operation: Err(invalid(message)) },
+        }
+    }
+
+    /// Runs an operation; the frame that answers it.
+    pub(crate) async fn answer(&self, asked: Asked) -> Vec<u8> {
+        let Asked { id, operation } = asked;
+        let operated = match operation {
+            Ok(operation) => operate(Rc::clone(&self.edge), self.by, operation).await,
+            Err(refusal) => Operated {
+                status: refusal.status(),
+                outcome: Err(refusal),
+                rate: None,
+                request_id: HeaderValue::from_static(""),
+            },
+        };
+        written(id.as_ref(), operated, self.verbose)
+    }
+}
+
+impl Id {
+    fn read(value: Option<&Value<'_>>) -> Result<Id, &'static str> {
+        match value {
+            Some(Value::Text(text)) if text.chars().count() <= ID_CHARS_MAX => Ok(Id::Text(text.clone().into_owned())),
+            Some(Value::Text(_)) => Err("id is longer than 64 characters."),
+            Some(Value::Number(number)) if number.parse::<i64>().is_ok() => Ok(Id::Number((*number).to_owned())),
+            Some(Value::Number(_)) => Err("id is no integer of 64 bits."),
+            Some(_) => Err("id is neither a string nor an integer."),
+            None => Err("id is missing."),
+        }
+    }
+}
+
+fn invalid(message: impl Into<Cow<'static, str>>) -> Refusal {
+    Refusal::saying(Code::InvalidRequest, message)
+}
+
+/// The REST twin of an operation.
+fn twin(frame: &Value<'_>, body: &str, app: &App) -> Result<Operation, Refusal> {
+    let op = match frame.get("op") {
+        Some(Value::Text(op)) => op.as_ref(),
+        Some(_) => return Err(invalid("op is not a string.")),
+        None => return Err(invalid("op is missing.")),
+    };
+    let params = frame.get(PARAMS).filter(|params| **params != Value::Null);
+    let params = params.ok_or_else(|| invalid("params is missing."));
+    let (method, target, body) = match op {
+        "order.place" => (Method::POST, "/v1/orders".to_owned(), named(params?).map(|_| body)?),
+        "order.batch" => (Method::POST, "/v1/orders/batch".to_owned(), params.map(|_| body)?),
+        "order.cancel" => (Method::DELETE, order(named(params?)?)?, ""),
+        "order.status" => {
+            let params = named(params?)?;
+            (Method::GET, order(params)? + &query(params, &["source", "wallet_id"])?, "")
+        }
+        "cancel_all" => {
+            let params = named(params?)?;
+            (Method::POST, "/v1/cancel-all".to_owned() + &query(params, &["confirm"])?, body)
+        }
+        _ => {
+            return Err(invalid("Known operations: order.place, order.cancel, order.batch, order.status, cancel_all."));
+        }
+    };
+    // A target too long for a URI is too long for a request.
+    let uri = Uri::try_from(target).map_err(|_| Refusal::broken("The request target is longer than 8 KiB."))?;
+    match app.front.router.find(&method, uri.path(), |route| route.gate.is_none()) {
+        Found::Route(route, variables) => {
+            Ok(Operation { route, uri, variables, body: Bytes::copy_from_slice(body.as_bytes()) })
+        }
+        Found::Method(_) | Found::Nothing => Err(Code::NotFound.into()),
+    }
+}
+
+/// Parameters that have names.
+fn named<'a, 'v>(params: &'a Value<'v>) -> Result<&'a Value<'v>, Refusal> {
+    match params {
+        Value::Object(_) => Ok(params),
+        other => Err(invalid(format!("params is {}, not an object.", other.kind()))),
+    }
+}
+
+/// The path of the order that the parameters name. What is no id is an unknown one, as in a path.
+fn order(params: &Value<'_>) -> Result<String, Refusal> {
+    let (id, client_id) = (scalar(params, "order_id")?, scalar(params, "client_order_id")?);
+    let (mut path, text, plain): (_, _, fn(u8) -> bool) = match (id, client_id) {
+        // A word must not be taken for the literal segment of another route.
+        (Some(id), None) => ("/v1/orders/".to_owned(), id, |byte| byte.is_ascii_digit()),
+        (None, Some(id)) => ("/v1/orders/by-client-id/".to_owned(), id, |byte| byte.is_ascii_alphanumeric()),
+        _ => return Err(invalid("params names an order by order_id or by client_order_id, by one of them.")),
+    };
+    encode(&mut path, &text, plain);
+    Ok(path)
+}
+
+/// The query string of those of these parameters that are there.
+fn query(params: &Value<'_>, names: &[&str]) -> Result<String, Refusal> {
+    let mut query = String::new();
+    for name in names {
+        if let Some(text) = scalar(params, name)? {
+            query.push(if query.is_empty() { '?' } else { '&' });
+            query.push_str(name);
+            query.push('=');
+            encode(&mut query, &text, |byte| byte.is_ascii_alphanumeric());
+        }
+    }
+    Ok(query)
+}
+
+/// The text of a parameter as it stands in a target; one that is null or empty is not there.
+fn scalar<'a>(params: &'a Value<'_>, name: &str) -> Result<Option<Cow<'a, str>>, Refusal> {
+    let text = match params.get(name) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Text(text)) => Cow::Borrowed(text.as_ref()),
+        Some(Value::Number(number)) => Cow::Borrowed(*number),
+        Some(Value::Bool(yes)) => Cow::Borrowed(if *yes { "true" } else { "false" }),
+        Some(other) => return Err(invalid(format!("{name} is {}.", other.kind()))),
+    };
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// The frame that answers an operation.
+fn written(id: Option<&Id>, operated: Operated, verbose: bool) -> Vec<u8> {
+    let Operated { outcome, status, rate, request_id } = operated;
+    let result = outcome.as_ref().map_or(0, |reply| reply.body.len());
+    let mut out = Vec::with_capacity(AROUND_BYTES + result);
+    object(&mut out, |o| {
+        match id {
+            Some(Id::Text(text)) => o.text("id", text),
+            Some(Id::Number(number)) => o.name("id").extend_from_slice(number.as_bytes()),
+            None => o.null("id"),
+        }
+        o.integer("status", u64::from(status.as_u16()));
+        match outcome {
+            Ok(reply) => o.name("result").extend_from_slice(&reply.body),
+            Err(refusal) => {
+                o.name("error").extend_from_slice(&refusal.envelope(verbose, &request_id));
+                o.word("code", refusal.code().header());
+                if let Some(secs) = refusal.retry_after_secs() {
+                    o.integer("retry_after", secs.into());
+                }
+                if let Some(order) = refusal.order() {
+                    o.integer("order_id", order);
+                }
+            }
+        }
+        if let Some(rate) = rate {
+            write_rate(o, &rate);
+        }
+    });
+    out
+}
+
+fn write_rate(o: &mut Object<'_>, rate: &RateState) {
+    write::object(o.name("rate"), |o| {
+        o.integer("limit", rate.per_minute.into());
+        o.integer("remaining", rate.remaining.into());
+        o.integer("reset", rate.reset);
+        o.integer("limit_per_second", rate.per_second.into());
+        o.integer("remaining_per_second", rate.remaining_per_second.into());
+        o.word("tier", TIERS[rate.tier as usize].1);
+    });
+}
+
+#[cfg(test)]
+mod tests;

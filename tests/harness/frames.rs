@@ -61,7 +61,9 @@ fn channels() -> HashMap<String, Channel> {
         }
     }
     let described = document["channels"].as_object().expect("channels").values();
-    described.map(|channel| (channel["address"].as_str().expect("a path").to_owned(), read(channel, &components))).collect()
+    described
+        .map(|channel| (channel["address"].as_str().expect("a path").to_owned(), read(channel, &components)))
+        .collect()
 }
 
 fn read(channel: &Value, components: &Value) -> Channel {

@@ -51,31 +51,31 @@ where
 
 /// One request that came in a frame of an open socket: what its HTTP twin says by method, target and body, without
 /// headers.
-pub(crate) struct Operation {
-    pub(crate) route: &'static Route,
-    pub(crate) uri: Uri,
-    pub(crate) variables: Variables,
-    pub(crate) body: Bytes,
+pub struct Operation {
+    pub route: &'static Route,
+    pub uri: Uri,
+    pub variables: Variables,
+    pub body: Bytes,
 }
 
 /// Who sends operations.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Operator {
+pub struct Operator {
     /// Of the key that the socket was opened with.
-    pub(crate) key_slot: u32,
-    pub(crate) source: Source,
+    pub key_slot: u32,
+    pub source: Source,
 }
 
 /// What became of an operation, and what HTTP would say in headers.
-pub(crate) struct Operated {
-    pub(crate) outcome: Outcome,
-    pub(crate) status: StatusCode,
-    pub(crate) rate: Option<RateState>,
-    pub(crate) request_id: HeaderValue,
+pub struct Operated {
+    pub outcome: Outcome,
+    pub status: StatusCode,
+    pub rate: Option<RateState>,
+    pub request_id: HeaderValue,
 }
 
 /// Answers one operation as its HTTP twin is answered: the same checks from the size of the body on, the same handler.
-pub(crate) async fn operate(edge: Rc<Edge>, by: Operator, operation: Operation) -> Operated {
+pub async fn operate(edge: Rc<Edge>, by: Operator, operation: Operation) -> Operated {
     let shared = Rc::clone(&edge);
     let app = &*shared.app;
     let request_id = request_id(None);

@@ -29,7 +29,7 @@ const PARAMS: &str = "params";
 
 /// What the operations of one socket have in common.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub struct Desk {
     edge: Rc<Edge>,
     by: Operator,
     /// Refusals show `details` and `request_id`.
@@ -45,18 +45,18 @@ enum Id {
 }
 
 /// An operation that was understood, or what is said instead.
-pub(crate) struct Asked {
+pub struct Asked {
     id: Option<Id>,
     operation: Result<Operation, Refusal>,
 }
 
 impl Desk {
-    pub(crate) fn new(edge: Rc<Edge>, by: Operator, verbose: bool) -> Desk {
+    pub fn new(edge: Rc<Edge>, by: Operator, verbose: bool) -> Desk {
         Desk { edge, by, verbose }
     }
 
     /// Reads a frame. Nothing is counted and nothing happens before [`Desk::answer`].
-    pub(crate) fn read(&self, frame: &str) -> Asked {
+    pub fn read(&self, frame: &str) -> Asked {
         let (value, params) = match read::framed(frame, PARAMS) {
             Ok((value @ Value::Object(_), params)) => (value, params),
             Ok((other, _)) => {
@@ -75,7 +75,7 @@ impl Desk {
     }
 
     /// Runs an operation; the frame that answers it.
-    pub(crate) async fn answer(&self, asked: Asked) -> Vec<u8> {
+    pub async fn answer(&self, asked: Asked) -> Vec<u8> {
         let Asked { id, operation } = asked;
         let operated = match operation {
             Ok(operation) => operate(Rc::clone(&self.edge), self.by, operation).await,

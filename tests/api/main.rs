@@ -6,6 +6,7 @@
 mod abuse;
 mod account;
 mod analysis;
+mod asyncapi;
 mod batch;
 mod books;
 mod cancels;
@@ -45,3 +46,4 @@ mod table;
 mod updown;
 mod usage;
 mod wallets;
+mod ws_trade;

@@ -108,12 +108,12 @@ pub(super) fn admitted_again(
     now: Timestamp,
     dress: &mut Dress<'_>,
 ) -> Result<(Caller, InFlight), Refusal> {
-    let principal = edge.app.directory.bearer(slot).ok_or(Code::InvalidKey)?;
+    let principal = edge.app.directory.principal_at(slot).ok_or(Code::InvalidKey)?;
     Key::of(&edge.app, principal, now).admitted(edge, route.permission, now, dress)
 }
 
 /// A key that is known, usable or not.
-struct Key {
+pub(crate) struct Key {
     principal: Principal,
     caller: Caller,
     beta_cutoff: Option<Timestamp>,
@@ -121,13 +121,13 @@ struct Key {
 
 impl Key {
     /// Step 6. A text that can be no key costs the same as an unknown one.
-    fn find(app: &App, text: &[u8], now: Timestamp) -> Option<Key> {
+    pub(crate) fn find(app: &App, text: &[u8], now: Timestamp) -> Option<Key> {
         let hash = auth::key_hash(text, &app.config.brand.key_prefix)?;
-        Some(Key::of(app, app.directory.principal(&hash)?, now))
+        app.directory.principal(&hash).map(|principal| Key::of(app, principal, now))
     }
 
-    /// What a known key is served now.
-    fn of(app: &App, principal: Principal, now: Timestamp) -> Key {
+    /// The key as it is served at `now`.
+    pub(crate) fn of(app: &App, principal: Principal, now: Timestamp) -> Key {
         let served = effective(
             (principal.tier, principal.permissions),
             principal.created_at,
@@ -146,8 +146,17 @@ impl Key {
         Key { principal, caller, beta_cutoff: principal.beta_until.filter(|_| served.beta_cut_off) }
     }
 
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Whether its UUID alias was shown.
+    pub(crate) fn is_alias(&self) -> bool {
+        self.principal.by_alias
+    }
+
     /// Steps 6 and 7: why a known key is not usable.
-    fn refusal(&self, app: &App, now: Timestamp) -> Option<Code> {
+    pub(crate) fn refusal(&self, app: &App, now: Timestamp) -> Option<Code> {
         if self.principal.revoked {
             Some(Code::InvalidKey)
         } else if app.front.gatekeeper.disables(self.principal.key) {

@@ -8,6 +8,7 @@ use super::call::Call;
 use super::code::Code;
 use super::dress::{Cache, Dress, Used, takes_gzip};
 use super::limit::{InFlight, RateState, Source};
+use super::names::Names;
 use super::reply::{Outcome, Refusal, Reply};
 use super::route::{Auth, BodyKind, RateClass, Route};
 use super::router::{Found, Variables};
@@ -153,12 +154,10 @@ async fn bounded<F: Future<Output = Outcome>>(
 fn dress<'a>(app: &'a App, parts: &Parts) -> Dress<'a> {
     let names = &app.front.names;
     let headers = &parts.headers;
-    let verbose = headers.get(&names.verbose).and_then(|value| value.to_str().ok());
-    let verbose = verbose.is_some_and(|text| ["true", "1", "yes"].iter().any(|on| text.eq_ignore_ascii_case(on)));
     Dress {
         names,
         request_id: request_id(headers.get(&names.request_id)),
-        verbose,
+        verbose: wants_details(names, headers),
         is_head: parts.method == hyper::Method::HEAD,
         is_read: matches!(parts.method, hyper::Method::GET | hyper::Method::HEAD),
         takes_gzip: takes_gzip(headers.get(header::ACCEPT_ENCODING)),
@@ -170,6 +169,12 @@ fn dress<'a>(app: &'a App, parts: &Parts) -> Dress<'a> {
         beta_cutoff: None,
         used: Used::default(),
     }
+}
+
+/// Whether refusals show `details` and `request_id` (wire.md §5).
+pub fn wants_details(names: &Names, headers: &HeaderMap) -> bool {
+    let sent = headers.get(&names.verbose).and_then(|value| value.to_str().ok());
+    sent.is_some_and(|text| ["true", "1", "yes"].iter().any(|on| text.eq_ignore_ascii_case(on)))
 }
 
 /// The caller's request id when it is well-formed, else a new one (wire.md §3).

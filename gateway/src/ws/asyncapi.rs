@@ -246,6 +246,7 @@ impl Credential {
 pub const CLOSE_CODES: &[(u16, &str, &str)] = &[
     (1000, "normal: the answer to the client's close", "nothing"),
     (1001, "the server goes down", "reconnect with backoff"),
+    (1002, "a frame that the protocol forbids (RFC 6455)", "fix it"),
     (1003, "a binary frame", "fix it"),
     (1007, "a text that is not UTF-8", "fix it"),
     (1009, "a message over 64 KiB, its fragments counted together", "fix it"),

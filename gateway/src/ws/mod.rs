@@ -1,11 +1,33 @@
-//! Streams: sockets and what is said on them (streams.md).
+//! Streams: the sockets of bots (streams.md), under the frame library with a policy of our own.
 //!
 //! | File | Holds |
 //! |---|---|
+//! | `session.rs` | one socket from handshake to end: [`Socket`](session::Socket), the seam [`Channel`](session::Channel) |
+//! | `sockets.rs` | all open sockets of a thread, and the sweep over them |
+//! | `admit.rs` | who opens one, and how many he may have |
+//! | `policy.rs` | what a peer's frames must be like |
+//! | `reader.rs` | whole messages |
+//! | `outbox.rs` | what waits to leave on one socket |
+//! | `frame.rs`, `close.rs` | encoded frames; close codes |
 //! | `trade.rs` | order entry: operations that run their REST twins' own routes |
 //! | `asyncapi.rs` | what a channel is for machines, and the AsyncAPI document of all |
 //! | `shape/` | the frames of each channel |
 
+pub mod admit;
 pub mod asyncapi;
+pub mod close;
+pub mod frame;
+pub mod outbox;
+pub mod policy;
+pub mod reader;
+pub mod session;
 pub mod shape;
+pub mod sockets;
+#[cfg(test)]
+mod tests;
 pub mod trade;
+
+use crate::http::route::Route;
+
+/// The routes of the channels. They are described as channels are, not among the operations of the REST document.
+pub const TABLES: &[&[Route]] = &[trade::ROUTES];

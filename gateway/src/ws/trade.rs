@@ -4,12 +4,19 @@
 //! that very route through the same checks ([`crate::http::pipeline`]). What REST says in headers stands in the answer:
 //! `rate`, `retry_after`, `order_id`, `code`. Nothing here decides anything about an order.
 
+use super::admit::{self, Admitted, Bearer, Nobody};
+use super::close::Close;
+use super::frame::Frame;
+use super::outbox::QUEUE_FRAMES_MAX;
+use super::session::{Channel, Said, Socket, upgrade};
 use crate::app::{App, Edge};
 use crate::config::TIERS;
+use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::limit::RateState;
-use crate::http::pipeline::{Operated, Operation, Operator, operate};
-use crate::http::reply::Refusal;
+use crate::http::pipeline::{Operated, Operation, Operator, operate, wants_details};
+use crate::http::reply::{Outcome, Refusal};
+use crate::http::route::{RateClass, Route};
 use crate::http::router::Found;
 use crate::wire::query::encode;
 use crate::wire::read::{self, Value};
@@ -19,6 +26,8 @@ use hyper::header::HeaderValue;
 use hyper::{Method, Uri};
 use std::borrow::Cow;
 use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// Longest text that names an operation.
 const ID_CHARS_MAX: usize = 64;
@@ -26,6 +35,67 @@ const ID_CHARS_MAX: usize = 64;
 const AROUND_BYTES: usize = 256;
 /// The field that holds the body of the REST twin.
 const PARAMS: &str = "params";
+
+/// Operations of one socket that are under way; who sends more waits to be read. Half of what an outbox holds: all their
+/// answers may come at once.
+const UNDER_WAY_MAX: usize = QUEUE_FRAMES_MAX / 2;
+
+pub const ROUTES: &[Route] = &[Route::get("/v1/ws/trade", "ws_trade")
+    .rate(RateClass::Exempt)
+    .no_store()
+    .run(|call| Box::pin(async move { open(&call) }))];
+
+/// A token that a session token minted has no key whose windows its operations could count against.
+fn open(call: &Call) -> Outcome {
+    let app = call.app();
+    let admitted = match admit::admit(call, Nobody::Refused, None)? {
+        Admitted::Open { bearer: Some(Bearer { key: None, .. }), .. } => Admitted::Refused(Close::NO_PERMISSION),
+        admitted => admitted,
+    };
+    let key_slot = match &admitted {
+        Admitted::Open { bearer, .. } => bearer.as_ref().and_then(|bearer| app.directory.slot(bearer.key?)),
+        Admitted::Refused(_) => None,
+    };
+    let by = Operator { key_slot: key_slot.unwrap_or_default(), source: call.source };
+    let verbose = wants_details(&app.front.names, &call.headers);
+    upgrade(call, admitted, move |socket, edge| Trade {
+        socket,
+        desk: Desk::new(edge, by, verbose),
+        room: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
+    })
+}
+
+/// The channel: each operation is a task of its own, so that their answers may overtake each other. What has begun is
+/// carried through, whether or not the socket lives to hear of it.
+struct Trade {
+    socket: Rc<Socket>,
+    desk: Desk,
+    room: Arc<Semaphore>,
+}
+
+impl Channel for Trade {
+    /// Each operation passes the windows and caps of its REST twin.
+    const METERED: bool = false;
+
+    async fn opened(&mut self) -> Result<(), Close> {
+        Ok(())
+    }
+
+    async fn message(&mut self, text: &str) -> Result<Said, Close> {
+        let asked = self.desk.read(text);
+        let said = if asked.id.is_some() { Said::Understood } else { Said::Nonsense };
+        let place = Arc::clone(&self.room).acquire_owned().await.map_err(|_| Close::INTERNAL)?;
+        let (socket, desk) = (Rc::clone(&self.socket), self.desk.clone());
+        tokio::task::spawn_local(async move {
+            let answer = desk.answer(asked).await;
+            drop(place);
+            socket.send(&answer);
+        });
+        // Operations and the writer have their turn before the next one is read.
+        tokio::task::yield_now().await;
+        Ok(said)
+    }
+}
 
 /// What the operations of one socket have in common.
 #[derive(Clone)]
@@ -75,7 +145,7 @@ impl Desk {
     }
 
     /// Runs an operation; the frame that answers it.
-    pub async fn answer(&self, asked: Asked) -> Vec<u8> {
+    pub async fn answer(&self, asked: Asked) -> Frame {
         let Asked { id, operation } = asked;
         let operated = match operation {
             Ok(operation) => operate(Rc::clone(&self.edge), self.by, operation).await,
@@ -86,7 +156,7 @@ impl Desk {
                 request_id: HeaderValue::from_static(""),
             },
         };
-        written(id.as_ref(), operated, self.verbose)
+        Frame::json(|out| write_answer(out, id.as_ref(), operated, self.verbose))
     }
 }
 
@@ -189,12 +259,11 @@ fn scalar<'a>(params: &'a Value<'_>, name: &str) -> Result<Option<Cow<'a, str>>,
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// The frame that answers an operation.
-fn written(id: Option<&Id>, operated: Operated, verbose: bool) -> Vec<u8> {
+/// The answer to an operation.
+fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, operated: Operated, verbose: bool) {
     let Operated { outcome, status, rate, request_id } = operated;
-    let result = outcome.as_ref().map_or(0, |reply| reply.body.len());
-    let mut out = Vec::with_capacity(AROUND_BYTES + result);
-    object(&mut out, |o| {
+    out.reserve(AROUND_BYTES + outcome.as_ref().map_or(0, |reply| reply.body.len()));
+    object(out, |o| {
         match id {
             Some(Id::Text(text)) => o.text("id", text),
             Some(Id::Number(number)) => o.name("id").extend_from_slice(number.as_bytes()),
@@ -218,7 +287,6 @@ fn written(id: Option<&Id>, operated: Operated, verbose: bool) -> Vec<u8> {
             write_rate(o, &rate);
         }
     });
-    out
 }
 
 fn write_rate(o: &mut Object<'_>, rate: &RateState) {

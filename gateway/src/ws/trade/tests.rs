@@ -30,7 +30,8 @@ fn desk(town: &Town, key: &str, verbose: bool) -> Desk {
 fn said(desk: &Desk, frame: &str) -> Json {
     let asked = desk.read(frame);
     let answer = run(desk.answer(asked));
-    serde_json::from_slice(&answer).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&answer)))
+    let answer = answer.payload();
+    serde_json::from_slice(answer).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(answer)))
 }
 
 fn resting(town: &Town) -> OrderView {

@@ -288,7 +288,7 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         let (mut cases, mut rest) = (0, 0);
         for at in 0..whole.len() {
-            for flip in 1..=255 {
+            for flip in [0x01, 0x02, 0x03, 0x10, 0x80, 0xff] {
                 let mut bytes = whole.clone();
                 bytes[at] ^= flip;
                 std::fs::write(&path, &bytes).unwrap();

@@ -61,7 +61,7 @@ pub struct Server {
     pub io_threads: usize,
     /// How long requests in flight may take to end when the server stops.
     pub drain: Duration,
-    /// For tests: server time is ahead of the wall clock by the seconds that this file says.
+    /// For tests, and only on loopback: server time is ahead of the wall clock by the seconds that this file says.
     pub clock_ahead_file: Option<PathBuf>,
 }
 
@@ -267,6 +267,9 @@ impl Config {
         };
         if config.server.io_threads > 1 && config.engine.shards == 1 {
             source.wrong("server.io_threads: allowed is 1 while engine.shards is 1".into());
+        }
+        if config.server.clock_ahead_file.is_some() && !config.server.listen.ip().is_loopback() {
+            source.wrong("server.clock_ahead_file: for tests, and allowed only where server.listen is loopback".into());
         }
         if !config.log_size().is_enough() {
             source.wrong(

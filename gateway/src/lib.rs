@@ -25,8 +25,9 @@
 //! | [`config`], [`clock`], [`app`] | what is set, what time it is, what all threads share |
 //! | [`demo`], [`banner`] | a newcomer's user and the lines that a start prints |
 //!
-//! One order from socket to answer: `http::pipeline` (who, may they, how often) → `api::orders` (text to numbers) →
-//! `engine_client` → `engine::shard` (decide, apply) → `commit` (append, release) → `api::orders` (numbers to text).
+//! One order from socket to answer: `http::pipeline`, `http::admission` (who, may they, how often) → `api::orders` (text
+//! to numbers) → `engine_client` → `engine::shard` (decide, apply) → `commit` (append, release) → `api::orders` (numbers
+//! to text).
 
 pub mod api;
 pub mod app;

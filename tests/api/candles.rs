@@ -68,7 +68,7 @@ fn hostile_parameters_are_refused() {
     let world = World::start(1);
     let path = format!("/v1/markets/{}/candles", world.markets.rain.condition);
     let mut client = world.user(0);
-    for number in super::prices_history::ABUSE {
+    for number in crate::numbers::in_queries() {
         let fields = [("interval", 400), ("limit", 422), ("start_time", 400), ("end_time", 400), ("outcome", 404)];
         for (field, refused) in fields {
             let answer = client.get(&format!("{path}?{field}={number}"));

@@ -102,7 +102,7 @@ fn hostile_parameters_are_refused() {
     let (_place, server, key) = start(true);
     let mut client = server.with_key(&key);
     eventually("the list", || (client.get("/v1/markets/updown").status == 200).then_some(()));
-    for number in super::prices_history::ABUSE {
+    for number in crate::numbers::in_queries() {
         for (field, refused) in [("limit", 422), ("asset", 404), ("interval", 404)] {
             for path in ["/v1/markets/updown", "/v1/markets/updown/intervals"] {
                 let answer = client.get(&format!("{path}?{field}={number}"));

@@ -42,7 +42,7 @@ fn every_named_place_is_a_good_place_to_die() {
     let mut users = place.seed(3, "enterprise", "100000");
     let filler = users.pop().expect("three users");
     let server = place.start();
-    let tradables = Arc::new(tradables(&server, &users[0].key));
+    let tradables = Arc::new(tradables(&server, &users[0].key, 1));
     let mut traders: Vec<(Trader, Books)> = users
         .into_iter()
         .map(|user| (Trader::new(user, &server, tradables.clone(), chance.fork()), Books::default()))

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use tests::chance::Chance;
 use tests::http::{Client, Request, Response};
-use tests::json::{int, list, text};
+use tests::json::{at, int, list, text};
 use tests::server::{Server, User};
 
 /// What can be traded: an outcome with both prices.
@@ -224,7 +224,18 @@ impl Trader {
             names.iter().for_each(|name| self.memory.order(name).fate = Fate::Refused);
             return Ok(());
         }
+        let mut ended = false;
         for (name, result) in names.iter().zip(list(&response.json(), "/results")) {
+            // What makes a hole in a batch mean something: its entries are refused for nothing else, and what the server
+            // itself fails at ends the batch.
+            let why = at(result, "/error").as_str();
+            let sound = match why {
+                Some("SERVER_BUSY") => true,
+                Some("INSUFFICIENT_BALANCE") | None => !ended,
+                Some(_) => false,
+            };
+            assert!(sound, "{result}\n{}", self.memory.last_lines());
+            ended |= why == Some("SERVER_BUSY");
             match int(result, "/order_id") {
                 0 => self.memory.order(name).fate = Fate::Refused,
                 id => self.memory.row(name, id, Fate::Placed(result.clone())),

@@ -19,6 +19,14 @@ fn a_newcomer_follows_the_readme() {
     for wanted in ["papertape-data", "durability  process", "synthetic", "markets", "demo key    svc_live_"] {
         assert!(said.contains(wanted), "the banner says {wanted}: {said}");
     }
+    // A window may open or close, so the README says only about how many markets there are.
+    let number_behind = |text: &str, words: &str| -> i32 {
+        let behind = text.split_once(words).expect("the words are there").1.trim_start();
+        behind.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number stands behind the words")
+    };
+    let (told, listed) = (number_behind(&readme, "synthetic venue of about "), number_behind(&said, "  markets "));
+    assert!((told - listed).abs() <= told / 20, "the README tells of {told} markets, the banner of {listed}");
+    cases.one();
     // The line that the banner offers.
     let offered = said.split_once("  try\n").expect("the banner offers a line").1;
     assert!(bash(home.path(), offered).contains(r#""status":"FILLED""#), "the offered order is filled");

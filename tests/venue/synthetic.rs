@@ -26,7 +26,7 @@ fn the_world_has_everything_and_comes_again() {
     let mut server = place.start();
     let mut client = server.with_key(&user.key);
     let markets = all_markets(&mut client);
-    assert!(markets.len() >= 100, "about 200 markets: {}", markets.len());
+    assert!(markets.len() >= 100, "the list of markets is short: {}", markets.len());
     let categories: BTreeSet<&str> = markets.iter().filter_map(|market| at(market, "/category").as_str()).collect();
     for category in
         ["sports", "finance", "politics", "mentions", "tech", "economics", "culture", "weather", "other", "geopolitics"]

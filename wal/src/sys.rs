@@ -162,6 +162,7 @@ mod tests {
     }
 
     /// The half that dies: stores behind the end of a file that shrank under its mapping.
+    /// `cargo test -p wal --lib store_into_a_missing_page -- --ignored --nocapture`
     #[test]
     #[ignore = "aborts; started by the test below"]
     fn store_into_a_missing_page() {

@@ -385,15 +385,21 @@ impl<R> Shard<R> {
     /// Entries in order, one record each; one that fails does not stop the next.
     fn place_batch(&mut self, owner: UserId, placements: Vec<Placement>, outbox: &mut impl Outbox<R>) -> Answer {
         let mut entries = Vec::with_capacity(placements.len());
-        // Where the log has no room for an entry the rest is refused with it, room or not: what the server fails at ends a
-        // batch behind its beginning, and leaves no hole in it.
-        let mut has_room = true;
+        // What the server itself fails at (no room in the log, a book that was being written at every try) ends a batch
+        // behind its beginning: the rest is refused with it, and no hole is left.
+        let mut ended = None;
         for placement in placements {
-            has_room &= outbox.room() == Room::Ample;
-            entries.push(match has_room {
-                true => self.place_one(owner, placement, outbox),
-                false => BatchEntry::Refused(Reject::NoRoom),
-            });
+            if ended.is_none() && outbox.room() != Room::Ample {
+                ended = Some(Reject::NoRoom);
+            }
+            let entry = match &ended {
+                None => self.place_one(owner, placement, outbox),
+                Some(reject) => BatchEntry::Refused(*reject),
+            };
+            if let BatchEntry::Refused(reject @ Reject::Busy) = &entry {
+                ended = Some(*reject);
+            }
+            entries.push(entry);
         }
         Answer::Batch(entries)
     }

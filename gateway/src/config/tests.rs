@@ -163,6 +163,11 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             "server.io_threads: allowed is 1 while engine.shards is 1",
         ),
         (
+            "[server]\nlisten = \"0.0.0.0:1\"\nclock_ahead_file = \"ahead\"",
+            vec![],
+            "server.clock_ahead_file: for tests, and allowed only where server.listen is loopback",
+        ),
+        (
             "[engine]\nshards = 8\n[journal]\nsegment_bytes = 1048576",
             vec![],
             "journal.segment_bytes: too small for so many engine.shards",

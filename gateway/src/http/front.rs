@@ -3,7 +3,7 @@
 
 use super::jwt::Verifier;
 use super::limit::Limits;
-use super::reply::Names;
+use super::names::Names;
 use super::route::Route;
 use super::router::Router;
 use super::ticket::Tickets;

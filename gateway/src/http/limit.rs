@@ -135,7 +135,7 @@ pub struct RateState {
 }
 
 impl RateState {
-    /// The six values, in the order of [`super::reply::Names::rate`].
+    /// The six values, in the order of [`super::names::Names::rate`].
     pub fn values(&self) -> [HeaderValue; 6] {
         [
             HeaderValue::from(self.per_minute),

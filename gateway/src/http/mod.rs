@@ -1,12 +1,15 @@
 //! The edge: sockets in, answers out. Knows routes, credentials, limits and codes; knows nothing of trading.
+pub mod admission;
 pub mod auth;
 pub mod body;
 pub mod call;
 pub mod code;
 pub mod dialect;
+pub mod dress;
 pub mod front;
 pub mod jwt;
 pub mod limit;
+pub mod names;
 pub mod openapi;
 pub mod pipeline;
 pub mod reply;

@@ -4,7 +4,7 @@
 //! from the constants beside the handlers. Shapes stand once under `components`, named as in the code.
 
 use super::code::{Code, Effect, Retry};
-use super::reply::Names;
+use super::names::Names;
 use super::route::{Auth, BodyKind, Group, Method, Permission, RateClass, Root, Route};
 use super::schema::{Field, Gives, Kind, Param, Place, Schema, Shape};
 use serde_json::{Map, Value, json};
@@ -327,6 +327,7 @@ pub fn refusals(route: &Route) -> Vec<Code> {
         BodyKind::Optional | BodyKind::Required => add(&[Code::Http415, Code::InvalidBody]),
     }
     add(route.fails);
+    add(route.also_fails);
     codes
 }
 

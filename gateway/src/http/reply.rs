@@ -1,25 +1,13 @@
-//! Answers and refusals, and the headers that every response carries (wire.md §4, §5, §10).
-//!
-//! A handler returns a [`Reply`] or a [`Refusal`]; [`Dress::finish`] makes the response of it: envelope, code, rate,
-//! cache, CORS and request-id headers, compression, and the empty body of a HEAD.
+//! What handlers give back: an answer or a refusal (wire.md §4, §5). The outside of either is put on by
+//! [`super::dress::Dress`].
 
-use super::body::{Body, Pages, Streamed};
-use super::code::{self, Code, Retry};
-use super::limit::RateState;
-use super::route::Route;
-use crate::wire::{instant, write};
+use super::body::Pages;
+use super::code::{Code, Retry};
+use crate::wire::write;
 use engine::time::Timestamp;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use hyper::header::{self, HeaderName, HeaderValue};
-use hyper::{HeaderMap, Response, StatusCode};
+use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
 use std::borrow::Cow;
-use std::io::Write as _;
-
-/// Bodies below this are never compressed (wire.md §10).
-const COMPRESS_BYTES_MIN: usize = 1_024;
-/// Larger ones are compressed a piece at a time: all at once would hold the core thread for milliseconds.
-const COMPRESS_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
 /// What a handler answers.
 pub type Outcome = Result<Reply, Refusal>;
@@ -72,21 +60,22 @@ impl Reply {
 
 /// A refusal in the error envelope. Boxed inside, since most requests are not refused.
 #[derive(Debug)]
-pub struct Refusal(Box<Parts>);
+pub struct Refusal(pub(super) Box<Parts>);
 
+/// What a refusal says, in its body and in its headers.
 #[derive(Debug)]
-struct Parts {
-    code: Code,
-    status: StatusCode,
+pub(super) struct Parts {
+    pub(super) code: Code,
+    pub(super) status: StatusCode,
     message: Cow<'static, str>,
-    retry_after_secs: Option<u32>,
+    pub(super) retry_after_secs: Option<u32>,
     /// Body fields beside the two: `"name":value`, each with a comma before it.
     fields: Vec<u8>,
     /// JSON of the verbose `details`.
     details: Option<Vec<u8>>,
-    order_id: Option<u64>,
-    allow: Option<String>,
-    closes_connection: bool,
+    pub(super) order_id: Option<u64>,
+    pub(super) allow: Option<String>,
+    pub(super) closes_connection: bool,
 }
 
 impl From<Code> for Refusal {
@@ -212,7 +201,8 @@ impl Refusal {
         self
     }
 
-    fn envelope(&self, verbose: bool, request_id: &HeaderValue) -> Vec<u8> {
+    /// The body: two fields, more of the code's own, and two for those who asked for `verbose` (wire.md §5).
+    pub(super) fn envelope(&self, verbose: bool, request_id: &HeaderValue) -> Vec<u8> {
         let Parts { code, message, fields, details, .. } = &*self.0;
         let mut body = Vec::with_capacity(128);
         body.extend_from_slice(b"{\"error\":\"");
@@ -228,389 +218,5 @@ impl Refusal {
         }
         body.push(b'}');
         body
-    }
-}
-
-/// Header names that carry the brand (contract, neutral names), made once.
-#[derive(Clone, Debug)]
-pub struct Names {
-    pub request_id: HeaderName,
-    pub code: HeaderName,
-    pub verbose: HeaderName,
-    pub order_id: HeaderName,
-    pub beta_cutoff: HeaderName,
-    /// The six rate headers, each plain and branded.
-    pub rate: [(HeaderName, HeaderName); 6],
-    /// What a browser's script may send and read.
-    pub allowed_request_headers: HeaderValue,
-    pub exposed_headers: HeaderValue,
-}
-
-impl Names {
-    /// Names under a prefix like `X-Svc`; `None` when it cannot begin a header name.
-    pub fn new(prefix: &str, key_header_aliases: &[String]) -> Option<Names> {
-        let name = |text: String| HeaderName::try_from(text).ok();
-        let branded = |suffix: &str| name(format!("{prefix}-{suffix}"));
-        let rate =
-            |suffix: &str| Some((name(format!("X-RateLimit{suffix}"))?, branded(&format!("RateLimit{suffix}"))?));
-        let rate = [
-            rate("-Limit")?,
-            rate("-Remaining")?,
-            rate("-Reset")?,
-            rate("-Limit-Per-Second")?,
-            rate("-Remaining-Per-Second")?,
-            rate("-Tier")?,
-        ];
-        let mut allowed = vec!["X-API-Key".to_owned()];
-        allowed.extend(key_header_aliases.iter().cloned());
-        allowed.extend(["Authorization", "Content-Type", "Idempotency-Key", "X-Request-Id"].map(str::to_owned));
-        allowed.push(format!("{prefix}-Verbose"));
-        allowed.push("X-Confirm-Cancel-All".to_owned());
-        let mut exposed = vec!["X-Request-Id".to_owned(), format!("{prefix}-Code"), format!("{prefix}-Order-Id")];
-        exposed.extend(["Retry-After", "X-API-Beta-Cutoff"].map(str::to_owned));
-        exposed.extend(rate.iter().flat_map(|(plain, branded)| [plain.to_string(), branded.to_string()]));
-        Some(Names {
-            request_id: HeaderName::from_static("x-request-id"),
-            code: branded("Code")?,
-            verbose: branded("Verbose")?,
-            order_id: branded("Order-Id")?,
-            beta_cutoff: HeaderName::from_static("x-api-beta-cutoff"),
-            rate,
-            allowed_request_headers: HeaderValue::try_from(allowed.join(", ")).ok()?,
-            exposed_headers: HeaderValue::try_from(exposed.join(", ")).ok()?,
-        })
-    }
-}
-
-/// How an answer may be kept by others (wire.md §4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cache {
-    /// Books, market by slug, time, health, status.
-    NoStore,
-    /// Everything else: `private, no-store` with a credential, five seconds without.
-    ByCredential,
-}
-
-/// What of the request decides the outside of its response.
-#[derive(Debug)]
-pub struct Dress<'a> {
-    pub names: &'a Names,
-    pub request_id: HeaderValue,
-    /// Refusals show `details` and `request_id`.
-    pub verbose: bool,
-    pub is_head: bool,
-    /// GET or HEAD.
-    pub is_read: bool,
-    pub takes_gzip: bool,
-    /// `Access-Control-Allow-Origin`, when the request has an `Origin` that may read us.
-    pub cors: Option<HeaderValue>,
-    pub cache: Cache,
-    /// The route takes a credential, or the request had a usable one.
-    pub private: bool,
-    pub rate: Option<RateState>,
-    /// Keyed or not, a 429 of a public route shows no rate headers (wire.md §8).
-    pub public_route: bool,
-    /// The cutoff that a beta key has passed.
-    pub beta_cutoff: Option<Timestamp>,
-    /// What counts as a use of a key.
-    pub used: Used,
-}
-
-/// Which route was asked for when, and by which key.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Used {
-    pub begun: Timestamp,
-    pub route: Option<&'static Route>,
-    /// The key's slot, once the request counted against it.
-    pub key: Option<u32>,
-}
-
-impl Dress<'_> {
-    /// The response of an outcome.
-    pub fn finish(self, outcome: Outcome) -> Response<Body> {
-        let mut headers = HeaderMap::with_capacity(24);
-        let (status, mut body, pages, refused) = match outcome {
-            Ok(reply) => {
-                if !reply.content_type.is_empty() {
-                    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
-                }
-                for (name, value) in reply.headers {
-                    headers.insert(name, value);
-                }
-                if reply.status.as_u16() >= 400 {
-                    headers.insert(self.names.code.clone(), HeaderValue::from_static(code::of_status(reply.status)));
-                }
-                (reply.status, reply.body, reply.pages, false)
-            }
-            Err(refusal) => {
-                let body = refusal.envelope(self.verbose, &self.request_id);
-                let (status, body) = self.refused(&mut headers, *refusal.0, body);
-                (status, body, None, true)
-            }
-        };
-        self.standard(&mut headers, status, refused);
-        let pages = match pages {
-            None if self.takes_gzip && body.len() > COMPRESS_AT_ONCE_BYTES_MAX => {
-                Some(Pages::cut(std::mem::take(&mut body)))
-            }
-            pages => pages,
-        };
-        let body = match pages {
-            None => {
-                let body = self.compressed(&mut headers, body);
-                self.body(&mut headers, body)
-            }
-            Some(pages) => self.streamed(&mut headers, pages),
-        };
-        let mut response = Response::new(body);
-        *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        response
-    }
-
-    fn refused(&self, headers: &mut HeaderMap, parts: Parts, body: Vec<u8>) -> (StatusCode, Vec<u8>) {
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(self.names.code.clone(), HeaderValue::from_static(parts.code.header()));
-        if let Some(secs) = parts.retry_after_secs {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(secs));
-        }
-        if let Some(order) = parts.order_id {
-            headers.insert(self.names.order_id.clone(), HeaderValue::from(order));
-        }
-        if let Some(allow) = parts.allow.and_then(|allow| HeaderValue::try_from(allow).ok()) {
-            headers.insert(header::ALLOW, allow);
-        }
-        if parts.closes_connection {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        (parts.status, body)
-    }
-
-    fn standard(&self, headers: &mut HeaderMap, status: StatusCode, refused: bool) {
-        headers.insert(self.names.request_id.clone(), self.request_id.clone());
-        let cache = match self.cache {
-            Cache::ByCredential if self.private => "private, no-store",
-            Cache::ByCredential if self.is_read && !refused && status == StatusCode::OK => "public, max-age=5",
-            _ => "no-store",
-        };
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
-        let bare = self.public_route && status == StatusCode::TOO_MANY_REQUESTS;
-        if let Some(rate) = self.rate.as_ref().filter(|_| !bare) {
-            for ((plain, branded), value) in self.names.rate.iter().zip(rate.values()) {
-                headers.insert(plain.clone(), value.clone());
-                headers.insert(branded.clone(), value);
-            }
-        }
-        if let Some(cutoff) = self.beta_cutoff
-            && let Ok(cutoff) = HeaderValue::try_from(instant::ts_text(cutoff))
-        {
-            headers.insert(self.names.beta_cutoff.clone(), cutoff);
-        }
-        if let Some(origin) = &self.cors {
-            if origin != "*" {
-                headers.append(header::VARY, HeaderValue::from_static("Origin"));
-            }
-            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, self.names.exposed_headers.clone());
-        }
-    }
-
-    fn compressed(&self, headers: &mut HeaderMap, body: Vec<u8>) -> Vec<u8> {
-        if body.len() < COMPRESS_BYTES_MIN {
-            return body;
-        }
-        headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        if !self.takes_gzip {
-            return body;
-        }
-        // Fast rather than small: it runs on the thread that serves everybody.
-        let mut gzip = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::fast());
-        match gzip.write_all(&body).and_then(|()| gzip.finish()) {
-            Ok(small) => {
-                headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-                small
-            }
-            Err(_) => body,
-        }
-    }
-
-    fn body(&self, headers: &mut HeaderMap, body: Vec<u8>) -> Body {
-        if !self.is_head {
-            return Body::from(body);
-        }
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-        Body::from(Vec::new())
-    }
-
-    /// How long it is nobody knows, so a HEAD says no length and any length is worth compressing.
-    fn streamed(&self, headers: &mut HeaderMap, pages: Pages) -> Body {
-        headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        if self.takes_gzip {
-            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        }
-        if self.is_head {
-            return Body::from(Vec::new());
-        }
-        Body::Streamed(Box::new(Streamed::new(pages, self.takes_gzip)))
-    }
-}
-
-/// Whether an `Accept-Encoding` takes gzip.
-pub fn takes_gzip(accept_encoding: Option<&HeaderValue>) -> bool {
-    let Some(text) = accept_encoding.and_then(|value| value.to_str().ok()) else { return false };
-    text.split(',').any(|coding| {
-        let mut parts = coding.split(';');
-        let name = parts.next().unwrap_or_default().trim();
-        let refused = parts.any(|part| {
-            let quality = part.trim().strip_prefix("q=").unwrap_or("1");
-            quality.bytes().all(|b| b == b'0' || b == b'.')
-        });
-        name.eq_ignore_ascii_case("gzip") && !refused
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use http_body_util::BodyExt;
-
-    fn names() -> Names {
-        Names::new("X-Svc", &["MKT_API_KEY".to_owned()]).expect("a valid prefix")
-    }
-
-    fn dress(names: &Names) -> Dress<'_> {
-        Dress {
-            names,
-            request_id: HeaderValue::from_static("r-1"),
-            verbose: false,
-            is_head: false,
-            is_read: true,
-            takes_gzip: false,
-            cors: None,
-            cache: Cache::ByCredential,
-            private: true,
-            rate: None,
-            public_route: false,
-            beta_cutoff: None,
-            used: Used::default(),
-        }
-    }
-
-    fn body(response: Response<Body>) -> bytes::Bytes {
-        let collected = futures_now(response.into_body().collect());
-        collected.expect("a full body cannot fail").to_bytes()
-    }
-
-    /// The value of a future that is ready at once.
-    fn futures_now<F: Future>(future: F) -> F::Output {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match std::pin::pin!(future).poll(&mut context) {
-            std::task::Poll::Ready(value) => value,
-            std::task::Poll::Pending => panic!("a full body is ready"),
-        }
-    }
-
-    fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
-        response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
-    }
-
-    #[test]
-    fn the_envelope_has_two_fields_unless_verbose() {
-        let names = names();
-        let response = dress(&names).finish(Err(Code::MarketClosed.into()));
-        assert_eq!(response.status(), 400);
-        assert_eq!(header(&response, "x-svc-code"), Some("MARKET_CLOSED"));
-        assert_eq!(header(&response, "x-request-id"), Some("r-1"));
-        assert_eq!(header(&response, "cache-control"), Some("private, no-store"));
-        assert_eq!(body(response), r#"{"error":"MARKET_CLOSED","message":"This market no longer accepts orders."}"#);
-        let verbose = Dress { verbose: true, ..dress(&names) };
-        let refusal = Refusal::placements(250);
-        let response = verbose.finish(Err(refusal));
-        assert_eq!(header(&response, "retry-after"), Some("1"));
-        assert_eq!(
-            body(response),
-            concat!(
-                r#"{"error":"RATE_LIMITED","message":"Too many orders at once.","retry_after_ms":250,"#,
-                r#""details":null,"request_id":"r-1"}"#
-            )
-        );
-    }
-
-    #[test]
-    fn body_and_header_differ_for_the_two_pairs_only() {
-        let names = names();
-        let response = dress(&names).finish(Err(Refusal::from(Code::InvalidPostOnlyOrder).order_id(7)));
-        assert_eq!(header(&response, "x-svc-code"), Some("POST_ONLY_WOULD_CROSS"));
-        assert_eq!(header(&response, "x-svc-order-id"), Some("7"));
-        assert!(body(response).starts_with(br#"{"error":"INVALID_POST_ONLY_ORDER""#));
-    }
-
-    #[test]
-    fn caching_follows_route_and_credential() {
-        let names = names();
-        let ok = || Ok(Reply::json(b"{}".to_vec()));
-        for (cache, private, outcome, expected) in [
-            (Cache::ByCredential, true, ok(), "private, no-store"),
-            (Cache::ByCredential, false, ok(), "public, max-age=5"),
-            (Cache::ByCredential, false, Err(Code::MarketNotFound.into()), "no-store"),
-            (Cache::NoStore, false, ok(), "no-store"),
-            (Cache::NoStore, true, ok(), "no-store"),
-        ] {
-            let response = Dress { cache, private, ..dress(&names) }.finish(outcome);
-            assert_eq!(header(&response, "cache-control"), Some(expected));
-        }
-        let posted = Dress { private: false, is_read: false, ..dress(&names) }.finish(ok());
-        assert_eq!(header(&posted, "cache-control"), Some("no-store"));
-    }
-
-    #[test]
-    fn a_report_with_an_error_status_names_it_in_the_header() {
-        let names = names();
-        let reply = Reply::json(b"{}".to_vec()).with_status(StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(header(&dress(&names).finish(Ok(reply)), "x-svc-code"), Some("HTTP_503"));
-    }
-
-    #[test]
-    fn large_bodies_are_compressed_when_asked() {
-        let names = names();
-        let large = || Ok(Reply::json(vec![b' '; 2_000]));
-        let plain = dress(&names).finish(large());
-        assert_eq!(header(&plain, "content-encoding"), None);
-        assert_eq!(header(&plain, "vary"), Some("Accept-Encoding"));
-        let packed = Dress { takes_gzip: true, ..dress(&names) }.finish(large());
-        assert_eq!(header(&packed, "content-encoding"), Some("gzip"));
-        let mut unpacked = Vec::new();
-        let packed = body(packed);
-        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut unpacked).unwrap();
-        assert_eq!(unpacked, vec![b' '; 2_000]);
-        let small = Dress { takes_gzip: true, ..dress(&names) }.finish(Ok(Reply::json(vec![b' '; 1_000])));
-        assert_eq!(header(&small, "content-encoding"), None);
-        for (accept, takes) in [
-            ("gzip", true),
-            ("deflate, GZIP;q=0.5", true),
-            ("gzip;q=0", false),
-            ("gzip; q=0.000", false),
-            ("br", false),
-            ("x-gzip", false),
-            ("", false),
-        ] {
-            assert_eq!(takes_gzip(Some(&HeaderValue::from_static(accept))), takes, "{accept}");
-        }
-    }
-
-    #[test]
-    fn head_tells_the_length_and_sends_nothing() {
-        let names = names();
-        let response = Dress { is_head: true, ..dress(&names) }.finish(Ok(Reply::json(b"{\"a\":1}".to_vec())));
-        assert_eq!(header(&response, "content-length"), Some("7"));
-        assert!(body(response).is_empty());
-    }
-
-    #[test]
-    fn the_brand_is_in_every_name_that_has_one() {
-        let names = Names::new("X-Acme", &[]).unwrap();
-        assert_eq!(names.code, "x-acme-code");
-        assert_eq!(names.rate[5].1, "x-acme-ratelimit-tier");
-        assert!(Names::new("X Acme", &[]).is_none());
     }
 }

@@ -4,7 +4,8 @@
 
 use super::call::Call;
 use super::code::Code;
-use super::reply::{Cache, Outcome};
+use super::dress::Cache;
+use super::reply::Outcome;
 use super::schema::{Gives, Kind, Param, Schema, Takes};
 use crate::config::Flags;
 use std::pin::Pin;
@@ -37,6 +38,8 @@ pub struct Route {
     pub gives: [Option<Gives>; 3],
     /// Codes that the handler can refuse with, beside those of its checks.
     pub fails: &'static [Code],
+    /// Those of a step that several routes share.
+    pub also_fails: &'static [Code],
     /// Codes with a status that is not theirs elsewhere.
     pub fails_at: &'static [(u16, Code)],
     pub run: fn(Call) -> Running,
@@ -218,6 +221,7 @@ impl Route {
             takes: None,
             gives: [None; 3],
             fails: &[],
+            also_fails: &[],
             fails_at: &[],
             run: |_| Box::pin(std::future::ready(Err(Code::InternalError.into()))),
         }
@@ -306,6 +310,11 @@ impl Route {
 
     pub const fn fails(mut self, codes: &'static [Code]) -> Route {
         self.fails = codes;
+        self
+    }
+
+    pub const fn also_fails(mut self, codes: &'static [Code]) -> Route {
+        self.also_fails = codes;
         self
     }
 

@@ -173,6 +173,8 @@ fn payload_of(number: u64) -> Vec<u8> {
 }
 
 /// The half that dies: appends numbered records, says so, syncs, takes snapshots, recycles; until its point comes.
+/// Both halves: `cargo test -p wal --lib tests::files`; by hand, in a directory that there is:
+/// `WAL_TEST_DIRECTORY=… WAL_TEST_POINT=… WAL_TEST_COUNT=1 WAL_TEST_SEED=1 cargo test -p wal --lib files::child -- --ignored`
 #[test]
 #[ignore = "ends in the middle; started by the tests below"]
 fn child() {

@@ -213,6 +213,20 @@ order #2                                     -> PENDING 0/5 reserved 1.5
 room ample
 cancel #2                                    -> CANCELLED UserCancelled 0/5
 
+# a batch ends where the log has no room, though some comes back: nothing behind that entry is looked at
+book Y asks 0.42x100
+buy Y 5 limit 0.30                           -> PENDING 0/5 reserved 1.5
+// one record finds room, the next none, and there is room again at once
+gap 1
+batch sell Y 9 limit 0.90 | buy Y 6 limit 0.30 id=a | buy Y 7 limit 0.30 id=b | buy Y 8 limit 0.30 | buy Y 0 limit 0.30 -> InsufficientPosition 0 < 9 | PENDING 0/6 reserved 1.8 | NoRoom | NoRoom | NoRoom
+records                                      -> 3
+orders                                       -> #2 #1 of 2
+money                                        -> 96.7 of 100
+quota                                        -> 2
+// the room is for the next request: what was placed is told again, what was refused is placed
+batch buy Y 6 limit 0.30 id=a | buy Y 7 limit 0.30 id=b -> PENDING 0/6 reserved 1.8 replay available 96.7 holding nothing fills 0 | PENDING 0/7 reserved 2.1
+records                                      -> 4
+
 # a rounded quantity keeps its text; the unlimited amounts of abuse are refused
 book Y asks 0.42x100
 buy Y 50.0001 limit 0.30 rounded=50.00015    -> PENDING 0/50.0001 reserved 15.00003

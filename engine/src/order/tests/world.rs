@@ -1,29 +1,24 @@
 //! A small world that a scenario acts on: one venue, one shard, records kept.
 
 use super::Count;
-use super::show::{quality_text, shares, text};
 use super::words::{cash, level, number, price, span, tier, token};
 use crate::amount::{Cash, Qty, TickSize};
 use crate::book::{BookSide, BookWriter, Books, LastTrade};
-use crate::command::{
-    Answer, Command, CreateUser, Envelope, FillFilter, IssueKey, MarketFilter, OrderFilter, Placement, Query, Secret,
-    Wallets,
-};
+use crate::command::{Answer, Command, CreateUser, Envelope};
 use crate::directory::Directory;
-use crate::id::{KeyId, MarketId, OrderId, Outcome, UserId, WalletId, object_number};
+use crate::id::{KeyId, MarketId, OrderId, Outcome, UserId, object_number};
 use crate::market::Markets;
 use crate::market::catalog::Catalog;
 use crate::market::terms::{MarketState, Resolution};
 use crate::mutation::{Mutation, codec};
-use crate::notice::{Notice, OrderFact};
-use crate::order::{Fill, Side, Status};
+use crate::notice::Notice;
 use crate::ring::Ring;
 use crate::rules::Rules;
 use crate::shard::snapshot::put_user;
 use crate::shard::{Outbox, Room, Shard};
 use crate::time::{SECOND, Timestamp};
-use crate::user::{Permissions, Tier, User, Users, WalletKind};
-use crate::view::PositionView;
+use crate::user::{Tier, User, Users};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// 2026-10-02T09:15:00Z.
@@ -63,6 +58,8 @@ pub fn run(file: &str, text: &str) -> Count {
 /// What the shard handed over.
 pub struct Out {
     pub room: Room,
+    /// Behind this many records the first question for room is told that there is none, and no other.
+    gap_behind: Cell<Option<usize>>,
     pub records: Vec<(UserId, Vec<u8>)>,
     pub notices: Vec<Notice>,
     pub answers: Vec<(u64, Answer)>,
@@ -70,6 +67,10 @@ pub struct Out {
 
 impl Outbox<u64> for Out {
     fn room(&self) -> Room {
+        if self.gap_behind.get().is_some_and(|records| self.records.len() >= records) {
+            self.gap_behind.set(None);
+            return Room::None;
+        }
         self.room
     }
     fn record(&mut self, owner: UserId, _now: Timestamp, payload: &[u8]) {
@@ -99,7 +100,7 @@ pub struct World {
     pub(super) orders: Vec<OrderId>,
     /// First record of the last action.
     last: usize,
-    next_reply: u64,
+    pub(super) next_reply: u64,
     /// Facts put in past the shard's back, to be replayed first.
     grant: Option<Tier>,
     balance: Option<Cash>,
@@ -121,7 +122,13 @@ impl World {
             writer,
             shard: None,
             inbox: Ring::new(16),
-            out: Out { room: Room::Ample, records: Vec::new(), notices: Vec::new(), answers: Vec::new() },
+            out: Out {
+                room: Room::Ample,
+                gap_behind: Cell::new(None),
+                records: Vec::new(),
+                notices: Vec::new(),
+                answers: Vec::new(),
+            },
             user: UserId(1),
             tier: Tier::Free,
             orders: Vec::new(),
@@ -279,6 +286,10 @@ impl World {
                 };
                 String::new()
             }
+            "gap" => {
+                self.out.gap_behind.set(Some(self.out.records.len() + number(rest[0]) as usize));
+                String::new()
+            }
             "balance" => {
                 self.balance = Some(cash(rest[0]));
                 String::new()
@@ -309,349 +320,12 @@ impl World {
         }
     }
 
-    fn command(&mut self, verb: &str, rest: &[&str]) -> String {
-        match verb {
-            "hold" => {
-                // Bought at a price, without fee, as if in an earlier life: then the book is taken away again.
-                let rules = self.rules.clone();
-                assert!(self.shard.is_some());
-                let text = format!("{} asks {}x{}", rest[0], rest[2], rest[1]);
-                self.book(&text.split_whitespace().collect::<Vec<_>>());
-                let line = format!("buy {} {} limit {} fok", rest[0], rest[1], rest[2]);
-                let got = self.act(&line);
-                self.orders.pop();
-                self.book(&[rest[0]]);
-                self.rules = rules;
-                if got.starts_with("FILLED") { String::new() } else { format!("error {got}") }
-            }
-            "buy" | "sell" => {
-                let placement = self.placement(verb, rest);
-                let answer = self.ask(Command::Place(Box::new(placement)), 0);
-                self.answer_text(answer)
-            }
-            "late" => {
-                let placement = self.placement(rest[0], &rest[1..]);
-                let answer = self.ask(Command::Place(Box::new(placement)), 2 * SECOND + 1);
-                self.answer_text(answer)
-            }
-            "batch" => {
-                let entries: Vec<Placement> = rest
-                    .split(|word| *word == "|")
-                    .filter(|entry| !entry.is_empty())
-                    .map(|entry| self.placement(entry[0], &entry[1..]))
-                    .collect();
-                let answer = self.ask(Command::PlaceBatch(entries), 0);
-                self.answer_text(answer)
-            }
-            "cancel" => {
-                let wallets = |word: Option<&&str>| match word.copied() {
-                    Some("all") => Wallets::All,
-                    Some(n) if n.parse::<usize>().is_ok() => Wallets::One(self.wallet(n)),
-                    Some("foreign") => Wallets::One(WalletId(1)),
-                    Some("main") => Wallets::One(self.the_user().wallet_of(WalletKind::Main).expect("there").id),
-                    _ => Wallets::Api,
-                };
-                let command = match rest[0] {
-                    "all" => Command::CancelAll { wallets: wallets(rest.get(1)) },
-                    "market" => Command::CancelMarket {
-                        market: Some(MarketId(number(rest[1]) as u32)),
-                        instrument: rest.get(2).map(|name| token(name)),
-                        wallets: Wallets::Api,
-                    },
-                    "token" => {
-                        Command::CancelMarket { market: None, instrument: Some(token(rest[1])), wallets: Wallets::Api }
-                    }
-                    "nothing" => Command::CancelMarket { market: None, instrument: None, wallets: Wallets::Api },
-                    one => Command::Cancel { order: self.order(one) },
-                };
-                let answer = self.ask(command, 0);
-                self.answer_text(answer)
-            }
-            "cycle" => {
-                let venue_now = self.books.venue_now(self.now);
-                let answer = self.ask(Command::Cycle { venue_now }, 0);
-                self.answer_text(answer)
-            }
-            "settle" => {
-                let answer = self.ask(Command::Settle { market: MarketId(number(rest[0]) as u32) }, 0);
-                self.answer_text(answer)
-            }
-            "beat" => {
-                let label = rest[0].to_owned();
-                let answer = self.ask(Command::Beat { label, interval_ms: number(rest[1]) as u32 }, 0);
-                self.answer_text(answer)
-            }
-            "endbeats" => {
-                let answer = self.ask(Command::EndBeats, 0);
-                self.answer_text(answer)
-            }
-            "key" => self.key_command(rest),
-            "grant" => {
-                let expires_at = rest.get(1).map(|word| self.now.plus(span(word)));
-                let answer = self.ask(Command::SetGrant { tier: tier(rest[0]), expires_at }, 0);
-                self.answer_text(answer)
-            }
-            "order" => {
-                let order = self.order(rest[0]);
-                let answer = self.ask(Command::Query(Query::Order(order)), 0);
-                self.answer_text(answer)
-            }
-            "client" => {
-                let answer = self.ask(Command::Query(Query::OrderByClientId(rest[0].to_owned())), 0);
-                self.answer_text(answer)
-            }
-            "orders" => self.list_orders(rest),
-            "money" => {
-                let kind = if rest.first() == Some(&"main") { WalletKind::Main } else { WalletKind::Api };
-                let wallet = self.the_user().wallet_of(kind).expect("there");
-                format!("{} of {}", text(wallet.available()), text(wallet.cash))
-            }
-            "wallet" => self.wallet_command(rest),
-            "wallets" => {
-                let user = self.the_user();
-                user.wallets.iter().map(|wallet| self.wallet_text(wallet)).collect::<Vec<_>>().join(" | ")
-            }
-            "turn" => {
-                let (now, before) = (self.now, self.out.records.len());
-                let (shard, inbox, out) = self.parts();
-                while shard.turn(inbox, now, out) {}
-                if self.out.records.len() > before {
-                    self.recorded_at = now;
-                }
-                String::new()
-            }
-            "lose" => self.lose(rest[0]),
-            "restart" => self.restart(),
-            "equity" => self.equity_text(rest),
-            "baseline" => text(self.the_user().wallet_of(WalletKind::Api).expect("there").baseline),
-            "holding" => {
-                let wallet = self.the_user().wallet_of(WalletKind::Api).expect("there").id;
-                match self.the_user().open_position(wallet, token(rest[0])) {
-                    None => "nothing".to_owned(),
-                    Some(held) => {
-                        let reserved = if held.reserved.is_zero() {
-                            String::new()
-                        } else {
-                            format!(" reserved {}", shares(held.reserved))
-                        };
-                        let realized = if held.realized == Cash::ZERO {
-                            String::new()
-                        } else {
-                            format!(" realized {}", text(held.realized))
-                        };
-                        format!("{} cost {}{reserved}{realized}", shares(held.qty), text(held.cost))
-                    }
-                }
-            }
-            "closed" => {
-                let answer = self.ask(
-                    Command::Query(Query::Positions { wallets: Wallets::Api, market: None, open: Some(false) }),
-                    0,
-                );
-                let Answer::Positions(rows) = answer else { return "error".to_owned() };
-                let row = |row: &PositionView| {
-                    let settled = row.position.settlement.as_ref().map_or(String::new(), |settled| {
-                        format!(
-                            " paid {} at {}",
-                            text(settled.payout),
-                            text(Cash(i64::from(settled.payout_per_share.0) * 100))
-                        )
-                    });
-                    let average = row.average.map_or("none".to_owned(), text);
-                    let reset = if row.position.is_reset { " reset" } else { "" };
-                    format!("avg {average} realized {}{settled}{reset}", text(row.position.realized))
-                };
-                rows.iter().map(row).collect::<Vec<_>>().join(" | ")
-            }
-            "fills" => {
-                let order = self.order(rest[0]);
-                let user = self.the_user();
-                let Some(order) = user.order(order) else { return "error".to_owned() };
-                let fill = |fill: &Fill| {
-                    format!(
-                        "{:?} {:?} {} for {} fee {} at {} bps",
-                        fill.liquidity,
-                        fill.source,
-                        shares(fill.qty),
-                        text(fill.notional),
-                        text(fill.fee),
-                        fill.fee_rate.0
-                    )
-                };
-                user.fills_of(order).iter().map(fill).collect::<Vec<_>>().join(" | ")
-            }
-            "levels" => {
-                let mut rows = Vec::new();
-                for fact in self.last_facts() {
-                    if let Mutation::OrderFilled { levels, .. } = fact {
-                        rows.extend(levels.iter().map(|row| {
-                            let mark = if row.mirrored { "~" } else { "" };
-                            format!("{mark}{}x{}", text(Cash(i64::from(row.price.0) * 100)), shares(row.qty))
-                        }));
-                    }
-                }
-                rows.join(" ")
-            }
-            "quality" => {
-                let order = self.order(rest[0]);
-                let Some(order) = self.the_user().order(order) else { return "error".to_owned() };
-                quality_text(order)
-            }
-            "terms" => {
-                let order = self.order(rest[0]);
-                let Some(order) = self.the_user().order(order) else { return "error".to_owned() };
-                let terms = &order.terms;
-                format!(
-                    "{:?} {:?} limit {} rate {}{}{}{}",
-                    terms.order_type,
-                    terms.time_in_force.normalised(),
-                    text(Cash(i64::from(terms.limit.0) * 100)),
-                    terms.fee_rate.0,
-                    if terms.post_only { " post" } else { "" },
-                    if terms.marketable { " marketable" } else { "" },
-                    if terms.expiration().is_some() { " expires" } else { "" },
-                )
-            }
-            "facts" => self.last_facts().iter().map(super::show::kind).collect::<Vec<_>>().join(" "),
-            "records" => (self.out.records.len()).to_string(),
-            "quota" => self.the_user().quota.used.to_string(),
-            "notices" => {
-                let notices: Vec<String> = self
-                    .out
-                    .notices
-                    .drain(..)
-                    .map(|notice| {
-                        let what = match notice.what {
-                            OrderFact::Placed => "placed",
-                            OrderFact::Filled { resting: false, .. } => "filled",
-                            OrderFact::Filled { resting: true, .. } => "filled-resting",
-                            OrderFact::Closed => "closed",
-                        };
-                        format!("{}:{what}", notice.user_seq)
-                    })
-                    .collect();
-                notices.join(" ")
-            }
-            "account" => {
-                let answer = self.ask(Command::Query(Query::Account { wallets: Wallets::All }), 0);
-                let Answer::Account(account) = answer else { return "error".to_owned() };
-                format!(
-                    "{} wallets {} positions {} fills {} closed {} won",
-                    account.wallets.len(),
-                    account.positions.len(),
-                    account.fills_count,
-                    account.closed_count,
-                    account.won_count
-                )
-            }
-            "history" => {
-                let filter = FillFilter {
-                    wallets: Wallets::Api,
-                    market: None,
-                    side: None,
-                    offset: 0,
-                    limit: number(rest[0]) as usize,
-                };
-                let Answer::Fills(page) = self.ask(Command::Query(Query::Fills(filter)), 0) else {
-                    return "error".to_owned();
-                };
-                let rows: Vec<String> = page
-                    .fills
-                    .iter()
-                    .map(|row| {
-                        format!("{:?} {} for {}", row.order.terms.side, shares(row.fill.qty), text(row.fill.notional))
-                    })
-                    .collect();
-                format!("{}{}", rows.join(" | "), if page.has_more { " …" } else { "" })
-            }
-            other => format!("error: no such word {other}"),
-        }
-    }
-
-    /// `key issue NAME [tier] [read|trade|bootstrap]`, `key rotate N`, `key revoke N`, `key rename N NAME`,
-    /// `key used N`, `key list`; `by=N` names the key that asks. Keys are numbered from 1.
-    fn key_command(&mut self, words: &[&str]) -> String {
-        let seed = self.next_reply as u8;
-        let secret = Secret { hash: [seed; 32], alias_hash: [seed ^ 0x80; 32], prefix: format!("svc_live_{seed:07}") };
-        let by = words.iter().find_map(|word| word.strip_prefix("by=")).map(|word| self.key(word));
-        let command = match words[0] {
-            "issue" => Command::IssueKey(IssueKey {
-                secret,
-                name: Some(words[1].to_owned()),
-                tier: words.iter().find_map(|word| match *word {
-                    "free" => Some(Tier::Free),
-                    "pro" => Some(Tier::Pro),
-                    _ => None,
-                }),
-                permissions: words.iter().find_map(|word| match *word {
-                    "read" => Some(Permissions::Read),
-                    "trade" => Some(Permissions::ReadTrade),
-                    _ => None,
-                }),
-                bootstrap: words.contains(&"bootstrap"),
-                by,
-            }),
-            "rotate" => Command::RotateKey { key: self.key(words[1]), replacement: secret, by },
-            "revoke" => Command::RevokeKey { key: self.key(words[1]) },
-            "rename" => {
-                Command::RenameKey { key: self.key(words[1]), name: words.get(2).map(|name| (*name).to_owned()) }
-            }
-            "used" => Command::NoteKeyUsed { key: self.key(words[1]) },
-            _ => Command::Query(Query::Keys),
-        };
-        let answer = self.ask(command, 0);
-        self.answer_text(answer)
-    }
-
-    /// `orders [pending|filled|cancelled|expired] [limit=N] [after=#N] [offset=N] [market=M]`.
-    fn list_orders(&mut self, words: &[&str]) -> String {
-        let mut filter = OrderFilter {
-            wallets: Wallets::Api,
-            status: None,
-            market: None,
-            side: None,
-            after: None,
-            offset: 0,
-            limit: 50,
-        };
-        for word in words {
-            match word.split_once('=') {
-                Some(("limit", n)) => filter.limit = number(n) as usize,
-                Some(("offset", n)) => filter.offset = number(n) as usize,
-                Some(("market", "?")) => filter.market = Some(MarketFilter::Unknown),
-                Some(("market", n)) => filter.market = Some(MarketFilter::Only(MarketId(number(n) as u32))),
-                Some(("after", n)) => {
-                    let id = self.order(n);
-                    filter.after = self.the_user().order(id).map(|order| (order.created_at, id));
-                }
-                _ => match *word {
-                    "pending" => filter.status = Some(Status::Pending),
-                    "filled" => filter.status = Some(Status::Filled),
-                    "cancelled" => filter.status = Some(Status::Cancelled),
-                    "buy" => filter.side = Some(Side::Buy),
-                    "sell" => filter.side = Some(Side::Sell),
-                    "foreign" => filter.wallets = Wallets::One(WalletId(3)),
-                    _ => filter.status = Some(Status::Expired),
-                },
-            }
-        }
-        match self.ask(Command::Query(Query::Orders(filter)), 0) {
-            Answer::Orders(page) => {
-                let ids: Vec<String> = page.orders.iter().map(|view| self.name(view.order.id)).collect();
-                let more = if page.has_more { " …" } else { "" };
-                let hint = page.total_hint.map_or("?".to_owned(), |hint| hint.to_string());
-                format!("{}{more} of {hint}", ids.join(" "))
-            }
-            other => self.answer_text(other),
-        }
-    }
-
     pub(super) fn key(&self, number_from_1: &str) -> KeyId {
         let index = number(number_from_1) as usize;
         self.the_user().keys.get(index - 1).map_or(KeyId(77), |key| key.id)
     }
 
-    fn order(&self, name: &str) -> OrderId {
+    pub(super) fn order(&self, name: &str) -> OrderId {
         let index = number(name.trim_start_matches('#')) as usize;
         self.orders.get(index.wrapping_sub(1)).copied().unwrap_or(OrderId(99))
     }

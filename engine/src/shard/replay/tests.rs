@@ -259,7 +259,8 @@ fn warmed(bytes: usize) -> Box<u8> {
     pin
 }
 
-/// `cargo test --release -p engine measure -- --ignored --nocapture --test-threads 1`
+/// What a user and an order weigh, and how long folding takes.
+/// `cargo test --release -p engine --lib measure_folding_and_memory -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement"]
 fn measure_folding_and_memory() {

@@ -33,41 +33,12 @@ pub mod signed;
 pub mod tokens;
 pub mod words;
 
+use crate::api::orders::PLACEMENT;
 use crate::http::code::Code;
 use crate::http::route::{Auth, BodyKind, Permission, RateClass, Route};
 
-/// Refusals of a placement (venue.md §5.3; trading.md §5).
-const PLACEMENT: &[Code] = &[
-    Code::InvalidBody,
-    Code::InvalidOrderPayload,
-    Code::UnsupportedOrderType,
-    Code::ValidationFailed,
-    Code::InvalidQuantity,
-    Code::PriceRequired,
-    Code::InvalidPostOnlyOrderType,
-    Code::InvalidOrderExpiration,
-    Code::DuplicateClientOrderId,
-    Code::IdempotencyKeyReuse,
-    Code::FreeTierDailyLimit,
-    Code::TradeInProgress,
-    Code::WalletNotFound,
-    Code::MarketNotFound,
-    Code::MarketClosed,
-    Code::InvalidOrderMinTickSize,
-    Code::InvalidOrderMinSize,
-    Code::InsufficientPosition,
-    Code::VenueUnavailable,
-    Code::StaleQuote,
-    Code::NoExecutableDepth,
-    Code::InvalidPostOnlyOrder,
-    Code::FokOrderNotFilled,
-    Code::InsufficientLiquidity,
-    Code::InsufficientBalance,
-    Code::ExecutionError,
-    Code::ServerBusy,
-    Code::PersistenceUnknown,
-    Code::DeadlineOvershotButPersisted,
-];
+/// What is refused of an order in the venue's shapes beside what is refused of every order.
+const SHAPE: &[Code] = &[Code::InvalidOrderPayload, Code::UnsupportedOrderType];
 const CANCEL: &[Code] = &[Code::InvalidBody, Code::TradeInProgress, Code::ServerBusy, Code::PersistenceUnknown];
 
 pub const ROUTES: &[Route] = &[
@@ -77,7 +48,8 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
-        .fails(PLACEMENT)
+        .fails(SHAPE)
+        .also_fails(PLACEMENT)
         .params(&shape::IDEMPOTENCY_KEY)
         .takes(&shape::PLACE, shape::PLACE_EXAMPLE)
         .gives(200, &shape::PLACED, shape::PLACED_EXAMPLE)
@@ -88,7 +60,8 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
-        .fails(PLACEMENT)
+        .fails(SHAPE)
+        .also_fails(PLACEMENT)
         .params(&shape::IDEMPOTENCY_KEY)
         .takes(&shape::FLAT, shape::FLAT_EXAMPLE)
         .gives(200, &shape::FLAT_PLACED, shape::FLAT_PLACED_EXAMPLE)

@@ -22,12 +22,10 @@ pub mod words;
 use crate::http::code::Code;
 use crate::http::route::{Auth, BodyKind, Permission, RateClass, Route};
 
-/// Refusals of a placement (trading.md §5).
-const PLACEMENT: &[Code] = &[
-    Code::BatchLimitExceeded,
+/// Refusals of a placement, in whichever shape an order comes (trading.md §5; venue.md §5.3).
+pub const PLACEMENT: &[Code] = &[
     Code::InvalidBody,
     Code::ValidationFailed,
-    Code::InvalidRequest,
     Code::PriceRequired,
     Code::InvalidQuantity,
     Code::InvalidPostOnlyOrderType,
@@ -67,7 +65,8 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
-        .fails(PLACEMENT)
+        .fails(&[Code::BatchLimitExceeded, Code::InvalidRequest])
+        .also_fails(PLACEMENT)
         .run(|call| Box::pin(place::place(call))),
     Route::get("/v1/orders", "list_orders")
         .about("Orders, newest first.")

@@ -1,11 +1,14 @@
 use super::*;
 use crate::config::Secret;
+use crate::engine_client::Late;
 use crate::http::jwt;
-use crate::http::route::{Gate, VenueShape};
+use crate::http::limit::Payer;
+use crate::http::route::{Gate, Permission, VenueShape};
 use crate::http::testing::{Answered, NOW, SECRET, World};
-use engine::id::KeyId;
+use engine::command::{Answer, Command, CreateUser};
+use engine::id::{KeyId, UserId};
 use engine::mutation::Mutation;
-use engine::user::Tier;
+use engine::user::{Permissions, Tier};
 use http_body_util::Full;
 
 /// Shows what reached the handler.

@@ -300,7 +300,8 @@ fn settlements(path: &Path) -> BTreeMap<String, (Timestamp, Outcome)> {
     rows.collect()
 }
 
-/// How fast lines become updates. Run in release: `cargo test --release -p gateway --lib venue -- --ignored rate`.
+/// How fast lines become updates.
+/// `PAPERTAPE_VENUE_DATA=… cargo test --release -p gateway --lib rate_of_decoding -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement"]
 fn rate_of_decoding() {

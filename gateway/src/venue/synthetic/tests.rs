@@ -195,6 +195,7 @@ fn a_server_that_slept_goes_on_with_the_books_of_today() {
 }
 
 /// Where the constants of `books.rs` come from: the same figures of the recorded tapes and of this world.
+/// `PAPERTAPE_VENUE_DATA=… cargo test -p gateway --lib shapes_of_recorded_books -- --ignored --nocapture`
 #[test]
 #[ignore = "an analysis"]
 fn shapes_of_recorded_books() {
@@ -245,7 +246,8 @@ fn shapes_of_recorded_books() {
     shape(&mut Synthetic::new(1, NOW, Default::default()), "synthetic", NOW, NOW.plus(1_800 * SECOND), 19);
 }
 
-/// What an idle server costs: `cargo test --release -p gateway --lib venue -- --ignored idle --nocapture`.
+/// What an idle server costs.
+/// `cargo test --release -p gateway --lib cost_of_an_idle_world -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_an_idle_world() {

@@ -1,0 +1,74 @@
+//! What answers must be.
+
+use super::state::{Key, Order, Position, Wallet};
+use super::wallets;
+use engine::reject::Reject;
+
+/// An order as an answer shows it.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    pub order: Order,
+    pub available: i128,
+    /// Quantity and cost of the open position.
+    pub position: Option<(i128, i128)>,
+    pub replay: bool,
+}
+
+/// What an answer must be.
+#[derive(Clone, Debug)]
+pub enum Expected {
+    Done,
+    Created,
+    Refused(Reject),
+    Order(Box<Shown>),
+    Killed(Reject, Box<Shown>),
+    Batch(Vec<Expected>),
+    /// Orders that were closed, in id order.
+    Cancelled(Vec<u64>),
+    Beating(u64),
+    Key(Key),
+    Rotated(Key, u64),
+    Keys(Vec<Key>),
+    User {
+        wallets: Vec<Wallet>,
+        active_keys: usize,
+    },
+    Account {
+        wallets: Vec<(Wallet, i128)>,
+        positions: Vec<(Position, i128)>,
+        fills: usize,
+        closed: usize,
+        won: usize,
+    },
+    /// A wallet with what is set aside of its cash.
+    Wallet(Wallet, i128),
+    /// A wallet that was emptied: orders and positions that ended.
+    Emptied {
+        wallet: Wallet,
+        orders: u64,
+        positions: u64,
+    },
+    /// Full hours and what the wallets were worth.
+    Equity(Vec<(u64, wallets::Worth)>),
+    /// Positions with what is set aside of each.
+    Positions(Vec<(Position, i128)>),
+    Orders {
+        rows: Vec<Shown>,
+        has_more: bool,
+        count: usize,
+    },
+    /// Trade ids, newest first.
+    Fills {
+        ids: Vec<u64>,
+        has_more: bool,
+    },
+    Cycled {
+        fills: u64,
+        closed: u64,
+        resting: u64,
+    },
+    Settled {
+        positions: u64,
+        orders: u64,
+    },
+}

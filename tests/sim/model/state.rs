@@ -1,0 +1,327 @@
+//! What the model knows: users with their wallets, keys, orders, positions and requests, and the markets.
+//!
+//! What is set aside, what is left and what an order's status is are computed here, each time anew.
+
+use super::expected::Shown;
+use super::{book, half_up, wallets};
+use engine::command::Wallets;
+use engine::market::terms::{MarketState, Resolution};
+use engine::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, Status, TimeInForce};
+use engine::user::{Permissions, Tier, WalletKind};
+use std::collections::BTreeMap;
+
+/// A user as the model knows it.
+#[derive(Clone, Debug)]
+pub struct User {
+    pub id: u64,
+    pub sub: Option<String>,
+    pub grant: Option<(Tier, Option<u64>)>,
+    pub wallets: Vec<Wallet>,
+    pub keys: Vec<Key>,
+    pub orders: BTreeMap<u64, Order>,
+    pub positions: Vec<Position>,
+    pub requests: Vec<Request>,
+    /// UTC day and accepted orders on it.
+    pub quota: (u64, u32),
+    pub beats: Vec<Beat>,
+    /// Number of the next object.
+    pub next: u64,
+    /// Order facts so far.
+    pub facts: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Wallet {
+    pub id: u64,
+    pub kind: WalletKind,
+    pub label: Option<String>,
+    pub baseline: i128,
+    pub cash: i128,
+    pub generation: u32,
+    pub parent: Option<u64>,
+    pub opened_at: u64,
+    pub archived_at: Option<u64>,
+    /// Cash at its opening.
+    pub opening: i128,
+    /// Worth at full hours, where it was another than before.
+    pub points: Vec<(u64, wallets::Worth)>,
+    pub resets: Vec<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Key {
+    pub id: u64,
+    pub prefix: String,
+    pub name: Option<String>,
+    pub tier: Tier,
+    pub permissions: Permissions,
+    pub created_at: u64,
+    pub expires_at: Option<u64>,
+    pub revoked_at: Option<u64>,
+    pub last_used_at: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub id: u64,
+    pub wallet: u64,
+    pub token: u32,
+    pub side: Side,
+    pub order_type: OrderType,
+    pub time_in_force: TimeInForce,
+    pub limit: u16,
+    pub quantity: i128,
+    pub amount: Option<i128>,
+    pub expiration: Option<u64>,
+    pub post_only: bool,
+    pub client_order_id: Option<String>,
+    pub route: EntryRoute,
+    pub rate: u32,
+    pub created_at: u64,
+    pub figures: Figures,
+    /// Rests without having met a live book: the first one decides whether it takes.
+    pub awaiting: bool,
+    pub held: bool,
+    /// Rested at any time; open as long as nothing ended it.
+    pub resting: bool,
+    pub fills: Vec<Fill>,
+    pub closed: Option<(CloseReason, u64)>,
+}
+
+/// Figures of the moment of placement (execution.md §8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    pub displayed: Option<i128>,
+    pub quote_age_ms: Option<u32>,
+    pub spread_bps: Option<u32>,
+    pub slippage_bps: Option<u32>,
+    pub impact_bps: Option<u32>,
+    pub levels: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fill {
+    pub id: u64,
+    pub qty: i128,
+    pub notional: i128,
+    pub fee: i128,
+    pub rate: u32,
+    pub liquidity: Liquidity,
+    pub source: PriceSource,
+    pub at: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Position {
+    pub id: u64,
+    pub wallet: u64,
+    pub token: u32,
+    pub qty: i128,
+    pub cost: i128,
+    pub realized: i128,
+    pub closed_at: Option<u64>,
+    /// Price per share in 10⁻⁴ USD and amount.
+    pub paid_out: Option<(u16, i128)>,
+    /// Ended with its wallet's generation.
+    pub reset: bool,
+}
+
+/// A remembered request with what its first answer said.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub id: String,
+    pub digest: [u8; 32],
+    /// Shares that stood inside the limit of a killed FOK.
+    pub fillable: u64,
+    pub first: Shown,
+}
+
+/// A heartbeat registration; `lapses_at` is lost with the life of the process.
+#[derive(Clone, Debug)]
+pub struct Beat {
+    pub label: String,
+    pub interval_ms: u32,
+    pub lapses_at: u64,
+}
+
+/// A market as it was published to whoever trades.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Market {
+    pub tick: u16,
+    pub end: Option<u64>,
+    pub state: MarketState,
+    pub ended: bool,
+    pub resolution: Option<Resolution>,
+    pub settled: bool,
+    pub rate: u32,
+}
+
+impl Order {
+    pub fn filled(&self) -> i128 {
+        self.fills.iter().map(|fill| fill.qty).sum()
+    }
+
+    pub fn notional(&self) -> i128 {
+        self.fills.iter().map(|fill| fill.notional).sum()
+    }
+
+    pub fn fee(&self) -> i128 {
+        self.fills.iter().map(|fill| fill.fee).sum()
+    }
+
+    pub fn rest(&self) -> i128 {
+        (self.quantity - self.filled()).max(0)
+    }
+
+    /// trading.md §6.
+    pub fn status(&self) -> Status {
+        let immediate = matches!(self.time_in_force, TimeInForce::Fok | TimeInForce::Fak | TimeInForce::Ioc);
+        match self.closed.map(|(reason, _)| reason) {
+            Some(CloseReason::FakRest) => Status::Filled,
+            Some(CloseReason::MarketResolved | CloseReason::MarketClosed) => Status::Expired,
+            Some(_) => Status::Cancelled,
+            None if immediate || self.rest() == 0 => Status::Filled,
+            None => Status::Pending,
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.status() == Status::Pending
+    }
+
+    /// Cash set aside (execution.md §6): limit × rest rounded up, and the taker fee as long as it may still take.
+    pub fn reserved_cash(&self) -> i128 {
+        if !self.is_open() || self.side == Side::Sell { 0 } else { self.would_reserve(self.rest(), self.awaiting) }
+    }
+
+    /// What a BUY with this rest sets aside.
+    pub fn would_reserve(&self, rest: i128, awaiting: bool) -> i128 {
+        let price = i128::from(self.limit) * rest;
+        let fee = if awaiting && !self.post_only { book::fee(rest, self.limit, self.rate) } else { 0 };
+        (price + 9_999) / 10_000 + fee
+    }
+
+    /// Shares set aside.
+    pub fn reserved_shares(&self) -> i128 {
+        if self.is_open() && self.side == Side::Sell { self.rest() } else { 0 }
+    }
+}
+
+impl User {
+    pub fn new(id: u64, sub: Option<String>) -> User {
+        User {
+            id,
+            sub,
+            grant: None,
+            wallets: Vec::new(),
+            keys: Vec::new(),
+            orders: BTreeMap::new(),
+            positions: Vec::new(),
+            requests: Vec::new(),
+            quota: (0, 0),
+            beats: Vec::new(),
+            next: 1,
+            facts: 0,
+        }
+    }
+
+    /// The id of the next object (house.md §6).
+    pub fn take_id(&mut self) -> u64 {
+        self.next += 1;
+        (self.id << 28) + self.next - 1
+    }
+
+    pub fn open_orders(&self) -> impl Iterator<Item = &Order> {
+        self.orders.values().filter(|order| order.is_open())
+    }
+
+    /// Cash of a wallet that open orders have set aside.
+    pub fn reserved(&self, wallet: u64) -> i128 {
+        self.open_orders().filter(|order| order.wallet == wallet).map(Order::reserved_cash).sum()
+    }
+
+    pub fn available(&self, wallet: u64) -> i128 {
+        let cash = self.wallets.iter().find(|known| known.id == wallet).map_or(0, |known| known.cash);
+        cash - self.reserved(wallet)
+    }
+
+    pub fn position(&self, wallet: u64, token: u32) -> Option<&Position> {
+        let open = |position: &&Position| position.closed_at.is_none();
+        self.positions.iter().filter(open).find(|held| (held.wallet, held.token) == (wallet, token))
+    }
+
+    /// Shares of a position that open orders have set aside.
+    pub fn reserved_of(&self, held: &Position) -> i128 {
+        let same = |order: &&Order| (order.wallet, order.token) == (held.wallet, held.token);
+        if held.closed_at.is_some() { 0 } else { self.open_orders().filter(same).map(Order::reserved_shares).sum() }
+    }
+
+    pub fn wallet_of(&self, kind: WalletKind) -> Option<&Wallet> {
+        self.wallets.iter().find(|wallet| wallet.kind == kind)
+    }
+
+    /// account.md §1.4.
+    pub fn wallets_in(&self, which: Wallets) -> Vec<u64> {
+        let chosen = |wallet: &&Wallet| match which {
+            Wallets::Api => wallet.kind == WalletKind::Api,
+            Wallets::All => wallet.archived_at.is_none(),
+            Wallets::Any => true,
+            Wallets::One(id) => wallet.id == id.0,
+        };
+        self.wallets.iter().filter(chosen).map(|wallet| wallet.id).collect()
+    }
+
+    /// An order as an answer shows it now.
+    pub fn show(&self, id: u64) -> Shown {
+        let order = self.orders[&id].clone();
+        Shown {
+            available: self.available(order.wallet),
+            position: self.position(order.wallet, order.token).map(|held| (held.qty, held.cost)),
+            order,
+            replay: false,
+        }
+    }
+
+    /// Books one fill: cash, position, order (execution.md §6).
+    pub fn fill(&mut self, order: u64, fill: Fill) {
+        let Order { side, wallet, token, .. } = self.orders[&order];
+        let (qty, notional, fee, at) = (fill.qty, fill.notional, fill.fee, fill.at);
+        self.facts += 1;
+        self.orders.get_mut(&order).expect("it is known").fills.push(fill);
+        let cash = &mut self.wallets.iter_mut().find(|known| known.id == wallet).expect("it is known").cash;
+        *cash += if side == Side::Buy { -notional } else { notional } - fee;
+        let open = |held: &&mut Position| (held.wallet, held.token, held.closed_at) == (wallet, token, None);
+        if self.position(wallet, token).is_none() {
+            let id = self.take_id();
+            self.positions.push(Position {
+                id,
+                wallet,
+                token,
+                qty: 0,
+                cost: 0,
+                realized: 0,
+                closed_at: None,
+                paid_out: None,
+                reset: false,
+            });
+        }
+        let held = self.positions.iter_mut().find(open).expect("opened just now");
+        if side == Side::Buy {
+            held.qty += qty;
+            held.cost += notional;
+        } else {
+            let cost_out = half_up(held.cost * qty, held.qty);
+            held.qty -= qty;
+            held.cost -= cost_out;
+            held.realized += notional - cost_out;
+            held.closed_at = (held.qty == 0).then_some(at);
+        }
+    }
+
+    pub fn close(&mut self, order: u64, reason: CloseReason, at: u64) {
+        self.facts += 1;
+        let order = self.orders.get_mut(&order).expect("it is known");
+        order.closed = Some((reason, at));
+        order.awaiting = false;
+    }
+}

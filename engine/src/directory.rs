@@ -104,7 +104,15 @@ impl Directory {
     pub fn principal(&self, hash: &[u8; 32]) -> Option<Principal> {
         let is_it = |number: u32| self.secret(number).is_some_and(|secret| same(secret, hash));
         let number = self.hashes.find(index_hash(hash), is_it)?;
-        let slot = number / 2;
+        self.bearer(number / 2, number % 2 == 1)
+    }
+
+    /// The bearer of a key by its id; revoked and expired ones too.
+    pub fn principal_of(&self, key: KeyId) -> Option<Principal> {
+        self.bearer(self.slot(key)?, false)
+    }
+
+    fn bearer(&self, slot: u32, by_alias: bool) -> Option<Principal> {
         let key = self.keys.get(slot as usize)?;
         let user = UserId::of_object(key.key.0);
         Some(Principal {
@@ -118,7 +126,7 @@ impl Directory {
             beta_until: date(key.beta_until.0),
             revoked: key.revoked.load(Relaxed),
             grant: self.grant(user),
-            by_alias: number % 2 == 1,
+            by_alias,
         })
     }
 

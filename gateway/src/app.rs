@@ -10,11 +10,14 @@ use crate::history::Reader;
 use crate::http::front::Front;
 use crate::http::server::Connections;
 use crate::venue::feed::FeedFigures;
+use crate::ws::admit::Seats;
+use crate::ws::sockets::Sockets;
 use engine::book::Books;
 use engine::directory::Directory;
 use engine::market::catalog::Catalog;
 use engine::rules::Rules;
 use engine::time::Timestamp;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,12 +38,22 @@ pub struct App {
     /// Prices as they went.
     pub history: Reader,
     pub cohort: Cohort,
+    /// Places of open sockets.
+    pub seats: Arc<Seats>,
 }
 
 /// One IO thread's own: the shared part and its way into the core. Lives in an `Rc`.
 pub struct Edge {
     pub app: Arc<App>,
     pub engine: EngineClient,
+    /// The sockets that this thread serves.
+    pub sockets: Rc<Sockets>,
+}
+
+impl Edge {
+    pub fn new(app: Arc<App>, engine: EngineClient) -> Edge {
+        Edge { app, engine, sockets: Rc::default() }
+    }
 }
 
 impl App {
@@ -55,8 +68,8 @@ impl App {
             last_cycle_at: moment(&self.feed.last_cycle_at),
             last_cycle_us: number(&self.feed.last_cycle_us),
             pending_orders: number(&self.feed.pending_orders),
-            // Sockets of clients come with the streams, those of venues with the live adapters.
-            connections: 0,
+            connections: self.seats.open() as u64,
+            // Those come with the live adapters.
             upstream_connections: 0,
         }
     }

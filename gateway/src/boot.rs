@@ -148,7 +148,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), Boo
         machinery.end().await;
         return Err(error);
     }
-    let edge = Rc::new(Edge { app: Arc::new(shared.app(config, clock, reader)?), engine: machinery.client() });
+    let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, reader)?), machinery.client()));
     // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
     let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
@@ -215,6 +215,7 @@ impl Shared {
             census: Census::default(),
             history,
             cohort: Default::default(),
+            seats: Arc::default(),
             config,
         })
     }

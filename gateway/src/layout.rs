@@ -178,7 +178,7 @@ pub fn spawn_io(
             let connections = app.connections.clone();
             let serving = async {
                 let listener = tokio::net::TcpListener::from_std(listener)?;
-                Ok(server::serve(listener, Rc::new(Edge { app, engine }), connections, ending).await)
+                Ok(server::serve(listener, Rc::new(Edge::new(app, engine)), connections, ending).await)
             };
             tokio::task::LocalSet::new().block_on(&runtime()?, serving)
         })

@@ -48,3 +48,4 @@ pub mod recover;
 pub mod thread;
 pub mod venue;
 pub mod wire;
+pub mod ws;

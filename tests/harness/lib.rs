@@ -6,6 +6,7 @@
 //! | `binary.rs` | the program, built once |
 //! | `server.rs` | the program running: start, banner, kill, drain, what it printed |
 //! | `http.rs` | a keep-alive client and raw sends; hides nothing and repeats nothing |
+//! | `socket.rs` | a WebSocket client; sends any bytes |
 //! | `tape.rs` | a market of our own, written line by line as a recording |
 //! | `world.rs` | a server on that market with users in it |
 //! | `history.rs` | a past of our own, written into the log of a stopped server |
@@ -27,6 +28,7 @@ pub mod history;
 pub mod http;
 pub mod json;
 pub mod server;
+pub mod socket;
 pub mod tape;
 pub mod token;
 pub mod world;

@@ -57,7 +57,7 @@ pub const GROUPS: &[Group] = &[
     Group { name: "description", about: "What this server is, for machines.", routes: description::ROUTES },
 ];
 
-/// The tables of [`GROUPS`].
+/// The tables of [`GROUPS`], and the channels.
 pub fn tables() -> Vec<&'static [Route]> {
-    GROUPS.iter().map(|group| group.routes).collect()
+    GROUPS.iter().map(|group| group.routes).chain(crate::ws::TABLES.iter().copied()).collect()
 }

@@ -101,7 +101,7 @@ pub(super) async fn admitted(
 }
 
 /// A key that is known, usable or not.
-struct Key {
+pub(crate) struct Key {
     principal: Principal,
     caller: Caller,
     beta_cutoff: Option<Timestamp>,
@@ -109,9 +109,13 @@ struct Key {
 
 impl Key {
     /// Step 6. A text that can be no key costs the same as an unknown one.
-    fn find(app: &App, text: &[u8], now: Timestamp) -> Option<Key> {
+    pub(crate) fn find(app: &App, text: &[u8], now: Timestamp) -> Option<Key> {
         let hash = auth::key_hash(text, &app.config.brand.key_prefix)?;
-        let principal = app.directory.principal(&hash)?;
+        app.directory.principal(&hash).map(|principal| Key::of(app, principal, now))
+    }
+
+    /// The key as it is served at `now`.
+    pub(crate) fn of(app: &App, principal: Principal, now: Timestamp) -> Key {
         let served = effective(
             (principal.tier, principal.permissions),
             principal.created_at,
@@ -127,11 +131,20 @@ impl Key {
             permissions: served.permissions,
             grant: principal.grant,
         };
-        Some(Key { principal, caller, beta_cutoff: principal.beta_until.filter(|_| served.beta_cut_off) })
+        Key { principal, caller, beta_cutoff: principal.beta_until.filter(|_| served.beta_cut_off) }
+    }
+
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Whether its UUID alias was shown.
+    pub(crate) fn is_alias(&self) -> bool {
+        self.principal.by_alias
     }
 
     /// Steps 6 and 7: why a known key is not usable.
-    fn refusal(&self, app: &App, now: Timestamp) -> Option<Code> {
+    pub(crate) fn refusal(&self, app: &App, now: Timestamp) -> Option<Code> {
         if self.principal.revoked {
             Some(Code::InvalidKey)
         } else if app.front.gatekeeper.disables(self.principal.key) {

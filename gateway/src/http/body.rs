@@ -19,12 +19,40 @@ use std::io::Write as _;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use tokio::net::TcpStream;
 
 /// What a connection sends behind a head.
 #[derive(Debug)]
 pub enum Body {
     Whole(Full<Bytes>),
     Streamed(Box<Streamed>),
+    /// No body: behind its 101 the connection speaks another protocol.
+    Upgraded(Upgrade),
+}
+
+type Speaking = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What a connection does behind a 101: takes the socket, and the bytes that came early.
+pub struct Upgrade(Box<dyn FnOnce(TcpStream, Bytes) -> Speaking>);
+
+impl Upgrade {
+    pub fn new<F>(speak: impl FnOnce(TcpStream, Bytes) -> F + 'static) -> Upgrade
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        Upgrade(Box::new(move |stream, early| Box::pin(speak(stream, early))))
+    }
+
+    /// Speaks it until its end.
+    pub(super) async fn run(self, stream: TcpStream, early: Bytes) {
+        (self.0)(stream, early).await;
+    }
+}
+
+impl fmt::Debug for Upgrade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upgrade").finish_non_exhaustive()
+    }
 }
 
 /// A page could not be made: the body ends before its end.
@@ -167,6 +195,7 @@ impl hyper::body::Body for Body {
         match self.get_mut() {
             Body::Whole(whole) => Pin::new(whole).poll_frame(context).map_err(|never| match never {}),
             Body::Streamed(streamed) => streamed.poll(context),
+            Body::Upgraded(_) => Poll::Ready(None),
         }
     }
 
@@ -174,6 +203,7 @@ impl hyper::body::Body for Body {
         match self {
             Body::Whole(whole) => whole.is_end_stream(),
             Body::Streamed(streamed) => streamed.pages.is_none(),
+            Body::Upgraded(_) => true,
         }
     }
 
@@ -181,6 +211,7 @@ impl hyper::body::Body for Body {
         match self {
             Body::Whole(whole) => whole.size_hint(),
             Body::Streamed(_) => SizeHint::default(),
+            Body::Upgraded(_) => SizeHint::with_exact(0),
         }
     }
 }

@@ -168,6 +168,7 @@ codes! {
     AnalysisError = "ANALYSIS_ERROR", 500, Yes, Nothing, "The analysis failed.";
     Http405 = "HTTP_405", 405, No, Nothing, "This route does not take that method.";
     Http413 = "HTTP_413", 413, No, Nothing, "The body is too large.";
+    Http426 = "HTTP_426", 426, No, Nothing, "The version of WebSocket here is 13.";
     Http415 = "HTTP_415", 415, No, Nothing, "The body must be application/json.";
 }
 

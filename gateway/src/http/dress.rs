@@ -4,10 +4,10 @@
 //! compression, and the empty body of a HEAD.
 
 use super::body::{Body, Pages, Streamed};
-use super::code;
+use super::code::{self, Code};
 use super::limit::RateState;
 use super::names::Names;
-use super::reply::{Outcome, Parts};
+use super::reply::{Outcome, Parts, Reply};
 use super::route::Route;
 use crate::wire::instant;
 use engine::time::Timestamp;
@@ -70,6 +70,13 @@ impl Dress<'_> {
     pub fn finish(self, outcome: Outcome) -> Response<Body> {
         let mut headers = HeaderMap::with_capacity(24);
         let (status, mut body, pages, refused) = match outcome {
+            Ok(Reply { upgrade: Some(upgrade), status, headers: own, .. }) => {
+                headers.extend(own);
+                self.standard(&mut headers, status, false);
+                let mut response = Response::new(Body::Upgraded(upgrade));
+                (*response.status_mut(), *response.headers_mut()) = (status, headers);
+                return response;
+            }
             Ok(reply) => {
                 if !reply.content_type.is_empty() {
                     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
@@ -119,6 +126,10 @@ impl Dress<'_> {
         }
         if let Some(allow) = parts.allow.and_then(|allow| HeaderValue::try_from(allow).ok()) {
             headers.insert(header::ALLOW, allow);
+        }
+        if parts.code == Code::Http426 {
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         }
         if parts.closes_connection {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -1,7 +1,7 @@
 //! What handlers give back: an answer or a refusal (wire.md §4, §5). The outside of either is put on by
 //! [`super::dress::Dress`].
 
-use super::body::Pages;
+use super::body::{Pages, Upgrade};
 use super::code::{Code, Retry};
 use crate::wire::write;
 use engine::time::Timestamp;
@@ -21,18 +21,33 @@ pub struct Reply {
     pub body: Vec<u8>,
     /// In place of `body`: it is made while it is sent.
     pub pages: Option<Pages>,
+    /// Behind a 101: what is spoken in place of HTTP.
+    pub upgrade: Option<Upgrade>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Reply {
     /// 200 with a JSON body.
     pub fn json(body: Vec<u8>) -> Reply {
-        Reply { status: StatusCode::OK, content_type: "application/json", body, pages: None, headers: Vec::new() }
+        Reply {
+            status: StatusCode::OK,
+            content_type: "application/json",
+            body,
+            pages: None,
+            upgrade: None,
+            headers: Vec::new(),
+        }
     }
 
     /// 200 with a body that is made while it is sent.
     pub fn streamed(content_type: &'static str, pages: Pages) -> Reply {
         Reply { content_type, pages: Some(pages), ..Reply::json(Vec::new()) }
+    }
+
+    /// 101, and what is spoken behind it.
+    pub fn upgraded(upgrade: Upgrade) -> Reply {
+        let status = StatusCode::SWITCHING_PROTOCOLS;
+        Reply { status, content_type: "", upgrade: Some(upgrade), ..Reply::json(Vec::new()) }
     }
 
     /// 201 with a JSON body.

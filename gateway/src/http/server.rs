@@ -7,6 +7,7 @@
 mod deadline;
 mod socket;
 
+use super::body::Body;
 use super::pipeline::respond;
 use crate::app::Edge;
 use crate::config::{Config, Network};
@@ -17,10 +18,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use parking_lot::Mutex;
 use socket::Socket;
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
-use std::pin::pin;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -162,6 +164,7 @@ pub async fn serve(
         }
     }
     drop(listener);
+    edge.sockets.end();
     let drain = edge.app.config.server.drain;
     let all = async { while serving.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(drain, all).await;
@@ -195,27 +198,32 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
         .max_headers(HEADERS_MAX)
         .header_read_timeout(bounds.header_timeout)
         .timer(head);
-    let answering = socket.clone();
+    let upgrade = Rc::new(Cell::new(None));
+    let (answering, upgrading) = (socket.clone(), Rc::clone(&upgrade));
     let service = service_fn(move |request| {
-        let (edge, socket) = (Rc::clone(&edge), answering.clone());
+        let (edge, socket, upgrade) = (Rc::clone(&edge), answering.clone(), Rc::clone(&upgrading));
         async move {
-            let response = respond(edge, peer, request).await;
-            if response.headers().contains_key(header::CONNECTION) {
+            let mut response = respond(edge, peer, request).await;
+            if let Body::Upgraded(_) = response.body()
+                && let Body::Upgraded(next) = std::mem::replace(response.body_mut(), Body::from(Vec::new()))
+            {
+                upgrade.set(Some(next));
+            } else if response.headers().contains_key(header::CONNECTION) {
                 socket.cut();
             }
             Ok::<_, Infallible>(response)
         }
     });
-    let mut serving = pin!(builder.serve_connection(socket.clone(), service));
+    let mut serving = builder.serve_connection(socket.clone(), service);
     let mut stopping = Some(Box::pin(async move { stopped(&mut stop).await }));
     let mut ended = false;
     std::future::poll_fn(|context| {
         if stopping.as_mut().is_some_and(|stopping| stopping.as_mut().poll(context).is_ready()) {
             stopping = None;
-            serving.as_mut().graceful_shutdown();
+            Pin::new(&mut serving).graceful_shutdown();
         }
         // What goes wrong on a connection is the peer's affair; hyper has answered what can be answered.
-        ended = ended || serving.as_mut().poll(context).is_ready();
+        ended = ended || Pin::new(&mut serving).poll(context).is_ready();
         // Whatever was answered leaves before the connection waits for anything.
         match socket.flush(context) {
             Poll::Ready(Ok(())) if !ended => Poll::Pending,
@@ -224,6 +232,13 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
         }
     })
     .await;
+    if let Some(upgrade) = upgrade.take() {
+        // hyper leaves the socket open behind a 101, and holds what it read too far.
+        let http1::Parts { read_buf, .. } = serving.into_parts();
+        if let Some(stream) = socket.into_stream() {
+            upgrade.run(stream, read_buf).await;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -91,6 +91,7 @@ impl World {
             census: Default::default(),
             history: reader,
             cohort: Default::default(),
+            seats: Arc::default(),
             config,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));
@@ -99,7 +100,7 @@ impl World {
             Command::NoteKeyUsed { .. } => Ok(Answer::Done),
             command => (asked.borrow_mut())(user, command),
         }));
-        let edge = Rc::new(Edge { app: Arc::new(app), engine });
+        let edge = Rc::new(Edge::new(Arc::new(app), engine));
         World { edge, clock, shard, recorder: RefCell::new(recorder), fills, _past: past }
     }
 

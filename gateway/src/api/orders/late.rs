@@ -74,7 +74,7 @@ impl Core {
         let shard = Shard::new(0, 1, users, rules, books, app.catalog.clone(), app.directory.clone());
         let inbox = Arc::new(Ring::new(INBOX_SLOTS));
         let engine = EngineClient::threaded(Arc::from([inbox.clone()]), town.world.clock.clone());
-        let edge = Rc::new(Edge { app, engine });
+        let edge = Rc::new(Edge::new(app, engine));
         let ring = lane.ring().clone();
         Core { town, edge, inbox, shard, lane, ring, committer, syncer, _place: place }
     }

@@ -77,6 +77,11 @@ impl Socket {
         self.0.cut.set(true);
     }
 
+    /// The stream, when this is the last clone: for what is spoken behind an upgrade. Everything was written before.
+    pub(super) fn into_stream(self) -> Option<TcpStream> {
+        Rc::into_inner(self.0).map(|shared| shared.wire.into_inner().stream.into_inner())
+    }
+
     /// Writes what has gathered.
     pub(super) fn flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.wire.borrow_mut().flush(context)

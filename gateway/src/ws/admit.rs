@@ -1,0 +1,245 @@
+//! Who opens a socket: a key in a header, a minted token, or nobody; and how many sockets he may have (streams.md §1).
+//!
+//! A wrong header is refused by its HTTP status. What is wrong with a token, or with the number of sockets, is told by
+//! a close code behind the 101: clients read that.
+
+use super::close::Close;
+use crate::app::App;
+use crate::http::admission::Key;
+use crate::http::auth::{self, Credentials};
+use crate::http::call::{Call, Caller};
+use crate::http::code::Code;
+use crate::http::reply::Refusal;
+use crate::http::route::Permission;
+use ahash::AHashMap;
+use engine::id::{KeyId, UserId};
+use engine::time::Timestamp;
+use engine::user::{Permissions, Tier};
+use parking_lot::Mutex;
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Sockets of one address without a credential.
+pub const ANONYMOUS_PER_ADDRESS_MAX: u32 = 5;
+
+/// Who a socket belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bearer {
+    pub user: UserId,
+    /// `None`: came with a token that a session token minted.
+    pub key: Option<KeyId>,
+    pub tier: Tier,
+    pub permissions: Permissions,
+    /// The key's UUID alias, where that was shown.
+    pub alias: Option<Rc<str>>,
+}
+
+/// Whether a handshake is let in.
+pub enum Admitted {
+    Open {
+        bearer: Option<Bearer>,
+        seat: Option<Seat>,
+    },
+    /// Accepted and closed at once.
+    Refused(Close),
+}
+
+/// How a channel takes those who show nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nobody {
+    /// Closed as one without a token.
+    Refused,
+    /// Let in, counted by address.
+    ByAddress,
+    /// Let in for as long as the first frame may take, and counted then.
+    UntilAuth,
+}
+
+/// Decides about the handshake of `call`.
+///
+/// # Errors
+/// A header that is no usable key, or whose key lacks `needs`; a session token (401, streams.md §1.1).
+pub fn admit(call: &Call, nobody: Nobody, needs: Option<Permission>) -> Result<Admitted, Refusal> {
+    let app = call.app();
+    let shown = auth::credentials(&call.headers, &app.front.key_aliases, &app.config.brand.key_prefix);
+    let query = call.query();
+    let token = query.get("token").filter(|token| !token.is_empty());
+    Ok(match (shown, token) {
+        (Credentials { key: Some(key), .. }, _) => {
+            let bearer = by_key(app, key, call.now)?;
+            if needs == Some(Permission::Trade) && bearer.permissions != Permissions::ReadTrade {
+                return Err(Code::InsufficientPermission.into());
+            }
+            seated(app, Some(bearer))
+        }
+        (Credentials { token: Some(_), .. }, _) => {
+            return Err(Refusal::saying(Code::InvalidKey, "A session token opens no socket; mint one for it."));
+        }
+        (_, Some(token)) => by_token(app, token.as_bytes(), call.now),
+        (_, None) => match nobody {
+            Nobody::Refused => Admitted::Refused(Close::refused(Code::MissingAuth)),
+            Nobody::UntilAuth => Admitted::Open { bearer: None, seat: None },
+            Nobody::ByAddress if exempt(call) => Admitted::Open { bearer: None, seat: None },
+            Nobody::ByAddress => match app.seats.of_address(call.source.address) {
+                Some(seat) => Admitted::Open { bearer: None, seat: Some(seat) },
+                None => Admitted::Refused(Close::CONNECTION_LIMIT),
+            },
+        },
+    })
+}
+
+/// Peers of this machine are not counted by address, as with requests (wire.md §8).
+fn exempt(call: &Call) -> bool {
+    call.source.local && !call.app().config.limits.meter_loopback
+}
+
+/// The bearer of a key's text, or of its UUID alias.
+///
+/// # Errors
+/// Why it is not usable.
+pub fn by_key(app: &App, text: &[u8], now: Timestamp) -> Result<Bearer, Code> {
+    let key = Key::find(app, text, now).ok_or(Code::InvalidKey)?;
+    if let Some(code) = key.refusal(app, now) {
+        return Err(code);
+    }
+    let by_alias = key.is_alias().then(|| String::from_utf8_lossy(text).as_ref().into());
+    let Caller { user, key, tier, permissions, .. } = *key.caller();
+    if !app.directory.exists(user) {
+        return Err(Code::KeyOwnerNotFound);
+    }
+    if app.front.gatekeeper.restricts(user, &app.directory) {
+        return Err(Code::AccessRestricted);
+    }
+    Ok(Bearer { user, key, tier, permissions, alias: by_alias })
+}
+
+/// A token is spent by the handshake that gets a seat.
+fn by_token(app: &App, token: &[u8], now: Timestamp) -> Admitted {
+    let mut full = false;
+    let redeemed = app.front.tickets.redeem(token, now, |ticket| {
+        let bearer = Bearer {
+            user: ticket.user,
+            key: ticket.key,
+            tier: ticket.tier,
+            permissions: ticket.permissions,
+            alias: None,
+        };
+        match ended(app, &bearer, now) {
+            Some(_) if app.front.gatekeeper.restricts(bearer.user, &app.directory) => Err(Code::AccessRestricted),
+            Some(_) => Err(Code::InvalidKey),
+            None => match app.seats.of_user(app, &bearer) {
+                Some(seat) => Ok((bearer, seat)),
+                None => {
+                    full = true;
+                    Err(Code::RateLimitExceeded)
+                }
+            },
+        }
+    });
+    match redeemed {
+        Ok((_, (bearer, seat))) => Admitted::Open { bearer: Some(bearer), seat: Some(seat) },
+        Err(_) if full => Admitted::Refused(Close::CONNECTION_LIMIT),
+        Err(code) => Admitted::Refused(Close::refused(code)),
+    }
+}
+
+fn seated(app: &App, bearer: Option<Bearer>) -> Admitted {
+    let Some(known) = &bearer else { return Admitted::Open { bearer: None, seat: None } };
+    match app.seats.of_user(app, known) {
+        Some(seat) => Admitted::Open { bearer, seat: Some(seat) },
+        None => Admitted::Refused(Close::CONNECTION_LIMIT),
+    }
+}
+
+/// Why an open socket's credential no longer holds (keys.md §8: within 5 s).
+pub fn ended(app: &App, bearer: &Bearer, now: Timestamp) -> Option<Close> {
+    if app.front.gatekeeper.restricts(bearer.user, &app.directory) {
+        return Some(Close::RESTRICTED);
+    }
+    match app.directory.principal_of(bearer.key?).map(|principal| Key::of(app, principal, now)) {
+        Some(key) => key.refusal(app, now).map(Close::refused),
+        None => Some(Close::INVALID_KEY),
+    }
+}
+
+/// Open sockets, by user and by address; shared by all IO threads.
+#[derive(Debug, Default)]
+pub struct Seats {
+    users: Mutex<AHashMap<UserId, u32>>,
+    addresses: Mutex<AHashMap<IpAddr, u32>>,
+    open: AtomicUsize,
+}
+
+/// A socket's place among the others of its user or address; free again when dropped.
+#[derive(Debug)]
+pub struct Seat {
+    seats: Arc<Seats>,
+    of: Of,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    User(UserId),
+    Address(IpAddr),
+}
+
+impl Seats {
+    /// One more socket of a user; `None` when his tier allows no more.
+    pub fn of_user(self: &Arc<Self>, app: &App, bearer: &Bearer) -> Option<Seat> {
+        let max = app.config.limits.tier(bearer.tier).max_ws_connections;
+        taken(&self.users, bearer.user, max).then(|| Seat { seats: Arc::clone(self), of: Of::User(bearer.user) })
+    }
+
+    /// One more socket of an address that shows no credential; an IPv6 address counts by its /64.
+    pub fn of_address(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+        let address = match address {
+            IpAddr::V4(_) => address,
+            IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+        };
+        let free = taken(&self.addresses, address, ANONYMOUS_PER_ADDRESS_MAX);
+        free.then(|| Seat { seats: Arc::clone(self), of: Of::Address(address) })
+    }
+
+    /// Sockets open now, for health answers.
+    pub fn open(&self) -> usize {
+        self.open.load(Relaxed)
+    }
+
+    pub(super) fn entered(&self) {
+        self.open.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn left(&self) {
+        self.open.fetch_sub(1, Relaxed);
+    }
+}
+
+fn taken<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, whose: K, max: u32) -> bool {
+    let mut table = table.lock();
+    let count = table.entry(whose).or_default();
+    let free = *count < max;
+    *count += u32::from(free);
+    free
+}
+
+fn given_back<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, whose: K) {
+    let mut table = table.lock();
+    if let std::collections::hash_map::Entry::Occupied(mut entry) = table.entry(whose) {
+        *entry.get_mut() -= 1;
+        if *entry.get() == 0 {
+            entry.remove();
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        match self.of {
+            Of::User(user) => given_back(&self.seats.users, user),
+            Of::Address(address) => given_back(&self.seats.addresses, address),
+        }
+    }
+}

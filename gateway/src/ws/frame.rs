@@ -1,0 +1,116 @@
+//! Frames as they leave: encoded once, header and all, and shared by everybody they go to. What a server sends is not
+//! masked (RFC 6455 §5.1), so the same bytes serve every socket.
+
+use super::close::Close;
+use bytes::Bytes;
+
+/// Longest header of a server's frame.
+const HEAD_BYTES_MAX: usize = 10;
+/// First byte of a whole message or control frame of each kind: FIN and the opcode.
+const TEXT: u8 = 0x81;
+const CLOSE: u8 = 0x88;
+const PING: u8 = 0x89;
+const PONG: u8 = 0x8a;
+/// Longest payload of a control frame.
+pub const CONTROL_BYTES_MAX: usize = 125;
+
+/// One encoded frame. Clones share the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame(Bytes);
+
+impl Frame {
+    /// A text message of these bytes, which are UTF-8.
+    pub fn text(payload: &[u8]) -> Frame {
+        Frame::json(|out| out.extend_from_slice(payload))
+    }
+
+    /// A text message that `write` writes: UTF-8.
+    pub fn json(write: impl FnOnce(&mut Vec<u8>)) -> Frame {
+        Frame::made(TEXT, write)
+    }
+
+    /// Answered by every sound peer, whatever it carries.
+    pub fn ping() -> Frame {
+        Frame::made(PING, |_| {})
+    }
+
+    /// The answer to a ping, with what it carried.
+    pub fn pong(payload: &[u8]) -> Frame {
+        debug_assert!(payload.len() <= CONTROL_BYTES_MAX);
+        Frame::made(PONG, |out| out.extend_from_slice(payload))
+    }
+
+    pub fn close(close: Close) -> Frame {
+        Frame::made(CLOSE, |out| {
+            out.extend_from_slice(&close.code.to_be_bytes());
+            out.extend_from_slice(close.reason.as_bytes());
+        })
+    }
+
+    /// Bytes on the wire.
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// What the frame carries.
+    pub fn payload(&self) -> &[u8] {
+        let head = match self.0[1] {
+            126 => 4,
+            127 => 10,
+            _ => 2,
+        };
+        &self.0[head..]
+    }
+
+    /// The payload is written behind room for the longest header, and the header put right before it.
+    fn made(first: u8, write: impl FnOnce(&mut Vec<u8>)) -> Frame {
+        let mut out = Vec::with_capacity(256);
+        out.extend_from_slice(&[0; HEAD_BYTES_MAX]);
+        write(&mut out);
+        let length = out.len() - HEAD_BYTES_MAX;
+        let begins = match length {
+            0..126 => {
+                out[HEAD_BYTES_MAX - 1] = length as u8;
+                HEAD_BYTES_MAX - 2
+            }
+            126..0x1_0000 => {
+                out[HEAD_BYTES_MAX - 3] = 126;
+                out[HEAD_BYTES_MAX - 2..HEAD_BYTES_MAX].copy_from_slice(&(length as u16).to_be_bytes());
+                HEAD_BYTES_MAX - 4
+            }
+            _ => {
+                out[1] = 127;
+                out[2..HEAD_BYTES_MAX].copy_from_slice(&(length as u64).to_be_bytes());
+                0
+            }
+        };
+        out[begins] = first;
+        Frame(Bytes::from(out).slice(begins..))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_minimal_at_every_edge() {
+        let mut cases = 0;
+        for (length, head) in [
+            (0, vec![0x81, 0]),
+            (125, vec![0x81, 125]),
+            (126, vec![0x81, 126, 0, 126]),
+            (65_535, vec![0x81, 126, 0xff, 0xff]),
+            (65_536, vec![0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]),
+        ] {
+            let frame = Frame::text(&vec![b'x'; length]);
+            assert_eq!(frame.bytes()[..head.len()], head);
+            assert_eq!((frame.bytes().len(), frame.payload().len()), (head.len() + length, length));
+            cases += 1;
+        }
+        assert_eq!(Frame::close(Close::IDLE).bytes()[..4], [0x88, 14, 0x0f, 0xaa]);
+        assert_eq!(Frame::ping().bytes()[..], [0x89, 0]);
+        assert_eq!(Frame::pong(b"ab").bytes()[..], [0x8a, 2, b'a', b'b']);
+        println!("frame heads: {} cases", cases + 3);
+    }
+}

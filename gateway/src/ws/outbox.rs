@@ -1,0 +1,301 @@
+//! What waits to leave on one socket: bounded in frames and bytes, written by one task, several frames per write.
+//!
+//! A peer that does not read costs its queue and nothing more: nobody waits for it. What happens at the bound is said by
+//! whoever queues (streams.md §1.6): [`Outbox::send`] never drops and ends the socket, [`Outbox::offer`] is refused,
+//! [`Outbox::replace`] takes the place of an older frame of the same tag.
+
+use super::close::Close;
+use super::frame::Frame;
+use ahash::AHashMap;
+use bytes::Bytes;
+use engine::time::Timestamp;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::AsyncWrite;
+
+/// Bounds of what waits on one socket.
+pub const QUEUE_FRAMES_MAX: usize = 1_024;
+pub const QUEUE_BYTES_MAX: usize = 4 << 20;
+/// Frames that one write takes at most.
+const FRAMES_PER_WRITE_MAX: usize = 64;
+
+/// What a queued frame is about, where that matters: an instrument, a market.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag(pub u64);
+
+/// The queue of one socket.
+#[derive(Default)]
+pub struct Outbox {
+    state: RefCell<State>,
+    drained: RefCell<Option<Rc<dyn Fn()>>>,
+    /// Server time since when the peer has taken nothing; 0 = it takes.
+    stuck_since: Cell<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Entry>,
+    /// Number of the queue's first entry: an entry's number never changes.
+    first: u64,
+    bytes: usize,
+    /// Bytes of the first entry that are written already.
+    written: usize,
+    /// Numbers of replaceable frames that wait.
+    latest: AHashMap<Tag, u64>,
+    /// An offer was refused since the queue was last empty.
+    refused: bool,
+    /// Nothing more is queued; the frame of the close is the last one.
+    closing: Option<Close>,
+    /// The close frame has left, or never will.
+    finished: bool,
+    writer: Option<Waker>,
+    waiting_for_close: Option<Waker>,
+}
+
+struct Entry {
+    tag: Option<Tag>,
+    bytes: Bytes,
+}
+
+impl State {
+    fn is_full(&self, more: usize) -> bool {
+        self.queue.len() >= QUEUE_FRAMES_MAX || self.bytes + more > QUEUE_BYTES_MAX
+    }
+
+    fn push(&mut self, tag: Option<Tag>, frame: &Frame) {
+        self.bytes += frame.bytes().len();
+        self.queue.push_back(Entry { tag, bytes: frame.bytes().clone() });
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
+    }
+
+    /// Forgets what waits, but for a frame that is half written.
+    fn clear(&mut self) {
+        let half = (self.written > 0).then(|| self.queue.pop_front()).flatten();
+        self.first += self.queue.len() as u64;
+        self.queue.clear();
+        self.latest.clear();
+        self.bytes = half.as_ref().map_or(0, |entry| entry.bytes.len());
+        if let Some(entry) = half {
+            self.first += 1;
+            self.queue.push_front(Entry { tag: None, ..entry });
+        }
+    }
+
+    fn close(&mut self, close: Close) {
+        if self.closing.is_some() {
+            return;
+        }
+        self.push(None, &Frame::close(close));
+        self.closing = Some(close);
+        if let Some(waiting) = self.waiting_for_close.take() {
+            waiting.wake();
+        }
+    }
+}
+
+impl Outbox {
+    /// Queues a frame that is never dropped. At the bound the socket ends as a slow consumer instead.
+    pub fn send(&self, frame: &Frame) {
+        let mut state = self.state.borrow_mut();
+        if state.closing.is_some() {
+            return;
+        }
+        if state.is_full(frame.bytes().len()) {
+            state.clear();
+            return state.close(Close::SLOW_CONSUMER);
+        }
+        state.push(None, frame);
+    }
+
+    /// Queues a frame in its order. False at the bound: it was not taken, and [`Outbox::when_drained`] will be called.
+    pub fn offer(&self, tag: Tag, frame: &Frame) -> bool {
+        let mut state = self.state.borrow_mut();
+        if state.closing.is_some() {
+            return true;
+        }
+        if state.is_full(frame.bytes().len()) {
+            state.refused = true;
+            return false;
+        }
+        state.push(Some(tag), frame);
+        true
+    }
+
+    /// Queues the newest frame of a tag: in the place of the one that waits, if one does. Should the queue be full of
+    /// other things the frame is dropped; a newer one will come.
+    pub fn replace(&self, tag: Tag, frame: &Frame) {
+        let state = &mut *self.state.borrow_mut();
+        if state.closing.is_some() {
+            return;
+        }
+        let half = u64::from(state.written > 0);
+        let waiting = state.latest.get(&tag).copied().filter(|number| *number >= state.first + half);
+        match waiting {
+            Some(number) => {
+                let entry = &mut state.queue[(number - state.first) as usize];
+                state.bytes = state.bytes - entry.bytes.len() + frame.bytes().len();
+                entry.bytes = frame.bytes().clone();
+            }
+            None if state.is_full(frame.bytes().len()) => {}
+            None => {
+                state.latest.insert(tag, state.first + state.queue.len() as u64);
+                state.push(None, frame);
+            }
+        }
+    }
+
+    /// Drops what waits of a tag, but for a frame that is half written.
+    pub fn withdraw(&self, tag: Tag) {
+        let state = &mut *self.state.borrow_mut();
+        let mut keep = usize::from(state.written > 0);
+        let mut freed = 0;
+        state.queue.retain(|entry| {
+            let kept = keep > 0 || entry.tag != Some(tag);
+            keep = keep.saturating_sub(1);
+            freed += if kept { 0 } else { entry.bytes.len() };
+            kept
+        });
+        state.bytes -= freed;
+        // Their numbers have moved; a frame too many is sent at worst.
+        state.latest.clear();
+    }
+
+    /// What to call once the queue is empty after a refused offer.
+    pub fn when_drained(&self, call: impl Fn() + 'static) {
+        *self.drained.borrow_mut() = Some(Rc::new(call));
+    }
+
+    /// Queues the close as the last frame. The first one counts.
+    pub fn close(&self, close: Close) {
+        self.state.borrow_mut().close(close);
+    }
+
+    /// Drops everything and ends at once: the peer takes nothing any more.
+    pub fn abort(&self, close: Close) {
+        let mut state = self.state.borrow_mut();
+        state.clear();
+        state.close(close);
+        state.finished = true;
+        if let Some(writer) = state.writer.take() {
+            writer.wake();
+        }
+    }
+
+    /// Why the socket ends, once that is decided.
+    pub fn closing(&self) -> Option<Close> {
+        self.state.borrow().closing
+    }
+
+    /// Waits until it is decided that the socket ends.
+    pub async fn closed(&self) -> Close {
+        std::future::poll_fn(|context| {
+            let mut state = self.state.borrow_mut();
+            match state.closing {
+                Some(close) => Poll::Ready(close),
+                None => {
+                    state.waiting_for_close = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    /// Frames and bytes that wait.
+    pub fn waiting(&self) -> (usize, usize) {
+        let state = self.state.borrow();
+        (state.queue.len(), state.bytes)
+    }
+
+    /// Since when the peer has taken nothing of what waits.
+    pub fn stuck_since(&self) -> Option<Timestamp> {
+        Some(Timestamp(self.stuck_since.get())).filter(|since| since.0 > 0)
+    }
+
+    /// Writes until the close frame has left; then shuts the writing half down. `now` says server time.
+    ///
+    /// # Errors
+    /// The peer's end of it.
+    pub async fn write(&self, to: &mut (impl AsyncWrite + Unpin), now: impl Fn() -> Timestamp) -> io::Result<()> {
+        std::future::poll_fn(|context| self.poll_write(context, &mut *to, &now)).await?;
+        std::future::poll_fn(|context| Pin::new(&mut *to).poll_shutdown(context)).await
+    }
+
+    fn poll_write(
+        &self,
+        context: &mut Context<'_>,
+        to: &mut (impl AsyncWrite + Unpin),
+        now: &impl Fn() -> Timestamp,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            {
+                let mut state = self.state.borrow_mut();
+                if state.finished || (state.queue.is_empty() && state.closing.is_some()) {
+                    state.finished = true;
+                    return Poll::Ready(Ok(()));
+                }
+                if !state.queue.is_empty() {
+                    let written = state.write(context, to);
+                    if written.is_pending() {
+                        if self.stuck_since.get() == 0 {
+                            self.stuck_since.set(now().0.max(1));
+                        }
+                        // Woken by the socket, or to be aborted.
+                        state.writer = Some(context.waker().clone());
+                    }
+                    match ready!(written)? {
+                        0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                        count => state.advance(count),
+                    }
+                    self.stuck_since.set(0);
+                    continue;
+                }
+                state.writer = Some(context.waker().clone());
+                state.queue.shrink_to(16);
+                if !std::mem::take(&mut state.refused) {
+                    return Poll::Pending;
+                }
+            }
+            // Outside the borrow: it queues.
+            let drained = self.drained.borrow().clone();
+            if let Some(drained) = drained {
+                drained();
+            }
+        }
+    }
+}
+
+impl State {
+    fn write(&self, context: &mut Context<'_>, to: &mut (impl AsyncWrite + Unpin)) -> Poll<io::Result<usize>> {
+        let mut pieces = [IoSlice::new(&[]); FRAMES_PER_WRITE_MAX];
+        let mut count = 0;
+        let mut skip = self.written;
+        for (piece, entry) in pieces.iter_mut().zip(&self.queue) {
+            *piece = IoSlice::new(&entry.bytes[std::mem::take(&mut skip)..]);
+            count += 1;
+        }
+        Pin::new(to).poll_write_vectored(context, &pieces[..count])
+    }
+
+    fn advance(&mut self, count: usize) {
+        let mut left = count + std::mem::take(&mut self.written);
+        while let Some(entry) = self.queue.front() {
+            let length = entry.bytes.len();
+            if left < length {
+                self.written = left;
+                return;
+            }
+            left -= length;
+            self.bytes -= length;
+            self.queue.pop_front();
+            self.first += 1;
+        }
+        self.latest.clear();
+    }
+}

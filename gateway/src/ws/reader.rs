@@ -1,0 +1,123 @@
+//! Whole messages of a peer: frames come out of the frame library, behind [`Inspected`]; fragments are put together and
+//! text is proved to be UTF-8 here.
+
+use super::close::Close;
+use super::policy::{Inspected, MESSAGE_BYTES_MAX};
+use bytes::{Bytes, BytesMut};
+use fastwebsockets::{OpCode, Payload, Role, WebSocket, WebSocketError};
+use tokio::io::AsyncRead;
+
+/// What a peer sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// UTF-8.
+    Text(Bytes),
+    Ping(Bytes),
+    Pong,
+    Close,
+}
+
+/// Why there is no next message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The peer went away without a word.
+    Gone,
+    /// It sent what is to be answered with this close.
+    Refused(Close),
+}
+
+/// The reading half of a socket.
+pub struct Reader<R> {
+    /// Gone when the stream ended.
+    frames: Option<WebSocket<Inspected<R>>>,
+    rest: Option<R>,
+    /// Fragments of a message so far.
+    begun: BytesMut,
+}
+
+impl<R: AsyncRead + Unpin> Reader<R> {
+    /// Reads `early` first: bytes that came behind the handshake.
+    pub fn new(early: Bytes, inner: R) -> Reader<R> {
+        let mut frames = WebSocket::after_handshake(Inspected::new(early, inner), Role::Server);
+        // Answers leave through the outbox, in their order, never from here.
+        frames.set_auto_close(false);
+        frames.set_auto_pong(false);
+        // It refuses what is as long as its bound.
+        frames.set_max_message_size(MESSAGE_BYTES_MAX as usize + 1);
+        Reader { frames: Some(frames), rest: None, begun: BytesMut::new() }
+    }
+
+    /// The next message or control frame. Not to be dropped half way while more is to be read: bytes would be lost.
+    ///
+    /// # Errors
+    /// [`End`]; the same again whenever it is asked after that.
+    pub async fn next(&mut self) -> Result<Message, End> {
+        loop {
+            let Some(frames) = &mut self.frames else { return Err(End::Gone) };
+            let frame = match frames.read_frame().await {
+                Ok(frame) => frame,
+                Err(error) => return Err(self.end(&error)),
+            };
+            let (opcode, fin, payload) = (frame.opcode, frame.fin, bytes_of(frame.payload));
+            match opcode {
+                OpCode::Ping => return Ok(Message::Ping(payload)),
+                OpCode::Pong => return Ok(Message::Pong),
+                OpCode::Close => return closing(&payload),
+                OpCode::Text if fin => return text(payload),
+                OpCode::Text | OpCode::Continuation => {
+                    self.begun.extend_from_slice(&payload);
+                    if fin {
+                        return text(self.begun.split().freeze());
+                    }
+                }
+                OpCode::Binary => return Err(End::Refused(Close::BINARY)),
+            }
+        }
+    }
+
+    /// The stream underneath, to be read away without looking. Ends the reading of frames.
+    pub fn into_rest(mut self) -> Option<R> {
+        self.frames.take().map(|frames| frames.into_inner().into_inner()).or(self.rest)
+    }
+
+    fn end(&mut self, error: &WebSocketError) -> End {
+        let Some(inspected) = self.frames.take().map(WebSocket::into_inner) else { return End::Gone };
+        let fault = inspected.fault();
+        self.rest = Some(inspected.into_inner());
+        match (fault, error) {
+            (Some(close), _) => End::Refused(close),
+            (None, WebSocketError::UnexpectedEOF | WebSocketError::IoError(_)) => End::Gone,
+            (None, WebSocketError::InvalidUTF8) => End::Refused(Close::NOT_UTF8),
+            (None, WebSocketError::FrameTooLarge) => End::Refused(Close::TOO_LONG),
+            (None, _) => End::Refused(Close::PROTOCOL),
+        }
+    }
+}
+
+fn bytes_of(payload: Payload<'_>) -> Bytes {
+    match payload {
+        Payload::Bytes(bytes) => bytes.freeze(),
+        other => Bytes::from(Vec::from(other)),
+    }
+}
+
+fn text(payload: Bytes) -> Result<Message, End> {
+    if std::str::from_utf8(&payload).is_ok() { Ok(Message::Text(payload)) } else { Err(End::Refused(Close::NOT_UTF8)) }
+}
+
+/// A close frame: empty, or a code that may be sent with a reason in UTF-8.
+fn closing(payload: &[u8]) -> Result<Message, End> {
+    match payload {
+        [] => Ok(Message::Close),
+        [_] => Err(End::Refused(Close::PROTOCOL)),
+        [high, low, reason @ ..] => {
+            if !Close::may_be_sent(u16::from_be_bytes([*high, *low])) {
+                Err(End::Refused(Close::PROTOCOL))
+            } else if std::str::from_utf8(reason).is_err() {
+                Err(End::Refused(Close::NOT_UTF8))
+            } else {
+                Ok(Message::Close)
+            }
+        }
+    }
+}

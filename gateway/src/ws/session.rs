@@ -1,0 +1,393 @@
+//! One socket from its handshake to its end: the upgrade, the task that reads, the heartbeats in all their forms, the
+//! limits of what a peer may send, and the close handshake.
+//!
+//! Two tasks a socket: this one reads and does nothing else with the stream; the other writes what the [`Outbox`] holds.
+//! Whatever ends a socket from outside (a full queue, a revoked key, the server's end) is a word to its outbox.
+
+use super::admit::{Admitted, Bearer, Seat};
+use super::close::Close;
+use super::frame::Frame;
+use super::outbox::{Outbox, Tag};
+use super::reader::{End, Message, Reader};
+use crate::app::Edge;
+use crate::clock::Clock;
+use crate::http::body::Upgrade;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::wire::instant;
+use crate::wire::read::{self, Value};
+use crate::wire::write::object;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use engine::time::{SECOND, Timestamp};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use sha1::{Digest as _, Sha1};
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
+
+/// Inbound frames of one second, pings too (streams.md §1.3).
+const FRAMES_PER_SECOND_MAX: u32 = 30;
+/// Frames that make no sense, over the life of a socket.
+const BAD_FRAMES_MAX: u32 = 20;
+/// How long, and for how many bytes, a peer is listened to that was told to stop.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES_MAX: usize = 8 << 20;
+/// What a handshake's key is hashed with (RFC 6455 §1.3).
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// One open socket, as its channel and whoever has frames for it see it. Lives on one thread, in an `Rc`.
+pub struct Socket {
+    id: u64,
+    outbox: Outbox,
+    bearer: RefCell<Option<Bearer>>,
+    /// Its place among the sockets of its user or address.
+    seat: RefCell<Option<Seat>>,
+    clock: Clock,
+    pub(super) times: Times,
+}
+
+/// When something last happened, in server time.
+#[derive(Default)]
+pub(super) struct Times {
+    pub opened: Cell<Timestamp>,
+    pub heard: Cell<Timestamp>,
+    pub pinged: Cell<Timestamp>,
+    /// Whoever has not said who he is by then is closed.
+    pub auth_until: Cell<Option<Timestamp>>,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    Understood,
+    /// It made no sense here: more than a few end the socket.
+    Nonsense,
+}
+
+/// What a channel does with one socket. Dropped when the socket is gone: subscriptions end in `Drop`.
+pub trait Channel: 'static {
+    /// Whether inbound frames count against the rate of [`Close::TOO_MANY_FRAMES`].
+    const METERED: bool = true;
+
+    /// Before the first message is read: greeting frames, what was missed.
+    ///
+    /// # Errors
+    /// Why the socket is closed.
+    fn opened(&mut self) -> impl Future<Output = Result<(), Close>>;
+
+    /// A text message that is no heartbeat.
+    ///
+    /// # Errors
+    /// Why the socket is closed.
+    fn message(&mut self, text: &str) -> impl Future<Output = Result<Said, Close>>;
+}
+
+impl Socket {
+    fn new(id: u64, bearer: Option<Bearer>, seat: Option<Seat>, clock: Clock) -> Socket {
+        let now = clock.now();
+        let times = Times::default();
+        for time in [&times.opened, &times.heard, &times.pinged] {
+            time.set(now);
+        }
+        Socket { id, outbox: Outbox::default(), bearer: RefCell::new(bearer), seat: RefCell::new(seat), clock, times }
+    }
+
+    /// Different for every socket of this thread.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// See [`Outbox::send`].
+    pub fn send(&self, frame: &Frame) {
+        self.outbox.send(frame);
+    }
+
+    /// See [`Outbox::offer`].
+    pub fn offer(&self, tag: Tag, frame: &Frame) -> bool {
+        self.outbox.offer(tag, frame)
+    }
+
+    /// See [`Outbox::replace`].
+    pub fn replace(&self, tag: Tag, frame: &Frame) {
+        self.outbox.replace(tag, frame);
+    }
+
+    /// See [`Outbox::withdraw`].
+    pub fn withdraw(&self, tag: Tag) {
+        self.outbox.withdraw(tag);
+    }
+
+    /// See [`Outbox::when_drained`].
+    pub fn when_drained(&self, call: impl Fn() + 'static) {
+        self.outbox.when_drained(call);
+    }
+
+    /// Ends the socket behind what is queued. The first reason counts.
+    pub fn close(&self, close: Close) {
+        self.outbox.close(close);
+    }
+
+    /// Waits until the socket is to end.
+    pub async fn closed(&self) -> Close {
+        self.outbox.closed().await
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.outbox.closing().is_none()
+    }
+
+    pub(super) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// Who it belongs to; `None` for somebody who has not said so.
+    pub fn bearer(&self) -> Option<Bearer> {
+        self.bearer.borrow().clone()
+    }
+
+    /// Its peer has said who he is.
+    pub fn admit(&self, bearer: Bearer, seat: Seat) {
+        *self.bearer.borrow_mut() = Some(bearer);
+        *self.seat.borrow_mut() = Some(seat);
+        self.times.auth_until.set(None);
+    }
+
+    /// Its peer has so long to say who he is.
+    pub fn expect_auth_within(&self, us: u64) {
+        self.times.auth_until.set(Some(self.clock.now().plus(us)));
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+/// The answer to a handshake: 101, and the channel that `make` makes runs behind it; a refused one is closed with its
+/// code behind the 101, since clients read codes (streams.md §1.3).
+///
+/// # Errors
+/// What is no handshake: 400 `INVALID_REQUEST`, 426 for another version; 403 for an origin that may not read us.
+pub fn upgrade<C: Channel>(
+    call: &Call,
+    admitted: Admitted,
+    make: impl FnOnce(Rc<Socket>, Rc<Edge>) -> C + 'static,
+) -> Outcome {
+    let accept = accept(&call.headers)?;
+    let origin = call.headers.get(header::ORIGIN);
+    if origin.is_some() && call.app().front.cors.allows(origin).is_none() {
+        return Err(Refusal::saying(Code::AccessRestricted, "This origin may not connect."));
+    }
+    let edge = Rc::clone(&call.edge);
+    let upgrade = Upgrade::new(move |stream, early| async move { run(stream, early, edge, admitted, make).await });
+    Ok(Reply::upgraded(upgrade)
+        .with_header(header::CONNECTION, HeaderValue::from_static("upgrade"))
+        .with_header(header::UPGRADE, HeaderValue::from_static("websocket"))
+        .with_header(header::SEC_WEBSOCKET_ACCEPT, accept))
+}
+
+/// Checks a handshake (RFC 6455 §4.2.1) and answers its key.
+fn accept(headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
+    let lists = |name: &HeaderName, word: &str| {
+        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|token| token.trim().eq_ignore_ascii_case(word))
+    };
+    if !lists(&header::CONNECTION, "upgrade") || !lists(&header::UPGRADE, "websocket") {
+        return Err(Refusal::saying(Code::InvalidRequest, "This path speaks WebSocket: the request is no upgrade."));
+    }
+    let only = |name: &HeaderName| {
+        let mut values = headers.get_all(name).iter();
+        values.next().filter(|_| values.next().is_none())
+    };
+    if only(&header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
+        return Err(Code::Http426.into());
+    }
+    let key = only(&header::SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes);
+    let Some(key) = key.filter(|key| STANDARD.decode(key).is_ok_and(|nonce| nonce.len() == 16)) else {
+        return Err(Refusal::saying(Code::InvalidRequest, "Sec-WebSocket-Key is 16 bytes in base64."));
+    };
+    let mut hash = Sha1::new();
+    hash.update(key);
+    hash.update(GUID);
+    Ok(HeaderValue::try_from(STANDARD.encode(hash.finalize())).expect("base64 is a header value"))
+}
+
+async fn run<C: Channel>(
+    stream: TcpStream,
+    early: Bytes,
+    edge: Rc<Edge>,
+    admitted: Admitted,
+    make: impl FnOnce(Rc<Socket>, Rc<Edge>) -> C,
+) {
+    let (bearer, seat, refused) = match admitted {
+        Admitted::Open { bearer, seat } => (bearer, seat, None),
+        Admitted::Refused(close) => (None, None, Some(close)),
+    };
+    let (read, mut write) = stream.into_split();
+    let socket = Rc::new(Socket::new(edge.sockets.next_id(), bearer, seat, edge.app.clock.clone()));
+    let entered = edge.sockets.enter(&socket, &edge);
+    let writing = Rc::clone(&socket);
+    let writing = tokio::task::spawn_local(async move {
+        let written = writing.outbox.write(&mut write, || writing.clock.now()).await;
+        // A peer that went away takes nothing more.
+        if written.is_err() {
+            writing.outbox.abort(Close::NORMAL);
+        }
+    });
+    let mut reader = Reader::new(early, read);
+    match refused {
+        Some(close) => socket.close(close),
+        None => {
+            let mut channel = make(Rc::clone(&socket), edge);
+            let close = {
+                let mut talk = pin!(converse(&socket, &mut reader, &mut channel));
+                // A panic in it ends this socket and nothing more; the hook has said where.
+                let talk = poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| talk.as_mut().poll(context))) {
+                    Ok(polled) => polled,
+                    Err(_) => Poll::Ready(Close::INTERNAL),
+                });
+                tokio::select! {
+                    biased;
+                    close = socket.closed() => close,
+                    close = talk => close,
+                }
+            };
+            drop(channel);
+            // Before the goodbye: whoever sees the close may come again at once.
+            drop(socket.seat.take());
+            socket.close(close);
+        }
+    }
+    // It is out of everybody's sight; what is left is the goodbye.
+    let _ = tokio::time::timeout(LINGER, async {
+        let _ = writing.await;
+        if let Some(rest) = reader.into_rest() {
+            read_away(rest).await;
+        }
+    })
+    .await;
+    socket.outbox.abort(Close::NORMAL);
+    drop(entered);
+}
+
+/// Reads until the socket ends; answers why.
+async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf>, channel: &mut C) -> Close {
+    if let Err(close) = channel.opened().await {
+        return close;
+    }
+    let mut inbound = Inbound::default();
+    loop {
+        let message = match reader.next().await {
+            Ok(message) => message,
+            Err(End::Gone) => return Close::NORMAL,
+            Err(End::Refused(close)) => return close,
+        };
+        let now = socket.now();
+        socket.times.heard.set(now);
+        if C::METERED && !inbound.takes(now) {
+            return Close::TOO_MANY_FRAMES;
+        }
+        let said = match message {
+            Message::Close => return Close::NORMAL,
+            Message::Pong => Ok(Said::Understood),
+            Message::Ping(payload) => {
+                socket.send(&Frame::pong(&payload));
+                Ok(Said::Understood)
+            }
+            Message::Text(bytes) => {
+                let text = std::str::from_utf8(&bytes).expect("the reader proved it");
+                match heartbeat(text, now) {
+                    Heartbeat::Answered(frame) => {
+                        socket.send(&frame);
+                        Ok(Said::Understood)
+                    }
+                    Heartbeat::Ignored => Ok(Said::Understood),
+                    Heartbeat::None => channel.message(text).await,
+                }
+            }
+        };
+        match said {
+            Ok(Said::Understood) => {}
+            Ok(Said::Nonsense) if inbound.bad < BAD_FRAMES_MAX => inbound.bad += 1,
+            Ok(Said::Nonsense) => return Close::TOO_MANY_BAD_FRAMES,
+            Err(close) => return close,
+        }
+    }
+}
+
+/// What a peer has sent so far.
+#[derive(Default)]
+struct Inbound {
+    second: u64,
+    frames: u32,
+    bad: u32,
+}
+
+impl Inbound {
+    /// Counts a frame; false when it is one too many for its second.
+    fn takes(&mut self, now: Timestamp) -> bool {
+        if self.second != now.secs() {
+            (self.second, self.frames) = (now.secs(), 0);
+        }
+        self.frames += 1;
+        self.frames <= FRAMES_PER_SECOND_MAX
+    }
+}
+
+/// Heartbeats in the text of a message (streams.md §1.5).
+#[derive(Debug, PartialEq, Eq)]
+enum Heartbeat {
+    Answered(Frame),
+    Ignored,
+    None,
+}
+
+/// Longest text that is looked at as a JSON heartbeat.
+const HEARTBEAT_BYTES_MAX: usize = 256;
+
+fn heartbeat(text: &str, now: Timestamp) -> Heartbeat {
+    match text.trim() {
+        "PING" => return Heartbeat::Answered(Frame::text(b"PONG")),
+        "PONG" | "{}" => return Heartbeat::Ignored,
+        _ => {}
+    }
+    if text.len() > HEARTBEAT_BYTES_MAX || !text.contains("ping") {
+        return Heartbeat::None;
+    }
+    let Ok(value) = read::json(text.as_bytes()) else { return Heartbeat::None };
+    let is_ping = |name| matches!(value.get(name), Some(Value::Text(word)) if word == "ping");
+    if !is_ping("action") && !is_ping("type") {
+        return Heartbeat::None;
+    }
+    Heartbeat::Answered(Frame::json(|out| {
+        object(out, |o| {
+            o.word("type", "pong");
+            o.integer("ts", now.0 / 1_000);
+            o.text("timestamp", &instant::ts_text(Timestamp(now.0 / 1_000 * 1_000)));
+        });
+    }))
+}
+
+/// Closing a stream with unread bytes makes the kernel reset it, and the peer may never see the last frames.
+async fn read_away(mut stream: OwnedReadHalf) {
+    let mut scratch = [0u8; 4_096];
+    let mut left = LINGER_BYTES_MAX;
+    while let Ok(count @ 1..) = stream.read(&mut scratch).await {
+        left = left.saturating_sub(count);
+        if left == 0 {
+            return;
+        }
+    }
+}
+
+/// One second, the step of the sweep.
+pub(super) const SWEEP_US: u64 = SECOND;

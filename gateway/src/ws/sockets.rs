@@ -1,0 +1,103 @@
+//! All open sockets of one IO thread, and the sweep that looks at each once a second: pings, idle peers, writers that
+//! are stuck, credentials that ended. It runs only while there are sockets.
+
+use super::admit;
+use super::close::Close;
+use super::frame::Frame;
+use super::session::{SWEEP_US, Socket};
+use crate::app::{App, Edge};
+use ahash::AHashMap;
+use engine::time::{SECOND, Timestamp};
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+/// The server's own pings (streams.md §1.5).
+const PING_EVERY_US: u64 = 20 * SECOND;
+/// A peer of whom nothing was heard, not even a pong.
+const IDLE_US: u64 = 60 * SECOND;
+/// A peer that takes no byte.
+const STUCK_US: u64 = 15 * SECOND;
+
+/// Sockets by id.
+#[derive(Default)]
+pub struct Sockets {
+    open: RefCell<AHashMap<u64, Rc<Socket>>>,
+    last_id: Cell<u64>,
+    sweeping: Cell<bool>,
+    ending: Cell<bool>,
+    ping: RefCell<Option<Frame>>,
+}
+
+/// A socket's place in the list; leaves when dropped.
+pub(super) struct Entered {
+    sockets: Weak<Sockets>,
+    app: std::sync::Arc<App>,
+    id: u64,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.app.seats.left();
+        if let Some(sockets) = self.sockets.upgrade() {
+            sockets.open.borrow_mut().remove(&self.id);
+        }
+    }
+}
+
+impl Sockets {
+    pub(super) fn next_id(&self) -> u64 {
+        self.last_id.set(self.last_id.get() + 1);
+        self.last_id.get()
+    }
+
+    pub(super) fn enter(&self, socket: &Rc<Socket>, edge: &Rc<Edge>) -> Entered {
+        self.open.borrow_mut().insert(socket.id(), Rc::clone(socket));
+        edge.app.seats.entered();
+        if self.ending.get() {
+            socket.close(Close::GOING_AWAY);
+        }
+        if !self.sweeping.replace(true) {
+            tokio::task::spawn_local(sweep(Rc::clone(&edge.sockets), edge.app.clone()));
+        }
+        Entered { sockets: Rc::downgrade(&edge.sockets), app: edge.app.clone(), id: socket.id() }
+    }
+
+    /// Ends all of them, and those that come yet: the server goes down.
+    pub fn end(&self) {
+        self.ending.set(true);
+        self.open.borrow().values().for_each(|socket| socket.close(Close::GOING_AWAY));
+    }
+
+    fn look(&self, app: &App, now: Timestamp) {
+        let ping = self.ping.borrow_mut().get_or_insert_with(Frame::ping).clone();
+        for socket in self.open.borrow().values() {
+            let times = &socket.times;
+            if socket.outbox().stuck_since().is_some_and(|since| now.since(since) >= STUCK_US) {
+                socket.outbox().abort(Close::SLOW_CONSUMER);
+            } else if !socket.is_open() {
+                continue;
+            } else if now.since(times.heard.get()) >= IDLE_US {
+                socket.close(Close::IDLE);
+            } else if times.auth_until.get().is_some_and(|until| now >= until) {
+                socket.close(Close::AUTH_TIMEOUT);
+            } else if let Some(close) = socket.bearer().and_then(|bearer| admit::ended(app, &bearer, now)) {
+                socket.close(close);
+            } else if now.since(times.pinged.get()) >= PING_EVERY_US {
+                times.pinged.set(now);
+                // It waits behind what is queued already; a full queue needs no ping to show that the peer is slow.
+                if socket.outbox().waiting().0 == 0 {
+                    socket.send(&ping);
+                }
+            }
+        }
+    }
+}
+
+async fn sweep(sockets: Rc<Sockets>, app: std::sync::Arc<App>) {
+    while !sockets.open.borrow().is_empty() {
+        tokio::time::sleep(Duration::from_micros(SWEEP_US)).await;
+        sockets.look(&app, app.clock.now());
+    }
+    sockets.sweeping.set(false);
+}

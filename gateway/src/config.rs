@@ -18,7 +18,6 @@ use crate::commit::LogSize;
 use crate::venue::replay::Speed;
 use crate::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
-use engine::market::terms::Category;
 use engine::rules::{FeeTable, RolloutFlags, Rules};
 use engine::time::{MILLISECOND, Timestamp};
 use engine::user::Tier;
@@ -51,8 +50,6 @@ pub struct Config {
     pub export: Export,
     /// Fees, rollout flags and bounds as the engine takes them (`[fees]`, `[flags]`, `[keys]`).
     pub rules: Rules,
-    /// Category names of venues beside our own (`[fees.category_map]`), lower case.
-    pub category_map: Vec<(String, Category)>,
     /// `key = value (origin)`, one line per key.
     pub lines: Vec<String>,
 }
@@ -266,7 +263,6 @@ impl Config {
             book: Book { stale_after: Duration::from_secs(source.integer("book.stale_after_s", 30, 1..=3_600)) },
             export: Export { max_rows: source.integer("export.max_rows", 100_000, 1..=100_000_000) },
             rules,
-            category_map: read::category_map(&mut source),
             lines: Vec::new(),
         };
         if config.server.io_threads > 1 && config.engine.shards == 1 {

@@ -51,7 +51,7 @@ fn shard(town: &Town, reject: Option<Reject>) -> Rc<RefCell<Vec<String>>> {
             (_, Command::PlaceBatch(placements)) => {
                 Answer::Batch(placements.iter().map(|_| BatchEntry::Placed(Box::new(view.clone()))).collect())
             }
-            (Some(reject), _) => Answer::Refused(reject.clone()),
+            (Some(reject), _) => Answer::Refused(*reject),
             (None, Command::CancelAll { .. }) => {
                 let cancelled = vec![OrderId(ORDER)];
                 Answer::Cancelled(CancelledOrders { cancelled, ..CancelledOrders::default() })
@@ -130,9 +130,9 @@ fn an_operation_is_its_rest_twin() {
     let mut cases = 0;
     for reject in rejects {
         for (op, params, method, target, body) in rows {
-            let by_rest = shard(&town, reject.clone());
+            let by_rest = shard(&town, reject);
             let rest = town.send(method, target, body);
-            let by_frame = shard(&town, reject.clone());
+            let by_frame = shard(&town, reject);
             let answer = said(&desk, &format!(r#"{{"id":7,"op":"{op}","params":{params}}}"#));
             assert_eq!(by_frame, by_rest, "{op} {params}");
             let status = u64::from(rest.status);

@@ -6,6 +6,7 @@
 mod abuse;
 mod account;
 mod analysis;
+mod asyncapi;
 mod batch;
 mod books;
 mod cancels;
@@ -48,3 +49,4 @@ mod updown;
 mod usage;
 mod user_stream;
 mod wallets;
+mod ws_trade;

@@ -45,3 +45,7 @@ mod table;
 mod updown;
 mod usage;
 mod wallets;
+mod ws_folding;
+mod ws_market;
+mod ws_prices;
+mod ws_sse;

@@ -49,4 +49,8 @@ mod updown;
 mod usage;
 mod user_stream;
 mod wallets;
+mod ws_folding;
+mod ws_market;
+mod ws_prices;
+mod ws_sse;
 mod ws_trade;

@@ -99,7 +99,7 @@ fn every_execution_is_told_exactly_once() {
                 let size = chance.between(3, 60).to_string();
                 world.tape.books(&rain, &[(bid, &size)], &[(ask, &size)]);
             }
-            70..74 => _ = client.delete("/v1/orders").expect(200),
+            70..74 => _ = client.post("/v1/cancel-all?confirm=true", &json!({})).expect(200),
             74..88 => chance.pick_mut(&mut followers).look(),
             88..97 => {
                 chance.pick_mut(&mut followers).come_back(&world);
@@ -115,7 +115,7 @@ fn every_execution_is_told_exactly_once() {
     let mut told = 0;
     for user in 0..USERS {
         let mut client = world.user(user);
-        client.delete("/v1/orders").expect(200);
+        client.post("/v1/cancel-all?confirm=true", &json!({})).expect(200);
         let listed = client.get("/v1/data/trades?dialect=strict&limit=500").expect(200);
         let rows: BTreeMap<i64, bool> = list(&listed, "/data")
             .iter()

@@ -109,7 +109,7 @@ fn all_events_tell_what_becomes_of_resting_orders() {
     place(&mut client, &limit(&rain, "BUY", "0.42", "5"));
     let fok = changed(&limit(&rain, "BUY", "0.42", "500"), &json!({"time_in_force": "FOK"}));
     let killed = client.post("/v1/orders", &fok);
-    assert_eq!(killed.code(), "FOK_ORDER_NOT_FILLED");
+    assert_eq!(killed.code(), "FOK_ORDER_NOT_FILLED_ERROR");
     place(&mut client, &changed(&limit(&rain, "BUY", "0.42", "500"), &json!({"time_in_force": "FAK"})));
     // A part is taken, the rest rests.
     world.tape.books(&rain, QUIET, &[("0.60", "10")]);
@@ -301,7 +301,7 @@ fn what_is_too_old_is_told_as_a_gap() {
     // 600 orders and their ends: 1,200 facts, of which the newest 1,024 are kept.
     for _ in 0..24 {
         client.post("/v1/orders/batch", &json!(vec![entry.clone(); 25])).expect(200);
-        client.delete("/v1/orders").expect(200);
+        client.post("/v1/cancel-all?confirm=true", &json!({})).expect(200);
     }
     let oldest = 1_200 - 1_024 + 1;
     for restarted in [false, true] {

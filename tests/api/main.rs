@@ -45,3 +45,5 @@ mod table;
 mod updown;
 mod usage;
 mod wallets;
+mod ws_protocol;
+mod ws_sockets;

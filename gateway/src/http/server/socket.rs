@@ -82,6 +82,12 @@ impl Socket {
         Rc::into_inner(self.0).map(|shared| shared.wire.into_inner().stream.into_inner())
     }
 
+    /// From now on a peer that takes nothing is given up after this long, if not sooner.
+    pub(super) fn give_up_after(&self, timeout: Duration) {
+        let wire = &mut *self.0.wire.borrow_mut();
+        wire.write_timeout = wire.write_timeout.min(timeout);
+    }
+
     /// Writes what has gathered.
     pub(super) fn flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.wire.borrow_mut().flush(context)

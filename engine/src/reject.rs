@@ -33,6 +33,10 @@ pub enum Reject {
         resets_at: Timestamp,
     },
     InvalidQuantity,
+    /// More shares than one order may have; an amount may turn out to buy them.
+    AboveShareCap {
+        cap: Qty,
+    },
     PostOnlyType,
     InvalidExpiration,
     /// `GTD` while `GTD_AUTO_EXPIRY` is off (native routes).

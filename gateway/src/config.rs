@@ -18,7 +18,6 @@ use crate::commit::LogSize;
 use crate::venue::replay::Speed;
 use crate::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
-use engine::market::terms::Category;
 use engine::rules::{FeeTable, RolloutFlags, Rules};
 use engine::time::{MILLISECOND, Timestamp};
 use engine::user::Tier;
@@ -52,8 +51,6 @@ pub struct Config {
     pub streams: Streams,
     /// Fees, rollout flags and bounds as the engine takes them (`[fees]`, `[flags]`, `[keys]`).
     pub rules: Rules,
-    /// Category names of venues beside our own (`[fees.category_map]`), lower case.
-    pub category_map: Vec<(String, Category)>,
     /// `key = value (origin)`, one line per key.
     pub lines: Vec<String>,
 }
@@ -290,7 +287,6 @@ impl Config {
                 order_events: source.boolean("streams.order_events", false),
             },
             rules,
-            category_map: read::category_map(&mut source),
             lines: Vec::new(),
         };
         if config.server.io_threads > 1 && config.engine.shards == 1 {

@@ -1,7 +1,7 @@
 //! Runs a turn function on a named thread: works while there is work, then parks. Nothing spins.
 //!
 //! A panic in a turn aborts the process: the state behind it can no longer be trusted, and recovery is exercised on
-//! every start (house.md §1, reliability.md 24).
+//! every start (house.md §1, reliability.md 24). Only what no order depends on ([`spawn_spare`]) may fail alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -37,6 +37,20 @@ where
     T: Send + 'static,
 {
     Builder::new().name(name.to_owned()).spawn(move || guard(body))
+}
+
+/// Runs `body` on a thread of that name that the server can do without: a panic in it ends this thread alone, and `lost`
+/// is told of it.
+///
+/// # Errors
+/// The system's, when no thread can be made.
+pub fn spawn_spare(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+    lost: impl FnOnce() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    let run = move || catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| lost());
+    Builder::new().name(name.to_owned()).spawn(run)
 }
 
 /// Runs a turn of the core; a panic in it ends the process, with its message already on standard error.

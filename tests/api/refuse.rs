@@ -54,6 +54,13 @@ fn without_a_row(world: &World) -> Vec<Row> {
         ("quantity below zero", rest_with(json!({"quantity": "-1"})), 400, "INVALID_QUANTITY"),
         ("quantity rounds to zero", rest_with(json!({"quantity": "0.00009"})), 400, "INVALID_QUANTITY"),
         ("quantity above the cap", rest_with(json!({"quantity": "1000000.0001"})), 422, "VALIDATION_FAILED"),
+        ("amount beyond the cap", buy_with(json!({"quantity": null, "amount": "420001"})), 422, "VALIDATION_FAILED"),
+        (
+            "amount beyond counting",
+            buy_with(json!({"quantity": null, "amount": "9000000000000"})),
+            422,
+            "VALIDATION_FAILED",
+        ),
         ("limit without price", rest_with(json!({"price": null})), 400, "PRICE_REQUIRED"),
         ("market without price", buy_with(json!({"price": null})), 400, "PRICE_REQUIRED"),
         ("price zero", rest_with(json!({"price": "0"})), 422, "VALIDATION_FAILED"),

@@ -23,7 +23,8 @@ const FIRST_SEED: u64 = 1;
 /// Steps of a world.
 const STEPS: usize = 1_000;
 /// Every refusal that the default rules know and that a world can come to.
-const REFUSALS: [&str; 36] = [
+const REFUSALS: [&str; 37] = [
+    "AboveShareCap",
     "BelowMinimum",
     "BootstrapNotAllowed",
     "DailyLimit",

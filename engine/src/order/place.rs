@@ -172,7 +172,8 @@ fn sound(
         return Err(Reject::GtdUnsupported);
     }
     match asked.size {
-        Size::Shares { qty, .. } if qty.is_zero() || qty > cap(rules) => return Err(Reject::InvalidQuantity),
+        Size::Shares { qty, .. } if qty.is_zero() => return Err(Reject::InvalidQuantity),
+        Size::Shares { qty, .. } if qty > cap(rules) => return Err(Reject::AboveShareCap { cap: cap(rules) }),
         Size::Amount(amount) if amount <= Cash::ZERO => return Err(Reject::InvalidQuantity),
         _ => {}
     }
@@ -260,8 +261,10 @@ fn expected(
         Size::Amount(amount) => {
             let price = displayed.filter(|shown| *shown > Cash::ZERO).unwrap_or(super::quality::per_share(limit));
             match floored_shares_for(amount, price) {
-                Some(qty) if !qty.is_zero() && qty <= cap(rules) => Ok((qty, Some(amount), None)),
-                _ => Err(Reject::InvalidQuantity),
+                Some(Qty::ZERO) => Err(Reject::InvalidQuantity),
+                Some(qty) if qty <= cap(rules) => Ok((qty, Some(amount), None)),
+                // So many that they cannot be counted, or just too many.
+                _ => Err(Reject::AboveShareCap { cap: cap(rules) }),
             }
         }
     }

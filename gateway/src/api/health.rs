@@ -102,6 +102,8 @@ struct Checked {
     vitals: Vitals,
     markets: Markets,
     outage: bool,
+    /// The price history has failed.
+    charts_lost: bool,
 }
 
 /// What the catalogue holds, counted at most once a second: probes come as often as they like.
@@ -153,6 +155,7 @@ async fn checked(call: &Call) -> Checked {
         vitals: app.vitals(),
         markets: app.census.of(app, call.now),
         outage: app.books.outage(),
+        charts_lost: app.history.is_lost(),
     }
 }
 
@@ -160,7 +163,7 @@ async fn ready(call: Call) -> Outcome {
     let checked = checked(&call).await;
     let usable = checked.store_us.is_some() && checked.markets.known > 0;
     let reply = Reply::object(|o| {
-        o.word("status", if usable && !checked.outage { "ok" } else { "degraded" });
+        o.word("status", if usable && !checked.outage && !checked.charts_lost { "ok" } else { "degraded" });
         o.ts("timestamp", call.now);
         o.object("checks", |o| checks(o, &checked, call.now));
     });
@@ -210,7 +213,7 @@ async fn status(call: Call) -> Outcome {
     let size = bytes_in(&app.config.data.dir, &mut files_left);
     let word = match &checked {
         Checked { store_us: None, .. } => "down",
-        checked if checked.outage || checked.markets.known == 0 => "degraded",
+        checked if checked.outage || checked.charts_lost || checked.markets.known == 0 => "degraded",
         _ => "healthy",
     };
     let Checked { vitals, markets, outage, .. } = checked;
@@ -309,6 +312,18 @@ mod tests {
         shows(town.send("GET", "/v1/status", "").text().as_bytes(), r#"{"status":"down"}"#);
         // The process runs all the same.
         assert_eq!(town.send("GET", "/v1/health", "").status, 200);
+    }
+
+    #[test]
+    fn a_lost_history_degrades_and_refuses_nothing() {
+        let town = Town::new();
+        town.shard(|_, _| Ok(Answer::Refused(Reject::UserNotFound)));
+        town.edge.app.history.lose();
+        for target in ["/v1/health/ready", "/v1/status"] {
+            let answer = town.send("GET", target, "");
+            assert_eq!(answer.status, 200, "{target}");
+            shows(answer.text().as_bytes(), r#"{"status":"degraded"}"#);
+        }
     }
 
     #[test]

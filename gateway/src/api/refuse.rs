@@ -4,7 +4,9 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::wire::decimal;
+use crate::wire::fields::Problems;
 use crate::wire::write::{Object, object};
+use engine::amount::Qty;
 use engine::command::Answer;
 use engine::order::Order;
 use engine::reject::Reject;
@@ -49,6 +51,12 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
             refusal.order_id(order.0)
         }
         Reject::VenueUnavailable => refusal.field("retry_after", |out| decimal::integer(out, VENUE_RETRY_SECS)),
+        // A quantity above the cap does not come as far as the engine: an amount did.
+        Reject::AboveShareCap { cap } => {
+            let mut problems = Problems::default();
+            problems.add("body", "amount", "less_than_equal", above_cap(*cap));
+            Refusal::validation(&problems)
+        }
         Reject::GtdUnsupported => Refusal::saying(Code::ValidationFailed, "time_in_force: GTD is not supported here"),
         Reject::ResetCoolsDown { until } => {
             let refusal = Refusal::saying(Code::Http429, "The API wallet was reset too short a time ago.");
@@ -67,6 +75,11 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
         Reject::KeyExpiring => Refusal::saying(Code::InvalidRequest, "The key was rotated already and is expiring."),
         _ => refusal,
     }
+}
+
+/// What is said of a size above the share cap.
+pub fn above_cap(cap: Qty) -> String {
+    format!("is above {} shares", cap.0 / Qty::SHARE.0)
 }
 
 /// What is said when an outage ends is unknown: as `Retry-After` of its code (wire.md §6.3).
@@ -121,6 +134,7 @@ mod tests {
             (Reject::WrongWalletKind, Code::InvalidRequest, "no such operation"),
             (Reject::KeyExpiring, Code::InvalidRequest, "rotated already"),
             (Reject::Busy, Code::ServerBusy, "busy"),
+            (Reject::AboveShareCap { cap: Qty::from_shares(7) }, Code::ValidationFailed, "amount: is above 7 shares"),
         ] {
             let refusal = rejected(&reject, Timestamp(0));
             assert_eq!(refusal.code(), code, "{reject:?}");

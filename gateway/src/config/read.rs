@@ -1,6 +1,8 @@
 //! The sections: each setting with its default and its range.
 
 use super::*;
+use crate::venue::category::Names;
+use engine::market::terms::Category;
 
 pub(super) fn engine(source: &mut Source) -> Engine {
     Engine { shards: source.integer("engine.shards", default_shards(), 1..=64) as usize }
@@ -133,6 +135,7 @@ pub(super) fn venue(source: &mut Source) -> VenueConfig {
             Speed::to_string,
         ),
         follow: source.boolean("venue.follow", false),
+        categories: category_map(source),
     }
 }
 
@@ -269,7 +272,8 @@ pub(super) fn fees(source: &mut Source) -> FeeTable {
     fees
 }
 
-pub(super) fn category_map(source: &mut Source) -> Vec<(String, Category)> {
+/// Category names of venues beside our own.
+fn category_map(source: &mut Source) -> Names {
     let allowed = "the name of a fee category: sports, finance, politics, mentions, tech, economics, culture, weather, other, crypto or geopolitics";
     let entries = source.map("fees.category_map", allowed, |_, value| Category::named(value).is_some());
     let meant = |(name, value): (String, String)| Some((name.to_lowercase(), Category::named(&value)?));

@@ -1,4 +1,5 @@
 use super::*;
+use engine::market::terms::Category;
 
 fn read(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, ConfigError> {
     let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
@@ -110,7 +111,9 @@ fn every_kind_of_value_is_read() {
     assert!(flags.gtd_auto_expiry && !flags.fok_depth_aware && !flags.post_only_enforced);
     assert!(!config.rules.depletion_covers_market_orders);
     assert_eq!(config.rules.fees.rate(Category::Sports), Bps(0));
-    assert_eq!(config.category_map, [("esports".to_owned(), Category::Sports), ("nft".to_owned(), Category::Crypto)]);
+    for (name, category) in [("esports", Some(Category::Sports)), ("NFT", Some(Category::Crypto)), ("chess", None)] {
+        assert_eq!(config.venue.categories.named(name), category, "{name}");
+    }
     assert_eq!(config.access.disabled_keys, [268_435_457]);
     assert_eq!(config.access.flagged, ["9b1f", "42"]);
     assert!(config.keys.beta_until.is_some() && config.http.cors_origins.is_empty());

@@ -5,8 +5,12 @@
 //! A block is written beside its place and moved there when it is whole.
 //!
 //! ```text
-//! magic 8 │ slot seconds u32 │ first slot u32 │ through u64 │ markets u32 │ rows u32 │ (markets + 1) × u32 │ rows × 24
+//! magic 8 │ slot seconds u32 │ first slot u32 │ through u64 │ markets u32 │ rows u32 │ crc u32 of these 32 bytes
+//! markets × (first row u32, crc u32 of market, first row, end, rows) │ rows u32 │ rows × 24
 //! ```
+//!
+//! A market whose checksum is wrong is left out; the others are read. Blocks of the first format (`PTHIST01`) have no
+//! checksums, and are read as they are: head of 32 bytes, `(markets + 1) × u32`, rows.
 
 use engine::amount::Qty;
 use engine::book::candles::{Candle, Mid};
@@ -16,8 +20,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-const MAGIC: [u8; 8] = *b"PTHIST01";
+const MAGIC: [u8; 8] = *b"PTHIST02";
+const MAGIC_WITHOUT_CRC: [u8; 8] = *b"PTHIST01";
 const HEADER_BYTES: usize = 32;
+const CRC_BYTES: usize = 4;
 /// Of a row: slot, four prices, two volumes of seven bytes.
 pub const ROW_BYTES: usize = 24;
 /// Most markets that a block's index is believed to have.
@@ -43,6 +49,8 @@ pub struct Head {
     pub through: u64,
     pub markets: u32,
     pub rows: u32,
+    /// Head and markets have checksums: a block of today's format.
+    checked: bool,
 }
 
 /// An open block.
@@ -79,28 +87,59 @@ impl Row {
 
 impl Head {
     fn write(&self, out: &mut Vec<u8>) {
+        let at = out.len();
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&self.slot_secs.to_le_bytes());
         out.extend_from_slice(&self.first.to_le_bytes());
         out.extend_from_slice(&self.through.to_le_bytes());
         out.extend_from_slice(&self.markets.to_le_bytes());
         out.extend_from_slice(&self.rows.to_le_bytes());
+        let crc = crc(&[&out[at..]]);
+        out.extend_from_slice(&crc.to_le_bytes());
     }
 
-    fn read(bytes: &[u8; HEADER_BYTES]) -> Option<Head> {
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let through = u64::from(word(16)) | u64::from(word(20)) << 32;
-        let head = Head { slot_secs: word(8), first: word(12), through, markets: word(24), rows: word(28) };
-        (bytes[..8] == MAGIC && head.markets <= MARKETS_MAX && head.slot_secs > 0).then_some(head)
+    fn read(bytes: &[u8; HEADER_BYTES + CRC_BYTES]) -> Option<Head> {
+        let through = u64::from(word(bytes, 16)) | u64::from(word(bytes, 20)) << 32;
+        let (markets, rows) = (word(bytes, 24), word(bytes, 28));
+        let (head, sum) = bytes.split_at(HEADER_BYTES);
+        let checked = head[..8] == MAGIC;
+        let sound = if checked { crc(&[head]) == word(sum, 0) } else { head[..8] == MAGIC_WITHOUT_CRC };
+        let head = Head { slot_secs: word(bytes, 8), first: word(bytes, 12), through, markets, rows, checked };
+        (sound && head.markets <= MARKETS_MAX && head.slot_secs > 0).then_some(head)
+    }
+
+    fn index_at(&self) -> u64 {
+        (HEADER_BYTES + if self.checked { CRC_BYTES } else { 0 }) as u64
+    }
+
+    /// Bytes of a market in the index.
+    fn entry_bytes(&self) -> u64 {
+        if self.checked { 8 } else { 4 }
     }
 
     fn rows_at(&self) -> u64 {
-        HEADER_BYTES as u64 + (u64::from(self.markets) + 1) * 4
+        self.index_at() + u64::from(self.markets) * self.entry_bytes() + 4
     }
 
     fn bytes(&self) -> u64 {
         self.rows_at() + u64::from(self.rows) * ROW_BYTES as u64
     }
+}
+
+/// CRC-32 of these parts, one behind the other.
+pub fn crc(parts: &[&[u8]]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    parts.iter().for_each(|part| crc.update(part));
+    crc.sum()
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Checksum of a market's rows, which are those numbered from..to of the block.
+fn crc_of(market: u32, from: u32, to: u32, rows: &[u8]) -> u32 {
+    crc(&[&market.to_le_bytes(), &from.to_le_bytes(), &to.to_le_bytes(), rows])
 }
 
 /// Rows by market, those of each sorted by slot.
@@ -115,16 +154,19 @@ pub fn write(path: &Path, slot_secs: u32, first: u32, through: u64, rows: &Rows)
     let count = u32::try_from(rows.values().map(Vec::len).sum::<usize>());
     let count = count.ok().filter(|_| markets <= MARKETS_MAX);
     let rows_count = count.ok_or_else(|| io::Error::other("a block has no room for so many rows"))?;
-    let head = Head { slot_secs, first, through, markets, rows: rows_count };
+    let head = Head { slot_secs, first, through, markets, rows: rows_count, checked: true };
     let mut out = Vec::with_capacity(head.bytes() as usize);
     head.write(&mut out);
-    let mut before = 0u32;
+    let mut bytes = Vec::with_capacity(rows_count as usize * ROW_BYTES);
     for market in 0..markets {
+        let from = bytes.len();
+        rows.get(&market).into_iter().flatten().for_each(|row| row.write(&mut bytes));
+        let [before, after] = [from, bytes.len()].map(|at| (at / ROW_BYTES) as u32);
         out.extend_from_slice(&before.to_le_bytes());
-        before += rows.get(&market).map_or(0, Vec::len) as u32;
+        out.extend_from_slice(&crc_of(market, before, after, &bytes[from..]).to_le_bytes());
     }
-    out.extend_from_slice(&before.to_le_bytes());
-    rows.values().flatten().for_each(|row| row.write(&mut out));
+    out.extend_from_slice(&rows_count.to_le_bytes());
+    out.extend_from_slice(&bytes);
     replace(path, &out)
 }
 
@@ -147,8 +189,8 @@ impl Block {
     /// The system's; `InvalidData` for a file that is no whole block.
     pub fn open(path: &Path) -> io::Result<Block> {
         let file = File::open(path)?;
-        let mut header = [0; HEADER_BYTES];
-        file.read_exact_at(&mut header, 0)?;
+        let mut header = [0; HEADER_BYTES + CRC_BYTES];
+        file.read_exact_at(&mut header, 0).map_err(cut_short)?;
         let head = Head::read(&header).filter(|head| file.metadata().is_ok_and(|found| found.len() == head.bytes()));
         Ok(Block { file, head: head.ok_or_else(not_a_block)? })
     }
@@ -156,33 +198,57 @@ impl Block {
     /// The rows of one market.
     ///
     /// # Errors
-    /// The system's; `InvalidData` where the index makes no sense.
+    /// The system's; `InvalidData` where the index makes no sense or a checksum is wrong.
     pub fn rows(&self, market: u32) -> io::Result<Vec<Row>> {
         if market >= self.head.markets {
             return Ok(Vec::new());
         }
-        let mut index = [0; 8];
-        self.file.read_exact_at(&mut index, HEADER_BYTES as u64 + u64::from(market) * 4)?;
-        let from = u32::from_le_bytes([index[0], index[1], index[2], index[3]]);
-        let to = u32::from_le_bytes([index[4], index[5], index[6], index[7]]);
+        // Its entry, and where the next one's rows begin.
+        let mut index = [0; 12];
+        let stride = self.head.entry_bytes();
+        let index = &mut index[..stride as usize + 4];
+        self.file.read_exact_at(index, self.head.index_at() + u64::from(market) * stride).map_err(cut_short)?;
+        let (from, to) = (word(index, 0), word(index, stride as usize));
         if from > to || to > self.head.rows {
             return Err(not_a_block());
         }
         let mut bytes = vec![0; (to - from) as usize * ROW_BYTES];
-        self.file.read_exact_at(&mut bytes, self.head.rows_at() + u64::from(from) * ROW_BYTES as u64)?;
+        self.file
+            .read_exact_at(&mut bytes, self.head.rows_at() + u64::from(from) * ROW_BYTES as u64)
+            .map_err(cut_short)?;
+        if self.head.checked && crc_of(market, from, to, &bytes) != word(index, 4) {
+            return Err(not_a_block());
+        }
         let rows: Vec<Row> = bytes.chunks_exact(ROW_BYTES).map(Row::read).collect();
         let sorted = rows.windows(2).all(|pair| pair[0].slot < pair[1].slot);
         if sorted { Ok(rows) } else { Err(not_a_block()) }
     }
 
-    /// All rows, by market.
+    /// All rows, by market, and the number of markets that are left out because they are damaged.
     ///
     /// # Errors
-    /// As [`Block::rows`].
-    pub fn all(&self) -> io::Result<Rows> {
-        let read = (0..self.head.markets).map(|market| Ok((market, self.rows(market)?)));
-        read.filter(|read| read.as_ref().map_or(true, |(_, rows)| !rows.is_empty())).collect()
+    /// The system's.
+    pub fn all(&self) -> io::Result<(Rows, u32)> {
+        let (mut all, mut damaged) = (Rows::new(), 0);
+        for market in 0..self.head.markets {
+            match self.rows(market) {
+                Ok(rows) if rows.is_empty() => {}
+                Ok(rows) => _ = all.insert(market, rows),
+                Err(error) if is_damage(&error) => damaged += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((all, damaged))
     }
+}
+
+/// Whether the error is about what the file holds, not about reading it.
+pub fn is_damage(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidData
+}
+
+fn cut_short(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::UnexpectedEof { not_a_block() } else { error }
 }
 
 fn not_a_block() -> io::Error {
@@ -209,36 +275,81 @@ mod tests {
         for market in [0, 1, 2, 3, 4, u32::MAX] {
             assert_eq!(block.rows(market).unwrap(), rows.get(&market).cloned().unwrap_or_default());
         }
-        assert_eq!(block.all().unwrap(), rows);
+        assert_eq!(block.all().unwrap(), (rows, 0));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
     }
 
     #[test]
-    fn no_damage_does_more_than_lose_rows() {
+    fn no_flipped_byte_shows_as_a_price() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b");
-        let rows = BTreeMap::from([(0, vec![row(1, 1)]), (1, vec![row(2, 2), row(3, 3)])]);
+        let rows = BTreeMap::from([(0, vec![row(1, 1)]), (2, vec![row(2, 2), row(3, 3)])]);
         write(&path, 60, 60, 1, &rows).unwrap();
         let whole = std::fs::read(&path).unwrap();
-        let mut cases = 0;
+        let (mut cases, mut rest) = (0, 0);
         for at in 0..whole.len() {
-            for flip in [0x01, 0x80, 0xff] {
+            for flip in [0x01, 0x02, 0x03, 0x10, 0x80, 0xff] {
                 let mut bytes = whole.clone();
                 bytes[at] ^= flip;
                 std::fs::write(&path, &bytes).unwrap();
-                if let Ok(block) = Block::open(&path) {
-                    let _ = block.all();
-                    for market in [0, 1, 2, u32::MAX] {
-                        let rows = block.rows(market).unwrap_or_default();
-                        assert!(rows.iter().all(|row| row.candle.open <= Mid::ONE), "byte {at}");
+                cases += 1;
+                let Ok(block) = Block::open(&path) else { continue };
+                for market in [0, 1, 2, 3, u32::MAX] {
+                    if let Ok(read) = block.rows(market) {
+                        assert_eq!(read, rows.get(&market).cloned().unwrap_or_default(), "byte {at} ^ {flip}");
                     }
                 }
+                let (all, damaged) = block.all().unwrap();
+                assert!(damaged > 0 && all.iter().all(|(market, read)| rows[market] == *read), "byte {at} ^ {flip}");
+                rest += u32::from(!all.is_empty());
+            }
+            std::fs::write(&path, &whole[..at]).unwrap();
+            assert!(Block::open(&path).is_err_and(|error| is_damage(&error)), "{at} bytes are no block");
+            cases += 1;
+        }
+        assert!(rest > 0, "what is sound is read");
+        println!("damaged blocks: {cases} cases, of {rest} the rest was read");
+    }
+
+    /// What the first format held: two markets, the first with one row.
+    fn without_crc() -> Vec<u8> {
+        let mut bytes = b"PTHIST01".to_vec();
+        for number in [60u32, 60, 9, 0, 2, 3, 0, 1, 3] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        [row(1, 1), row(2, 2), row(3, 3)].iter().for_each(|row| row.write(&mut bytes));
+        bytes
+    }
+
+    #[test]
+    fn blocks_of_the_first_format_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b");
+        let whole = without_crc();
+        std::fs::write(&path, &whole).unwrap();
+        let block = Block::open(&path).unwrap();
+        assert_eq!((block.head.through, block.head.first, block.head.rows), (9, 60, 3));
+        let rows = BTreeMap::from([(0, vec![row(1, 1)]), (1, vec![row(2, 2), row(3, 3)])]);
+        assert_eq!(block.all().unwrap(), (rows, 0));
+        let mut cases = 0;
+        for at in 0..whole.len() {
+            for flip in [0x01, 0x03, 0x80, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] ^= flip;
+                std::fs::write(&path, &bytes).unwrap();
                 cases += 1;
+                let Ok(block) = Block::open(&path) else { continue };
+                for market in [0, 1, 2, u32::MAX] {
+                    // Nothing tells a wrong price from a right one there; a price it is.
+                    let rows = block.rows(market).unwrap_or_default();
+                    assert!(rows.iter().all(|row| row.candle.open <= Mid::ONE), "byte {at}");
+                }
+                assert!(block.all().is_ok(), "byte {at}");
             }
             std::fs::write(&path, &whole[..at]).unwrap();
             assert!(Block::open(&path).is_err(), "{at} bytes are no block");
             cases += 1;
         }
-        println!("damaged blocks: {cases} cases");
+        println!("damaged blocks of the first format: {cases} cases");
     }
 }

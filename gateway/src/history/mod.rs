@@ -11,7 +11,7 @@
 //! One thread owns the store, so neither the core nor the feed waits for a disk: the feed sends batches, a request sends
 //! a question and awaits the answer. What the feed brings goes before questions; questions that nobody waits for any more
 //! are passed over, and beyond `QUESTIONS_MAX` or after `ANSWER_WITHIN` there is no answer. Times are venue time, in a replay the recording's. Nothing is promised for the last
-//! seconds before a kill, and nothing that goes wrong here stops the server.
+//! seconds before a kill, and nothing that goes wrong here stops the server: a panic ends the history alone.
 //!
 //! Kept is the price of each market's first outcome; the second one's is its complement. It is the midpoint of the
 //! effective book where that is at most 0.10 wide, as displayed prices are (execution.md §2), else the price of a trade
@@ -37,7 +37,7 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -84,6 +84,7 @@ pub struct Fills(Arc<ArrayQueue<(InstrumentId, Qty, Timestamp)>>);
 pub struct Reader {
     words: Sender<Word>,
     places: Arc<Semaphore>,
+    lost: Arc<AtomicBool>,
 }
 
 /// The running history.
@@ -110,7 +111,12 @@ impl Fills {
 
 impl Reader {
     fn new(words: Sender<Word>) -> Reader {
-        Reader { words, places: Arc::new(Semaphore::new(QUESTIONS_MAX)) }
+        Reader { words, places: Arc::new(Semaphore::new(QUESTIONS_MAX)), lost: Arc::default() }
+    }
+
+    /// Whether the history has failed: until the next start nothing is kept, and nothing found.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// What there is of a market's first outcome with a start within `secs` (unix), as `wanted`. `None` while too many
@@ -120,6 +126,12 @@ impl Reader {
         let (answer, found) = oneshot::channel();
         self.words.send(Word::Find(Question { market: market.0, secs, wanted, answer, _place: place })).ok()?;
         tokio::time::timeout(ANSWER_WITHIN, found).await.ok()?.ok()
+    }
+
+    /// As a failed history leaves it.
+    #[cfg(test)]
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
     }
 
     /// Takes every place: nobody's question is taken until the permit is gone.
@@ -139,19 +151,31 @@ impl History {
         books: Arc<Books>,
         fills: Fills,
     ) -> std::io::Result<(History, Recorder, Reader)> {
-        let (words, told) = channel();
         let store = Store::open(dir.as_deref());
         let known_to = store.newest().map_or(Timestamp(0), |minute| Timestamp::from_secs(u64::from(minute) * 60));
         let keeper = Keeper::new(store, books, fills);
-        let thread = thread::spawn("history", move || keeper.run(&told))?;
-        let history = History { words: words.clone(), thread };
-        Ok((history, Recorder::new(words.clone(), known_to), Reader::new(words)))
+        let (history, reader) = History::run(move |told| keeper.run(told))?;
+        let recorder = Recorder::new(history.words.clone(), known_to);
+        Ok((history, recorder, reader))
+    }
+
+    /// A panic in `keep` ends the history and nothing else: what is told then goes nowhere, and questions have no answer.
+    fn run(keep: impl FnOnce(&Receiver<Word>) + Send + 'static) -> std::io::Result<(History, Reader)> {
+        let (words, told) = channel();
+        let reader = Reader::new(words.clone());
+        let lost = reader.lost.clone();
+        let lost = move || {
+            lost.store(true, Ordering::Relaxed);
+            tracing::error!("the price history has failed; there are no charts until the next start");
+        };
+        let thread = thread::spawn_spare("history", move || keep(&told), lost)?;
+        Ok((History { words, thread }, reader))
     }
 
     /// Writes what is left and ends.
     pub fn end(self) {
         let _ = self.words.send(Word::Stop);
-        // A panic there has aborted the process.
+        // A panic there has been told.
         drop(self.thread.join());
     }
 }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! An hour is open, in memory, until two later ones have begun; then it is sealed into its block and the trail begins
-//! anew. Memory is bounded by the open hours. Nothing here may stop a server: what cannot be read is left out, what
-//! cannot be written stays in memory while there is room for it, and is then forgotten.
+//! anew. Memory is bounded by the open hours. Nothing here may stop a server: what cannot be read is left out and said once,
+//! what cannot be written stays in memory while there is room for it, and is then forgotten.
 
 use super::block::{self, Block, Row, Rows};
 use super::trail::{Entry, Trail};
@@ -16,6 +16,7 @@ use ahash::AHashSet;
 use engine::amount::Qty;
 use engine::book::candles::{Bucket, Candle, Grid, Mid, fold};
 use engine::id::Outcome;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::RangeInclusive;
@@ -77,6 +78,44 @@ struct Place {
     hours: BTreeSet<u32>,
     /// Days whose block by hour is older than one of its blocks by minute.
     outdated: BTreeSet<u32>,
+    damaged: Damaged,
+}
+
+/// Blocks that are known to be damaged, so that each is said once.
+#[derive(Default)]
+struct Damaged(RefCell<BTreeSet<PathBuf>>);
+
+impl Damaged {
+    fn say(&self, path: &Path, why: &dyn std::fmt::Display) {
+        if self.0.borrow_mut().insert(path.to_owned()) {
+            tracing::warn!(%why, file = %path.display(), "left out of the price history");
+        }
+    }
+
+    /// The rows of a market, `None` where they cannot be read.
+    fn rows(&self, path: &Path, market: u32) -> Option<Vec<Row>> {
+        let rows = Block::open(path).and_then(|block| block.rows(market));
+        rows.map_err(|error| self.say(path, &error)).ok()
+    }
+
+    /// The rows of all markets that are not damaged.
+    ///
+    /// # Errors
+    /// The system's.
+    fn all(&self, path: &Path) -> io::Result<Rows> {
+        match Block::open(path).and_then(|block| block.all()) {
+            Ok((rows, 0)) => Ok(rows),
+            Ok((rows, markets)) => {
+                self.say(path, &format_args!("{markets} of its markets are damaged"));
+                Ok(rows)
+            }
+            Err(error) if block::is_damage(&error) => {
+                self.say(path, &error);
+                Ok(Rows::new())
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl Store {
@@ -104,6 +143,7 @@ impl Store {
     fn read(&mut self, dir: &Path) -> io::Result<Place> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let (mut minutes, mut hours, mut outdated) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        let damaged = Damaged::default();
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -113,13 +153,15 @@ impl Store {
             } else if let Some(hour) = numbered("minutes-") {
                 match Block::open(&path) {
                     Ok(block) => _ = minutes.insert(hour, block.head.through),
-                    Err(error) => tracing::warn!(%error, file = %path.display(), "left out of the price history"),
+                    Err(error) => damaged.say(&path, &error),
                 }
             } else if let Some(day) = numbered("hours-") {
-                if Block::open(&path).is_ok() {
-                    hours.insert(day);
-                } else {
-                    outdated.insert(day);
+                match Block::open(&path) {
+                    Ok(_) => _ = hours.insert(day),
+                    Err(error) => {
+                        damaged.say(&path, &error);
+                        outdated.insert(day);
+                    }
                 }
             }
         }
@@ -136,7 +178,7 @@ impl Store {
         let minutes: BTreeSet<u32> = minutes.into_keys().collect();
         // An hour that was opened again: its block has the rest of it.
         for (hour, rows) in open.iter_mut().filter(|(hour, _)| minutes.contains(hour)) {
-            match Block::open(&minutes_path(dir, *hour)).and_then(|block| block.all()) {
+            match damaged.all(&minutes_path(dir, *hour)) {
                 Ok(sealed) => merge(rows, sealed),
                 Err(error) => tracing::warn!(%error, hour, "an hour of the price history is lost"),
             }
@@ -144,7 +186,7 @@ impl Store {
         for rows in open.values() {
             self.last.extend(rows.iter().filter_map(|(market, rows)| Some((*market, rows.last()?.candle.close))));
         }
-        Ok(Place { dir: dir.to_owned(), trail, minutes, hours, outdated })
+        Ok(Place { dir: dir.to_owned(), trail, minutes, hours, outdated, damaged })
     }
 
     /// Adds what the feed heard: each entry goes on where the row of its minute ended.
@@ -186,7 +228,7 @@ impl Store {
         let place = &self.place;
         self.open.entry(hour).or_insert_with(|| {
             let Some(place) = place.as_ref().filter(|place| place.minutes.contains(&hour)) else { return Rows::new() };
-            let sealed = Block::open(&minutes_path(&place.dir, hour)).and_then(|block| block.all());
+            let sealed = place.damaged.all(&minutes_path(&place.dir, hour));
             sealed.unwrap_or_else(|error| {
                 tracing::warn!(%error, hour, "an hour of the price history is lost");
                 Rows::new()
@@ -300,17 +342,15 @@ impl Store {
             }
             let Some(place) = place else { continue };
             if place.minutes.contains(&hour) && !(hours_do && current) {
-                match Block::open(&minutes_path(&place.dir, hour)).and_then(|block| block.rows(market)) {
-                    Ok(rows) => extend(found, &rows, hour, 60),
-                    Err(_) => found.broken = true,
+                match place.damaged.rows(&minutes_path(&place.dir, hour), market) {
+                    Some(rows) => extend(found, &rows, hour, 60),
+                    None => found.broken = true,
                 }
             } else if has_hours {
                 let rows = by_hour.get_or_insert_with(|| {
-                    let read = Block::open(&hours_path(&place.dir, day)).and_then(|block| block.rows(market));
-                    read.unwrap_or_else(|_| {
-                        found.broken = true;
-                        Vec::new()
-                    })
+                    let read = place.damaged.rows(&hours_path(&place.dir, day), market);
+                    found.broken |= read.is_none();
+                    read.unwrap_or_default()
                 });
                 if let Some(row) = rows.iter().find(|row| u32::from(row.slot) == hour % 24) {
                     extend(found, &[Row { slot: 0, ..*row }], hour, 60);
@@ -354,13 +394,10 @@ impl Place {
 
     fn fold_day(&self, day: u32) -> io::Result<()> {
         let path = hours_path(&self.dir, day);
-        let mut rows = if self.hours.contains(&day) { Block::open(&path)?.all()? } else { Rows::new() };
-        // Hours whose minutes are gone stand as they were folded then.
-        for rows in rows.values_mut() {
-            rows.retain(|row| !self.minutes.contains(&(day * 24 + u32::from(row.slot))));
-        }
+        // Hours whose minutes are gone, or damaged, stand as they were folded then.
+        let mut rows = if self.hours.contains(&day) { self.damaged.all(&path)? } else { Rows::new() };
         for hour in self.minutes.range(day * 24..(day + 1) * 24) {
-            for (market, minutes) in Block::open(&minutes_path(&self.dir, *hour))?.all()? {
+            for (market, minutes) in self.damaged.all(&minutes_path(&self.dir, *hour))? {
                 let buckets = minutes.iter().map(|row| Bucket { start: u64::from(row.slot) * 60, candle: row.candle });
                 if let Some(whole) = fold(buckets, Grid::HOUR).first() {
                     *slot(rows.entry(market).or_default(), (hour % 24) as u16, whole.candle) = whole.candle;

@@ -100,3 +100,23 @@ fn prices_go_before_questions_and_fills_behind_prices() {
     drop(words);
     assert!(too_late.blocking_recv().is_err(), "who asks at the end has no answer, and does not wait for ever");
 }
+
+#[test]
+fn a_history_that_fails_ends_alone() {
+    let (history, reader) = History::run(|told| {
+        let _ = told.recv();
+        panic!("as planned");
+    })
+    .expect("a thread");
+    let mut recorder = Recorder::new(history.words.clone(), Timestamp(0));
+    assert!(!reader.is_lost());
+    for minute in 0..10 {
+        recorder.note(MarketId(1), Timestamp::from_secs(60 * minute), Mid(1));
+        // The feed never waits for it, nor does an asker.
+        recorder.hand_over();
+        assert_eq!(run(reader.find(MarketId(1), 0..=9, MINUTES)), None);
+    }
+    history.end();
+    assert!(reader.is_lost());
+    println!("a failed history: 10 questions");
+}

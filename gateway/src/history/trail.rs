@@ -8,7 +8,7 @@
 //! Each row replaces what earlier frames say of that market and minute. Never synced by itself: the price history makes
 //! no promise for its last seconds.
 
-use super::block::{ROW_BYTES, Row, replace};
+use super::block::{ROW_BYTES, Row, crc, replace};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -116,18 +116,12 @@ impl Trail {
                 entry.row.write(&mut out);
             }
             let body = &out[at + HEAD_BYTES..];
-            let (length, crc) = (body.len() as u32, crc(body));
+            let (length, crc) = (body.len() as u32, crc(&[body]));
             out[at..at + 4].copy_from_slice(&length.to_le_bytes());
             out[at + 4..at + 8].copy_from_slice(&crc.to_le_bytes());
         }
         (out, sequence)
     }
-}
-
-fn crc(bytes: &[u8]) -> u32 {
-    let mut crc = flate2::Crc::new();
-    crc.update(bytes);
-    crc.sum()
 }
 
 /// The frame at `at`: its number, its entries, where the next one begins.
@@ -137,7 +131,7 @@ fn frame(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let sound =
         length > SEQUENCE_BYTES && length <= FRAME_BYTES_MAX && (length - SEQUENCE_BYTES).is_multiple_of(ENTRY_BYTES);
     let body = bytes.get(at + HEAD_BYTES..at + HEAD_BYTES + length).filter(|_| sound)?;
-    if crc(body).to_le_bytes() != head[4..] {
+    if crc(&[body]).to_le_bytes() != head[4..] {
         return None;
     }
     let (sequence, entries) = body.split_at(SEQUENCE_BYTES);

@@ -3,6 +3,8 @@
 //! An endpoint's file declares its shapes beside its routes; [`super::openapi`] makes the machine description of them,
 //! and the tests hold every answer they see against it. Nothing here runs while a request is answered.
 
+use crate::wire::fields::OFFSET_MAX;
+
 /// The shape of one JSON value.
 #[derive(Clone, Copy, Debug)]
 pub enum Schema {
@@ -150,6 +152,8 @@ const INTEGER_MAX: i64 = (1 << 53) - 1;
 
 /// An id or a count.
 pub const INTEGER: Schema = Schema::Integer { min: 0, max: INTEGER_MAX };
+/// Rows that are passed over.
+pub const OFFSET: Schema = Schema::Integer { min: 0, max: OFFSET_MAX };
 pub const TEXT: Schema = Schema::Text(u32::MAX);
 pub const TEXT_OR_NULL: Schema = Schema::Nullable(&TEXT);
 /// A query parameter's `true`, `false`, `1`, `0` in any case is described as a boolean.

@@ -1,9 +1,63 @@
 //! From what venues call a subject to the eleven fee categories (execution.md §5, upstream.md §2.2 and §6).
+//!
+//! The configuration adds names (`[fees.category_map]`). They go before the words known here, and one that is among the
+//! tags of a market before its other tags. The eleven and up-or-down markets stay what they are. A market keeps the
+//! category of its first listing.
 
 use engine::market::terms::{Asset, Category};
+use std::sync::Arc;
 
-/// The category of a name as any source writes it: one of the eleven, or a word that stands for one.
-pub fn named(name: &str) -> Option<Category> {
+/// Names that the configuration adds, lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(Arc<[(String, Category)]>);
+
+impl FromIterator<(String, Category)> for Names {
+    fn from_iter<T: IntoIterator<Item = (String, Category)>>(names: T) -> Names {
+        Names(names.into_iter().collect())
+    }
+}
+
+impl Names {
+    /// What the configuration says of a name that is none of the eleven.
+    fn added(&self, name: &str) -> Option<Category> {
+        let name = name.trim().to_lowercase();
+        let (_, category) = self.0.iter().find(|(added, _)| *added == name)?;
+        Category::named(&name).is_none().then_some(*category)
+    }
+
+    /// The category of a name as any source writes it: one of the eleven, an added one, or a word that stands for one.
+    pub fn named(&self, name: &str) -> Option<Category> {
+        self.added(name).or_else(|| named(name))
+    }
+
+    /// The category of a Kalshi event or series.
+    pub fn of_kalshi(&self, name: &str) -> Category {
+        self.added(name).unwrap_or_else(|| of_kalshi(name))
+    }
+
+    /// The first added name among tags.
+    pub fn among<'a>(&self, mut tags: impl Iterator<Item = &'a str>) -> Option<Category> {
+        tags.find_map(|tag| self.added(tag))
+    }
+
+    /// The category that tag slugs tell. `sports` says whether the market carries the venue's sports fields; an
+    /// up-or-down market goes by its asset, since the tag of that name covers coins and stock indices alike.
+    pub fn of_tags<'a>(
+        &self,
+        tags: impl Iterator<Item = &'a str> + Clone,
+        sports: bool,
+        updown: Option<Asset>,
+    ) -> Option<Category> {
+        updown.map(of_asset).or_else(|| self.among(tags.clone())).or_else(|| {
+            let row = TAGS.iter().find(|(category, slugs)| {
+                (*category == Category::Sports && sports) || tags.clone().any(|tag| slugs.contains(&tag))
+            });
+            row.map(|(category, _)| *category)
+        })
+    }
+}
+
+fn named(name: &str) -> Option<Category> {
     let name = name.trim().to_ascii_lowercase();
     Category::named(&name).or_else(|| {
         Some(match name.as_str() {
@@ -33,21 +87,6 @@ const TAGS: [(Category, &[&str]); 10] = [
     (Category::Weather, &["weather", "climate"]),
 ];
 
-/// The category that tag slugs tell. `sports` says whether the market carries the venue's sports fields; an up-or-down
-/// market goes by its asset, since the tag of that name covers coins and stock indices alike.
-pub fn of_tags<'a>(
-    tags: impl Iterator<Item = &'a str> + Clone,
-    sports: bool,
-    updown: Option<Asset>,
-) -> Option<Category> {
-    updown.map(of_asset).or_else(|| {
-        let row = TAGS.iter().find(|(category, slugs)| {
-            (*category == Category::Sports && sports) || tags.clone().any(|tag| slugs.contains(&tag))
-        });
-        row.map(|(category, _)| *category)
-    })
-}
-
 /// Crypto for coins, finance for stock indices.
 pub fn of_asset(asset: Asset) -> Category {
     match asset {
@@ -56,8 +95,7 @@ pub fn of_asset(asset: Asset) -> Category {
     }
 }
 
-/// The category of a Kalshi event or series.
-pub fn of_kalshi(name: &str) -> Category {
+fn of_kalshi(name: &str) -> Category {
     match name.trim().to_ascii_lowercase().as_str() {
         "politics" | "elections" => Category::Politics,
         "world" => Category::Geopolitics,
@@ -79,6 +117,7 @@ mod tests {
 
     #[test]
     fn names_and_tags_lead_to_the_eleven() {
+        let none = Names::default();
         for (name, expected) in [
             ("Sports", Some(Category::Sports)),
             ("TECHNOLOGY", Some(Category::Tech)),
@@ -87,7 +126,7 @@ mod tests {
             ("US-current-affairs", None),
             ("", None),
         ] {
-            assert_eq!(named(name), expected, "{name}");
+            assert_eq!(none.named(name), expected, "{name}");
         }
         for (tags, sports, updown, expected) in [
             (vec!["politics", "ukraine"], false, None, Some(Category::Geopolitics)),
@@ -99,10 +138,39 @@ mod tests {
             (vec!["up-or-down"], false, Some(Asset::Ndx), Some(Category::Finance)),
             (vec!["up-or-down"], false, None, Some(Category::Crypto)),
         ] {
-            assert_eq!(of_tags(tags.iter().copied(), sports, updown), expected, "{tags:?}");
+            assert_eq!(none.of_tags(tags.iter().copied(), sports, updown), expected, "{tags:?}");
         }
-        assert_eq!(of_kalshi("Science and Technology"), Category::Tech);
-        assert_eq!(of_kalshi("Commodities"), Category::Finance);
-        assert_eq!(of_kalshi("Transportation"), Category::Other);
+        assert_eq!(none.of_kalshi("Science and Technology"), Category::Tech);
+        assert_eq!(none.of_kalshi("Commodities"), Category::Finance);
+        assert_eq!(none.of_kalshi("Transportation"), Category::Other);
+    }
+
+    #[test]
+    fn added_names_go_before_the_words_known_here() {
+        let added = [("e-sports", Category::Sports), ("science", Category::Other), ("crypto", Category::Tech)];
+        let names: Names = added.iter().map(|(name, category)| ((*name).to_owned(), *category)).collect();
+        for (name, expected) in [
+            (" E-Sports ", Some(Category::Sports)),
+            ("science", Some(Category::Other)),
+            ("ai", Some(Category::Tech)),
+            // One of the eleven is what it says.
+            ("crypto", Some(Category::Crypto)),
+            ("chess", None),
+        ] {
+            assert_eq!(names.named(name), expected, "{name}");
+        }
+        for (tags, updown, expected) in [
+            (&["politics", "e-sports"][..], None, Some(Category::Sports)),
+            (&["crypto"], None, Some(Category::Crypto)),
+            (&["e-sports"], Some(Asset::Btc), Some(Category::Crypto)),
+            (&["chess"], None, None),
+        ] {
+            assert_eq!(names.of_tags(tags.iter().copied(), false, updown), expected, "{tags:?}");
+        }
+        for (name, expected) in
+            [("E-sports", Category::Sports), ("Crypto", Category::Crypto), ("World", Category::Geopolitics)]
+        {
+            assert_eq!(names.of_kalshi(name), expected, "{name}");
+        }
     }
 }

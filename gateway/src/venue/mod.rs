@@ -21,6 +21,7 @@ pub mod tape;
 mod tests;
 pub mod updown;
 
+use category::Names;
 use engine::amount::{Price, Qty, TickSize};
 pub use engine::book::BookSide;
 use engine::market::terms::{Listing, MarketState, Resolution};
@@ -199,6 +200,8 @@ pub struct VenueConfig {
     pub speed: Speed,
     /// Read the tape as it grows; `speed` is then without meaning.
     pub follow: bool,
+    /// Of the configuration (`[fees.category_map]`).
+    pub categories: Names,
 }
 
 impl VenueConfig {
@@ -252,10 +255,10 @@ impl std::error::Error for VenueError {}
 /// Opens the configured venue.
 pub fn open(config: &VenueConfig, server_now: Timestamp) -> Result<Box<dyn Venue>, VenueError> {
     Ok(match config.kind {
-        VenueKind::Synthetic => Box::new(Synthetic::new(config.seed, server_now)),
-        VenueKind::Replay => {
-            Box::new(Replay::open(&config.tape, config.speed, config.follow).map_err(VenueError::Tape)?)
-        }
+        VenueKind::Synthetic => Box::new(Synthetic::new(config.seed, server_now, config.categories.clone())),
+        VenueKind::Replay => Box::new(
+            Replay::open(&config.tape, config.speed, config.follow, &config.categories).map_err(VenueError::Tape)?,
+        ),
     })
 }
 

@@ -4,6 +4,7 @@
 //! Beside the lines there is an agenda: what the clock does to the markets of a Kalshi recording (open, close, settle
 //! at the moments of its metadata), merged into the lines by time and going on behind the last of them.
 
+use super::category::Names;
 use super::kalshi::{self, metadata::Change};
 use super::polymarket;
 use super::skips::{Skip, Skips};
@@ -91,11 +92,11 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Opens a tape; nothing is handed out yet.
-    pub fn open(path: &Path, speed: Speed, follow: bool) -> Result<Replay, TapeError> {
+    /// Opens a tape; nothing is handed out yet. `names` are those of the configuration.
+    pub fn open(path: &Path, speed: Speed, follow: bool, names: &Names) -> Result<Replay, TapeError> {
         let skips = Arc::new(Skips::default());
         let tape = Tape::open(path, follow, skips.clone())?;
-        let mut kalshi = kalshi::Translate::new(kalshi::Sequence::Ignored, skips.clone());
+        let mut kalshi = kalshi::Translate::new(kalshi::Sequence::Ignored, skips.clone(), names.clone());
         let mut listed = Vec::new();
         for path in tape.metadata() {
             match std::fs::read_to_string(path) {
@@ -112,7 +113,7 @@ impl Replay {
             at_end: tape.next_at().is_none(),
             tape,
             kalshi,
-            polymarket: polymarket::Translate::new(skips.clone()),
+            polymarket: polymarket::Translate::new(skips.clone(), names.clone()),
             connections: Vec::new(),
             agenda,
             agenda_done: 0,

@@ -1,5 +1,6 @@
 //! The seam itself: configuration, paths, and the promises of every venue.
 use super::*;
+use engine::market::terms::Category;
 
 #[test]
 fn paths_are_read_without_what_stands_around_them() {
@@ -36,6 +37,7 @@ fn a_missing_tape_is_an_error_with_its_path() {
         tape: "/nowhere/tape.ndjson".into(),
         speed: Speed::RECORDED,
         follow: false,
+        categories: Default::default(),
     };
     let error = open(&config, Timestamp::default()).err().expect("no such file").to_string();
     assert!(error.contains("/nowhere/tape.ndjson"), "{error}");
@@ -95,7 +97,15 @@ fn every_venue_keeps_the_promises_of_the_seam() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("both.ndjson");
     std::fs::write(&tape, both_venues()).unwrap();
-    let replay = |speed| VenueConfig { kind: VenueKind::Replay, seed: 0, tape: tape.clone(), speed, follow: false };
+    let categories = Names::default();
+    let replay = |speed| VenueConfig {
+        kind: VenueKind::Replay,
+        seed: 0,
+        tape: tape.clone(),
+        speed,
+        follow: false,
+        categories: categories.clone(),
+    };
     let synthetic = VenueConfig { kind: VenueKind::Synthetic, ..replay(Speed::Max) };
     let start = Timestamp::from_millis(1_788_000_000_000);
     const MINUTE: u64 = 60_000_000;
@@ -120,4 +130,70 @@ fn every_venue_keeps_the_promises_of_the_seam() {
         }
         assert_eq!(digests[0], digests[1], "{name}: however it is polled");
     }
+}
+
+#[test]
+fn markets_are_listed_with_the_categories_of_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = folder.path().join("chess.ndjson");
+    let gamma = |number: u8, more: &str| {
+        format!(
+            r#"{{"id":"{number}","conditionId":"0x{number:064}","slug":"p-{number}","clobTokenIds":"[\"{number}1\",\"{number}2\"]",{more}}}"#
+        )
+    };
+    let rows =
+        [gamma(1, r#""category":"Chess""#), gamma(2, r#""tags":[{"slug":"chess"}]"#), gamma(3, r#""category":"Tech""#)];
+    let event = r#"{"event":{"event_ticker":"E","category":"Chess"},"markets":[{"ticker":"K-4","event_ticker":"E"}]}"#;
+    let lines = [
+        format!(r#"{{"r":1788000000000,"v":"polymarket","u":"/markets","s":200,"b":[{}]}}"#, rows.join(",")),
+        format!(r#"{{"r":1788000000001,"v":"kalshi","u":"/events/E","s":200,"b":{event}}}"#),
+        format!(
+            r#"{{"r":1788000000002,"v":"polymarket","c":"p","m":{{"event_type":"new_market","id":"5","condition_id":"0x{:064}","slug":"p-5","clob_token_ids":["51","52"],"tags":["Chess"]}}}}"#,
+            5
+        ),
+    ];
+    std::fs::write(&tape, lines.join("\n")).unwrap();
+    let synthetic = |seed| VenueConfig {
+        kind: VenueKind::Synthetic,
+        seed,
+        tape: tape.clone(),
+        speed: Speed::Max,
+        follow: false,
+        categories: Names::default(),
+    };
+    let replay = VenueConfig { kind: VenueKind::Replay, ..synthetic(1) };
+    let start = Timestamp::from_millis(1_788_000_000_000);
+    let listed = |config: &VenueConfig| {
+        let mut listed = std::collections::BTreeMap::new();
+        let mut venue = open(config, start).unwrap();
+        venue.poll(start, start.plus(1_000_000), &mut |frame| {
+            for update in frame.updates {
+                if let FeedUpdate::Listed { listing, .. } = update {
+                    listed.insert(
+                        listing.slug.clone(),
+                        (listing.category, listing.tags.clone(), listing.updown.is_some()),
+                    );
+                }
+            }
+        });
+        listed
+    };
+    let names: Names = [("chess", Category::Weather), ("hockey", Category::Culture), ("up-or-down", Category::Culture)]
+        .into_iter()
+        .map(|(name, category)| (name.to_owned(), category))
+        .collect();
+    let categories =
+        |config: &VenueConfig| listed(config).into_values().map(|(category, ..)| category).collect::<Vec<_>>();
+    use Category::{Other, Tech, Weather};
+    assert_eq!(categories(&replay), [Other, Other, Other, Tech, Other]);
+    let named = VenueConfig { categories: names.clone(), ..replay };
+    assert_eq!(categories(&named), [Weather, Weather, Weather, Tech, Weather]);
+    let (before, mut cases) = (listed(&synthetic(6)), 0);
+    for (slug, (category, tags, updown)) in listed(&VenueConfig { categories: names, ..synthetic(6) }) {
+        let mapped = !updown && tags.iter().any(|tag| tag == "hockey");
+        assert_eq!(category, if mapped { Category::Culture } else { before[&slug].0 }, "{slug}");
+        cases += usize::from(mapped);
+    }
+    assert!(cases > 0);
+    println!("categories: 5 recorded markets, {cases} synthetic ones");
 }

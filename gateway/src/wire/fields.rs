@@ -144,6 +144,9 @@ impl<'a, 'v> Body<'a, 'v> {
     }
 }
 
+/// Most rows that any list passes over.
+pub const OFFSET_MAX: i64 = i64::MAX;
+
 /// The fields of a query string.
 pub struct Params<'a> {
     query: &'a Query<'a>,
@@ -176,6 +179,12 @@ impl<'a> Params<'a> {
         }
     }
 
+    /// `offset`: how many rows of a list are passed over, at most [`OFFSET_MAX`]; 0 without it.
+    pub fn offset(&mut self) -> usize {
+        self.integer("offset", 0..=OFFSET_MAX.unsigned_abs())
+            .map_or(0, |offset| usize::try_from(offset).unwrap_or(usize::MAX))
+    }
+
     /// `true`, `false`, `1`, `0` in any case (wire.md §10).
     pub fn boolean(&mut self, name: &str) -> Option<bool> {
         let text = self.query.get(name)?;
@@ -203,7 +212,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// An integer without sign, point and exponent, in a range.
+/// An integer in a range, of digits alone. A minus is read to say that it is below; `-0` is none.
 fn integer(text: &str, range: &RangeInclusive<u64>) -> Result<u64, (&'static str, String)> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || digits.len() > 20 || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -213,7 +222,7 @@ fn integer(text: &str, range: &RangeInclusive<u64>) -> Result<u64, (&'static str
         Ok(value) if range.contains(&value) => Ok(value),
         Ok(value) if value > *range.end() => Err(("less_than_equal", format!("is above {}", range.end()))),
         Err(_) if !text.starts_with('-') => Err(("less_than_equal", format!("is above {}", range.end()))),
-        Err(_) if digits.bytes().all(|b| b == b'0') && *range.start() == 0 => Ok(0),
+        Err(_) if digits.bytes().all(|b| b == b'0') => Err(("int_parsing", "is not an integer".to_owned())),
         _ => Err(("greater_than_equal", format!("is below {}", range.start()))),
     }
 }
@@ -271,7 +280,6 @@ mod tests {
         let query = Query::read("l=50&o=-0&big=18446744073709551616&neg=-5&bt=TRUE&b0=0&bx=yes&s=buy&sx=hold&e=");
         let mut params = Params::new(&query);
         assert_eq!(params.integer("l", 1..=200), Some(50));
-        assert_eq!(params.integer("o", 0..=9), Some(0));
         assert_eq!(params.boolean("bt"), Some(true));
         assert_eq!(params.boolean("b0"), Some(false));
         assert_eq!(params.choice("s", &[("BUY", 1), ("SELL", 2)]), Some(1));
@@ -279,6 +287,7 @@ mod tests {
         assert!(params.problems.is_empty());
         assert_eq!(params.integer("l", 1..=49), None);
         assert_eq!(params.integer("big", 1..=200), None);
+        assert_eq!(params.integer("o", 0..=9), None);
         assert_eq!(params.integer("neg", 0..=200), None);
         assert_eq!(params.integer("e", 0..=200), None);
         assert_eq!(params.boolean("bx"), None);
@@ -289,6 +298,7 @@ mod tests {
             [
                 "less_than_equal",
                 "less_than_equal",
+                "int_parsing",
                 "greater_than_equal",
                 "int_parsing",
                 "bool_parsing",

@@ -31,6 +31,9 @@ pub fn stale(age_us: Option<u64>) -> Option<Reject> {
     Some(Reject::StaleQuote { age_ms: age / 1_000, max_age_ms: QUOTE_AGE_MAX / 1_000 })
 }
 
+/// Most shares of an order, in 10⁻⁶.
+const SHARES_MAX: i128 = 1_000_000_000_000;
+
 impl Model {
     /// Whether resting orders may be judged by the book of this token (execution.md §7, §10).
     pub fn live(&self, token: u32, now: u64) -> bool {
@@ -96,8 +99,11 @@ impl Model {
             Size::Amount(amount) => {
                 let price = displayed.filter(|price| *price > 0).unwrap_or(cents(limit));
                 let shares = four_decimals(i128::from(amount.0) * 1_000_000 / price);
-                if shares == 0 || shares > 1_000_000_000_000 {
+                if shares == 0 {
                     return Err(Reject::InvalidQuantity);
+                }
+                if shares > SHARES_MAX {
+                    return Err(Reject::AboveShareCap { cap: Qty(SHARES_MAX as u64) });
                 }
                 (shares, Some(i128::from(amount.0)))
             }
@@ -343,7 +349,10 @@ fn sound(asked: &PlacementTerms, immediate: bool, now: u64) -> Result<(), Reject
         return Err(Reject::Unsound);
     }
     match asked.size {
-        Size::Shares { qty, .. } if qty.0 == 0 || qty.0 > 1_000_000_000_000 => return Err(Reject::InvalidQuantity),
+        Size::Shares { qty, .. } if qty.0 == 0 => return Err(Reject::InvalidQuantity),
+        Size::Shares { qty, .. } if i128::from(qty.0) > SHARES_MAX => {
+            return Err(Reject::AboveShareCap { cap: Qty(SHARES_MAX as u64) });
+        }
         Size::Amount(amount) if amount.0 <= 0 => return Err(Reject::InvalidQuantity),
         _ => {}
     }

@@ -231,6 +231,6 @@ records                                      -> 4
 book Y asks 0.42x100
 buy Y 50.0001 limit 0.30 rounded=50.00015    -> PENDING 0/50.0001 reserved 15.00003
 buy Y 1000000 limit 0.99                     -> InsufficientBalance 84.99997 < 989944.218
-buy Y 1000001 limit 0.99                     -> InvalidQuantity
-buy Y $9000000000000 market 0.42             -> InvalidQuantity
+buy Y 1000001 limit 0.99                     -> AboveShareCap 1000000
+buy Y $9000000000000 market 0.42             -> AboveShareCap 1000000
 "#;

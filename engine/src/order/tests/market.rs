@@ -184,8 +184,10 @@ buy Y $10 limit 0.40 fok venue               -> FILLED 25/25 @0.4 fee 0.3
 # too many shares for one order
 rule max_shares 100
 book Y asks 0.001x100000
-buy Y 101 market 0.50                        -> InvalidQuantity
-buy Y $60 market 0.50                        -> InvalidQuantity
+buy Y 100.0001 market 0.50                   -> AboveShareCap 100
+buy Y $50.01 market 0.50                     -> AboveShareCap 100
+buy Y $60 market 0.50                        -> AboveShareCap 100
+buy Y $9000000000000 market 0.50             -> AboveShareCap 100
 
 # depletion: what I took is gone for me until the level changes
 book Y asks 0.40x50 0.50x50

@@ -139,6 +139,7 @@ pub fn reject_text(reject: &Reject) -> String {
             format!("DailyLimit {used}/{limit} resets {}", resets_at.since(START) / SECOND)
         }
         Reject::OffTick { tick } => format!("OffTick {}", text(Cash(i64::from(tick.0) * 100))),
+        Reject::AboveShareCap { cap } => format!("AboveShareCap {}", shares(*cap)),
         Reject::BelowMinimum { minimum } => format!("BelowMinimum {}", shares(*minimum)),
         Reject::InsufficientPosition { available, requested } => {
             format!("InsufficientPosition {} < {}", shares(*available), shares(*requested))

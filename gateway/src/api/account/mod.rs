@@ -16,7 +16,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
-use crate::http::schema::{BOOLEAN, INTEGER, Param, Schema};
+use crate::http::schema::{self, BOOLEAN, Param, Schema};
 use crate::wire::decimal;
 use crate::wire::fields::Params;
 use crate::wire::query::Query as QueryText;
@@ -45,7 +45,7 @@ const ENVELOPE: Param = Param::query("envelope", BOOLEAN, "An object with the ro
 const SIDE: Param = Param::query("side", Schema::Word(&["BUY", "SELL", "buy", "sell"]), "");
 const LIMIT: Param =
     Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows of a page; 50 where absent.");
-const OFFSET: Param = Param::query("offset", INTEGER, "Rows to pass over.");
+const OFFSET: Param = Param::query("offset", schema::OFFSET, "Rows to pass over.");
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/account/balance", "get_balance")
@@ -193,7 +193,7 @@ async fn history(call: Call) -> Outcome {
 fn history_filter(call: &Call, query: &QueryText<'_>) -> Result<(FillFilter, bool), Refusal> {
     let mut params = Params::new(query);
     let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
-    let offset = params.integer("offset", 0..=u64::MAX).unwrap_or(0);
+    let offset = params.offset();
     let envelope = params.boolean("envelope").unwrap_or(false);
     let wallets = wallets::in_query(query, &mut params.problems).unwrap_or(Wallets::Api);
     if !params.problems.is_empty() {
@@ -203,7 +203,7 @@ fn history_filter(call: &Call, query: &QueryText<'_>) -> Result<(FillFilter, boo
         wallets,
         market: market(call, query),
         side: query.get("side").map(side).transpose()?,
-        offset: usize::try_from(offset).unwrap_or(usize::MAX),
+        offset,
         limit: limit as usize,
     };
     Ok((filter, envelope))

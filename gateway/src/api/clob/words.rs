@@ -24,6 +24,9 @@ pub struct Asked {
 /// A refusal in the venue's sentence, so that clients which match texts understand it. `reject`: the engine's reason,
 /// where it is one.
 pub fn said(refusal: Refusal, reject: Option<&Reject>, asked: &Asked) -> Refusal {
+    // A size above the cap is what a body says above it: out of the shape of an order.
+    let above_cap = matches!(reject, Some(Reject::AboveShareCap { .. }));
+    let refusal = if above_cap { Code::InvalidOrderPayload.into() } else { refusal };
     match refusal.code() {
         Code::InsufficientBalance | Code::InsufficientPosition => refusal.worded("not enough balance / allowance"),
         Code::FokOrderNotFilled => {

@@ -13,7 +13,6 @@ use engine::time::Timestamp;
 
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
-const OFFSET_MAX: u64 = i64::MAX as u64;
 const MARKETS_PER_EVENT_MAX: u64 = 100;
 const MARKETS_PER_EVENT_DEFAULT: u64 = 20;
 /// Words of the venue filter (upstream.md §6). A venue that is not open has no events.
@@ -41,7 +40,7 @@ impl<'a> Asked<'a> {
     pub fn read(query: &'a Query<'_>) -> Result<Asked<'a>, Refusal> {
         let mut params = Params::new(query);
         let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
-        let offset = params.integer("offset", 0..=OFFSET_MAX).unwrap_or(0);
+        let offset = params.offset();
         let per_event = params.integer("markets_per_event", 1..=MARKETS_PER_EVENT_MAX);
         let hot_only = params.boolean("hot_only").unwrap_or(false);
         let include_sports = params.boolean("include_sports").unwrap_or(true);
@@ -63,7 +62,7 @@ impl<'a> Asked<'a> {
             venue,
             include_sports,
             limit: limit as usize,
-            offset: usize::try_from(offset).unwrap_or(usize::MAX),
+            offset,
         })
     }
 
@@ -126,6 +125,8 @@ mod tests {
             ("limit=0&venue=x", Err(Code::ValidationFailed)),
             ("limit=201", Err(Code::ValidationFailed)),
             ("offset=-1", Err(Code::ValidationFailed)),
+            ("offset=-0", Err(Code::ValidationFailed)),
+            ("offset=9223372036854775808", Err(Code::ValidationFailed)),
             ("markets_per_event=0", Err(Code::ValidationFailed)),
             ("markets_per_event=101", Err(Code::ValidationFailed)),
             ("hot_only=x", Err(Code::ValidationFailed)),

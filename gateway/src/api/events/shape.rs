@@ -2,11 +2,9 @@
 
 use crate::api::markets::shape::{CATEGORY, OUTCOMES, TOKENS};
 use crate::http::schema::{
-    BOOLEAN, CONDITION_ID, INTEGER, PRICE_OR_NULL, Param, Schema, Shape, TEXT, TEXT_OR_NULL, TS_OR_NULL, VOL_OR_NULL,
-    field,
+    BOOLEAN, CONDITION_ID, INTEGER, OFFSET, PRICE_OR_NULL, Param, Schema, Shape, TEXT, TEXT_OR_NULL, TS_OR_NULL,
+    VOL_OR_NULL, field,
 };
-
-const OFFSET: Schema = Schema::Integer { min: 0, max: i64::MAX };
 
 pub const PARAMS: &[Param] = &[
     Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Events of a page; 50 without it."),

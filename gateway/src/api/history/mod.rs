@@ -1,8 +1,8 @@
 //! How prices went: the venue's form of price history, and the archive of closed markets (market-data.md §10).
 //!
 //! Both are read from the server's own history ([`crate::history`]). A point is a stretch of `fidelity` minutes in which
-//! something was heard, named by its start; `p` is the price at its end. A stretch that the asked range begins in is
-//! shown whole.
+//! something was heard, named by its start; `p` is the price at its end. No point lies before the asked range: a stretch
+//! that the range begins in is shown from there on, as finely as the history is kept (minutes, after seven days hours).
 
 mod asked;
 mod shape;
@@ -10,7 +10,7 @@ mod shape;
 pub use asked::unknown_interval;
 
 use crate::api::tokens;
-use crate::history::Wanted;
+use crate::history::{Stretches, Wanted};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
@@ -61,9 +61,7 @@ async fn prices(call: Call) -> Outcome {
     let asked = Asked::prices(&query, call.app().books.venue_now(call.now))?;
     let mut points = Vec::new();
     if let Some((instrument, _)) = tokens::find(&call.app().catalog, token) {
-        let wanted = wanted(asked.fidelity);
-        let secs = wanted.grid.start(*asked.secs.start())..=*asked.secs.end();
-        let found = call.app().history.find(instrument.market(), secs, wanted).await;
+        let found = find(&call, instrument, &asked).await;
         // What cannot be read is a hole in a chart, no failure.
         points = found.map(|found| of_outcome(found.points, instrument)).unwrap_or_default();
     }
@@ -86,9 +84,7 @@ async fn archive(call: Call) -> Outcome {
     if !matches!(cell.state(), MarketState::Closed | MarketState::Resolved) {
         return Err(Refusal::saying(Code::InvalidRequest, "The market is not closed."));
     }
-    let wanted = wanted(asked.fidelity);
-    let secs = wanted.grid.start(*asked.secs.start())..=*asked.secs.end();
-    let found = call.app().history.find(instrument.market(), secs, wanted).await;
+    let found = find(&call, instrument, &asked).await;
     let found = found.filter(|found| !found.broken).ok_or(Code::ArchiveUnavailable)?;
     if found.points.is_empty() {
         // Nothing at that time, or nothing at all?
@@ -119,8 +115,23 @@ async fn archive(call: Call) -> Outcome {
 }
 
 /// Stretches of `fidelity` minutes; where those are too many, of the next coarser size that fits, else the newest.
-fn wanted(fidelity: u64) -> Wanted {
-    Wanted { grid: Grid::minutes(fidelity), most: POINTS_MAX, coarser: COARSER }
+async fn find(call: &Call, instrument: InstrumentId, asked: &Asked) -> Option<Stretches> {
+    let wanted = Wanted { grid: Grid::minutes(asked.fidelity), most: POINTS_MAX, coarser: COARSER };
+    let (start, end) = (*asked.secs.start(), *asked.secs.end());
+    // What is kept by the hour begins up to an hour before.
+    let from = wanted.grid.start(start).max(Grid::HOUR.start(start));
+    let mut found = call.app().history.find(instrument.market(), from..=end, wanted).await?;
+    begin_at(&mut found, start);
+    Some(found)
+}
+
+/// Leaves out the stretches that end before `start` (unix seconds); the one that it lies in begins there.
+fn begin_at(found: &mut Stretches, start: u64) {
+    let secs = found.grid.secs();
+    found.points.retain(|point| start < point.start.saturating_add(secs));
+    if let Some(first) = found.points.first_mut() {
+        first.start = first.start.max(start);
+    }
 }
 
 /// Buckets as an outcome saw them.

@@ -47,7 +47,16 @@ fn both_shapes_show_what_was_heard() {
             format!("market={NO}&format=ohlcv&startTs=1790931600&endTs=1790931659"),
             r#"[{"t":1790931600,"o":"0.60","h":"0.61","l":"0.57","c":"0.61"}]"#,
         ),
-        (format!("market={YES}&startTs=1790931601&endTs=1790931602"), r#"{"history":[{"t":1790931600,"p":0.39}]}"#),
+        // No point lies before the start, whatever its size.
+        (format!("market={YES}&startTs=1790931601&endTs=1790931602"), r#"{"history":[{"t":1790931601,"p":0.39}]}"#),
+        (
+            format!("market={YES}&startTs=1790931660&fidelity=5"),
+            r#"{"history":[{"t":1790931660,"p":0.415},{"t":1790932200,"p":0.41505}]}"#,
+        ),
+        (
+            format!("market={YES}&startTs=1790931661&fidelity=18446744073709551615"),
+            r#"{"history":[{"t":1790931661,"p":0.41505}]}"#,
+        ),
         (format!("market={YES}&endTs=1790931599"), r#"{"history":[]}"#),
         (format!("market={YES}&startTs=1790932260"), r#"{"history":[]}"#),
         // Days and more behind the present, which is where it would end.

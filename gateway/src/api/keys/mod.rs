@@ -175,7 +175,7 @@ async fn list(call: Call) -> Outcome {
     let query = call.query();
     let mut params = Params::new(&query);
     let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
-    let offset = params.integer("offset", 0..=u64::MAX).unwrap_or(0);
+    let offset = params.offset();
     if !params.problems.is_empty() {
         return Err(Refusal::validation(&params.problems));
     }
@@ -183,7 +183,7 @@ async fn list(call: Call) -> Outcome {
         Answer::Keys(keys) => keys,
         other => return Err(unexpected(&other, call.now)),
     };
-    let page = keys.iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit as usize);
+    let page = keys.iter().skip(offset).take(limit as usize);
     let (mut out, moment) = (Vec::with_capacity(2_048), moment(&call));
     array(&mut out, page, |out, key| view::listed(out, key, moment, disabled(&call, key.id)));
     Ok(Reply::json(out))

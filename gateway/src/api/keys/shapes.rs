@@ -1,15 +1,16 @@
 //! What keys look like on the wire, for the machine description (keys.md §1, §7).
 
 use super::request::NAME_CHARS_MAX;
-use crate::http::schema::{INTEGER, Param, Schema, Shape, TEXT, TEXT_OR_NULL, TS, TS_OR_NULL, UUID, field, optional};
+use crate::http::schema::{
+    self, INTEGER, Param, Schema, Shape, TEXT, TEXT_OR_NULL, TS, TS_OR_NULL, UUID, field, optional,
+};
 
 const TIER: Schema = Schema::Word(&["free", "pro", "pro_plus", "enterprise"]);
 const PERMISSIONS: Schema = Schema::Array(&Schema::Word(&["read", "trade"]));
 const NAME: Schema = Schema::Nullable(&Schema::Text(NAME_CHARS_MAX as u32));
 
 pub(super) const LIMIT: Param = Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Rows; 50 without it.");
-pub(super) const OFFSET: Param =
-    Param::query("offset", Schema::Integer { min: 0, max: i64::MAX }, "Rows passed over; 0 without it.");
+pub(super) const OFFSET: Param = Param::query("offset", schema::OFFSET, "Rows passed over; 0 without it.");
 
 pub(super) const ASKED: Schema = Schema::Object(&Shape::new(
     "NewKey",

@@ -46,7 +46,7 @@ impl<'a> Asked<'a> {
     pub fn read(query: &'a Query<'_>) -> Result<Asked<'a>, Refusal> {
         let mut params = Params::new(query);
         let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
-        let offset = params.integer("offset", 0..=u64::MAX).unwrap_or(0);
+        let offset = params.offset();
         let hot_only = params.boolean("hot_only").unwrap_or(false);
         let active_only = params.boolean("active_only").unwrap_or(true);
         let closed = params.boolean("closed");
@@ -69,7 +69,7 @@ impl<'a> Asked<'a> {
         });
         let cursor = query.first_of(&["next_cursor", "cursor"]).filter(|text| envelope && !text.is_empty());
         let offset = match cursor {
-            None => Some(usize::try_from(offset).unwrap_or(usize::MAX)),
+            None => Some(offset),
             Some(text) => match OffsetCursor::read(text).map_err(|_| Code::InvalidCursor)? {
                 OffsetCursor::At(offset) => Some(offset),
                 OffsetCursor::End => None,
@@ -174,6 +174,8 @@ mod tests {
             ("limit=0", Err(Code::ValidationFailed)),
             ("limit=201", Err(Code::ValidationFailed)),
             ("offset=-1", Err(Code::ValidationFailed)),
+            ("offset=-0", Err(Code::ValidationFailed)),
+            ("offset=9223372036854775808", Err(Code::ValidationFailed)),
             ("hot_only=maybe", Err(Code::ValidationFailed)),
             ("status=open", Err(Code::ValidationFailed)),
         ] {

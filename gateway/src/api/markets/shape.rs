@@ -1,14 +1,14 @@
 //! What markets look like on the wire, for the machine description.
 
 use crate::http::schema::{
-    BOOLEAN, CONDITION_ID, INTEGER, PRICE_OR_NULL, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID, TS_OR_NULL,
-    VOL_OR_NULL, field, optional,
+    BOOLEAN, CONDITION_ID, INTEGER, OFFSET, PRICE_OR_NULL, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID,
+    TS_OR_NULL, VOL_OR_NULL, field, optional,
 };
 
 const SORTS: &str = "Accepted; the order is always by volume.";
 pub const LIST_PARAMS: &[Param] = &[
     Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Markets of a page; 50 without it."),
-    Param::query("offset", Schema::Integer { min: 0, max: i64::MAX }, "Markets that are passed over."),
+    Param::query("offset", OFFSET, "Markets that are passed over."),
     Param::query("hot_only", BOOLEAN, "Only markets with more than 5000 USD traded."),
     Param::query("active_only", BOOLEAN, "Only active ones that are not closed, as without it."),
     Param::query("closed", BOOLEAN, "Only closed ones, or only open ones; wins over `active_only`."),

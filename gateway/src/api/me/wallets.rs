@@ -6,7 +6,7 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, Permission, Route};
 use crate::http::schema::{
-    BOOLEAN, INTEGER, MONEY, Param, Schema, Shape, TEXT_OR_NULL, TS, TS_OR_NULL, field, optional,
+    BOOLEAN, INTEGER, MONEY, OFFSET, Param, Schema, Shape, TEXT_OR_NULL, TS, TS_OR_NULL, field, optional,
 };
 use crate::wire::fields::{Body, Params, Problems};
 use crate::wire::read::Value;
@@ -37,7 +37,7 @@ pub const LIST: Route = Route::get("/v1/me/wallets", "list_wallets")
     .needs(Permission::Read)
     .params(&[
         Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows of a page; 50 where absent."),
-        Param::query("offset", INTEGER, "Rows to pass over."),
+        Param::query("offset", OFFSET, "Rows to pass over."),
         Param::query("include_archived", BOOLEAN, "Those that were put away too."),
     ])
     .gives(200, &WALLETS, EXAMPLE_LIST)
@@ -136,7 +136,7 @@ async fn list(call: Call) -> Outcome {
     let query = call.query();
     let mut params = Params::new(&query);
     let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT) as usize;
-    let offset = params.integer("offset", 0..=u64::MAX).unwrap_or(0);
+    let offset = params.offset();
     let archived = params.boolean("include_archived").unwrap_or(false);
     if !params.problems.is_empty() {
         return Err(Refusal::validation(&params.problems));
@@ -144,7 +144,7 @@ async fn list(call: Call) -> Outcome {
     let mut wallets = wallets(&call).await?;
     wallets.retain(|wallet| archived || wallet.is_active());
     wallets.sort_by_key(|wallet| (wallet.kind, wallet.id));
-    let page = wallets.iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit);
+    let page = wallets.iter().skip(offset).take(limit);
     let mut out = Vec::with_capacity(32 + ROW_BYTES * limit.min(wallets.len()));
     object(&mut out, |o| o.array("wallets", page, write));
     Ok(Reply::json(out))

@@ -62,7 +62,7 @@ pub(super) fn filter(query: &QueryText<'_>, catalog: &Catalog) -> Result<Option<
     let wanted = params.choice("status", &STATUSES).unwrap_or(Wanted::All);
     let side = params.choice("side", &SIDES);
     let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
-    let offset = params.integer("offset", 0..=u64::MAX).unwrap_or(0);
+    let offset = params.offset();
     let wallets = wallets::in_query(query, &mut params.problems).unwrap_or(Wallets::Api);
     if !params.problems.is_empty() {
         return Err(Refusal::validation(&params.problems));
@@ -91,7 +91,7 @@ pub(super) fn filter(query: &QueryText<'_>, catalog: &Catalog) -> Result<Option<
         side,
         after,
         // A cursor says by itself where the page begins.
-        offset: if after.is_some() { 0 } else { usize::try_from(offset).unwrap_or(usize::MAX) },
+        offset: if after.is_some() { 0 } else { offset },
         limit: limit as usize,
     }))
 }

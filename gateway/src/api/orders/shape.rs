@@ -2,7 +2,7 @@
 
 use crate::api::clob::shape as clob;
 use crate::http::schema::{
-    BOOLEAN, CONDITION_ID, INTEGER, MONEY, PRICE, PRICE_OR_NULL, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL,
+    BOOLEAN, CONDITION_ID, INTEGER, MONEY, OFFSET, PRICE, PRICE_OR_NULL, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL,
     TOKEN_ID, TS, TS_OR_NULL, UUID, field, optional,
 };
 
@@ -84,7 +84,7 @@ pub const LIST: [Param; 8] = [
     Param::query("market_id", TEXT, "Only orders of this market; of an unknown one there are none."),
     Param::query("side", SIDE, "In any case."),
     Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Default 50."),
-    Param::query("offset", INTEGER, "Rows to leave out; not together with a cursor."),
+    Param::query("offset", OFFSET, "Rows to leave out; not together with a cursor."),
     Param::query("cursor", TEXT, "`next_cursor` of the page before."),
     Param::query("next_cursor", TEXT, "The same; `cursor` wins."),
     WALLET_ID,

@@ -5,6 +5,7 @@
 //! fault is kept beside it until the shard asks for it.
 
 use super::words::{ORDER_TYPES, SIDES, TIMES_IN_FORCE};
+use crate::api::refuse;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::wire::decimal::Decimal;
@@ -360,8 +361,7 @@ fn word<T: Copy>(body: &mut Body<'_, '_>, field: &str, words: &[(&str, T)]) -> O
 fn quantity<'a>(body: &mut Body<'a, '_>, max_shares: Qty) -> Option<(Decimal, &'a str)> {
     let quantity = body.decimal("quantity")?;
     if quantity > Decimal::from(max_shares) {
-        let message = format!("is above {} shares", max_shares.0 / Qty::SHARE.0);
-        body.problems.add("body", "quantity", "less_than_equal", message);
+        body.problems.add("body", "quantity", "less_than_equal", refuse::above_cap(max_shares));
         return None;
     }
     match body.get("quantity")? {

@@ -247,3 +247,42 @@ fn a_stretch_that_ends_before_it_begins_holds_nothing() {
     }
     println!("reversed stretches: 10 cases");
 }
+
+#[test]
+fn a_damaged_block_is_said_once_and_the_rest_is_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(Some(dir.path()));
+    let fill = |store: &mut Store, hours: std::ops::Range<u32>| {
+        for hour in hours {
+            let minute = (FIRST_HOUR + hour) * 60;
+            store.add(&[heard(1, minute, 100), heard(2, minute, 200)]);
+        }
+    };
+    fill(&mut store, 0..20);
+    // The last row of a block is one of the last market; the first bytes are its head.
+    let mut cases = 0;
+    for (hour, at_end, lost) in [(5, true, [0, 1]), (6, false, [1, 2])] {
+        let path = minutes_path(dir.path(), FIRST_HOUR + hour);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = if at_end { bytes.len() - 20 } else { 9 };
+        bytes[at] ^= 0x01;
+        std::fs::write(&path, &bytes).unwrap();
+        for market in [1, 2, 1, 2] {
+            let found = store.find(market, 0..=u64::MAX, 60);
+            let lost = lost[market as usize - 1];
+            assert_eq!((found.buckets.len(), found.broken), (20 - lost, lost > 0), "hour {hour}, market {market}");
+            assert!(found.buckets.iter().all(|bucket| bucket.candle.close == Mid(market as u16 * 100)));
+            cases += 1;
+        }
+    }
+    assert_eq!(store.place.as_ref().map(|place| place.damaged.0.borrow().len()), Some(2));
+    // The day is folded of what is sound.
+    fill(&mut store, 20..30);
+    assert!(store.place.as_ref().is_some_and(|place| place.hours.contains(&DAY)));
+    for (market, hours) in [(1, 29), (2, 28)] {
+        let found = store.find(market, 0..=u64::MAX, 3_600);
+        assert_eq!((found.buckets.len(), found.broken), (hours, false), "market {market}");
+        cases += 1;
+    }
+    println!("damaged blocks of a history: {cases} cases");
+}

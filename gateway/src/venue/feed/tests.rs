@@ -253,7 +253,7 @@ fn buy(market: MarketId, outcome: Outcome) -> Command {
 #[test]
 fn a_market_that_ended_in_a_long_pause_is_resolved_and_paid_at_the_start() {
     let place = tempfile::tempdir().expect("a directory");
-    let mut life = Life::start(place.path(), Synthetic::new(6, NOW), NOW);
+    let mut life = Life::start(place.path(), Synthetic::new(6, NOW, Default::default()), NOW);
     life.feed.begin().expect("it runs");
     life.ask(create_user());
     // It ends within the hour, and the pause is longer than what a first poll lists by itself.
@@ -278,7 +278,7 @@ fn a_market_that_ended_in_a_long_pause_is_resolved_and_paid_at_the_start() {
     drop(life);
 
     let later = NOW.plus(2 * HOUR + HOUR / 2);
-    let mut life = Life::start(place.path(), Synthetic::new(6, later), later);
+    let mut life = Life::start(place.path(), Synthetic::new(6, later, Default::default()), later);
     assert!(life.catalog.market(held).expect("known").resolution().is_none());
     assert_eq!(life.account(), (positions, before), "the start has not begun");
     life.feed.begin().expect("it runs");
@@ -384,7 +384,7 @@ fn no_line_of_a_tape_makes_a_record_too_long() {
     let tape = place.path().join("tape.ndjson");
     std::fs::write(&tape, line + "\n").expect("a writable directory");
     for start in 0..2 {
-        let venue = Replay::open(&tape, Speed::Max, false).expect("a tape");
+        let venue = Replay::open(&tape, Speed::Max, false, &Default::default()).expect("a tape");
         let skips = venue.skips().expect("it counts");
         let mut life = Life::start(place.path(), venue, NOW);
         assert_eq!(life.feed.desk.markets.len(), 301 * start);
@@ -406,7 +406,7 @@ fn nothing_goes_to_a_log_without_room() {
     stop.set();
     let books = Arc::new(Books::new());
     let mut feed = Feed::new(FeedParts {
-        venue: Box::new(Synthetic::new(1, clock.now())),
+        venue: Box::new(Synthetic::new(1, clock.now(), Default::default())),
         markets: Markets::new(),
         catalog: Arc::new(Catalog::new()),
         writer: books.writer().expect("the first one"),

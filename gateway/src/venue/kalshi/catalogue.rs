@@ -7,7 +7,7 @@ use super::translate::{Market, Sides, Translate};
 use crate::venue::bounds;
 use crate::venue::loose::Loose;
 use crate::venue::skips::Skip;
-use crate::venue::{FeedUpdate, Figures, category, rest_path};
+use crate::venue::{FeedUpdate, Figures, rest_path};
 use engine::market::terms::{Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 
@@ -74,7 +74,7 @@ impl Translate {
         let category = event.category.owned().or_else(|| self.series.get(&*event.series_ticker.text()?).cloned());
         let facts = self.events.entry(ticker).or_default();
         facts.title = event.title.owned().or(facts.title.take());
-        facts.category = category.map(|name| category::of_kalshi(&name)).or(facts.category);
+        facts.category = category.map(|name| self.names.of_kalshi(&name)).or(facts.category);
         for market in event.markets.elements().unwrap_or_default() {
             let close = market.object::<dto::Market<'_>>().and_then(|market| market.close_time.instant());
             facts.end = facts.end.max(close);

@@ -22,7 +22,7 @@ struct World {
 impl World {
     fn new(sequence: Sequence) -> World {
         let skips = Arc::new(Skips::default());
-        World { translate: Translate::new(sequence, skips.clone()), skips }
+        World { translate: Translate::new(sequence, skips.clone(), Default::default()), skips }
     }
 
     fn with_rain(sequence: Sequence) -> (World, Listing) {

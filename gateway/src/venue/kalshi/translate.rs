@@ -6,6 +6,7 @@
 use super::book::{Book, Grid, Side};
 use super::dto;
 use super::listing::{EventFacts, resolution};
+use crate::venue::category::Names;
 use crate::venue::loose::{Fault, Loose};
 use crate::venue::skips::{Skip, Skips};
 use crate::venue::{BookSide, FeedUpdate, Level};
@@ -33,6 +34,7 @@ pub struct Translate {
     sequences: AHashMap<(u8, u64), u64>,
     sequence: Sequence,
     pub(super) skips: Arc<Skips>,
+    pub(super) names: Names,
 }
 
 /// What is remembered of a market.
@@ -60,7 +62,7 @@ pub(super) struct Sides<'a> {
 
 impl Translate {
     /// Knows no market yet; what is skipped is counted in `skips`.
-    pub fn new(sequence: Sequence, skips: Arc<Skips>) -> Translate {
+    pub fn new(sequence: Sequence, skips: Arc<Skips>, names: Names) -> Translate {
         Translate {
             markets: AHashMap::new(),
             events: AHashMap::new(),
@@ -68,6 +70,7 @@ impl Translate {
             sequences: AHashMap::new(),
             sequence,
             skips,
+            names,
         }
     }
 

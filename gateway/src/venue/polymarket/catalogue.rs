@@ -118,7 +118,8 @@ impl Translate {
             settled: settled && closed,
             ..standing
         };
-        let listing = || listing::of_gamma(row, parent);
+        let names = self.names.clone();
+        let listing = || listing::of_gamma(row, parent, &names);
         let Some(number) = self.row(row.condition_id, facts, gamma, listing, updates) else { return };
         if let Some((strike, price_to_beat)) = listing::strike_of_gamma(row, parent) {
             let condition = self.markets[number].condition.clone();
@@ -162,7 +163,9 @@ impl Translate {
             clob_winner: winner.filter(|_| closed),
             ..standing
         };
-        let Some(number) = self.row(row.condition_id, facts, clob, || listing::of_clob(row), updates) else { return };
+        let names = self.names.clone();
+        let listing = || listing::of_clob(row, &names);
+        let Some(number) = self.row(row.condition_id, facts, clob, listing, updates) else { return };
         self.conclude(number, received, updates);
     }
 

@@ -1,9 +1,10 @@
 //! What is lasting about a Polymarket market, in our words (upstream.md §2.1, §2.2).
 
 use super::dto;
+use crate::venue::category::Names;
 use crate::venue::loose::{Fault, Loose};
 use crate::venue::skips::Skip;
-use crate::venue::{category, updown};
+use crate::venue::updown;
 use engine::amount::TickSize;
 use engine::market::terms::{Category, EventTerms, Listing, UpDown, Venue};
 use engine::time::Timestamp;
@@ -40,7 +41,11 @@ impl Tick {
 }
 
 /// A Gamma row as a listing, or why there is none. `parent` is the event it was nested in.
-pub(super) fn of_gamma(row: &dto::GammaMarket<'_>, parent: Option<&dto::GammaEvent<'_>>) -> Result<Listing, Skip> {
+pub(super) fn of_gamma(
+    row: &dto::GammaMarket<'_>,
+    parent: Option<&dto::GammaEvent<'_>>,
+    names: &Names,
+) -> Result<Listing, Skip> {
     let own_event = row.events.elements().and_then(|events| events.first()?.object::<dto::GammaEvent<'_>>());
     let event = parent.copied().or(own_event).unwrap_or_default();
     let mut tags = tags(row.tags);
@@ -56,30 +61,33 @@ pub(super) fn of_gamma(row: &dto::GammaMarket<'_>, parent: Option<&dto::GammaEve
         Some(window) => (Some(window.start), Some(window.end)),
         None => (row.event_start_time.instant().or(row.start_date.instant()), end),
     };
-    let named = |field: Loose<'_>| field.text().and_then(|name| category::named(&name));
-    let by_fee = row.fee_type.text().and_then(|kind| category::named(kind.split('_').next().unwrap_or_default()));
+    let named = |field: Loose<'_>| field.text().and_then(|name| names.named(&name));
+    let by_fee = row.fee_type.text().and_then(|kind| names.named(kind.split('_').next().unwrap_or_default()));
     let category = by_fee.or_else(|| named(row.category)).or_else(|| named(event.category));
-    build(Parts {
-        id: row.id.owned(),
-        condition: row.condition_id.owned(),
-        tokens: row.clob_token_ids,
-        outcomes: row.outcomes,
-        slug,
-        question: row.question.owned(),
-        description: row.description.owned(),
-        image: row.image.or(row.icon).owned(),
-        label: row.group_item_title.owned(),
-        category,
-        tags,
-        event: event_terms(&event),
-        tick: row.order_price_min_tick_size,
-        min_size: row.order_min_size,
-        neg_risk: row.neg_risk.flag(),
-        start,
-        end,
-        updown: window,
-        sports,
-    })
+    build(
+        Parts {
+            id: row.id.owned(),
+            condition: row.condition_id.owned(),
+            tokens: row.clob_token_ids,
+            outcomes: row.outcomes,
+            slug,
+            question: row.question.owned(),
+            description: row.description.owned(),
+            image: row.image.or(row.icon).owned(),
+            label: row.group_item_title.owned(),
+            category,
+            tags,
+            event: event_terms(&event),
+            tick: row.order_price_min_tick_size,
+            min_size: row.order_min_size,
+            neg_risk: row.neg_risk.flag(),
+            start,
+            end,
+            updown: window,
+            sports,
+        },
+        names,
+    )
 }
 
 /// What the price must beat in an up-or-down market, as its row and its event say: the market's threshold, the price of
@@ -103,7 +111,7 @@ pub(super) fn strike_of_gamma(
 }
 
 /// A row of the order book's service as a listing.
-pub(super) fn of_clob(row: &dto::ClobMarket<'_>) -> Result<Listing, Skip> {
+pub(super) fn of_clob(row: &dto::ClobMarket<'_>, names: &Names) -> Result<Listing, Skip> {
     let tokens = row.tokens.elements().unwrap_or_default();
     let tokens: Vec<dto::ClobToken<'_>> = tokens.into_iter().filter_map(|token| token.object()).collect();
     let texts = |field: fn(&dto::ClobToken<'_>) -> Option<String>| -> String {
@@ -114,55 +122,61 @@ pub(super) fn of_clob(row: &dto::ClobMarket<'_>) -> Result<Listing, Skip> {
     let slug = row.market_slug.owned();
     let end = row.end_date_iso.instant();
     let window = slug.as_deref().and_then(|slug| window(slug, None, end));
-    build(Parts {
-        id: row.condition_id.owned(),
-        condition: row.condition_id.owned(),
-        tokens: Loose::of(&ids),
-        outcomes: Loose::of(&outcomes),
-        slug,
-        question: row.question.owned(),
-        description: row.description.owned(),
-        image: row.image.or(row.icon).owned(),
-        label: None,
-        category: None,
-        tags: tags(row.tags),
-        event: None,
-        tick: row.minimum_tick_size,
-        min_size: row.minimum_order_size,
-        neg_risk: row.neg_risk.flag(),
-        start: window.map(|window| window.start),
-        end: window.map(|window| window.end).or(end),
-        updown: window,
-        sports: false,
-    })
+    build(
+        Parts {
+            id: row.condition_id.owned(),
+            condition: row.condition_id.owned(),
+            tokens: Loose::of(&ids),
+            outcomes: Loose::of(&outcomes),
+            slug,
+            question: row.question.owned(),
+            description: row.description.owned(),
+            image: row.image.or(row.icon).owned(),
+            label: None,
+            category: None,
+            tags: tags(row.tags),
+            event: None,
+            tick: row.minimum_tick_size,
+            min_size: row.minimum_order_size,
+            neg_risk: row.neg_risk.flag(),
+            start: window.map(|window| window.start),
+            end: window.map(|window| window.end).or(end),
+            updown: window,
+            sports: false,
+        },
+        names,
+    )
 }
 
 /// A `new_market` message as a listing.
-pub(super) fn of_message(message: &dto::Message<'_>) -> Result<Listing, Skip> {
+pub(super) fn of_message(message: &dto::Message<'_>, names: &Names) -> Result<Listing, Skip> {
     let event: dto::GammaEvent<'_> = message.event_message.object().unwrap_or_default();
     let slug = message.slug.owned();
     let window = slug.as_deref().and_then(|slug| window(slug, None, None));
-    build(Parts {
-        id: message.id.owned(),
-        condition: message.condition_id.or(message.market).owned(),
-        tokens: message.clob_token_ids.or(message.assets_ids),
-        outcomes: message.outcomes,
-        slug,
-        question: message.question.owned(),
-        description: message.description.owned(),
-        image: None,
-        label: message.group_item_title.owned(),
-        category: None,
-        tags: tags(message.tags),
-        event: event_terms(&event),
-        tick: message.order_price_min_tick_size,
-        min_size: Loose::default(),
-        neg_risk: None,
-        start: window.map(|window| window.start),
-        end: window.map(|window| window.end),
-        updown: window,
-        sports: [message.sports_market_type, message.line].iter().any(|field| field.filled().is_some()),
-    })
+    build(
+        Parts {
+            id: message.id.owned(),
+            condition: message.condition_id.or(message.market).owned(),
+            tokens: message.clob_token_ids.or(message.assets_ids),
+            outcomes: message.outcomes,
+            slug,
+            question: message.question.owned(),
+            description: message.description.owned(),
+            image: None,
+            label: message.group_item_title.owned(),
+            category: None,
+            tags: tags(message.tags),
+            event: event_terms(&event),
+            tick: message.order_price_min_tick_size,
+            min_size: Loose::default(),
+            neg_risk: None,
+            start: window.map(|window| window.start),
+            end: window.map(|window| window.end),
+            updown: window,
+            sports: [message.sports_market_type, message.line].iter().any(|field| field.filled().is_some()),
+        },
+        names,
+    )
 }
 
 /// What the three shapes have in common.
@@ -189,7 +203,7 @@ struct Parts<'a> {
     sports: bool,
 }
 
-fn build(parts: Parts<'_>) -> Result<Listing, Skip> {
+fn build(parts: Parts<'_>, names: &Names) -> Result<Listing, Skip> {
     let condition = parts.condition.map(|condition| condition.to_ascii_lowercase()).ok_or(Skip::MissingField)?;
     let digits = condition.strip_prefix("0x").ok_or(Skip::BadNumber)?;
     if digits.len() != 64 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -207,7 +221,7 @@ fn build(parts: Parts<'_>) -> Result<Listing, Skip> {
     }
     let slug = parts.slug.unwrap_or_else(|| condition.clone());
     let asset = parts.updown.map(|window| window.asset);
-    let tagged = || category::of_tags(parts.tags.iter().map(String::as_str), parts.sports, asset);
+    let tagged = || names.of_tags(parts.tags.iter().map(String::as_str), parts.sports, asset);
     Ok(Listing {
         venue: Venue::Polymarket,
         venue_market_id: parts.id.unwrap_or_else(|| condition.clone()),

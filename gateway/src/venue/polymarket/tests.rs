@@ -25,7 +25,7 @@ struct World {
 impl World {
     fn new() -> World {
         let skips = Arc::new(Skips::default());
-        World { translate: Translate::new(skips.clone()), skips }
+        World { translate: Translate::new(skips.clone(), Default::default()), skips }
     }
 
     fn listed() -> World {

@@ -7,6 +7,7 @@ use super::dto;
 use super::listing;
 use super::standing::{Standing, open_state};
 use crate::venue::bounds;
+use crate::venue::category::Names;
 use crate::venue::loose::{Fault, Loose};
 use crate::venue::skips::{Skip, Skips};
 use crate::venue::{BookSide, FeedUpdate, Level};
@@ -23,6 +24,7 @@ pub struct Translate {
     pub(super) by_condition: AHashMap<String, usize>,
     pub(super) tokens: AHashMap<String, Token>,
     pub(super) skips: Arc<Skips>,
+    pub(super) names: Names,
 }
 
 /// What is remembered of a market.
@@ -59,8 +61,8 @@ pub(super) enum Via {
 
 impl Translate {
     /// Knows no market yet; what is skipped is counted in `skips`.
-    pub fn new(skips: Arc<Skips>) -> Translate {
-        Translate { markets: Vec::new(), by_condition: AHashMap::new(), tokens: AHashMap::new(), skips }
+    pub fn new(skips: Arc<Skips>, names: Names) -> Translate {
+        Translate { markets: Vec::new(), by_condition: AHashMap::new(), tokens: AHashMap::new(), skips, names }
     }
 
     /// One text frame of the market channel: a message, or an array of them.
@@ -246,7 +248,7 @@ impl Translate {
     fn new_market(&mut self, message: &dto::Message<'_>, updates: &mut Vec<FeedUpdate>) {
         let tick = listing::tick(message.order_price_min_tick_size);
         let state = open_state(true, false, message.active.flag() != Some(false));
-        match listing::of_message(message).and_then(|listing| bounds::bounded(listing, &self.skips)) {
+        match listing::of_message(message, &self.names).and_then(|listing| bounds::bounded(listing, &self.skips)) {
             Ok(listing) => {
                 self.list(listing, tick, state, Standing::default(), updates);
             }

@@ -54,7 +54,7 @@ fn time_runs_between_lines_with_the_wall_clock_times_speed() {
     let (_folder, path) = small_tape(100);
     let wall = Timestamp::from_secs(1_900_000_000);
     for (speed, after) in [("1", 10), ("4", 40), ("0.5", 5), ("60", 100)] {
-        let mut replay = Replay::open(&path, speed.parse().unwrap(), false).unwrap();
+        let mut replay = Replay::open(&path, speed.parse().unwrap(), false, &Default::default()).unwrap();
         let mut witness = Witness::default();
         let first = replay.poll(wall, FOREVER, &mut |frame| witness.see(&frame));
         assert_eq!(first.venue_now, at(0));
@@ -72,7 +72,7 @@ fn time_runs_between_lines_with_the_wall_clock_times_speed() {
 fn behind_the_last_line_time_runs_on_and_markets_go_on() {
     let (_folder, path) = small_tape(100);
     for speed in ["max", "1000"] {
-        let mut replay = Replay::open(&path, speed.parse().unwrap(), false).unwrap();
+        let mut replay = Replay::open(&path, speed.parse().unwrap(), false, &Default::default()).unwrap();
         let mut witness = Witness::default();
         let mut wall = Timestamp::from_secs(1_900_000_000);
         witness.run(&mut replay, wall, at(100), SECOND);
@@ -107,7 +107,7 @@ fn no_poll_goes_past_its_bound_at_any_speed() {
     let (_folder, path) = small_tape(100);
     let mut digests = Vec::new();
     for speed in ["1", "7.5", "1000000", "max"] {
-        let mut replay = Replay::open(&path, speed.parse().unwrap(), false).unwrap();
+        let mut replay = Replay::open(&path, speed.parse().unwrap(), false, &Default::default()).unwrap();
         let mut witness = Witness::default();
         let mut wall = Timestamp::from_secs(1_900_000_000);
         for second in 0..=100 {
@@ -127,9 +127,9 @@ fn a_restart_goes_on_where_the_journal_says() {
     let (_folder, path) = small_tape(100);
     let wall = Timestamp::from_secs(1_900_000_000);
     let mut whole = Witness::default();
-    whole.run(&mut Replay::open(&path, Speed::Max, false).unwrap(), wall, at(100), SECOND);
+    whole.run(&mut Replay::open(&path, Speed::Max, false, &Default::default()).unwrap(), wall, at(100), SECOND);
 
-    let mut replay = Replay::open(&path, Speed::RECORDED, false).unwrap();
+    let mut replay = Replay::open(&path, Speed::RECORDED, false, &Default::default()).unwrap();
     let first_line = replay.first_line().expect("the tape has lines");
     assert!(!replay.resume([7; 32], at(50)), "another tape");
     assert!(replay.resume(first_line, at(50).plus(1)));
@@ -142,7 +142,7 @@ fn a_restart_goes_on_where_the_journal_says() {
     assert_eq!(again.digest(), whole.digest());
 
     // Another tape starts at its beginning.
-    let mut replay = Replay::open(&path, Speed::RECORDED, false).unwrap();
+    let mut replay = Replay::open(&path, Speed::RECORDED, false, &Default::default()).unwrap();
     assert!(!replay.resume([7; 32], at(50)));
     assert_eq!(replay.catch_up(wall, &mut |_| {}), at(0));
 }
@@ -155,7 +155,7 @@ fn a_followed_tape_is_read_as_it_grows() {
     std::fs::create_dir(path.join("metadata")).unwrap();
     std::fs::write(path.join("metadata/rain.json"), METADATA).unwrap();
     let wall = Timestamp::from_secs(1_900_000_000);
-    let mut replay = Replay::open(path, Speed::Max, true).unwrap();
+    let mut replay = Replay::open(path, Speed::Max, true, &Default::default()).unwrap();
     let mut witness = Witness::default();
     assert_eq!(replay.first_line(), None);
     let polled = replay.poll(wall, FOREVER, &mut |frame| witness.see(&frame));
@@ -189,7 +189,7 @@ fn a_followed_tape_is_read_as_it_grows() {
     assert_eq!(witness.count("delta"), 6);
 
     // Opened again, everything is there at once.
-    let mut replay = Replay::open(path, Speed::Max, true).unwrap();
+    let mut replay = Replay::open(path, Speed::Max, true, &Default::default()).unwrap();
     let mut again = Witness::default();
     replay.resume(replay.first_line().unwrap(), at(1));
     assert_eq!(replay.catch_up(wall, &mut |frame| again.see(&frame)), at(20));
@@ -217,7 +217,7 @@ fn lines_of_two_venues_and_their_gaps_go_to_their_translators() {
         String::new(),
     ];
     std::fs::write(&path, lines.join("\n")).unwrap();
-    let mut replay = Replay::open(&path, Speed::Max, false).unwrap();
+    let mut replay = Replay::open(&path, Speed::Max, false, &Default::default()).unwrap();
     let (mut witness, mut connections) = (Witness::default(), Vec::new());
     replay.poll(Timestamp::from_secs(1), FOREVER, &mut |frame| {
         connections.push(frame.connection);
@@ -242,7 +242,7 @@ fn nothing_that_a_tape_holds_stops_the_replay() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tape.ndjson");
     std::fs::write(&path, format!("{frame}\n{}\n{frame}", cases.join("\n"))).unwrap();
-    let mut replay = Replay::open(&path, Speed::Max, false).unwrap();
+    let mut replay = Replay::open(&path, Speed::Max, false, &Default::default()).unwrap();
     let mut frames = 0;
     while !replay.at_end {
         replay.poll(Timestamp::from_secs(1), FOREVER, &mut |_| frames += 1);
@@ -263,7 +263,7 @@ fn the_recorded_tapes_fold_without_loss_and_resolve_on_time() {
     let last = expected.values().map(|(at, _)| *at).max().unwrap();
     let mut digests = Vec::new();
     for _ in 0..2 {
-        let mut replay = Replay::open(&path, Speed::Max, false).unwrap();
+        let mut replay = Replay::open(&path, Speed::Max, false, &Default::default()).unwrap();
         let mut witness = Witness::default();
         // Behind the last line the clock runs with the wall: some 36 hours to the last settlement.
         witness.run(&mut replay, wall, last, HOUR);
@@ -346,7 +346,7 @@ fn rate_of_decoding() {
     }
     let floor = begin.elapsed();
 
-    let mut replay = Replay::open(&path, Speed::Max, false).unwrap();
+    let mut replay = Replay::open(&path, Speed::Max, false, &Default::default()).unwrap();
     let mut updates = Vec::new();
     let begin = std::time::Instant::now();
     for line in &lines {
@@ -357,7 +357,7 @@ fn rate_of_decoding() {
     }
     let decoded = begin.elapsed();
 
-    let mut replay = Replay::open(&path, Speed::Max, false).unwrap();
+    let mut replay = Replay::open(&path, Speed::Max, false, &Default::default()).unwrap();
     let begin = std::time::Instant::now();
     let mut counted = 0;
     while !replay.at_end {

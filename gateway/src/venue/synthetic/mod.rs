@@ -13,6 +13,7 @@ mod world;
 
 pub use prices::Underlying;
 
+use super::category::Names;
 use super::{BookSide, FeedUpdate, Figures, Frame, Polled, Venue};
 use ahash::AHashMap;
 use books::Book;
@@ -40,6 +41,8 @@ const CONNECTION: u8 = 0;
 /// The synthetic venue.
 pub struct Synthetic {
     world: World,
+    /// Of the configuration: a tag among them decides the category.
+    names: Names,
     now: Timestamp,
     begun: bool,
     markets: AHashMap<Key, Market>,
@@ -73,9 +76,10 @@ struct Market {
 
 impl Synthetic {
     /// The world of a seed, from `now` on. The first poll lists it.
-    pub fn new(seed: u64, now: Timestamp) -> Synthetic {
+    pub fn new(seed: u64, now: Timestamp, names: Names) -> Synthetic {
         Synthetic {
             world: World { seed },
+            names,
             now,
             begun: false,
             markets: AHashMap::new(),
@@ -107,6 +111,11 @@ impl Synthetic {
     fn list(&mut self, key: Key, now: Timestamp) {
         let Some(spec) = self.world.spec(key) else { return };
         let mut listing = self.world.listing(&spec);
+        if listing.updown.is_none()
+            && let Some(category) = self.names.among(listing.tags.iter().map(String::as_str))
+        {
+            listing.category = category;
+        }
         let open = spec.opens() <= now && now < spec.end;
         let at = if open { books::last_step(&spec, now) } else { now };
         if open {

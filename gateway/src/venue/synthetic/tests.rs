@@ -10,7 +10,7 @@ const NOW: Timestamp = Timestamp(1_790_000_123 * SECOND);
 const FOREVER: Timestamp = Timestamp(u64::MAX);
 
 fn run(seed: u64, from: Timestamp, secs: u64, step: u64) -> Witness {
-    let mut venue = Synthetic::new(seed, from);
+    let mut venue = Synthetic::new(seed, from, Default::default());
     let mut witness = Witness::default();
     witness.run(&mut venue, from, from.plus(secs * SECOND), step);
     witness
@@ -18,7 +18,7 @@ fn run(seed: u64, from: Timestamp, secs: u64, step: u64) -> Witness {
 
 #[test]
 fn the_first_poll_lists_the_world_with_all_its_books_at_once() {
-    let mut venue = Synthetic::new(1, NOW);
+    let mut venue = Synthetic::new(1, NOW, Default::default());
     let mut witness = Witness::default();
     let begin = std::time::Instant::now();
     let mut frames = Vec::new();
@@ -99,7 +99,7 @@ fn a_restart_finds_the_books_where_they_stand() {
 fn what_became_of_a_market_is_known_after_any_pause() {
     let before = run(6, NOW, 0, SECOND);
     let day = NOW.plus(DAY);
-    let mut venue = Synthetic::new(6, day);
+    let mut venue = Synthetic::new(6, day, Default::default());
     let unresolved = before.listings.values().filter(|listing| !before.resolutions.contains_key(&listing.condition));
     unresolved.for_each(|listing| venue.recall(listing));
     let mut stranger = before.listings.values().next().unwrap().clone();
@@ -132,7 +132,7 @@ fn what_became_of_a_market_is_known_after_any_pause() {
 #[test]
 fn a_window_pays_what_its_price_says() {
     let witness = run(7, NOW, 1_300, SECOND);
-    let venue = Synthetic::new(7, NOW);
+    let venue = Synthetic::new(7, NOW, Default::default());
     let mut checked = 0;
     for (condition, (resolution, _, _)) in &witness.resolutions {
         let Some(window) = witness.listings[condition].updown else { continue };
@@ -147,7 +147,7 @@ fn a_window_pays_what_its_price_says() {
 #[test]
 fn prices_lead_to_their_result_and_ticks_get_finer_on_the_way() {
     // Touches of every 5-minute window in its last seconds.
-    let mut venue = Synthetic::new(8, NOW);
+    let mut venue = Synthetic::new(8, NOW, Default::default());
     let mut witness = Witness::default();
     let (mut last, mut right, mut fine) = (BTreeMap::new(), 0, 0);
     for second in 0..1_800 {
@@ -174,7 +174,7 @@ fn prices_lead_to_their_result_and_ticks_get_finer_on_the_way() {
 
 #[test]
 fn a_server_that_slept_goes_on_with_the_books_of_today() {
-    let mut venue = Synthetic::new(5, NOW);
+    let mut venue = Synthetic::new(5, NOW, Default::default());
     let mut witness = Witness::default();
     venue.poll(NOW, FOREVER, &mut |frame| witness.see(&frame));
     let woken = NOW.plus(9 * HOUR);
@@ -240,10 +240,10 @@ fn shapes_of_recorded_books() {
         println!("  shares of a trade {:?}", quantiles(&mut trades, 1e6));
     };
     if let Some(path) = recorded("kalshi_ws") {
-        let mut replay = Replay::open(&path, Speed::Max, false).unwrap();
+        let mut replay = Replay::open(&path, Speed::Max, false, &Default::default()).unwrap();
         shape(&mut replay, "recorded", NOW, Timestamp::from_secs(1_786_420_000), 199);
     }
-    shape(&mut Synthetic::new(1, NOW), "synthetic", NOW, NOW.plus(1_800 * SECOND), 19);
+    shape(&mut Synthetic::new(1, NOW, Default::default()), "synthetic", NOW, NOW.plus(1_800 * SECOND), 19);
 }
 
 /// What an idle server costs.
@@ -251,7 +251,7 @@ fn shapes_of_recorded_books() {
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_an_idle_world() {
-    let mut venue = Synthetic::new(9, NOW);
+    let mut venue = Synthetic::new(9, NOW, Default::default());
     let (mut now, mut polls, mut frames, mut updates) = (NOW, 0_u64, 0_u64, 0_usize);
     venue.poll(now, FOREVER, &mut |_| {});
     let begin = std::time::Instant::now();

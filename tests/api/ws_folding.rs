@@ -9,6 +9,9 @@ use tests::socket::Socket;
 use tests::tape::Market;
 use tests::world::World;
 
+/// Changes told at once: more than wait for one thread at most.
+const BURST: usize = 12_000;
+
 /// What a reader makes of the frames about one token.
 #[derive(Clone, Default, Debug, PartialEq)]
 struct Folded {
@@ -24,7 +27,12 @@ struct Reader {
     books: BTreeMap<String, Folded>,
     frames: usize,
     fresh: usize,
+    /// Messages sent.
+    said: usize,
 }
+
+/// A socket takes so many messages in a second; a reader that said as many begins anew.
+const SAID_MAX: usize = 24;
 
 fn side(levels: &Value) -> BTreeMap<i64, String> {
     list(levels, "").iter().map(|level| (micros(text(level, "/price")), text(level, "/size").to_owned())).collect()
@@ -33,10 +41,11 @@ fn side(levels: &Value) -> BTreeMap<i64, String> {
 impl Reader {
     fn open(world: &World) -> Reader {
         let socket = Socket::open(world.server.address(), "/v1/ws/market", &[("X-API-Key", &world.users[0].key)]);
-        Reader { socket, books: BTreeMap::new(), frames: 0, fresh: 0 }
+        Reader { socket, books: BTreeMap::new(), frames: 0, fresh: 0, said: 0 }
     }
 
     fn subscribe(&mut self, token: &str) {
+        self.said += 1;
         self.socket.send(&json!({"operation": "subscribe", "assets_ids": [token]}));
         // Frames of other tokens may come before it.
         loop {
@@ -49,6 +58,7 @@ impl Reader {
     }
 
     fn unsubscribe(&mut self, token: &str) {
+        self.said += 2;
         self.socket.send(&json!({"operation": "unsubscribe", "assets_ids": [token]}));
         self.socket.so_far().iter().for_each(|frame| self.take(frame));
         self.books.remove(token);
@@ -135,14 +145,21 @@ fn mark(world: &mut World, markets: &[Market], mark: &str) {
 
 #[test]
 fn folded_frames_are_the_book_that_is_read() {
-    const ROUNDS: usize = 60;
     let mut chance = Chance::from_env("STREAM_SEED");
-    let mut world = World::start(1);
+    folds(&mut World::start(1), &mut chance, 40);
+    // Readers on several threads, each with news of its own.
+    let mut threaded = World::start_with(1, |place| {
+        place.set("engine", "shards", "2").set("server", "io_threads", "2");
+    });
+    folds(&mut threaded, &mut chance, 20);
+}
+
+fn folds(world: &mut World, chance: &mut Chance, rounds: usize) {
     let markets = [world.markets.rain.clone(), world.markets.vote.clone(), world.markets.coin.clone()];
     let tokens: Vec<String> = markets.iter().flat_map(|market| market.tokens.clone()).collect();
-    let mut readers: Vec<Reader> = (0..4).map(|_| Reader::open(&world)).collect();
+    let mut readers: Vec<Reader> = (0..4).map(|_| Reader::open(world)).collect();
     let (mut compared, mut reconnects) = (0, 0);
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         // What readers do.
         for reader in &mut readers {
             for _ in 0..chance.below(3) {
@@ -153,13 +170,14 @@ fn folded_frames_are_the_book_that_is_read() {
                     reader.subscribe(token);
                 }
             }
-            if chance.percent(8) {
-                *reader = Reader::open(&world);
+            if chance.percent(8) || reader.said > SAID_MAX {
+                *reader = Reader::open(world);
                 reconnects += 1;
             }
         }
         // What the venue tells meanwhile.
-        for _ in 0..chance.between(1, 80) {
+        let told = if round == rounds / 2 { BURST } else { chance.between(1, 80) };
+        for _ in 0..told {
             let market = chance.pick(&markets);
             let price = format!("0.{:02}", chance.between(2, 98));
             match chance.below(20) {
@@ -178,14 +196,14 @@ fn folded_frames_are_the_book_that_is_read() {
             }
         }
         let size = (round + 1).to_string();
-        mark(&mut world, &markets, &size);
+        mark(world, &markets, &size);
         // Some readers pause for a few rounds.
         for reader in &mut readers {
-            if chance.percent(70) || round + 1 == ROUNDS {
+            if chance.percent(70) || round + 1 == rounds {
                 reader.read_to(&size);
                 let now: BTreeSet<&String> = reader.books.keys().collect();
                 for token in now {
-                    let shown = read(&world, token);
+                    let shown = read(world, token);
                     let folded = &reader.books[token];
                     assert_eq!((&folded.sides, &folded.hash), (&shown.sides, &shown.hash), "round {round}");
                     compared += 1;
@@ -195,7 +213,7 @@ fn folded_frames_are_the_book_that_is_read() {
     }
     let frames: usize = readers.iter().map(|reader| reader.frames).sum();
     println!("folded: {compared} books compared, {frames} frames, {reconnects} reconnects");
-    assert!(compared > 50, "it compared something");
+    assert!(compared > rounds, "it compared something");
 }
 
 /// A reader that stops reading costs nobody else anything; when it goes on it gets fresh books for what it missed.

@@ -207,6 +207,7 @@ fn streams_are_counted_by_address_and_by_key() {
     let cases = Cases::of("caps of streams");
     let world = World::start_with(1, |place| {
         place.set("limits", "meter_loopback", "true");
+        place.set("limits", "public_ip_per_second", "100000").set("limits", "public_ip_per_minute", "1000000");
     });
     let path = format!("/prices/stream?condition_ids={}", world.markets.rain.condition);
     let address = world.server.address();

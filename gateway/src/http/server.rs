@@ -214,7 +214,7 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
             } else if let Body::Streamed(body) = response.body()
                 && body.is_live()
             {
-                socket.give_up_after(STREAM_STUCK);
+                socket.stream(STREAM_STUCK);
             } else if response.headers().contains_key(header::CONNECTION) {
                 socket.cut();
             }
@@ -231,6 +231,7 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
         }
         // What goes wrong on a connection is the peer's affair; hyper has answered what can be answered.
         ended = ended || Pin::new(&mut serving).poll(context).is_ready();
+        ended = ended || socket.is_gone(context);
         // Whatever was answered leaves before the connection waits for anything.
         match socket.flush(context) {
             Poll::Ready(Ok(())) if !ended => Poll::Pending,

@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 /// Books of one array (streams.md §4.2).
 pub const BOOKS_PER_ARRAY_MAX: usize = 50;
-/// Tag of `new_market`: no market has this number.
-const NEW_MARKETS: Tag = Tag(u64::MAX);
+/// Tag of what is never withdrawn: first books, beginnings and ends of markets. No market has this number.
+const KEPT: Tag = Tag(u64::MAX);
 
 /// One socket of the market channel.
 pub struct Follower {
@@ -165,15 +165,14 @@ impl Follower {
             }
             out.push(b']');
         });
-        let tag = written.first().map_or(NEW_MARKETS, |followed| followed.tag());
-        if !self.socket.offer(tag, &frame) {
+        if !self.socket.offer(KEPT, &frame) {
             written.iter().for_each(|followed| followed.lag());
         }
     }
 
     /// A market is new.
     pub fn listed(&self, market: MarketId, frame: &Frame) {
-        if self.unlisted.get().is_none() && !self.socket.offer(NEW_MARKETS, frame) {
+        if self.unlisted.get().is_none() && !self.socket.offer(KEPT, frame) {
             self.unlisted.set(Some(market));
         }
     }
@@ -271,7 +270,7 @@ impl Followed {
         if self.resolved.replace(true) || !follower.custom.get() {
             return;
         }
-        if !follower.socket.offer(self.tag(), frame) {
+        if !follower.socket.offer(KEPT, frame) {
             self.resolved.set(false);
             self.lag();
         }

@@ -34,9 +34,9 @@ const LIVE: &[Field] = &[
     field("age_seconds", Schema::Number, "How long ago that is."),
     field("stale", BOOLEAN, "The source is silent."),
 ];
-pub const ONE: Shape = Shape::new("LivePrice", "The newest spot price of a symbol.", LIVE);
+pub const ONE: Shape = Shape::new("SpotPrice", "The newest spot price of a symbol.", LIVE);
 pub const ALL: Shape = Shape::new(
-    "LivePrices",
+    "SpotPrices",
     "The newest spot prices.",
     &[
         field("prices", Schema::Map(&Schema::Object(&ONE)), "By symbol."),

@@ -52,5 +52,7 @@ mod wallets;
 mod ws_folding;
 mod ws_market;
 mod ws_prices;
+mod ws_protocol;
+mod ws_sockets;
 mod ws_sse;
 mod ws_trade;

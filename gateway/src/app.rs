@@ -10,8 +10,12 @@ use crate::history::Reader;
 use crate::http::front::Front;
 use crate::http::server::Connections;
 use crate::venue::feed::FeedFigures;
+use crate::venue::spot::Spot;
 use crate::ws::admit::Seats;
+use crate::ws::hub::Hub;
+use crate::ws::news::News;
 use crate::ws::sockets::Sockets;
+use crate::ws::sse::Streams;
 use engine::book::Books;
 use engine::directory::Directory;
 use engine::market::catalog::Catalog;
@@ -38,6 +42,12 @@ pub struct App {
     /// Prices as they went.
     pub history: Reader,
     pub cohort: Cohort,
+    /// What the feed tells the streams.
+    pub news: Arc<News>,
+    /// Places of open event streams.
+    pub streams: Arc<Streams>,
+    /// Prices of what up-or-down markets are about.
+    pub spot: Spot,
     /// Places of open sockets.
     pub seats: Arc<Seats>,
 }
@@ -48,11 +58,13 @@ pub struct Edge {
     pub engine: EngineClient,
     /// The sockets that this thread serves.
     pub sockets: Rc<Sockets>,
+    /// Its listeners to markets.
+    pub hub: Rc<Hub>,
 }
 
 impl Edge {
     pub fn new(app: Arc<App>, engine: EngineClient) -> Edge {
-        Edge { app, engine, sockets: Rc::default() }
+        Edge { hub: Rc::new(Hub::new(app.clone())), app, engine, sockets: Rc::default() }
     }
 }
 

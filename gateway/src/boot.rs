@@ -12,7 +12,9 @@ use crate::layout;
 use crate::machinery::{Machinery, Parts};
 use crate::recover::{self, RecoverError, Recovery};
 use crate::venue::feed::{FeedFigures, FeedParts};
+use crate::venue::spot::Spot;
 use crate::venue::{self, VenueError};
+use crate::ws::news::News;
 use crate::{api, banner, demo};
 use engine::book::Books;
 use engine::directory::Directory;
@@ -143,6 +145,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), Boo
         figures: shared.feed.clone(),
         match_interval_us: shared.rules.match_interval_us,
         recorder,
+        news: shared.news.clone(),
     };
     if let Err(error) = machinery.start_feed(feed).await {
         machinery.end().await;
@@ -169,6 +172,7 @@ struct Shared {
     rules: Arc<Rules>,
     commit: Arc<CommitFigures>,
     feed: Arc<FeedFigures>,
+    news: Arc<News>,
 }
 
 impl Shared {
@@ -180,6 +184,7 @@ impl Shared {
             rules: Arc::new(config.rules.clone()),
             commit: Arc::default(),
             feed: Arc::default(),
+            news: Arc::new(News::new(config.server.io_threads, config.rules.fees.clone())),
         }
     }
 
@@ -200,7 +205,7 @@ impl Shared {
     }
 
     fn app(self, config: Config, clock: Clock, history: Reader) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, feed } = self;
+        let Shared { catalog, books, directory, rules, commit, feed, news } = self;
         Ok(App {
             front: Front::new(&config, &api::tables()).map_err(BootError::Edge)?,
             connections: Arc::new(Connections::new(&config)),
@@ -215,7 +220,10 @@ impl Shared {
             census: Census::default(),
             history,
             cohort: Default::default(),
+            news,
             seats: Arc::default(),
+            streams: Arc::default(),
+            spot: Spot::of(&config.venue),
             config,
         })
     }

@@ -48,6 +48,7 @@ pub struct Config {
     pub access: Access,
     pub book: Book,
     pub export: Export,
+    pub streams: Streams,
     /// Fees, rollout flags and bounds as the engine takes them (`[fees]`, `[flags]`, `[keys]`).
     pub rules: Rules,
     /// `key = value (origin)`, one line per key.
@@ -206,6 +207,24 @@ pub struct Export {
     pub max_rows: u64,
 }
 
+#[derive(Clone, Debug)]
+pub struct Streams {
+    /// Ids that one socket of an enterprise user may subscribe to; all others have [`SUBSCRIPTIONS_MAX`].
+    pub max_subscriptions: usize,
+    /// The venue's own order events on `/ws/user`, for sockets that ask for them.
+    pub order_events: bool,
+}
+
+/// Ids that one socket may subscribe to (streams.md §1.4).
+pub const SUBSCRIPTIONS_MAX: usize = 50;
+
+impl Streams {
+    /// Ids that one socket of somebody of this tier, or of nobody, may subscribe to.
+    pub fn subscriptions_max(&self, tier: Option<Tier>) -> usize {
+        if tier == Some(Tier::Enterprise) { self.max_subscriptions } else { SUBSCRIPTIONS_MAX }
+    }
+}
+
 impl Limits {
     pub fn tier(&self, tier: Tier) -> &TierLimits {
         &self.tiers[tier as usize]
@@ -262,6 +281,11 @@ impl Config {
             access: read::access(&mut source),
             book: Book { stale_after: Duration::from_secs(source.integer("book.stale_after_s", 30, 1..=3_600)) },
             export: Export { max_rows: source.integer("export.max_rows", 100_000, 1..=100_000_000) },
+            streams: Streams {
+                max_subscriptions: source.integer("streams.max_subscriptions", 500, SUBSCRIPTIONS_MAX as u64..=100_000)
+                    as usize,
+                order_events: source.boolean("streams.order_events", false),
+            },
             rules,
             lines: Vec::new(),
         };

@@ -29,6 +29,8 @@ pub struct Depth {
     pub changed_at: Timestamp,
     /// The venue's own hash, while the book is exactly the snapshot that it came with (venue.md §1.1).
     pub hash: Option<SnapshotHash>,
+    /// Which version of the pair was copied: a later change of either token has a greater one.
+    pub version: u64,
 }
 
 /// Price and size without more.

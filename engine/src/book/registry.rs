@@ -283,6 +283,7 @@ impl<'a> Book<'a> {
             depth.top = Top { bid: bid.quote(), ask: ask.quote() };
             depth.changed_at = Timestamp(half.changed_at.load(Relaxed));
             depth.hash = half.hash.load();
+            depth.version = self.pair.sequence.version();
             half.known.load(Relaxed)
         })?;
         if known { Ok(()) } else { Err(Unavailable::Unknown) }

@@ -11,6 +11,7 @@ pub mod export;
 pub mod health;
 pub mod history;
 pub mod keys;
+pub mod live;
 pub mod markets;
 pub mod me;
 pub mod orders;
@@ -39,6 +40,7 @@ pub const GROUPS: &[Group] = &[
     Group { name: "markets", about: "Markets: lists and details.", routes: markets::ROUTES },
     Group { name: "books", about: "Order books.", routes: books::ROUTES },
     Group { name: "prices", about: "Prices and parameters by outcome token.", routes: prices::ROUTES },
+    Group { name: "live prices", about: "Spot prices, and prices as they change.", routes: live::ROUTES },
     Group { name: "quotes", about: "Quotes of several markets at once.", routes: quotes::ROUTES },
     Group { name: "events", about: "Groups of markets.", routes: events::ROUTES },
     Group { name: "history", about: "How prices went.", routes: history::ROUTES },

@@ -78,6 +78,8 @@ pub struct Pages {
     page: Rc<RefCell<Option<Vec<u8>>>>,
     /// The request counts as in flight as long as its answer does.
     in_flight: Option<InFlight>,
+    /// It has no end of its own.
+    live: bool,
 }
 
 impl fmt::Debug for Pages {
@@ -109,7 +111,19 @@ impl Pages {
         F: Future<Output = Result<(), Cut>> + 'static,
     {
         let page = Rc::new(RefCell::new(None));
-        Pages { making: Box::pin(make(Sink(Rc::clone(&page)))), page, in_flight: None }
+        Pages { making: Box::pin(make(Sink(Rc::clone(&page)))), page, in_flight: None, live: false }
+    }
+
+    /// A body that goes on for as long as its peer reads: sent as it is, with a cap of its own on how many there are.
+    pub fn live<F>(make: impl FnOnce(Sink) -> F) -> Pages
+    where
+        F: Future<Output = Result<(), Cut>> + 'static,
+    {
+        Pages { live: true, ..Pages::new(make) }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.live
     }
 
     /// A body that is whole already, a piece at a time: what compressing all of it at once would keep others from.
@@ -124,7 +138,9 @@ impl Pages {
 
     /// Keeps the request's place among those in flight until the last byte is made.
     pub(super) fn hold(&mut self, in_flight: Option<InFlight>) {
-        self.in_flight = in_flight;
+        if !self.live {
+            self.in_flight = in_flight;
+        }
     }
 
     fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Cut>> {
@@ -150,6 +166,11 @@ pub struct Streamed {
 impl Streamed {
     pub(super) fn new(pages: Pages, gzip: bool) -> Streamed {
         Streamed { pages: Some(pages), gzip: gzip.then(|| GzEncoder::new(Vec::new(), Compression::fast())) }
+    }
+
+    /// It goes on for as long as its peer reads.
+    pub(super) fn is_live(&self) -> bool {
+        self.pages.as_ref().is_some_and(Pages::is_live)
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {

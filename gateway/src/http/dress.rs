@@ -27,6 +27,8 @@ const COMPRESS_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 pub enum Cache {
     /// Books, market by slug, time, health, status.
     NoStore,
+    /// Server-sent events.
+    Stream,
     /// Everything else: `private, no-store` with a credential, five seconds without.
     ByCredential,
 }
@@ -161,6 +163,7 @@ impl Dress<'_> {
     fn standard(&self, headers: &mut HeaderMap, status: StatusCode, refused: bool) {
         headers.insert(self.names.request_id.clone(), self.request_id.clone());
         let cache = match self.cache {
+            Cache::Stream if !refused => "no-cache, no-transform",
             Cache::ByCredential if self.private => "private, no-store",
             Cache::ByCredential if self.is_read && !refused && status == StatusCode::OK => "public, max-age=5",
             _ => "no-store",
@@ -216,14 +219,17 @@ impl Dress<'_> {
 
     /// How long it is nobody knows, so a HEAD says no length and any length is worth compressing.
     fn streamed(&self, headers: &mut HeaderMap, pages: Pages) -> Body {
-        headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        if self.takes_gzip {
+        let gzip = self.takes_gzip && !pages.is_live();
+        if !pages.is_live() {
+            headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        if gzip {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         if self.is_head {
             return Body::from(Vec::new());
         }
-        Body::Streamed(Box::new(Streamed::new(pages, self.takes_gzip)))
+        Body::Streamed(Box::new(Streamed::new(pages, gzip)))
     }
 }
 
@@ -329,6 +335,8 @@ mod tests {
             (Cache::ByCredential, false, Err(Code::MarketNotFound.into()), "no-store"),
             (Cache::NoStore, false, ok(), "no-store"),
             (Cache::NoStore, true, ok(), "no-store"),
+            (Cache::Stream, true, ok(), "no-cache, no-transform"),
+            (Cache::Stream, false, Err(Code::InvalidRequest.into()), "no-store"),
         ] {
             let response = Dress { cache, private, ..dress(&names) }.finish(outcome);
             assert_eq!(header(&response, "cache-control"), Some(expected));

@@ -27,6 +27,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("client_order_id", "The id that the order was sent with.", "grid-17"),
     ("id", "The object's id.", "268435457"),
     ("slug", "The market's slug.", "rain-in-lisbon-oct-3"),
+    ("symbol", "A symbol in any of its forms.", "BTC"),
     ("code", "A builder's code.", "any"),
 ];
 

@@ -273,6 +273,12 @@ impl Route {
         self
     }
 
+    /// Answers with server-sent events.
+    pub const fn streamed(mut self) -> Route {
+        self.cache = Cache::Stream;
+        self
+    }
+
     /// What the operation is for, in one line.
     pub const fn about(mut self, about: &'static str) -> Route {
         self.about = about;

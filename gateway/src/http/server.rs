@@ -36,6 +36,8 @@ use tokio::task::JoinSet;
 const BUFFER_BYTES: usize = 16 * 1_024;
 /// Header lines of one request; more is hyper's own 431.
 const HEADERS_MAX: usize = 64;
+/// A peer that takes no byte of a stream is cut off after this (streams.md §5).
+const STREAM_STUCK: Duration = Duration::from_secs(15);
 /// Pause after an accept that failed for want of descriptors or memory: doubled up to the second bound.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -165,6 +167,7 @@ pub async fn serve(
     }
     drop(listener);
     edge.sockets.end();
+    edge.hub.end();
     let drain = edge.app.config.server.drain;
     let all = async { while serving.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(drain, all).await;
@@ -208,6 +211,10 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
                 && let Body::Upgraded(next) = std::mem::replace(response.body_mut(), Body::from(Vec::new()))
             {
                 upgrade.set(Some(next));
+            } else if let Body::Streamed(body) = response.body()
+                && body.is_live()
+            {
+                socket.stream(STREAM_STUCK);
             } else if response.headers().contains_key(header::CONNECTION) {
                 socket.cut();
             }
@@ -224,6 +231,7 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
         }
         // What goes wrong on a connection is the peer's affair; hyper has answered what can be answered.
         ended = ended || Pin::new(&mut serving).poll(context).is_ready();
+        ended = ended || socket.is_gone(context);
         // Whatever was answered leaves before the connection waits for anything.
         match socket.flush(context) {
             Poll::Ready(Ok(())) if !ended => Poll::Pending,

@@ -10,6 +10,8 @@ use crate::clock::Clock;
 use crate::config::{Config, Secret};
 use crate::engine_client::{EngineClient, Late};
 use crate::history::{Fills, History, Recorder};
+use crate::venue::spot::Spot;
+use crate::ws::news::News;
 use bytes::Bytes;
 use engine::book::registry::Books;
 use engine::command::{Answer, Command};
@@ -91,7 +93,10 @@ impl World {
             census: Default::default(),
             history: reader,
             cohort: Default::default(),
+            news: Arc::new(News::new(1, config.rules.fees.clone())),
             seats: Arc::default(),
+            streams: Arc::default(),
+            spot: Spot::of(&config.venue),
             config,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));

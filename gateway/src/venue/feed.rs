@@ -8,6 +8,7 @@
 //! what becomes of listed ones, and settlements, while there is any; matching cycles are passed over while there is none.
 
 mod pending;
+mod publish;
 mod shards;
 
 use super::{FeedUpdate, Frame, NO_CONNECTION, Venue};
@@ -15,6 +16,7 @@ use crate::clock::Clock;
 use crate::commit::{CommitLane, Reply};
 use crate::history::Recorder;
 use crate::thread::Stop;
+use crate::ws::news::News;
 use ahash::AHashMap;
 use engine::amount::Price;
 use engine::book::candles::Mid;
@@ -23,11 +25,12 @@ use engine::command::{Answer, Envelope};
 use engine::id::{InstrumentId, MARKETS, MarketId, Outcome};
 use engine::market::catalog::{self, Catalog};
 use engine::market::mutation::MarketMutation;
-use engine::market::{Markets, publish, publish_all};
+use engine::market::{Markets, publish_all};
 use engine::ring::Ring;
 use engine::shard::{Outbox, Room};
 use engine::time::{SECOND, Timestamp};
 use pending::{Held, Pending};
+use publish::Publisher;
 use shards::{Asked, Cycling};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,6 +102,8 @@ struct Desk {
     held: AHashMap<String, Held>,
     /// Remembers prices for the history.
     recorder: Recorder,
+    /// Tells the streams.
+    publisher: Publisher,
     /// Instruments that the frame at hand was about, with the price of a trade where it told of one.
     touched: Vec<(InstrumentId, Option<Price>)>,
     /// Asked of the shards and not answered yet, for want of room.
@@ -122,6 +127,7 @@ pub struct FeedParts {
     pub figures: Arc<FeedFigures>,
     pub match_interval_us: u64,
     pub recorder: Recorder,
+    pub news: Arc<News>,
 }
 
 impl Feed {
@@ -129,12 +135,14 @@ impl Feed {
     pub fn new(parts: FeedParts) -> Feed {
         let FeedParts { venue, markets, catalog, mut writer, lane, clock, stop, figures, .. } = parts;
         let (match_interval_us, recorder) = (parts.match_interval_us, parts.recorder);
+        let publisher = Publisher::new(parts.news, catalog.clone());
         publish_all(&markets, &catalog, &mut writer);
         let desk = Desk {
             ages_on_server_time: venue.ages_on_server_time(),
             pending: Pending::new(markets.len()),
             held: AHashMap::new(),
             recorder,
+            publisher,
             touched: Vec::new(),
             settling: None,
             cycling: None,
@@ -275,6 +283,7 @@ impl Desk {
                     touched.extend(write(books, catalog, figures, update));
                 }
             });
+            self.publisher.frame(frame.updates, self.writer.books());
             figures.clamped.fetch_add(u64::from(report.clamped + report.refused), Ordering::Relaxed);
             figures.last_frame_at.store(now.0, Ordering::Relaxed);
             figures.frames.fetch_add(1, Ordering::Relaxed);
@@ -343,6 +352,7 @@ impl Desk {
                     let super::Figures { volume_24h, volume_total, liquidity } = *figures;
                     let figures = catalog::Figures { volume_24h, volume_total, liquidity };
                     self.catalog.figures(market, figures, now);
+                    self.publisher.touched(market);
                 }
             }
             FeedUpdate::Strike { condition, strike, price_to_beat } => {
@@ -437,7 +447,7 @@ impl Desk {
             self.lane.commits.answer(Reply::Thread(sender), Answer::Done);
             self.wait(&receiver)?;
             for fact in facts {
-                publish(&fact, &self.catalog, &mut self.writer);
+                self.publisher.fact(&fact, &mut self.writer, self.venue_now);
             }
             self.show_held();
         }
@@ -446,10 +456,12 @@ impl Desk {
 
     /// Writes down the books of markets that are listed now.
     fn show_held(&mut self) {
-        let (catalog, writer, touched) = (&self.catalog, &mut self.writer, &mut self.touched);
+        let (catalog, publisher) = (&self.catalog, &self.publisher);
+        let (writer, touched) = (&mut self.writer, &mut self.touched);
         self.held.retain(|token, held| {
             let Some(instrument) = catalog.by_token(token) else { return true };
             writer.frame(held.connection, held.received, |books| held.write(books, instrument));
+            publisher.book(instrument, writer.books());
             touched.push((instrument, None));
             false
         });

@@ -12,6 +12,7 @@ pub mod loose;
 pub mod polymarket;
 pub mod replay;
 pub mod skips;
+pub mod spot;
 #[cfg(test)]
 mod suite;
 pub mod synthetic;

@@ -25,6 +25,15 @@ pub fn ts(out: &mut Vec<u8>, at: Timestamp) {
     out.push(b'Z');
 }
 
+/// The form of the price streams, always with milliseconds: `2026-10-02T09:14:05.120Z` (streams.md §2.2).
+pub fn ts_millis(out: &mut Vec<u8>, at: Timestamp) {
+    ts(out, Timestamp(at.0 - at.0 % SECOND));
+    out.pop();
+    out.push(b'.');
+    digits(out, at.0 % SECOND / 1_000, 3);
+    out.push(b'Z');
+}
+
 /// The native form as a text.
 pub fn ts_text(at: Timestamp) -> String {
     super::decimal::text(|out| ts(out, at))
@@ -160,6 +169,11 @@ mod tests {
             (253_402_300_799_000_000, "9999-12-31T23:59:59Z"),
         ] {
             assert_eq!(ts_text(Timestamp(micros)), expected);
+        }
+        for (micros, expected) in
+            [(1_790_932_445_000_000, "2026-10-02T09:14:05.000Z"), (1_790_932_445_012_999, "2026-10-02T09:14:05.012Z")]
+        {
+            assert_eq!(crate::wire::decimal::text(|out| ts_millis(out, Timestamp(micros))), expected);
         }
         assert_eq!(http_date(Timestamp::from_secs(784_111_777)), "Sun, 06 Nov 1994 08:49:37 GMT");
     }

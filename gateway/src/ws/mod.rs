@@ -9,25 +9,47 @@
 //! | `reader.rs` | whole messages |
 //! | `outbox.rs` | what waits to leave on one socket |
 //! | `frame.rs`, `close.rs` | encoded frames; close codes |
+//! | `news.rs` | what the feed tells: one bounded queue for each IO thread, and who is interested in what |
+//! | `change.rs` | one change of a market's books, and the frames that all subscribers share |
+//! | `hub.rs` | who listens to what on a thread; hands the news out |
+//! | `market.rs`, `market_follow.rs`, `market_text.rs` | the market channel: messages; what a socket is sent; frames |
+//! | `prices.rs`, `price_text.rs` | the price channel and its frame |
+//! | `bells.rs`, `follow.rs` | who has new order facts; their facts, each once and in order, from any number on |
+//! | `executions.rs`, `user.rs`, `user_text.rs` | the two channels of a user's own orders |
+//! | `sse.rs` | the price stream as server-sent events |
 //! | `trade.rs` | order entry: operations that run their REST twins' own routes |
 //! | `asyncapi.rs` | what a channel is for machines, and the AsyncAPI document of all |
 //! | `shape/` | the frames of each channel |
 
 pub mod admit;
 pub mod asyncapi;
+pub mod bells;
+pub mod change;
 pub mod close;
+pub mod executions;
+pub mod follow;
 pub mod frame;
+pub mod hub;
+pub mod market;
+pub mod market_follow;
+pub mod market_text;
+pub mod news;
 pub mod outbox;
 pub mod policy;
+pub mod price_text;
+pub mod prices;
 pub mod reader;
 pub mod session;
 pub mod shape;
 pub mod sockets;
+pub mod sse;
+pub mod trade;
+pub mod user;
+pub mod user_text;
 #[cfg(test)]
 mod tests;
-pub mod trade;
 
 use crate::http::route::Route;
 
 /// The routes of the channels. They are described as channels are, not among the operations of the REST document.
-pub const TABLES: &[&[Route]] = &[trade::ROUTES];
+pub const TABLES: &[&[Route]] = &[market::ROUTES, prices::ROUTES, executions::ROUTES, user::ROUTES, trade::ROUTES];

@@ -4,8 +4,8 @@ use super::sha1::sha1;
 use crate::app::App;
 use crate::wire::decimal;
 use crate::wire::write::{Object, object};
-use engine::amount::{Price, Qty};
-use engine::book::{Depth, LastTrade, Level, Unavailable};
+use engine::amount::{Price, Qty, TickSize};
+use engine::book::{Books, Depth, LastTrade, Level, SnapshotHash, Top, Unavailable};
 use engine::id::InstrumentId;
 use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
@@ -25,89 +25,136 @@ pub struct Asked<'a> {
     pub levels_max: Option<usize>,
 }
 
+/// A token's book as it was at one moment, whichever way it is shown.
+#[derive(Clone, Copy)]
+pub struct Shown<'a> {
+    pub cell: &'a MarketCell,
+    pub instrument: InstrumentId,
+    pub depth: &'a Depth,
+    pub trade: Option<LastTrade>,
+    pub tick: TickSize,
+}
+
 /// Writes one book.
 ///
 /// # Errors
 /// When no message about the book has arrived, when its market is resolved, or when the feed was writing at every try.
 /// Nothing is written then.
 pub fn book(out: &mut Vec<u8>, asked: Asked<'_>, app: &App, now: Timestamp) -> Result<(), Unavailable> {
-    if asked.cell.resolution().is_some() {
-        return Err(Unavailable::Unknown);
-    }
-    DEPTH.with_borrow_mut(|depth| {
-        app.books.copy(asked.instrument, asked.levels_max.unwrap_or(usize::MAX), depth)?;
-        let stale = app.books.stale(asked.instrument, now);
-        let trade = app.books.last_trade(asked.instrument);
-        write(out, asked, depth, trade, stale);
-        Ok(())
+    let Asked { cell, instrument, levels_max } = asked;
+    copied(&app.books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
+        write(out, shown, levels_max, app.books.stale(instrument, now));
     })
 }
 
-fn write(out: &mut Vec<u8>, asked: Asked<'_>, depth: &Depth, trade: Option<LastTrade>, stale: bool) {
-    let Asked { cell, instrument, levels_max } = asked;
-    let token = cell.token(instrument.outcome());
+/// Shows `look` the book of a token as it stands, at most `levels_max` levels a side.
+///
+/// # Errors
+/// As [`book`].
+pub fn copied<T>(
+    books: &Books,
+    cell: &MarketCell,
+    instrument: InstrumentId,
+    levels_max: usize,
+    look: impl FnOnce(Shown<'_>) -> T,
+) -> Result<T, Unavailable> {
+    if cell.resolution().is_some() {
+        return Err(Unavailable::Unknown);
+    }
+    DEPTH.with_borrow_mut(|depth| {
+        books.copy(instrument, levels_max, depth)?;
+        let (trade, tick) = (books.last_trade(instrument), cell.tick());
+        Ok(look(Shown { cell, instrument, depth, trade, tick }))
+    })
+}
+
+fn write(out: &mut Vec<u8>, shown: Shown<'_>, levels_max: Option<usize>, stale: bool) {
+    let Shown { cell, depth, .. } = shown;
     let whole = levels_max.is_none_or(|max| depth.bids.len() < max && depth.asks.len() < max);
     object(out, |o| {
-        o.text("token_id", token);
-        o.text("asset_id", token);
+        o.text("token_id", shown.token());
+        o.text("asset_id", shown.token());
         o.text("market", &cell.listing.condition);
-        match depth.hash.as_ref().filter(|_| whole) {
-            Some(hash) => o.text("hash", hash.as_str()),
-            None => hash_of(o, asked, depth, trade),
-        }
-        sides(o, depth);
-        terms(o, cell, trade);
+        o.text("hash", if whole { shown.hash() } else { shown.digest() }.as_str());
+        shown.sides(o);
+        shown.terms(o);
         o.or_null("mid", depth.top.midpoint(), Object::average);
-        o.or_null("spread", spread(depth), Object::price);
-        timestamp(o, depth);
+        o.or_null("spread", spread(depth.top), Object::price);
+        shown.timestamp(o);
         o.boolean("stale", stale);
         o.word("source", "clob");
     });
 }
 
-/// `"hash"`: SHA-1 over the venue's ten fields in the venue's order, with an empty hash (venue.md §1.1).
-fn hash_of(o: &mut Object<'_>, asked: Asked<'_>, depth: &Depth, trade: Option<LastTrade>) {
-    let mut text = Vec::with_capacity(512 + 40 * (depth.bids.len() + depth.asks.len()));
-    object(&mut text, |o| {
-        o.text("market", &asked.cell.listing.condition);
-        o.text("asset_id", asked.cell.token(asked.instrument.outcome()));
-        timestamp(o, depth);
-        o.word("hash", "");
-        sides(o, depth);
-        terms(o, asked.cell, trade);
-    });
-    let out = o.name("hash");
-    out.push(b'"');
-    for byte in sha1(&text) {
-        out.extend_from_slice(&[
-            b"0123456789abcdef"[usize::from(byte >> 4)],
-            b"0123456789abcdef"[usize::from(byte & 15)],
-        ]);
+impl Shown<'_> {
+    pub fn token(&self) -> &str {
+        self.cell.token(self.instrument.outcome())
     }
-    out.push(b'"');
+
+    /// The hash of the whole book: the venue's own while the book is exactly the venue's snapshot, else its digest.
+    pub fn hash(&self) -> SnapshotHash {
+        self.depth.hash.unwrap_or_else(|| self.digest())
+    }
+
+    /// SHA-1 over the venue's ten fields in the venue's order, with an empty hash (venue.md §1.1).
+    fn digest(&self) -> SnapshotHash {
+        let levels = self.depth.bids.len() + self.depth.asks.len();
+        let mut text = Vec::with_capacity(512 + 40 * levels);
+        object(&mut text, |o| {
+            o.text("market", &self.cell.listing.condition);
+            o.text("asset_id", self.token());
+            self.timestamp(o);
+            o.word("hash", "");
+            self.sides(o);
+            self.terms(o);
+        });
+        let mut hex = String::with_capacity(40);
+        for byte in sha1(&text) {
+            for nibble in [byte >> 4, byte & 15] {
+                hex.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
+            }
+        }
+        SnapshotHash::new(&hex).expect("forty digits")
+    }
+
+    /// `"bids"` ascending, `"asks"` descending: the best are last.
+    pub fn sides(&self, o: &mut Object<'_>) {
+        o.array("bids", self.depth.bids.iter().rev(), level);
+        o.array("asks", self.depth.asks.iter().rev(), level);
+    }
+
+    /// The same of the best levels only.
+    pub fn best_levels(&self, o: &mut Object<'_>, levels_max: usize) {
+        let Depth { bids, asks, .. } = self.depth;
+        o.array("bids", bids[..bids.len().min(levels_max)].iter().rev(), level);
+        o.array("asks", asks[..asks.len().min(levels_max)].iter().rev(), level);
+    }
+
+    /// `"min_order_size"`, `"tick_size"`, `"neg_risk"`, `"last_trade_price"`.
+    pub fn terms(&self, o: &mut Object<'_>) {
+        let minimum = self.cell.listing.min_order_size.unwrap_or_else(|| self.tick.min_order_size());
+        size(o, "min_order_size", minimum);
+        quoted(o, "tick_size", |out| decimal::tick(out, self.tick));
+        o.boolean("neg_risk", self.cell.listing.neg_risk);
+        match self.trade {
+            Some(trade) => o.price("last_trade_price", trade.price),
+            None => o.word("last_trade_price", ""),
+        }
+    }
+
+    /// `"timestamp"`: the last change, in milliseconds.
+    pub fn timestamp(&self, o: &mut Object<'_>) {
+        quoted(o, "timestamp", |out| decimal::integer(out, self.depth.changed_at.millis()));
+    }
 }
 
-fn sides(o: &mut Object<'_>, depth: &Depth) {
-    o.array("bids", depth.bids.iter().rev(), level);
-    o.array("asks", depth.asks.iter().rev(), level);
-}
-
+/// A level as an object of two texts.
 fn level(out: &mut Vec<u8>, level: &Level) {
     out.extend_from_slice(b"{\"price\":\"");
     decimal::price(out, level.price);
     out.extend_from_slice(b"\",\"size\":\"");
     decimal::size(out, level.size);
     out.extend_from_slice(b"\"}");
-}
-
-fn terms(o: &mut Object<'_>, cell: &MarketCell, trade: Option<LastTrade>) {
-    size(o, "min_order_size", min_order_size(cell));
-    tick(o, "tick_size", cell);
-    o.boolean("neg_risk", cell.listing.neg_risk);
-    match trade {
-        Some(trade) => o.price("last_trade_price", trade.price),
-        None => o.word("last_trade_price", ""),
-    }
 }
 
 /// The venue's own minimum where it names one; it decides nothing (execution.md §13).
@@ -125,18 +172,15 @@ pub fn tick(o: &mut Object<'_>, name: &str, cell: &MarketCell) {
     quoted(o, name, |out| decimal::tick(out, cell.tick()));
 }
 
-fn timestamp(o: &mut Object<'_>, depth: &Depth) {
-    quoted(o, "timestamp", |out| decimal::integer(out, depth.changed_at.millis()));
-}
-
-fn quoted(o: &mut Object<'_>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+/// A text made by `write`, without escapes.
+pub fn quoted(o: &mut Object<'_>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
     let out = o.name(name);
     out.push(b'"');
     write(out);
     out.push(b'"');
 }
 
-fn spread(depth: &Depth) -> Option<Price> {
-    let (bid, ask) = (depth.top.bid?.price, depth.top.ask?.price);
-    Some(Price(ask.0.saturating_sub(bid.0)))
+/// Best ask less best bid; `None` when a side is empty.
+pub fn spread(top: Top) -> Option<Price> {
+    Some(Price(top.ask?.price.0.saturating_sub(top.bid?.price.0)))
 }

@@ -50,6 +50,8 @@ struct Wire {
     /// Runs while the peer takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
     closing: Option<Closing>,
+    /// The answer has no end.
+    streams: bool,
 }
 
 /// After the last byte to the peer.
@@ -68,6 +70,7 @@ impl Socket {
             written: 0,
             stalled: None,
             closing: None,
+            streams: false,
         };
         Socket(Rc::new(Shared { wire: RefCell::new(wire), cut: Cell::new(false) }))
     }
@@ -80,6 +83,26 @@ impl Socket {
     /// The stream, when this is the last clone: for what is spoken behind an upgrade. Everything was written before.
     pub(super) fn into_stream(self) -> Option<TcpStream> {
         Rc::into_inner(self.0).map(|shared| shared.wire.into_inner().stream.into_inner())
+    }
+
+    /// What is sent from now on has no end: a peer that takes nothing is given up after this long, if not sooner, and
+    /// one that ended its half has gone.
+    pub(super) fn stream(&self, timeout: Duration) {
+        let wire = &mut *self.0.wire.borrow_mut();
+        wire.write_timeout = wire.write_timeout.min(timeout);
+        wire.streams = true;
+    }
+
+    /// Whether the peer of a stream has gone. hyper does not read while it answers, so it cannot know.
+    pub(super) fn is_gone(&self, context: &mut Context<'_>) -> bool {
+        let wire = &mut *self.0.wire.borrow_mut();
+        let mut byte = [0];
+        wire.streams
+            && match wire.stream().poll_peek(context, &mut ReadBuf::new(&mut byte)) {
+                Poll::Ready(Ok(count)) => count == 0,
+                Poll::Ready(Err(_)) => true,
+                Poll::Pending => false,
+            }
     }
 
     /// Writes what has gathered.

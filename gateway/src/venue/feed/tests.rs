@@ -150,6 +150,7 @@ impl Life {
             stop: stop.clone(),
             figures: Arc::default(),
             recorder: crate::history::Recorder::nowhere(),
+            news: Arc::new(News::new(1, Rules::default().fees)),
             match_interval_us: 2 * SECOND,
         });
         Life { feed, clock, catalog, books, lane: lane(), prepares, stop, core: Some(core) }
@@ -414,6 +415,7 @@ fn nothing_goes_to_a_log_without_room() {
         stop,
         figures: Arc::new(FeedFigures::default()),
         recorder: crate::history::Recorder::nowhere(),
+        news: Arc::new(News::new(1, Rules::default().fees)),
         match_interval_us: SECOND,
     });
     assert!(feed.begin().is_err(), "it waits for room until the process stops");

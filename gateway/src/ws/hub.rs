@@ -1,0 +1,301 @@
+//! Who listens to which market on this IO thread, and the handing out of the feed's news.
+//!
+//! Followers hear every change of a market (the market channel); watchers hear its price, at most once in
+//! [`PRICE_EVERY`], made once for all of them. Nothing runs here while nobody listens.
+
+use super::frame::Frame;
+use super::market_follow::{Followed, Follower};
+use super::market_text;
+use super::news::{Interest, Item, Lost, Outlet};
+use super::price_text::Price;
+use crate::app::App;
+use ahash::AHashMap;
+use engine::id::MarketId;
+use engine::market::catalog::MarketCell;
+use engine::market::terms::Resolution;
+use engine::time::Timestamp;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// A market's price is told at most this often.
+pub const PRICE_EVERY: Duration = Duration::from_millis(250);
+/// Frames that are handed out, or prices that are made, before others get their turn on the thread.
+const HANDED_PER_TURN: usize = 1_024;
+const PRICES_PER_TURN: usize = 32;
+
+/// The listeners of one IO thread.
+pub struct Hub {
+    app: Arc<App>,
+    outlet: OnceCell<Arc<Outlet>>,
+    followed: RefCell<AHashMap<MarketId, Vec<Rc<Followed>>>>,
+    watched: RefCell<AHashMap<MarketId, Watched>>,
+    /// Those who hear of new markets.
+    curious: RefCell<Vec<Rc<Follower>>>,
+    /// Markets below this are no news to them.
+    listed: Cell<u32>,
+    /// Markets whose price is due, soonest first.
+    due: RefCell<VecDeque<(Instant, MarketId)>>,
+    pacing: Cell<bool>,
+    last_stream: Cell<u64>,
+    ending: watch::Sender<bool>,
+}
+
+/// Who watches a price.
+#[derive(Default)]
+struct Watched {
+    watchers: Vec<(u64, Rc<dyn Watcher>)>,
+    /// The next price is not told before.
+    rests_until: Option<Instant>,
+    /// It is among those due.
+    is_due: bool,
+}
+
+/// Somebody who watches prices. Called while the hub hands out: it must not subscribe or unsubscribe then.
+pub trait Watcher {
+    fn price(&self, cell: &MarketCell, price: &Rc<Price>);
+    /// No more prices come behind it.
+    fn resolved(&self, cell: &MarketCell, resolution: Resolution);
+}
+
+impl Hub {
+    pub fn new(app: Arc<App>) -> Hub {
+        Hub {
+            app,
+            outlet: OnceCell::new(),
+            followed: RefCell::default(),
+            watched: RefCell::default(),
+            curious: RefCell::default(),
+            listed: Cell::new(0),
+            due: RefCell::default(),
+            pacing: Cell::new(false),
+            last_stream: Cell::new(u64::MAX),
+            ending: watch::Sender::new(false),
+        }
+    }
+
+    /// A number for a watcher that is no socket; sockets count from below.
+    pub fn stream_id(&self) -> u64 {
+        self.last_stream.set(self.last_stream.get() - 1);
+        self.last_stream.get()
+    }
+
+    /// Streams that know no close frame end now: the server goes down.
+    pub fn end(&self) {
+        self.ending.send_replace(true);
+    }
+
+    /// Turns true when streams must end.
+    pub fn ending(&self) -> watch::Receiver<bool> {
+        self.ending.subscribe()
+    }
+
+    pub fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
+    /// The way of the news to this thread; handing out begins with the first who asks.
+    fn outlet(self: &Rc<Self>) -> &Arc<Outlet> {
+        self.outlet.get_or_init(|| {
+            let outlet = self.app.news.claim();
+            tokio::task::spawn_local(hand_out(Rc::clone(self), outlet.clone()));
+            outlet
+        })
+    }
+
+    /// From now on every change of the market comes to `followed`. Its books are to be copied after this.
+    pub fn follow(self: &Rc<Self>, followed: &Rc<Followed>) {
+        self.outlet().count(followed.market, Interest::Changes);
+        self.followed.borrow_mut().entry(followed.market).or_default().push(Rc::clone(followed));
+    }
+
+    pub fn unfollow(self: &Rc<Self>, followed: &Rc<Followed>) {
+        let mut markets = self.followed.borrow_mut();
+        let Some(list) = markets.get_mut(&followed.market) else { return };
+        list.retain(|other| !Rc::ptr_eq(other, followed));
+        if list.is_empty() {
+            markets.remove(&followed.market);
+        }
+        self.outlet().uncount(followed.market, Interest::Changes);
+    }
+
+    /// From now on `follower` hears of new markets.
+    pub fn be_curious(self: &Rc<Self>, follower: &Rc<Follower>) {
+        self.outlet().count_curious(true);
+        if self.curious.borrow().is_empty() {
+            self.listed.set(self.listed.get().max(self.app.catalog.len() as u32));
+        }
+        self.curious.borrow_mut().push(Rc::clone(follower));
+    }
+
+    pub fn cease_to_be_curious(self: &Rc<Self>, follower: &Follower) {
+        let mut curious = self.curious.borrow_mut();
+        let before = curious.len();
+        curious.retain(|other| !std::ptr::eq(&**other, follower));
+        for _ in curious.len()..before {
+            self.outlet().count_curious(false);
+        }
+    }
+
+    /// From now on the market's price comes to `watcher`, which names itself by `id`.
+    pub fn watch(self: &Rc<Self>, market: MarketId, id: u64, watcher: Rc<dyn Watcher>) {
+        self.outlet().count(market, Interest::Touches);
+        self.watched.borrow_mut().entry(market).or_default().watchers.push((id, watcher));
+    }
+
+    pub fn unwatch(self: &Rc<Self>, market: MarketId, id: u64) {
+        let mut markets = self.watched.borrow_mut();
+        let Some(watched) = markets.get_mut(&market) else { return };
+        let before = watched.watchers.len();
+        watched.watchers.retain(|(other, _)| *other != id);
+        for _ in watched.watchers.len()..before {
+            self.outlet().uncount(market, Interest::Touches);
+        }
+        if watched.watchers.is_empty() {
+            markets.remove(&market);
+        }
+    }
+
+    /// Hands one piece of news out; answers to how many.
+    fn take(self: &Rc<Self>, item: &Item) -> usize {
+        match item {
+            Item::Change(change) => {
+                let followed = self.followed.borrow();
+                let listeners = followed.get(&change.market).map_or(&[][..], Vec::as_slice);
+                if let Some(cell) = self.app.catalog.market(change.market) {
+                    listeners.iter().for_each(|followed| followed.change(change, cell));
+                }
+                self.touch(change.market);
+                listeners.len()
+            }
+            Item::Touched(market) => {
+                self.touch(*market);
+                1
+            }
+            Item::Listed(market, at) => self.list(*market, *at),
+            Item::Resolved(market, resolution, at) => self.resolve(*market, *resolution, *at),
+        }
+    }
+
+    fn list(&self, market: MarketId, at: Timestamp) -> usize {
+        let Some(cell) = self.app.catalog.market(market).filter(|_| market.0 >= self.listed.get()) else { return 0 };
+        self.listed.set(market.0 + 1);
+        let frame = Frame::json(|out| market_text::new_market(out, cell, at));
+        let curious = self.curious.borrow();
+        curious.iter().for_each(|follower| follower.listed(market, &frame));
+        curious.len()
+    }
+
+    fn resolve(&self, market: MarketId, resolution: Resolution, at: Timestamp) -> usize {
+        let Some(cell) = self.app.catalog.market(market) else { return 0 };
+        let followed = self.followed.borrow();
+        let followers = followed.get(&market).map_or(&[][..], Vec::as_slice);
+        if !followers.is_empty() {
+            let frame = Frame::json(|out| market_text::market_resolved(out, cell, resolution, at));
+            followers.iter().for_each(|followed| followed.resolved(&frame));
+        }
+        let mut watched = self.watched.borrow_mut();
+        let watchers = watched.get_mut(&market).map_or(&[][..], |watched| &watched.watchers);
+        watchers.iter().for_each(|(_, watcher)| watcher.resolved(cell, resolution));
+        followers.len() + watchers.len()
+    }
+
+    /// A market's price may have changed: it is told now, or when it has rested.
+    fn touch(self: &Rc<Self>, market: MarketId) {
+        let now = Instant::now();
+        let mut markets = self.watched.borrow_mut();
+        let Some(watched) = markets.get_mut(&market).filter(|watched| !watched.is_due) else { return };
+        match watched.rests_until.filter(|until| *until > now) {
+            None => self.show(watched, market, now),
+            Some(until) => {
+                watched.is_due = true;
+                // All rest equally long, so this one is the last to be due.
+                self.due.borrow_mut().push_back((until, market));
+                if !self.pacing.replace(true) {
+                    tokio::task::spawn_local(pace(Rc::clone(self)));
+                }
+            }
+        }
+    }
+
+    /// Tells the price to all who watch it. A resolved market has none any more.
+    fn show(&self, watched: &mut Watched, market: MarketId, now: Instant) {
+        (watched.is_due, watched.rests_until) = (false, Some(now + PRICE_EVERY));
+        let Some(cell) = self.app.catalog.market(market).filter(|cell| cell.resolution().is_none()) else { return };
+        let price = Rc::new(Price::of(cell, &self.app));
+        watched.watchers.iter().for_each(|(_, watcher)| watcher.price(cell, &price));
+    }
+
+    /// Shows everybody everything afresh, since some news are lost.
+    async fn refresh(self: &Rc<Self>) {
+        tracing::warn!("news came faster than they were handed out: every listener is shown his books afresh");
+        let all: Vec<Rc<Followed>> = self.followed.borrow().values().flatten().cloned().collect();
+        // None of them hears a change before his own copy is made.
+        all.iter().for_each(|followed| followed.fall_behind());
+        for market in self.listed.get()..self.app.catalog.len() as u32 {
+            let market = MarketId(market);
+            let at = self.app.catalog.market(market).map_or(Timestamp(0), |cell| cell.listed_at);
+            self.list(market, at);
+        }
+        for some in all.chunks(PRICES_PER_TURN) {
+            some.iter().for_each(|followed| followed.catch_up());
+            tokio::task::yield_now().await;
+        }
+        let watched: Vec<MarketId> = self.watched.borrow().keys().copied().collect();
+        for some in watched.chunks(PRICES_PER_TURN) {
+            for market in some {
+                self.touch(*market);
+                let resolved = self.app.catalog.market(*market).and_then(|cell| Some((cell, cell.resolution()?)));
+                if let Some((cell, resolution)) = resolved
+                    && let Some(watched) = self.watched.borrow().get(market)
+                {
+                    watched.watchers.iter().for_each(|(_, watcher)| watcher.resolved(cell, resolution));
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Hands out what the feed tells, for as long as the thread lives.
+async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
+    loop {
+        let mut handed = 0;
+        while handed < HANDED_PER_TURN {
+            match outlet.take() {
+                Ok(Some(item)) => handed += hub.take(&item).max(1),
+                Ok(None) => break,
+                Err(Lost) => hub.refresh().await,
+            }
+        }
+        if handed < HANDED_PER_TURN {
+            outlet.wait().await;
+        } else {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Tells prices when they have rested, until none is due.
+async fn pace(hub: Rc<Hub>) {
+    loop {
+        let next = hub.due.borrow().front().copied();
+        let Some((until, _)) = next else { break };
+        tokio::time::sleep_until(until).await;
+        let now = Instant::now();
+        for _ in 0..PRICES_PER_TURN {
+            let mut due = hub.due.borrow_mut();
+            let Some((_, market)) = due.pop_front_if(|(until, _)| *until <= now) else { break };
+            drop(due);
+            if let Some(watched) = hub.watched.borrow_mut().get_mut(&market) {
+                hub.show(watched, market, now);
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+    hub.pacing.set(false);
+}

@@ -1,0 +1,348 @@
+//! What one socket of the market channel follows, and what it is sent of each change (streams.md §1.6, §4.2).
+//!
+//! A token's `book` is copied after its market's changes were ordered; what the copy holds already is not sent. When a
+//! queue is full the market's frames that wait are dropped, and once the peer has taken the rest one fresh `book` of each
+//! token stands for all that was skipped.
+
+use super::change::{BookChange, Change, Follows, What};
+use super::frame::Frame;
+use super::hub::Hub;
+use super::market_text as text;
+use super::outbox::Tag;
+use super::session::Socket;
+use crate::api::books::view::{self, Shown};
+use crate::wire::write::separate;
+use ahash::AHashMap;
+use engine::amount::Price;
+use engine::book::Top;
+use engine::id::{InstrumentId, MarketId, Outcome};
+use engine::market::catalog::MarketCell;
+use engine::market::terms::Resolution;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+/// Books of one array (streams.md §4.2).
+pub const BOOKS_PER_ARRAY_MAX: usize = 50;
+/// Tag of what is never withdrawn: first books, beginnings and ends of markets. No market has this number.
+const KEPT: Tag = Tag(u64::MAX);
+
+/// One socket of the market channel.
+pub struct Follower {
+    socket: Rc<Socket>,
+    hub: Rc<Hub>,
+    markets: RefCell<AHashMap<MarketId, Rc<Followed>>>,
+    /// Tokens followed.
+    count: Cell<usize>,
+    /// The custom events are wanted.
+    custom: Cell<bool>,
+    /// Markets that wait for the queue to empty.
+    behind: RefCell<Vec<Rc<Followed>>>,
+    /// The first new market that the queue had no room for.
+    unlisted: Cell<Option<MarketId>>,
+}
+
+/// One market that a socket follows.
+pub struct Followed {
+    pub market: MarketId,
+    follower: Weak<Follower>,
+    tokens: [Token; 2],
+    /// Changes are skipped until fresh books are sent.
+    behind: Cell<bool>,
+    /// How it ended is told.
+    resolved: Cell<bool>,
+}
+
+/// One token that a socket follows, or does not.
+#[derive(Default)]
+struct Token {
+    follows: Cell<bool>,
+    /// The peer knows its book, or has not asked for it.
+    begun: Cell<bool>,
+    /// Of the pair of books: the copy that was sent holds all changes up to it.
+    version: Cell<u64>,
+    /// Changes told up to then are older than the subscription.
+    number: Cell<u64>,
+    /// The best prices as sent last.
+    best: Cell<[Option<Price>; 2]>,
+}
+
+impl Follower {
+    pub fn new(socket: Rc<Socket>, hub: Rc<Hub>) -> Rc<Follower> {
+        let follower = Rc::new(Follower {
+            socket,
+            hub,
+            markets: RefCell::default(),
+            count: Cell::new(0),
+            custom: Cell::new(false),
+            behind: RefCell::default(),
+            unlisted: Cell::new(None),
+        });
+        let drained = Rc::downgrade(&follower);
+        follower.socket.when_drained(move || {
+            if let Some(follower) = drained.upgrade() {
+                follower.catch_up();
+            }
+        });
+        follower
+    }
+
+    /// Tokens followed.
+    pub fn count(&self) -> usize {
+        self.count.get()
+    }
+
+    pub fn follows(&self, instrument: InstrumentId) -> bool {
+        let markets = self.markets.borrow();
+        markets.get(&instrument.market()).is_some_and(|market| market.token(instrument.outcome()).follows.get())
+    }
+
+    /// Turns the custom events on, for good.
+    pub fn want_custom(self: &Rc<Self>) {
+        if !self.custom.replace(true) {
+            self.hub.be_curious(self);
+        }
+    }
+
+    /// Follows a token from here on. Its book is not sent by this.
+    pub fn follow(self: &Rc<Self>, instrument: InstrumentId) {
+        let market = instrument.market();
+        let known = self.markets.borrow().get(&market).cloned();
+        let followed = known.unwrap_or_else(|| {
+            let followed = Rc::new(Followed {
+                market,
+                follower: Rc::downgrade(self),
+                tokens: Default::default(),
+                behind: Cell::new(false),
+                resolved: Cell::new(false),
+            });
+            self.hub.follow(&followed);
+            self.markets.borrow_mut().insert(market, Rc::clone(&followed));
+            followed
+        });
+        let token = followed.token(instrument.outcome());
+        if token.follows.replace(true) {
+            return;
+        }
+        self.count.set(self.count.get() + 1);
+        let app = self.hub.app();
+        // In this order: what is told after the number was read comes here.
+        token.number.set(app.news.number());
+        token.version.set(app.books.version(instrument));
+        token.best.set(Default::default());
+        // Without its book the peer is shown changes all the same: it has not asked for one.
+        token.begun.set(true);
+    }
+
+    pub fn unfollow(&self, instrument: InstrumentId) {
+        let followed = self.markets.borrow().get(&instrument.market()).cloned();
+        let Some(followed) = followed else { return };
+        if !followed.token(instrument.outcome()).follows.replace(false) {
+            return;
+        }
+        self.count.set(self.count.get() - 1);
+        if followed.tokens.iter().all(|token| !token.follows.get()) {
+            self.markets.borrow_mut().remove(&followed.market);
+            self.hub.unfollow(&followed);
+        }
+    }
+
+    /// Sends the books of these tokens, at most [`BOOKS_PER_ARRAY_MAX`], as one array. Those without one are left out;
+    /// they come when there is one.
+    pub fn dump(&self, instruments: &[InstrumentId]) {
+        let mut written = Vec::with_capacity(instruments.len());
+        let frame = Frame::json(|out| {
+            out.push(b'[');
+            for instrument in instruments {
+                let followed = self.markets.borrow().get(&instrument.market()).cloned();
+                let Some(followed) = followed else { continue };
+                let before = out.len();
+                separate(out);
+                if !followed.copy(instrument.outcome(), out) {
+                    out.truncate(before);
+                }
+                written.push(followed);
+            }
+            out.push(b']');
+        });
+        if !self.socket.offer(KEPT, &frame) {
+            written.iter().for_each(|followed| followed.lag());
+        }
+    }
+
+    /// A market is new.
+    pub fn listed(&self, market: MarketId, frame: &Frame) {
+        if self.unlisted.get().is_none() && !self.socket.offer(KEPT, frame) {
+            self.unlisted.set(Some(market));
+        }
+    }
+
+    /// The queue is empty again: sends what stands for all that was skipped, as far as there is room.
+    fn catch_up(&self) {
+        for followed in std::mem::take(&mut *self.behind.borrow_mut()) {
+            if followed.behind.get() {
+                followed.catch_up();
+            }
+        }
+        let Some(first) = self.unlisted.take() else { return };
+        let catalog = &self.hub.app().catalog;
+        for market in first.0..catalog.len() as u32 {
+            let Some(cell) = catalog.market(MarketId(market)) else { continue };
+            self.listed(cell.id, &Frame::json(|out| text::new_market(out, cell, cell.listed_at)));
+        }
+    }
+
+    /// Ends all subscriptions: the socket is gone.
+    pub fn end(&self) {
+        let markets = std::mem::take(&mut *self.markets.borrow_mut());
+        markets.values().for_each(|followed| self.hub.unfollow(followed));
+        if self.custom.get() {
+            self.hub.cease_to_be_curious(self);
+        }
+    }
+}
+
+impl Followed {
+    fn token(&self, outcome: Outcome) -> &Token {
+        &self.tokens[outcome as usize]
+    }
+
+    fn tag(&self) -> Tag {
+        Tag(u64::from(self.market.0))
+    }
+
+    /// Sends what a change says of the tokens followed and is not in their books already.
+    pub fn change(&self, change: &Arc<Change>, cell: &MarketCell) {
+        let Some(follower) = self.follower.upgrade().filter(|_| !self.behind.get()) else { return };
+        if !self.send(&follower, change, cell) {
+            self.lag();
+        }
+    }
+
+    /// False when a frame found no room.
+    fn send(&self, follower: &Follower, change: &Change, cell: &MarketCell) -> bool {
+        let give = |frame: &Frame| follower.socket.offer(self.tag(), frame);
+        let [first, second] = &self.tokens;
+        let told = |token: &Token| token.follows.get() && change.number > token.number.get();
+        let moved = |token: &Token| token.follows.get() && change.version > token.version.get();
+        let (told, moved) = (Follows([told(first), told(second)]), Follows([moved(first), moved(second)]));
+        for outcome in told.outcomes() {
+            if !change.tick_frame(cell, outcome).is_none_or(give) {
+                return false;
+            }
+        }
+        let mut levels = moved;
+        for outcome in moved.outcomes() {
+            let (token, book) = (self.token(outcome), &change.token(outcome).book);
+            match book {
+                Some(BookChange { what: What::Whole { .. }, .. }) => token.begun.set(true),
+                // The first that is heard of a book: the whole of it comes before any change.
+                Some(_) if !token.begun.get() => {
+                    levels.0[outcome as usize] = false;
+                    if !self.book(follower, outcome) {
+                        return false;
+                    }
+                    continue;
+                }
+                Some(_) => {}
+                None => continue,
+            }
+            if !change.book_frame(cell, outcome).is_none_or(give) {
+                return false;
+            }
+        }
+        if !change.levels_frame(cell, levels).is_none_or(give) {
+            return false;
+        }
+        for outcome in moved.outcomes() {
+            let (token, Some(book)) = (self.token(outcome), &change.token(outcome).book) else { continue };
+            let changed = token.best.replace(best(book.top)) != best(book.top);
+            if changed && follower.custom.get() && !change.top_frame(cell, outcome).is_none_or(give) {
+                return false;
+            }
+        }
+        told.outcomes().all(|outcome| change.trade_frames(cell, outcome).all(give))
+    }
+
+    /// How the market ended.
+    pub fn resolved(&self, frame: &Frame) {
+        let Some(follower) = self.follower.upgrade().filter(|_| !self.behind.get()) else { return };
+        if self.resolved.replace(true) || !follower.custom.get() {
+            return;
+        }
+        if !follower.socket.offer(KEPT, frame) {
+            self.resolved.set(false);
+            self.lag();
+        }
+    }
+
+    /// Skips changes until fresh books are sent by [`Followed::catch_up`].
+    pub fn fall_behind(&self) {
+        self.behind.set(true);
+    }
+
+    /// The queue is full: what waits of this market is dropped, and fresh books come when it is empty.
+    fn lag(self: &Followed) {
+        self.fall_behind();
+        let Some(follower) = self.follower.upgrade() else { return };
+        follower.socket.withdraw(self.tag());
+        let me = follower.markets.borrow().get(&self.market).cloned();
+        follower.behind.borrow_mut().extend(me);
+    }
+
+    /// Sends fresh books, and how the market ended where that was skipped.
+    pub fn catch_up(&self) {
+        let Some(follower) = self.follower.upgrade() else { return };
+        self.behind.set(false);
+        let outcomes = [Outcome::First, Outcome::Second];
+        let sent =
+            outcomes.into_iter().all(|outcome| !self.token(outcome).follows.get() || self.book(&follower, outcome));
+        if !sent {
+            return self.lag();
+        }
+        let app = follower.hub.app();
+        if let Some(cell) = app.catalog.market(self.market)
+            && let Some(resolution) = cell.resolution()
+        {
+            self.resolved(&resolved_frame(&follower, cell, resolution));
+        }
+    }
+
+    /// Sends one fresh book; true also where there is none. False: no room.
+    fn book(&self, follower: &Follower, outcome: Outcome) -> bool {
+        let mut is_there = false;
+        let frame = Frame::json(|out| is_there = self.copy(outcome, out));
+        !is_there || follower.socket.offer(self.tag(), &frame)
+    }
+
+    /// Writes the book of a token as it stands; what it holds already is not sent any more. False: there is none, or
+    /// nobody follows it; nothing is written.
+    fn copy(&self, outcome: Outcome, out: &mut Vec<u8>) -> bool {
+        let (Some(follower), token) = (self.follower.upgrade(), self.token(outcome)) else { return false };
+        let app = follower.hub.app();
+        let Some(cell) = app.catalog.market(self.market) else { return false };
+        let instrument = cell.instrument(outcome);
+        let write = |shown: Shown<'_>| {
+            let at = app.news.told(instrument).max(shown.depth.changed_at);
+            text::book(out, shown, &shown.hash(), at);
+            token.version.set(shown.depth.version);
+            token.best.set(best(shown.depth.top));
+        };
+        let written = view::copied(&app.books, cell, instrument, usize::MAX, write).is_ok();
+        token.begun.set(written);
+        written
+    }
+}
+
+/// `market_resolved` for one who missed it.
+fn resolved_frame(follower: &Follower, cell: &MarketCell, resolution: Resolution) -> Frame {
+    let app = follower.hub.app();
+    let told = [Outcome::First, Outcome::Second].map(|outcome| app.news.told(cell.instrument(outcome)));
+    let now = app.books.venue_now(app.clock.now());
+    let at = told.into_iter().fold(now, Ord::max);
+    Frame::json(|out| text::market_resolved(out, cell, resolution, at))
+}
+
+fn best(top: Top) -> [Option<Price>; 2] {
+    [top.bid.map(|quote| quote.price), top.ask.map(|quote| quote.price)]
+}

@@ -1,0 +1,345 @@
+//! What the feed tells the streams, and who wants to hear it.
+//!
+//! ```text
+//!   feed: ladders written ─► fence ─► is anybody interested? ─► News::change ─► outlet of each IO thread that is
+//!   hub:  interest counted ─► fence ─► book copied ─► changes that the copy does not hold already
+//! ```
+//!
+//! Either the feed sees the interest, or the copy holds the change: nothing is lost between. While nobody listens, news
+//! cost the feed one load. It never waits: an outlet that is full is marked as having lost something, and its thread
+//! then shows every listener everything afresh.
+
+use super::change::Change;
+use crossbeam::queue::ArrayQueue;
+use engine::id::{InstrumentId, MarketId};
+use engine::index::Table;
+use engine::market::terms::Resolution;
+use engine::rules::FeeTable;
+use engine::time::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed, fence};
+use tokio::sync::Notify;
+
+/// News that wait for one IO thread at most.
+const OUTLET_SLOTS: usize = 8_192;
+
+/// One piece of news.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// The books of a market changed, or it was traded, or its tick changed.
+    Change(Arc<Change>),
+    /// Something that a price shows has changed.
+    Touched(MarketId),
+    /// A market is listed.
+    Listed(MarketId, Timestamp),
+    Resolved(MarketId, Resolution, Timestamp),
+}
+
+/// What a listener wants to hear of a market.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Every change.
+    Changes,
+    /// That there was one.
+    Touches,
+}
+
+/// The news of one process.
+pub struct News {
+    outlets: Box<[Arc<Outlet>]>,
+    claimed: AtomicUsize,
+    /// Interests of all outlets, those in new markets too.
+    interests: Arc<AtomicU32>,
+    /// Changes told so far.
+    number: AtomicU64,
+    /// By market: the latest time that frames about each of its tokens carried, µs.
+    told: Table<[AtomicU64; 2]>,
+    pub fees: FeeTable,
+}
+
+/// The news for one IO thread, which alone takes from it.
+pub struct Outlet {
+    queue: ArrayQueue<Item>,
+    lost: AtomicBool,
+    bell: Notify,
+    wanted: Table<Wanted>,
+    /// Listeners to new markets.
+    curious: AtomicU32,
+    interests: Arc<AtomicU32>,
+}
+
+/// How many listeners want what of one market.
+#[derive(Default)]
+struct Wanted {
+    changes: AtomicU32,
+    touches: AtomicU32,
+}
+
+impl News {
+    /// News for so many IO threads.
+    pub fn new(threads_count: usize, fees: FeeTable) -> News {
+        News::with_slots(threads_count, fees, OUTLET_SLOTS)
+    }
+
+    fn with_slots(threads_count: usize, fees: FeeTable, slots: usize) -> News {
+        let interests = Arc::new(AtomicU32::new(0));
+        let outlet = |_| {
+            Arc::new(Outlet {
+                queue: ArrayQueue::new(slots),
+                lost: AtomicBool::new(false),
+                bell: Notify::new(),
+                wanted: Table::new(),
+                curious: AtomicU32::new(0),
+                interests: interests.clone(),
+            })
+        };
+        let outlets = (0..threads_count).map(outlet).collect();
+        News { outlets, claimed: AtomicUsize::new(0), interests, number: AtomicU64::new(0), told: Table::new(), fees }
+    }
+
+    /// The outlet of the IO thread that asks: each is given out once.
+    ///
+    /// # Panics
+    /// When more threads ask than there are.
+    pub fn claim(&self) -> Arc<Outlet> {
+        self.outlets[self.claimed.fetch_add(1, Relaxed)].clone()
+    }
+
+    /// Changes told so far. What a listener who has counted its interest reads afterwards holds all of them.
+    pub fn number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// The latest time that frames about a token carried.
+    pub fn told(&self, instrument: InstrumentId) -> Timestamp {
+        let told = self.told.get(instrument.market().0 as usize);
+        Timestamp(told.map_or(0, |told| told[instrument.outcome() as usize].load(Relaxed)))
+    }
+}
+
+/// The feed's half: one thread.
+impl News {
+    /// Whether anybody listens to anything. Asked behind every write of a ladder that is told of.
+    pub fn anybody(&self) -> bool {
+        // Pairs with the fence in `Outlet::count`.
+        fence(Ordering::SeqCst);
+        self.interests.load(Relaxed) != 0
+    }
+
+    /// Whether anybody wants to hear of this market at all.
+    pub fn wanted(&self, market: MarketId) -> bool {
+        self.outlets
+            .iter()
+            .any(|outlet| outlet.wants(market, Interest::Changes) || outlet.wants(market, Interest::Touches))
+    }
+
+    /// Whether anybody wants every change of this market.
+    pub fn followed(&self, market: MarketId) -> bool {
+        self.outlets.iter().any(|outlet| outlet.wants(market, Interest::Changes))
+    }
+
+    /// The number of the change in the making.
+    pub fn next_number(&self) -> u64 {
+        self.number.load(Relaxed) + 1
+    }
+
+    /// A frame about the token will carry `at`: what it shall say, which is never before what was said.
+    pub fn tell_time(&self, instrument: InstrumentId, at: Timestamp) -> Timestamp {
+        let told = self.told.get_or_set(instrument.market().0 as usize, Default::default);
+        let told = &told[instrument.outcome() as usize];
+        Timestamp(told.fetch_max(at.0, Relaxed).max(at.0))
+    }
+
+    /// Tells of a change to whom it may concern.
+    pub fn change(&self, change: Change) {
+        let (market, change) = (change.market, Arc::new(change));
+        // Pairs with `News::number`.
+        self.number.store(change.number, Ordering::Release);
+        for outlet in &self.outlets {
+            if outlet.wants(market, Interest::Changes) {
+                outlet.tell(Item::Change(change.clone()));
+            } else if outlet.wants(market, Interest::Touches) {
+                outlet.tell(Item::Touched(market));
+            }
+        }
+    }
+
+    /// Something that a price of this market shows has changed.
+    pub fn touched(&self, market: MarketId) {
+        for outlet in self.outlets.iter().filter(|outlet| outlet.wants(market, Interest::Touches)) {
+            outlet.tell(Item::Touched(market));
+        }
+    }
+
+    pub fn listed(&self, market: MarketId, at: Timestamp) {
+        for outlet in self.outlets.iter().filter(|outlet| outlet.curious.load(Relaxed) != 0) {
+            outlet.tell(Item::Listed(market, at));
+        }
+    }
+
+    pub fn resolved(&self, market: MarketId, resolution: Resolution, at: Timestamp) {
+        let wants =
+            |outlet: &&Arc<Outlet>| outlet.wants(market, Interest::Changes) || outlet.wants(market, Interest::Touches);
+        self.outlets.iter().filter(wants).for_each(|outlet| outlet.tell(Item::Resolved(market, resolution, at)));
+    }
+}
+
+impl Outlet {
+    fn wants(&self, market: MarketId, what: Interest) -> bool {
+        self.wanted.get(market.0 as usize).is_some_and(|wanted| wanted.of(what).load(Relaxed) != 0)
+    }
+
+    fn tell(&self, item: Item) {
+        if self.queue.push(item).is_err() {
+            // Pairs with the swap in `Outlet::take`.
+            self.lost.store(true, Ordering::Release);
+        }
+        self.bell.notify_one();
+    }
+
+    /// One more listener to this market. What is read afterwards and what is told from now on leave no gap.
+    pub fn count(&self, market: MarketId, what: Interest) {
+        self.wanted.get_or_set(market.0 as usize, Wanted::default).of(what).fetch_add(1, Relaxed);
+        self.interests.fetch_add(1, Relaxed);
+        // Pairs with the fence in `News::anybody`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// One listener less.
+    pub fn uncount(&self, market: MarketId, what: Interest) {
+        self.wanted.get_or_set(market.0 as usize, Wanted::default).of(what).fetch_sub(1, Relaxed);
+        self.interests.fetch_sub(1, Relaxed);
+    }
+
+    /// One more listener to new markets, or one less.
+    pub fn count_curious(&self, more: bool) {
+        for counter in [&self.curious, &*self.interests] {
+            if more {
+                counter.fetch_add(1, Relaxed)
+            } else {
+                counter.fetch_sub(1, Relaxed)
+            };
+        }
+        fence(Ordering::SeqCst);
+    }
+
+    /// The next piece of news. `Err` says that some were lost: what is read from now on is newer than all of them, and
+    /// those that waited are gone too.
+    pub fn take(&self) -> Result<Option<Item>, Lost> {
+        if self.lost.load(Relaxed) {
+            while self.queue.pop().is_some() {}
+            // Pairs with the store in `Outlet::tell`: what the feed wrote before it is seen by whoever reads now.
+            self.lost.swap(false, Ordering::AcqRel);
+            return Err(Lost);
+        }
+        Ok(self.queue.pop())
+    }
+
+    /// Waits until there may be news.
+    pub async fn wait(&self) {
+        self.bell.notified().await;
+    }
+}
+
+/// Some news did not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost;
+
+impl Wanted {
+    fn of(&self, what: Interest) -> &AtomicU32 {
+        match what {
+            Interest::Changes => &self.changes,
+            Interest::Touches => &self.touches,
+        }
+    }
+}
+
+impl std::fmt::Debug for News {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("News").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(outlet: &Outlet) -> Vec<String> {
+        std::iter::from_fn(|| match outlet.take() {
+            Ok(item) => item.map(|item| format!("{item:?}")),
+            Err(Lost) => Some("lost".into()),
+        })
+        .collect()
+    }
+
+    #[test]
+    fn each_thread_hears_what_it_wants() {
+        let news = News::new(2, FeeTable::default());
+        let (one, two) = (news.claim(), news.claim());
+        let (market, other) = (MarketId(7), MarketId(8));
+        assert!(!news.anybody(), "nobody listens yet");
+        one.count(market, Interest::Touches);
+        two.count(other, Interest::Changes);
+        two.count_curious(true);
+        let tell = || {
+            let change = |market| news.change(Change::empty(market, news.next_number()));
+            change(market);
+            change(other);
+            news.touched(market);
+            news.touched(other);
+            news.listed(market, Timestamp(1));
+            news.resolved(market, Resolution::Split, Timestamp(1));
+        };
+        assert_eq!(
+            (
+                news.anybody(),
+                news.wanted(market),
+                news.followed(market),
+                news.followed(other),
+                news.wanted(MarketId(9))
+            ),
+            (true, true, false, true, false)
+        );
+        tell();
+        let resolved = "Resolved(MarketId(7), Split, Timestamp(1))";
+        assert_eq!(heard(&one), ["Touched(MarketId(7))", "Touched(MarketId(7))", resolved]);
+        let second = heard(&two);
+        assert!(second[0].starts_with("Change(") && second[1].starts_with("Listed(MarketId(7)"), "{second:?}");
+        assert_eq!((second.len(), news.number()), (2, 2));
+        one.uncount(market, Interest::Touches);
+        two.uncount(other, Interest::Changes);
+        assert!(news.anybody(), "somebody waits for new markets");
+        two.count_curious(false);
+        assert!(!news.anybody());
+        tell();
+        assert_eq!((heard(&one), heard(&two)), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_full_outlet_says_that_it_lost_something() {
+        let news = News::with_slots(1, FeeTable::default(), 4);
+        let (outlet, market) = (news.claim(), MarketId(0));
+        outlet.count(market, Interest::Touches);
+        let touch = |times: usize| (0..times).for_each(|_| news.touched(market));
+        let touched = |times: usize| vec!["Touched(MarketId(0))"; times];
+        touch(4);
+        assert_eq!(heard(&outlet), touched(4));
+        touch(5);
+        assert_eq!(heard(&outlet), ["lost"], "what waited is older than what is read now");
+        touch(2);
+        assert_eq!(heard(&outlet), touched(2));
+    }
+
+    #[test]
+    fn times_never_go_back() {
+        let news = News::new(1, FeeTable::default());
+        let [one, two] = [InstrumentId(4), InstrumentId(5)];
+        let said = [(one, 5), (one, 3), (two, 4), (one, 6), (two, 1)]
+            .map(|(token, at)| news.tell_time(token, Timestamp(at)).0);
+        assert_eq!(said, [5, 5, 4, 6, 4]);
+        assert_eq!(
+            (news.told(one), news.told(two), news.told(InstrumentId(9))),
+            (Timestamp(6), Timestamp(4), Timestamp(0))
+        );
+    }
+}

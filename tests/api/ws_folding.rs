@@ -1,0 +1,257 @@
+//! Folding the frames of the market channel gives the book that is read, at any load and whatever a reader does
+//! (streams.md §1.6).
+
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use tests::chance::Chance;
+use tests::json::{list, micros, text};
+use tests::socket::Socket;
+use tests::tape::Market;
+use tests::world::World;
+
+/// Changes told at once: more than wait for one thread at most.
+const BURST: usize = 12_000;
+
+/// What a reader makes of the frames about one token.
+#[derive(Clone, Default, Debug, PartialEq)]
+struct Folded {
+    /// Bids and asks: size by price in millionths.
+    sides: [BTreeMap<i64, String>; 2],
+    hash: String,
+    timestamp: u64,
+}
+
+/// A reader of the market channel.
+struct Reader {
+    socket: Socket,
+    books: BTreeMap<String, Folded>,
+    frames: usize,
+    fresh: usize,
+    /// Messages sent.
+    said: usize,
+}
+
+/// A socket takes so many messages in a second; a reader that said as many begins anew.
+const SAID_MAX: usize = 24;
+
+fn side(levels: &Value) -> BTreeMap<i64, String> {
+    list(levels, "").iter().map(|level| (micros(text(level, "/price")), text(level, "/size").to_owned())).collect()
+}
+
+impl Reader {
+    fn open(world: &World) -> Reader {
+        let socket = Socket::open(world.server.address(), "/v1/ws/market", &[("X-API-Key", &world.users[0].key)]);
+        Reader { socket, books: BTreeMap::new(), frames: 0, fresh: 0, said: 0 }
+    }
+
+    fn subscribe(&mut self, token: &str) {
+        self.said += 1;
+        self.socket.send(&json!({"operation": "subscribe", "assets_ids": [token]}));
+        // Frames of other tokens may come before it.
+        loop {
+            let frame = self.socket.json();
+            self.take(&frame);
+            if frame.is_array() {
+                return assert!(self.books.contains_key(token), "its book is there");
+            }
+        }
+    }
+
+    fn unsubscribe(&mut self, token: &str) {
+        self.said += 2;
+        self.socket.send(&json!({"operation": "unsubscribe", "assets_ids": [token]}));
+        self.socket.so_far().iter().for_each(|frame| self.take(frame));
+        self.books.remove(token);
+    }
+
+    fn whole(&mut self, book: &Value) {
+        let folded = Folded {
+            sides: [side(&book["bids"]), side(&book["asks"])],
+            hash: text(book, "/hash").to_owned(),
+            timestamp: text(book, "/timestamp").parse().expect("milliseconds"),
+        };
+        if let Some(before) = self.books.insert(text(book, "/asset_id").to_owned(), folded.clone()) {
+            assert!(folded.timestamp >= before.timestamp, "time went back: {book}");
+        }
+    }
+
+    fn take(&mut self, frame: &Value) {
+        self.frames += 1;
+        if frame.is_array() {
+            return list(frame, "").iter().for_each(|book| self.whole(book));
+        }
+        match text(frame, "/event_type") {
+            "book" => {
+                self.fresh += 1;
+                assert!(self.books.contains_key(text(frame, "/asset_id")), "it is subscribed: {frame}");
+                self.whole(frame);
+            }
+            "price_change" => {
+                for change in list(frame, "/price_changes") {
+                    let folded = self.books.get_mut(text(change, "/asset_id")).expect("the book comes first");
+                    let side = &mut folded.sides[usize::from(text(change, "/side") == "SELL")];
+                    let (price, size) = (micros(text(change, "/price")), text(change, "/size"));
+                    if size == "0" {
+                        side.remove(&price)
+                    } else {
+                        side.insert(price, size.to_owned())
+                    };
+                    folded.hash = text(change, "/hash").to_owned();
+                    let timestamp = text(frame, "/timestamp").parse().expect("milliseconds");
+                    assert!(timestamp >= folded.timestamp, "time went back: {frame}");
+                    folded.timestamp = timestamp;
+                }
+                // Behind the frame the best prices are those of the folded book.
+                for change in list(frame, "/price_changes") {
+                    let [bids, asks] = &self.books[text(change, "/asset_id")].sides;
+                    let best = [
+                        bids.last_key_value().map_or(0, |(price, _)| *price),
+                        asks.first_key_value().map_or(1_000_000, |(price, _)| *price),
+                    ];
+                    assert_eq!([micros(text(change, "/best_bid")), micros(text(change, "/best_ask"))], best, "{frame}");
+                }
+            }
+            "last_trade_price" => {}
+            other => panic!("{other} was not asked for"),
+        }
+    }
+
+    /// Reads until every book shows `mark` as the size of its lowest bid.
+    fn read_to(&mut self, mark: &str) {
+        while self.books.values().any(|book| book.sides[0].get(&10_000).is_none_or(|size| size != mark)) {
+            let frame = self.socket.json();
+            self.take(&frame);
+        }
+    }
+}
+
+/// The book that is read, in the same form.
+fn read(world: &World, token: &str) -> Folded {
+    let shown = world.public().get(&format!("/v1/book?token_id={token}")).expect(200);
+    Folded {
+        sides: [side(&shown["bids"]), side(&shown["asks"])],
+        hash: text(&shown, "/hash").to_owned(),
+        timestamp: text(&shown, "/timestamp").parse().expect("milliseconds"),
+    }
+}
+
+/// Both tokens get a bid of this size at 0.01: the last thing that is told.
+fn mark(world: &mut World, markets: &[Market], mark: &str) {
+    for market in markets {
+        world.tape.level(market, 0, "BUY", "0.01", mark);
+        world.tape.level(market, 1, "BUY", "0.01", mark);
+    }
+}
+
+#[test]
+fn folded_frames_are_the_book_that_is_read() {
+    let mut chance = Chance::from_env("STREAM_SEED");
+    folds(&mut World::start(1), &mut chance, 40);
+    // Readers on several threads, each with news of its own.
+    let mut threaded = World::start_with(1, |place| {
+        place.set("engine", "shards", "2").set("server", "io_threads", "2");
+    });
+    folds(&mut threaded, &mut chance, 20);
+}
+
+fn folds(world: &mut World, chance: &mut Chance, rounds: usize) {
+    let markets = [world.markets.rain.clone(), world.markets.vote.clone(), world.markets.coin.clone()];
+    let tokens: Vec<String> = markets.iter().flat_map(|market| market.tokens.clone()).collect();
+    let mut readers: Vec<Reader> = (0..4).map(|_| Reader::open(world)).collect();
+    let (mut compared, mut reconnects) = (0, 0);
+    for round in 0..rounds {
+        // What readers do.
+        for reader in &mut readers {
+            for _ in 0..chance.below(3) {
+                let token = chance.pick(&tokens);
+                if reader.books.contains_key(token) && chance.percent(40) {
+                    reader.unsubscribe(token);
+                } else {
+                    reader.subscribe(token);
+                }
+            }
+            if chance.percent(8) || reader.said > SAID_MAX {
+                *reader = Reader::open(world);
+                reconnects += 1;
+            }
+        }
+        // What the venue tells meanwhile.
+        let told = if round == rounds / 2 { BURST } else { chance.between(1, 80) };
+        for _ in 0..told {
+            let market = chance.pick(&markets);
+            let price = format!("0.{:02}", chance.between(2, 98));
+            match chance.below(20) {
+                0 => world.tape.books(
+                    market,
+                    &[("0.30", "7"), (&format!("0.{:02}", chance.between(10, 40)), "3")],
+                    &[("0.7", "11")],
+                ),
+                1 => world.tape.book(market, chance.below(2), &[("0.2", "8")], &[]),
+                2 => world.tape.trade(market, chance.below(2), "BUY", &price, "2"),
+                _ => {
+                    let size = ["0", "1", "2.5", "1000000"][chance.below(4)];
+                    let side = ["BUY", "SELL"][chance.below(2)];
+                    world.tape.level(market, chance.below(2), side, &price, size);
+                }
+            }
+        }
+        let size = (round + 1).to_string();
+        mark(world, &markets, &size);
+        // Some readers pause for a few rounds.
+        for reader in &mut readers {
+            if chance.percent(70) || round + 1 == rounds {
+                reader.read_to(&size);
+                let now: BTreeSet<&String> = reader.books.keys().collect();
+                for token in now {
+                    let shown = read(world, token);
+                    let folded = &reader.books[token];
+                    assert_eq!((&folded.sides, &folded.hash), (&shown.sides, &shown.hash), "round {round}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    let frames: usize = readers.iter().map(|reader| reader.frames).sum();
+    println!("folded: {compared} books compared, {frames} frames, {reconnects} reconnects");
+    assert!(compared > rounds, "it compared something");
+}
+
+/// A reader that stops reading costs nobody else anything; when it goes on it gets fresh books for what it missed.
+#[test]
+fn a_reader_that_stalled_gets_fresh_books() {
+    const FRAMES: usize = 2_500;
+    let mut world = World::start(1);
+    let market = world.markets.rain.clone();
+    let (mut stalled, mut lively) = (Reader::open(&world), Reader::open(&world));
+    for token in &market.tokens {
+        stalled.subscribe(token);
+        lively.subscribe(token);
+    }
+    // Long books, so that the buffers of the system are full soon.
+    let prices: Vec<String> = (2..50).map(|cents| format!("0.{cents:02}")).collect();
+    let asks: Vec<String> = (51..99).map(|cents| format!("0.{cents:02}")).collect();
+    for number in 0..FRAMES {
+        let size = format!("{}.123456", 1_000 + number);
+        let levels = |prices: &[String]| -> Vec<(String, String)> {
+            prices.iter().map(|price| (price.clone(), size.clone())).collect()
+        };
+        let (bids, asks) = (levels(&prices), levels(&asks));
+        let borrowed = |levels: &[(String, String)]| -> Vec<(String, String)> { levels.to_vec() };
+        let (bids, asks) = (borrowed(&bids), borrowed(&asks));
+        let bids: Vec<(&str, &str)> = bids.iter().map(|(price, size)| (price.as_str(), size.as_str())).collect();
+        let asks: Vec<(&str, &str)> = asks.iter().map(|(price, size)| (price.as_str(), size.as_str())).collect();
+        world.tape.books(&market, &bids, &asks);
+    }
+    mark(&mut world, std::slice::from_ref(&market), "17");
+    lively.read_to("17");
+    stalled.read_to("17");
+    for token in &market.tokens {
+        let shown = read(&world, token);
+        for reader in [&stalled, &lively] {
+            assert_eq!((&reader.books[token].sides, &reader.books[token].hash), (&shown.sides, &shown.hash));
+        }
+    }
+    println!("stalled: {} frames read of {} told", stalled.frames, 2 * FRAMES);
+    assert!(stalled.frames < 2 * FRAMES, "what did not fit was replaced by fresh books");
+    assert!(stalled.fresh > 0 && stalled.frames > 100);
+}

@@ -43,11 +43,11 @@ pub mod session;
 pub mod shape;
 pub mod sockets;
 pub mod sse;
+#[cfg(test)]
+mod tests;
 pub mod trade;
 pub mod user;
 pub mod user_text;
-#[cfg(test)]
-mod tests;
 
 use crate::http::route::Route;
 

@@ -194,7 +194,7 @@ fn both_doors_know_the_same_ids() {
     let by_frame = done(&mut socket, "order.place", &named("frame"));
     assert_eq!(by_frame["is_replay"], false);
     let firsts = [("rest", by_rest), ("header", by_header), ("frame", by_frame)];
-    let mut replays = |client: &mut Client, socket: &mut Socket| {
+    let replays = |client: &mut Client, socket: &mut Socket| {
         for (id, first) in &firsts {
             for again in [done(socket, "order.place", &named(id)), client.post("/v1/orders", &named(id)).expect(200)] {
                 assert_eq!((&again["order_id"], &again["is_replay"]), (&first["order_id"], &json!(true)), "{id}");

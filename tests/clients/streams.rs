@@ -12,6 +12,7 @@ use tests::world::World;
 
 /// The level that the first move changes; each run another size.
 const LEVEL: &str = "0.39";
+const MIRRORED: &str = "0.61";
 
 /// A user's fill waits a tenth of a second, not a whole one, and the free market sockets are not counted by address.
 fn world() -> World {
@@ -49,7 +50,10 @@ fn run(mut program: Command, world: &mut World, number: usize) -> usize {
     for line in BufReader::new(running.stdout.take().expect("a pipe was asked for")).lines() {
         let line = line.expect("text");
         match line.strip_prefix("MOVE ") {
-            Some("level") => world.tape.level(&rain, 0, "BUY", LEVEL, &size),
+            Some("level") => {
+                world.tape.level(&rain, 0, "BUY", LEVEL, &size);
+                world.tape.level(&rain, 1, "SELL", MIRRORED, &size);
+            }
             // Somebody sells into the limit.
             Some("fill") => world.tape.books(&rain, &[("0.30", "10")], &[("0.37", "100"), ("0.50", "100")]),
             Some(other) => panic!("a move that nobody knows: {other}"),

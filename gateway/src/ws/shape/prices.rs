@@ -2,8 +2,8 @@
 
 use super::{CONDITION_IDS, ERROR, INSTANT, KEY, PING, PING_JSON, PONG, PONG_JSON, SEQ, SIDE, TEXTS, TOKEN};
 use crate::http::schema::{
-    BOOLEAN, CONDITION_ID, INTEGER, PRICE, PRICE_OR_NULL, QTY_OR_NULL, Schema, Shape, TEXT, TOKEN_ID, VOL_OR_NULL,
-    field, optional,
+    BOOLEAN, CONDITION_ID, INTEGER, PRICE, PRICE_OR_NULL, QTY_OR_NULL, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID,
+    TOKEN_ID_OR_NULL, VOL_OR_NULL, field, optional,
 };
 use crate::ws::asyncapi::{Channel, Credential, Message};
 
@@ -153,8 +153,8 @@ const RESOLVED: Message = Message::json(
         &[
             field("type", Schema::Word(&["resolved"]), ""),
             field("condition_id", CONDITION_ID, ""),
-            field("winning_outcome", TEXT, ""),
-            field("winning_token_id", TOKEN_ID, ""),
+            field("winning_outcome", TEXT_OR_NULL, "Null when it ended without a winner."),
+            field("winning_token_id", TOKEN_ID_OR_NULL, "Null when it ended without a winner."),
             field("ts", INTEGER, "Unix milliseconds."),
             optional("seq", INTEGER, SEQ),
         ],

@@ -301,7 +301,8 @@ impl Followed {
             return self.lag();
         }
         let app = follower.hub.app();
-        if let Some(cell) = app.catalog.market(self.market)
+        let follows = self.tokens.iter().any(|token| token.follows.get());
+        if let Some(cell) = app.catalog.market(self.market).filter(|_| follows)
             && let Some(resolution) = cell.resolution()
         {
             self.resolved(&resolved_frame(&follower, cell, resolution));
@@ -346,3 +347,6 @@ fn resolved_frame(follower: &Follower, cell: &MarketCell, resolution: Resolution
 fn best(top: Top) -> [Option<Price>; 2] {
     [top.bid.map(|quote| quote.price), top.ask.map(|quote| quote.price)]
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,6 +112,13 @@ impl Directory {
         self.bearer(self.slot(key)?, false)
     }
 
+    /// The bearer of the key in that slot, for whoever was let in before; revoked and expired keys too.
+    #[inline]
+    pub fn principal_at(&self, slot: u32) -> Option<Principal> {
+        self.bearer(slot, false)
+    }
+
+    #[inline]
     fn bearer(&self, slot: u32, by_alias: bool) -> Option<Principal> {
         let key = self.keys.get(slot as usize)?;
         let user = UserId::of_object(key.key.0);

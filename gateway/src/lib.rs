@@ -20,7 +20,7 @@
 //! | [`http`] | server hygiene, route table, credentials, limits, error codes, envelope |
 //! | [`wire`] | numbers, times, cursors and JSON as the wire has them |
 //! | [`api`] | the endpoints, one file or folder per group |
-//! | [`ws`] | streams: what clients hear without asking |
+//! | [`ws`] | streams: sockets and what is said on them |
 //! | [`venue`] | market data: synthetic, recorded; and the feed that writes the books |
 //! | [`history`] | prices as they went, by minute and hour, in files beside the log |
 //! | [`config`], [`clock`], [`app`] | what is set, what time it is, what all threads share |

@@ -6,6 +6,7 @@
 mod abuse;
 mod account;
 mod analysis;
+mod asyncapi;
 mod batch;
 mod books;
 mod cancels;
@@ -49,3 +50,4 @@ mod ws_folding;
 mod ws_market;
 mod ws_prices;
 mod ws_sse;
+mod ws_trade;

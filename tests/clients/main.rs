@@ -6,6 +6,7 @@
 //! | `python_v1.py` | py-clob-client: orders of the first generation |
 //! | `python_v2.py` | py-clob-client-v2: orders of the second |
 //! | `typescript.mjs` | @polymarket/clob-client |
+//! | `streams.py`, `streams.mjs` | websockets and ws: every channel, and a bot that trades |
 //! | `checks.py` | nothing: what the Python programs check with |
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |
 //!
@@ -14,4 +15,5 @@
 
 mod description;
 mod programs;
+mod streams;
 mod worlds;

@@ -34,7 +34,7 @@ impl Clients {
     }
 
     /// Node with a script of this folder: modules are looked for beside the script, so it is laid there.
-    fn node(&self, script: &str) -> Command {
+    pub fn node(&self, script: &str) -> Command {
         let beside = self.folder.join("node").join(script);
         fs::copy(here().join(script), &beside).expect("the script can be laid beside its modules");
         let mut node = self.python("node");
@@ -43,7 +43,7 @@ impl Clients {
     }
 
     /// A Python script of this folder; leaves no compiled files among the sources.
-    fn script(&self, script: &str) -> Command {
+    pub fn script(&self, script: &str) -> Command {
         let mut python = self.python("python");
         python.arg(here().join(script)).env("PYTHONDONTWRITEBYTECODE", "1");
         python
@@ -66,7 +66,7 @@ pub fn run_well(mut program: Command, at: &Path) -> String {
 }
 
 /// The count that a program closes with.
-fn counted(said: &str) -> usize {
+pub fn counted(said: &str) -> usize {
     let line = said.lines().last().unwrap_or_default();
     let count =
         line.strip_suffix(" cases").and_then(|line| line.rsplit(' ').next()).and_then(|count| count.parse().ok());

@@ -14,6 +14,7 @@
 //! | `json.rs` | reading answers; money as integers |
 //! | `cases.rs` | the count of cases; a table that ran empty is a failure |
 //! | `description.rs` | every answer held against the machine description |
+//! | `frames.rs` | frames held against the description of the streams |
 //! | `chance.rs` | seeded randomness |
 //!
 //! Nothing here measures time. Where a test has to wait it waits for a condition, with a bound that only a broken
@@ -24,6 +25,7 @@ pub mod binary;
 pub mod cases;
 pub mod chance;
 pub mod description;
+pub mod frames;
 pub mod history;
 pub mod http;
 pub mod json;

@@ -1,6 +1,7 @@
 //! A WebSocket client that sends any bytes and shows every frame: what no library does, and what a test of a policy
 //! needs. Pings are answered only when the test says so.
 
+use crate::frames;
 use crate::http::Response;
 use crate::json::text;
 use serde_json::Value;
@@ -22,9 +23,11 @@ pub const CLOSE: u8 = 0x88;
 pub const PING: u8 = 0x89;
 pub const PONG: u8 = 0x8a;
 
-/// One open socket.
+/// One open socket. Every text that it receives must be a message that the description of its channel names.
 pub struct Socket {
     stream: TcpStream,
+    /// The target of its handshake.
+    target: String,
     /// Bytes read and not looked at yet.
     ahead: Vec<u8>,
     /// Sends pongs by itself, and shows no pings.
@@ -82,7 +85,7 @@ impl Socket {
         }
         head.push_str("\r\n");
         stream.write_all(&[head.as_bytes(), early].concat()).expect("the server takes a head");
-        let mut socket = Socket { stream, ahead: Vec::new(), answers_pings: true };
+        let mut socket = Socket { stream, target: path.to_owned(), ahead: Vec::new(), answers_pings: true };
         let response = socket.response();
         if response.status != 101 {
             return Err(response);
@@ -128,6 +131,12 @@ impl Socket {
         let _ = self.stream.write_all(bytes);
     }
 
+    /// Sends bytes while another thread reads.
+    pub fn sender(&self) -> impl FnMut(&[u8]) + Send + use<> {
+        let mut stream = self.stream.try_clone().expect("a second handle of the stream");
+        move |bytes| _ = stream.write_all(bytes)
+    }
+
     /// A masked frame with that first byte.
     pub fn send_frame(&mut self, first: u8, payload: &[u8]) {
         self.send_bytes(&frame(first, payload));
@@ -165,6 +174,10 @@ impl Socket {
             };
             match got {
                 Got::Ping(payload) if self.answers_pings => self.send_frame(PONG, &payload),
+                Got::Text(text) => {
+                    frames::check(&self.target, &text);
+                    return Got::Text(text);
+                }
                 got => return got,
             }
         }

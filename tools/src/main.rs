@@ -1,5 +1,6 @@
 //! `papertape`: the one binary. Each verb is a file; this one only knows their names.
 
+mod asyncapi;
 mod journal;
 mod openapi;
 mod seed;
@@ -31,6 +32,9 @@ enum Verb {
     /// Print the OpenAPI document of the wire.
     #[command(name = "openapi")]
     OpenApi(openapi::OpenApi),
+    /// Print the AsyncAPI document of the streams.
+    #[command(name = "asyncapi")]
+    AsyncApi(asyncapi::AsyncApi),
     /// Look into the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Seed(seed) => seed.run(),
         Verb::Token(token) => token.run(),
         Verb::OpenApi(verb) => verb.run(),
+        Verb::AsyncApi(verb) => verb.run(),
         Verb::Log(verb) => verb.run(),
         Verb::Snapshot(verb) => verb.run(),
     };

@@ -10,10 +10,15 @@ pub struct OpenApi {}
 
 impl OpenApi {
     pub fn run(self) -> Result<(), Failure> {
-        match std::io::stdout().write_all(&gateway::api::description::of_the_default()) {
-            // Whoever reads has seen enough.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            written => Ok(written?),
-        }
+        print(&gateway::api::description::of_the_default())
+    }
+}
+
+/// Prints a document.
+pub fn print(document: &[u8]) -> Result<(), Failure> {
+    match std::io::stdout().write_all(document) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
     }
 }

@@ -1,5 +1,6 @@
 //! `GET /v1/openapi.json`: this server for machines (wire.md §10). The checked-in `gateway/openapi.json` is the same
-//! document of a server with the default configuration.
+//! document of a server with the default configuration. `GET /v1/asyncapi.json` is the same of its streams, and
+//! `gateway/asyncapi.json` that very document: no setting shows in it.
 
 use super::GROUPS;
 use super::health::API_VERSION;
@@ -13,20 +14,28 @@ use crate::http::reply::{Outcome, Reply};
 use crate::http::route::Route;
 use crate::http::schema::Schema;
 use crate::thread;
+use crate::ws::{asyncapi, shape};
+use tokio::sync::OnceCell;
 
-pub const ROUTES: &[Route] = &[Route::get("/v1/openapi.json", "get_openapi")
-    .about("This document.")
-    .gives(200, &Schema::Any, r#"{"openapi":"3.1.0"}"#)
-    .run(|call| Box::pin(describe(call)))];
+pub const ROUTES: &[Route] = &[
+    Route::get("/v1/openapi.json", "get_openapi")
+        .about("This document.")
+        .gives(200, &Schema::Any, r#"{"openapi":"3.1.0"}"#)
+        .run(|call| Box::pin(async move { describe(&call, &call.app().front.description, of).await })),
+    Route::get("/v1/asyncapi.json", "get_asyncapi")
+        .about("The streams: an AsyncAPI document.")
+        .gives(200, &Schema::Any, r#"{"asyncapi":"3.0.0"}"#)
+        .run(|call| Box::pin(async move { describe(&call, &call.app().front.streams, |_| of_the_streams()).await })),
+];
 
-/// The first time the document is made on another thread: it takes too long for one that serves everybody.
-async fn describe(call: Call) -> Outcome {
+/// The first time a document is made on another thread: it takes too long for one that serves everybody.
+async fn describe(call: &Call, kept: &OnceCell<Vec<u8>>, make: fn(&App) -> Vec<u8>) -> Outcome {
     let made = || async {
         let app = call.edge.app.clone();
-        tokio::task::spawn_blocking(move || thread::guard(|| of(&app))).await
+        tokio::task::spawn_blocking(move || thread::guard(|| make(&app))).await
     };
     // Nobody takes the work off that thread before it has begun, unless the process is ending.
-    let written = call.app().front.description.get_or_try_init(made).await.map_err(|_| Code::InternalError)?;
+    let written = kept.get_or_try_init(made).await.map_err(|_| Code::InternalError)?;
     Ok(Reply::json(written.clone()))
 }
 
@@ -48,6 +57,14 @@ pub fn of_the_default() -> Vec<u8> {
     openapi::text(&openapi::document(GROUPS, &served))
 }
 
+/// The document of the streams: `gateway/asyncapi.json`.
+///
+/// # Panics
+/// When a declaration contradicts itself.
+pub fn of_the_streams() -> Vec<u8> {
+    openapi::text(&asyncapi::document(shape::CHANNELS, API_VERSION))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,39 +74,47 @@ mod tests {
     use std::path::Path;
     use std::rc::Rc;
 
-    /// The checked-in description is that of the code: `cargo run -- openapi > gateway/openapi.json` makes it so.
+    /// The checked-in descriptions are those of the code: `cargo run -- openapi > gateway/openapi.json` and the same
+    /// with `asyncapi` make it so.
     #[test]
-    fn the_checked_in_document_is_that_of_the_table() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
-        let kept = std::fs::read(&path).unwrap_or_default();
-        let made = of_the_default();
-        let lines = |text: &[u8]| String::from_utf8_lossy(text).lines().map(str::to_owned).collect::<Vec<_>>();
-        let (kept_lines, made_lines) = (lines(&kept), lines(&made));
-        let first = made_lines.iter().enumerate().find(|(at, line)| kept_lines.get(*at) != Some(line));
-        assert!(kept == made, "gateway/openapi.json is out of date, first in line {first:?} (counted from 0)");
-        println!("{} lines", made_lines.len());
+    fn the_checked_in_documents_are_those_of_the_tables() {
+        for (name, made) in [("openapi.json", of_the_default()), ("asyncapi.json", of_the_streams())] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+            let kept = std::fs::read(&path).unwrap_or_default();
+            let lines = |text: &[u8]| String::from_utf8_lossy(text).lines().map(str::to_owned).collect::<Vec<_>>();
+            let (kept_lines, made_lines) = (lines(&kept), lines(&made));
+            let first = made_lines.iter().enumerate().find(|(at, line)| kept_lines.get(*at) != Some(line));
+            assert!(kept == made, "gateway/{name} is out of date, first in line {first:?} (counted from 0)");
+            println!("{name}: {} lines", made_lines.len());
+        }
     }
 
-    /// While the document is made whoever asks waits for it, and others have their turns.
+    /// While a document is made whoever asks waits for it, and others have their turns.
     #[test]
-    fn the_document_is_made_on_another_thread() {
+    fn a_document_is_made_on_another_thread() {
         let world = World::new("", &[ROUTES]);
-        let call = || Call {
+        let call = |route: &'static Route| Call {
             edge: Rc::clone(&world.edge),
-            route: &ROUTES[0],
+            route,
             now: crate::http::testing::NOW,
-            uri: "/v1/openapi.json".parse().expect("a path"),
+            uri: route.path.parse().expect("a path"),
             headers: HeaderMap::new(),
             variables: Default::default(),
             source: Source { address: [127, 0, 0, 1].into(), local: true },
             caller: None,
             body: Default::default(),
         };
-        let cases = [("the first", true), ("the second", false)];
-        for (asks, waits) in cases {
+        let cases = [
+            ("the first", 0, true, "openapi", "3.1.0"),
+            ("the second", 0, false, "openapi", "3.1.0"),
+            ("the first", 1, true, "asyncapi", "3.0.0"),
+            ("the second", 1, false, "asyncapi", "3.0.0"),
+        ];
+        for (asks, route, waits, name, version) in cases {
             let mut pending = false;
             let reply = run(async {
-                let mut describing = std::pin::pin!(describe(call()));
+                let route = &ROUTES[route];
+                let mut describing = std::pin::pin!((route.run)(call(route)));
                 std::future::poll_fn(|context| {
                     let described = describing.as_mut().poll(context);
                     pending |= described.is_pending();
@@ -98,7 +123,7 @@ mod tests {
                 .await
             });
             let document: serde_json::Value = serde_json::from_slice(&reply.expect("a document").body).expect("JSON");
-            assert_eq!((pending, &document["openapi"]), (waits, &"3.1.0".into()), "{asks}");
+            assert_eq!((pending, &document[name]), (waits, &version.into()), "{asks}");
         }
         println!("descriptions: {} cases", cases.len());
     }

@@ -100,6 +100,18 @@ pub(super) async fn admitted(
     }
 }
 
+/// Steps 6 to 10 for a request of somebody who showed the key in `slot` when he came.
+pub(super) fn admitted_again(
+    edge: &Rc<Edge>,
+    route: &Route,
+    slot: u32,
+    now: Timestamp,
+    dress: &mut Dress<'_>,
+) -> Result<(Caller, InFlight), Refusal> {
+    let principal = edge.app.directory.principal_at(slot).ok_or(Code::InvalidKey)?;
+    Key::of(&edge.app, principal, now).admitted(edge, route.permission, now, dress)
+}
+
 /// A key that is known, usable or not.
 pub(crate) struct Key {
     principal: Principal,

@@ -67,6 +67,27 @@ pub struct Used {
     pub key: Option<u32>,
 }
 
+impl<'a> Dress<'a> {
+    /// That of an operation of a socket: it has no headers to put anything on, and is asked only for what they would say.
+    pub fn of_operation(names: &'a Names, request_id: HeaderValue) -> Dress<'a> {
+        Dress {
+            names,
+            request_id,
+            verbose: false,
+            is_head: false,
+            is_read: false,
+            takes_gzip: false,
+            cors: None,
+            cache: Cache::NoStore,
+            private: true,
+            rate: None,
+            public_route: false,
+            beta_cutoff: None,
+            used: Used::default(),
+        }
+    }
+}
+
 impl Dress<'_> {
     /// The response of an outcome.
     pub fn finish(self, outcome: Outcome) -> Response<Body> {

@@ -28,8 +28,9 @@ pub struct Front {
     pub tickets: Tickets,
     pub gatekeeper: Gatekeeper,
     pub cors: Cors,
-    /// The machine description, made when it is first asked for.
+    /// The machine descriptions of the routes and of the streams, made when they are first asked for.
     pub description: OnceCell<Vec<u8>>,
+    pub streams: OnceCell<Vec<u8>>,
 }
 
 impl Front {
@@ -52,6 +53,7 @@ impl Front {
             gatekeeper: Gatekeeper { access: config.access.clone(), allowlist_on: config.flags.allowlist_enabled },
             cors: Cors::new(&config.http.cors_origins),
             description: OnceCell::new(),
+            streams: OnceCell::new(),
         })
     }
 }

@@ -389,8 +389,8 @@ fn codes() -> Value {
 
 /// Named shapes and refusals as they are met.
 #[derive(Default)]
-struct Shapes {
-    written: BTreeMap<String, Value>,
+pub(crate) struct Shapes {
+    pub(crate) written: BTreeMap<String, Value>,
     refused: BTreeMap<String, Value>,
 }
 
@@ -401,7 +401,8 @@ impl Shapes {
         json!({"$ref": at})
     }
 
-    fn of(&mut self, schema: &Schema) -> Value {
+    /// The schema as JSON; what has a name is written down once and referred to.
+    pub(crate) fn of(&mut self, schema: &Schema) -> Value {
         match schema {
             Schema::Boolean => json!({"type": "boolean"}),
             Schema::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),

@@ -1,12 +1,14 @@
 //! Request → response, as one straight line: the checks of wire.md §7 in their order, then the handler, then the dress
 //! of the answer. All control flow of the edge is here; who is let in is decided by [`admitted`].
 
-use super::admission::{Needed, admitted};
+use super::admission::{Needed, admitted, admitted_again};
 use super::auth;
 use super::body::Body as Answered;
 use super::call::Call;
 use super::code::Code;
 use super::dress::{Cache, Dress, Used, takes_gzip};
+use super::limit::{InFlight, RateState, Source};
+use super::names::Names;
 use super::reply::{Outcome, Refusal, Reply};
 use super::route::{Auth, BodyKind, RateClass, Route};
 use super::router::{Found, Variables};
@@ -18,7 +20,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Request, Response, StatusCode, Version};
+use hyper::{Request, Response, StatusCode, Uri, Version};
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -40,21 +42,78 @@ where
     let app = &*shared.app;
     let (parts, body) = request.into_parts();
     let mut dress = dress(app, &parts);
-    let outcome = {
-        let line = pin!(straight(edge, peer, parts, body, &mut dress));
-        bounded(line, app.config.http.request_timeout).await
-    };
-    let outcome = outcome.unwrap_or_else(|failure| {
-        tracing::error!(request_id = ?dress.request_id, ?failure, "a request was given up");
-        Err(Refusal::from(Code::InternalError).closing())
-    });
+    let request_id = dress.request_id.clone();
+    let outcome = bounded(app, &request_id, pin!(straight(edge, peer, parts, body, &mut dress))).await;
     let (used, is_head) = (dress.used, dress.is_head);
     let response = dress.finish(outcome);
-    if let Used { begun, route: Some(route), key: Some(key) } = used {
-        let status = response.status().as_u16();
-        app.front.usage.note(key, Done { route, is_head, status, begun, ended: app.clock.now() });
-    }
+    note(app, used, is_head, response.status());
     response
+}
+
+/// One request that came in a frame of an open socket: what its HTTP twin says by method, target and body, without
+/// headers.
+pub struct Operation {
+    pub route: &'static Route,
+    pub uri: Uri,
+    pub variables: Variables,
+    pub body: Bytes,
+}
+
+/// Who sends operations.
+#[derive(Clone, Copy, Debug)]
+pub struct Operator {
+    /// Of the key that the socket was opened with.
+    pub key_slot: u32,
+    pub source: Source,
+}
+
+/// What became of an operation, and what HTTP would say in headers.
+pub struct Operated {
+    pub outcome: Outcome,
+    pub status: StatusCode,
+    pub rate: Option<RateState>,
+    pub request_id: HeaderValue,
+}
+
+/// Answers one operation as its HTTP twin is answered: the same checks from the size of the body on, the same handler.
+pub async fn operate(edge: Rc<Edge>, by: Operator, operation: Operation) -> Operated {
+    let shared = Rc::clone(&edge);
+    let app = &*shared.app;
+    let request_id = request_id(None);
+    let mut dress = Dress::of_operation(&app.front.names, request_id.clone());
+    let outcome = bounded(app, &request_id, pin!(operated(edge, by, operation, &mut dress))).await;
+    let status = match &outcome {
+        Ok(reply) => reply.status,
+        Err(refusal) => refusal.status(),
+    };
+    note(app, dress.used, false, status);
+    Operated { outcome, status, rate: dress.rate, request_id }
+}
+
+/// Steps 3 to 18 of an operation.
+async fn operated(edge: Rc<Edge>, by: Operator, operation: Operation, dress: &mut Dress<'_>) -> Outcome {
+    let shared = Rc::clone(&edge);
+    let app = &*shared.app;
+    let now = app.clock.now();
+    let Operation { route, uri, variables, body } = operation;
+    sound_target(&uri)?;
+    (dress.used.begun, dress.used.route) = (now, Some(route));
+    if body.len() > app.config.http.body_bytes_max {
+        return Err(too_large(&app.config.http));
+    }
+    let (caller, in_flight) = admitted_again(&edge, route, by.key_slot, now, dress)?;
+    let (caller, in_flight) = (Some(caller), Some(in_flight));
+    let (headers, source) = (HeaderMap::new(), by.source);
+    let call = Call { edge, route, now, uri, headers, variables, source, caller, body: Bytes::new() };
+    served(call, in_flight, async |_| Ok(body)).await
+}
+
+/// Counts a request that is answered now.
+fn note(app: &App, used: Used, is_head: bool, status: StatusCode) {
+    if let Used { begun, route: Some(route), key: Some(key) } = used {
+        let (status, ended) = (status.as_u16(), app.clock.now());
+        app.front.usage.note(key, Done { route, is_head, status, begun, ended });
+    }
 }
 
 /// How a request can fail that no check foresees.
@@ -67,9 +126,14 @@ enum Failure {
 }
 
 /// Runs a request. A panic in it ends this request and nothing more.
-async fn bounded<F: Future>(mut request: Pin<&mut F>, timeout: Duration) -> Result<F::Output, Failure> {
+async fn bounded<F: Future<Output = Outcome>>(
+    app: &App,
+    request_id: &HeaderValue,
+    mut request: Pin<&mut F>,
+) -> Outcome {
+    let timeout = app.config.http.request_timeout;
     let mut timer = None;
-    std::future::poll_fn(|context| {
+    let outcome = std::future::poll_fn(|context| {
         match catch_unwind(AssertUnwindSafe(|| request.as_mut().poll(context))) {
             Ok(Poll::Ready(output)) => return Poll::Ready(Ok(output)),
             Ok(Poll::Pending) => {}
@@ -79,19 +143,21 @@ async fn bounded<F: Future>(mut request: Pin<&mut F>, timeout: Duration) -> Resu
         let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         timer.as_mut().poll(context).map(|()| Err(Failure::TookTooLong))
     })
-    .await
+    .await;
+    outcome.unwrap_or_else(|failure| {
+        tracing::error!(?request_id, ?failure, "a request was given up");
+        Err(Refusal::from(Code::InternalError).closing())
+    })
 }
 
 /// Step 1: what of the request decides the outside of its response, whatever becomes of it.
 fn dress<'a>(app: &'a App, parts: &Parts) -> Dress<'a> {
     let names = &app.front.names;
     let headers = &parts.headers;
-    let verbose = headers.get(&names.verbose).and_then(|value| value.to_str().ok());
-    let verbose = verbose.is_some_and(|text| ["true", "1", "yes"].iter().any(|on| text.eq_ignore_ascii_case(on)));
     Dress {
         names,
         request_id: request_id(headers.get(&names.request_id)),
-        verbose,
+        verbose: wants_details(names, headers),
         is_head: parts.method == hyper::Method::HEAD,
         is_read: matches!(parts.method, hyper::Method::GET | hyper::Method::HEAD),
         takes_gzip: takes_gzip(headers.get(header::ACCEPT_ENCODING)),
@@ -103,6 +169,12 @@ fn dress<'a>(app: &'a App, parts: &Parts) -> Dress<'a> {
         beta_cutoff: None,
         used: Used::default(),
     }
+}
+
+/// Whether refusals show `details` and `request_id` (wire.md §5).
+pub fn wants_details(names: &Names, headers: &HeaderMap) -> bool {
+    let sent = headers.get(&names.verbose).and_then(|value| value.to_str().ok());
+    sent.is_some_and(|text| ["true", "1", "yes"].iter().any(|on| text.eq_ignore_ascii_case(on)))
 }
 
 /// The caller's request id when it is well-formed, else a new one (wire.md §3).
@@ -142,20 +214,31 @@ where
 
     let source = app.front.limits.source(peer, parts.headers.get_all("x-forwarded-for").iter());
     let (caller, in_flight) = admitted(&edge, (route, needed), &parts.headers, source, now, dress).await?;
-    let _placement = match (route.rate, &caller) {
-        (RateClass::Placement, Some(caller)) => Some(app.front.limits.placement(caller.user)?),
-        _ => None,
-    };
-    let body = match route.body {
-        BodyKind::Ignored => Bytes::new(),
+    let Parts { uri, headers, .. } = parts;
+    let call = Call { edge, route, now, uri, headers, variables, source, caller, body: Bytes::new() };
+    let read = async |headers: &HeaderMap| match route.body {
+        BodyKind::Ignored => Ok(Bytes::new()),
         BodyKind::Optional | BodyKind::Required => {
             let body = whole_body(body, &app.config.http).await?;
-            content_type(&parts.headers, &body)?;
-            body
+            content_type(headers, &body)?;
+            Ok(body)
         }
     };
-    let call = Call { edge, route, now, uri: parts.uri, headers: parts.headers, variables, source, caller, body };
-    let mut outcome = (route.run)(call).await;
+    served(call, in_flight, read).await
+}
+
+/// Steps 11 to 18 for whoever was let in: room for a placement, the body, the handler.
+async fn served(
+    mut call: Call,
+    in_flight: Option<InFlight>,
+    read: impl AsyncFnOnce(&HeaderMap) -> Result<Bytes, Refusal>,
+) -> Outcome {
+    let _placement = match (call.route.rate, &call.caller) {
+        (RateClass::Placement, Some(caller)) => Some(call.app().front.limits.placement(caller.user)?),
+        _ => None,
+    };
+    call.body = read(&call.headers).await?;
+    let mut outcome = (call.route.run)(call).await;
     if let Ok(Reply { pages: Some(pages), .. }) = &mut outcome {
         pages.hold(in_flight);
     }
@@ -166,9 +249,7 @@ where
 fn sound_http(parts: &Parts) -> Result<(), Refusal> {
     let headers = &parts.headers;
     let count = |name: header::HeaderName| headers.get_all(name).iter().count();
-    if parts.uri.path_and_query().is_some_and(|target| target.as_str().len() > TARGET_BYTES_MAX) {
-        return Err(Refusal::broken("The request target is longer than 8 KiB."));
-    }
+    sound_target(&parts.uri)?;
     let hosts = count(header::HOST);
     if hosts > 1 || (hosts == 0 && parts.version == Version::HTTP_11) {
         return Err(Refusal::broken("A request has exactly one Host header."));
@@ -193,6 +274,11 @@ fn sound_http(parts: &Parts) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+fn sound_target(uri: &Uri) -> Result<(), Refusal> {
+    let length = uri.path_and_query().map_or(0, |target| target.as_str().len());
+    if length > TARGET_BYTES_MAX { Err(Refusal::broken("The request target is longer than 8 KiB.")) } else { Ok(()) }
 }
 
 enum Routed {

@@ -184,7 +184,23 @@ impl Refusal {
         &self.0.message
     }
 
-    pub fn status(mut self, status: StatusCode) -> Refusal {
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// Seconds to wait, where there is such advice.
+    pub fn retry_after_secs(&self) -> Option<u32> {
+        self.0.retry_after_secs
+    }
+
+    /// The order row that exists in spite of the refusal.
+    pub fn order(&self) -> Option<u64> {
+        self.0.order_id
+    }
+
+    /// The same refusal with another status than its code's.
+    pub fn with_status(mut self, status: StatusCode) -> Refusal {
         self.0.status = status;
         self
     }
@@ -217,7 +233,7 @@ impl Refusal {
     }
 
     /// The body: two fields, more of the code's own, and two for those who asked for `verbose` (wire.md §5).
-    pub(super) fn envelope(&self, verbose: bool, request_id: &HeaderValue) -> Vec<u8> {
+    pub(crate) fn envelope(&self, verbose: bool, request_id: &HeaderValue) -> Vec<u8> {
         let Parts { code, message, fields, details, .. } = &*self.0;
         let mut body = Vec::with_capacity(128);
         body.extend_from_slice(b"{\"error\":\"");

@@ -61,6 +61,19 @@ pub fn decoded(text: &str, plus_is_blank: bool) -> Cow<'_, str> {
     }
 }
 
+/// Writes `text` so that [`decoded`] makes the same of it in a path and in a query: only bytes that are `plain` stand
+/// for themselves.
+pub fn encode(out: &mut String, text: &str, plain: fn(u8) -> bool) {
+    for byte in text.bytes() {
+        if plain(byte) {
+            out.push(byte.into());
+        } else {
+            let hex = |nibble: u8| char::from(b"0123456789ABCDEF"[usize::from(nibble)]);
+            out.extend(['%', hex(byte >> 4), hex(byte & 15)]);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,5 +98,17 @@ mod tests {
         assert_eq!(query.first_of(&["x", "b", "a"]), Some("x y z"));
         assert_eq!(Query::read("").get("a"), None);
         assert_eq!(decoded("a+b%2Fc", false), "a+b/c");
+    }
+
+    #[test]
+    fn what_was_encoded_is_decoded_to_the_same() {
+        for text in ["", "g-17", "a b+c/d?e&f=g%h", "€", "\u{1f600}", "..", "7"] {
+            for plain in [|byte: u8| byte.is_ascii_alphanumeric(), |byte: u8| byte.is_ascii_digit()] {
+                let mut encoded = String::new();
+                encode(&mut encoded, text, plain);
+                assert!(encoded.bytes().all(|byte| plain(byte) || byte == b'%' || byte.is_ascii_hexdigit()));
+                assert_eq!((decoded(&encoded, true), decoded(&encoded, false)), (text.into(), text.into()));
+            }
+        }
     }
 }

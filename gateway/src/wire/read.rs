@@ -116,24 +116,45 @@ fn write_value(value: &Value<'_>, out: &mut Vec<u8>) {
 /// Reads a whole body.
 pub fn json(body: &[u8]) -> Result<Value<'_>, NotJson> {
     let text = std::str::from_utf8(body).map_err(|_| NotJson::NotUtf8)?;
-    let mut reader = Reader { text, at: 0, depth: 0, values: 0 };
-    reader.blanks();
-    if reader.at == text.len() {
-        return Err(NotJson::Empty);
-    }
-    let value = reader.value()?;
-    reader.blanks();
-    if reader.at < text.len() { Err(NotJson::Syntax(reader.at)) } else { Ok(value) }
+    Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX, values: 0, inner: None }.whole()
+}
+
+/// Reads a frame whose field `name` is a body: the frame, and the text of that body. The body may be nested as deep as
+/// one that comes alone.
+pub fn framed<'a>(text: &'a str, name: &'static str) -> Result<(Value<'a>, Option<&'a str>), NotJson> {
+    let inner = Some(Inner { name, place: 0..0 });
+    let mut reader = Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX + 1, values: 0, inner };
+    let frame = reader.whole()?;
+    let body = reader.inner.map(|inner| &text[inner.place]).filter(|body| !body.is_empty());
+    Ok((frame, body))
 }
 
 struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    depth_max: usize,
     values: usize,
+    inner: Option<Inner>,
+}
+
+/// A field of the outermost object, and where its value stands.
+struct Inner {
+    name: &'static str,
+    place: std::ops::Range<usize>,
 }
 
 impl<'a> Reader<'a> {
+    fn whole(&mut self) -> Result<Value<'a>, NotJson> {
+        self.blanks();
+        if self.at == self.text.len() {
+            return Err(NotJson::Empty);
+        }
+        let value = self.value()?;
+        self.blanks();
+        if self.at < self.text.len() { Err(NotJson::Syntax(self.at)) } else { Ok(value) }
+    }
+
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -175,7 +196,7 @@ impl<'a> Reader<'a> {
 
     fn nested(&mut self, read: fn(&mut Self) -> Result<Value<'a>, NotJson>) -> Result<Value<'a>, NotJson> {
         self.depth += 1;
-        if self.depth > DEPTH_MAX {
+        if self.depth > self.depth_max {
             return Err(NotJson::TooDeep);
         }
         self.at += 1;
@@ -225,7 +246,11 @@ impl<'a> Reader<'a> {
             }
             self.at += 1;
             self.blanks();
+            let begun = self.at;
             let value = self.value()?;
+            if let Some(inner) = self.inner.as_mut().filter(|inner| self.depth == 1 && inner.name == name) {
+                inner.place = begun..self.at;
+            }
             fields.push((name, value));
             self.blanks();
             match self.peek() {

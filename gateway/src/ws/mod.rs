@@ -15,8 +15,12 @@
 //! | `market.rs`, `market_follow.rs`, `market_text.rs` | the market channel: messages; what a socket is sent; frames |
 //! | `prices.rs`, `price_text.rs` | the price channel and its frame |
 //! | `sse.rs` | the price stream as server-sent events |
+//! | `trade.rs` | order entry: operations that run their REST twins' own routes |
+//! | `asyncapi.rs` | what a channel is for machines, and the AsyncAPI document of all |
+//! | `shape/` | the frames of each channel |
 
 pub mod admit;
+pub mod asyncapi;
 pub mod change;
 pub mod close;
 pub mod frame;
@@ -31,12 +35,14 @@ pub mod price_text;
 pub mod prices;
 pub mod reader;
 pub mod session;
+pub mod shape;
 pub mod sockets;
 pub mod sse;
 #[cfg(test)]
 mod tests;
+pub mod trade;
 
 use crate::http::route::Route;
 
 /// The routes of the channels. They are described as channels are, not among the operations of the REST document.
-pub const TABLES: &[&[Route]] = &[market::ROUTES, prices::ROUTES];
+pub const TABLES: &[&[Route]] = &[market::ROUTES, prices::ROUTES, trade::ROUTES];

@@ -84,7 +84,7 @@ pub fn admitted(asked: &Asked, caller: &Caller, app: &App, now: Timestamp) -> Re
     let tier = match &asked.tier {
         Some(Err(word)) => {
             let message = format!("tier: {word:?} is none of free, pro, pro_plus, enterprise");
-            return Err(Refusal::saying(Code::ValidationFailed, message).status(StatusCode::BAD_REQUEST));
+            return Err(Refusal::saying(Code::ValidationFailed, message).with_status(StatusCode::BAD_REQUEST));
         }
         Some(Ok(tier)) => Some(*tier),
         None => None,

@@ -10,7 +10,7 @@ use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::wire::fields::{Body, Params};
 use crate::wire::instant::http_date;
 use crate::wire::read::Value;
-use engine::command::{Answer, Command, Wallets};
+use engine::command::{Answer, Command, Query, Wallets};
 use engine::id::OrderId;
 use engine::market::catalog::Catalog;
 use engine::time::Timestamp;
@@ -23,9 +23,21 @@ const UNCONFIRMED_UNTIL: Timestamp = Timestamp(1_830_297_599_000_000);
 /// Longest market or token id that is looked at.
 const NAME_CHARS_MAX: usize = 256;
 
-pub async fn one(call: Call) -> Outcome {
+pub async fn by_id(call: Call) -> Outcome {
     let id = call.id().ok_or(Code::OrderNotFound)?;
-    match call.ask(Command::Cancel { order: OrderId(id) }).await? {
+    one(&call, OrderId(id)).await
+}
+
+pub async fn by_client_id(call: Call) -> Outcome {
+    let id = call.variable(0).into_owned();
+    match call.ask(Command::Query(Query::OrderByClientId(id))).await? {
+        Answer::Order(view) => one(&call, view.order.id).await,
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+async fn one(call: &Call, order: OrderId) -> Outcome {
+    match call.ask(Command::Cancel { order }).await? {
         Answer::Order(view) => {
             let mut out = Vec::with_capacity(1_280);
             view::order(&mut out, &view, &call.app().catalog, None);

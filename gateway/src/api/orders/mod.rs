@@ -107,7 +107,14 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::TradeInProgress])
-        .run(|call| Box::pin(cancel::one(call))),
+        .run(|call| Box::pin(cancel::by_id(call))),
+    Route::delete("/v1/orders/by-client-id/{client_order_id}", "cancel_order_by_client_id")
+        .about("The same by the id that it was sent with.")
+        .gives(200, &shape::ORDER, shape::ORDER_EXAMPLE)
+        .auth(Auth::Key)
+        .needs(Permission::Trade)
+        .fails(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::TradeInProgress])
+        .run(|call| Box::pin(cancel::by_client_id(call))),
     Route::post("/v1/cancel-all", "cancel_all")
         .at_root()
         .about("Cancel every open order, with a confirmation.")

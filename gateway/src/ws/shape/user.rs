@@ -1,0 +1,147 @@
+//! `/v1/ws/user` (streams.md §4.1, §4.3): the user's trades in the venue's shape.
+
+use super::{
+    CONDITION_IDS, ERROR_EVENT, ERRORS, FROM_SEQ, GAP, KEY, PING, PING_JSON, PONG, PONG_JSON, SECONDS, SIDE, TEXTS,
+    TOKEN, USER_SEQ,
+};
+use crate::http::schema::{
+    BOOLEAN, CONDITION_ID, DECIMAL, INTEGER, ORDER_HEX, Schema, Shape, TEXT, TOKEN_ID, field, optional,
+};
+use crate::ws::asyncapi::{Channel, Credential, Message};
+
+pub const CHANNEL: Channel = Channel {
+    path: "/v1/ws/user",
+    at_root: true,
+    name: "user",
+    about: "The user's fills in the venue's shape, of chosen markets or of all. The key is in the first frame, unless \
+        the handshake had one.",
+    params: &[TOKEN, KEY, FROM_SEQ, ERRORS],
+    credentials: &[Credential::FirstFrame, Credential::Key, Credential::Ticket],
+    takes: &[SUBSCRIBE, CHANGE, PING, PING_JSON],
+    sends: &[GAP, TRADE, ORDER, PONG, PONG_JSON, ERROR_EVENT],
+};
+
+const AUTH: Schema = Schema::Object(&Shape::new(
+    "UserAuth",
+    "A key of the server.",
+    &[
+        field("apiKey", TEXT, "The key, or its UUID."),
+        optional("secret", TEXT, "Not looked at."),
+        optional("passphrase", TEXT, "Not looked at."),
+        optional("order_events", BOOLEAN, "Send `order` frames too, where the server allows them."),
+    ],
+));
+const SUBSCRIBE: Message = Message::json(
+    "subscribe",
+    "The first frame, within 10 s.",
+    &Schema::Object(&Shape::new(
+        "SubscribeUser",
+        "No market means all.",
+        &[
+            optional("type", TEXT, "`user` in any case, or `subscribe`."),
+            optional("auth", AUTH, "Unless the handshake had a credential."),
+            optional("markets", CONDITION_IDS, ""),
+            optional("assets_ids", TEXTS, "The markets of these tokens."),
+            optional("asset_ids", TEXTS, "The same."),
+        ],
+    )),
+    r#"{"type":"user","auth":{"apiKey":"4f0c9d2a-0011-8233-9455-66778899aabb","secret":"","passphrase":""},"markets":[]}"#,
+);
+const CHANGE: Message = Message::json(
+    "change",
+    "A later frame: more markets, or fewer.",
+    &Schema::Object(&Shape::new(
+        "ChangeUser",
+        "As the first frame, and what to do.",
+        &[
+            optional("operation", Schema::Word(&["subscribe", "unsubscribe"]), "Default `subscribe`."),
+            optional("action", Schema::Word(&["subscribe", "unsubscribe"]), "The same."),
+            optional("markets", CONDITION_IDS, ""),
+            optional("assets_ids", TEXTS, "The markets of these tokens."),
+            optional("asset_ids", TEXTS, "The same."),
+        ],
+    )),
+    r#"{"operation":"subscribe","markets":["0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4"]}"#,
+);
+
+const MAKER_ORDER: Schema = Schema::Object(&Shape::new(
+    "MakerOrder",
+    "The own order of a MAKER trade, where order events are on.",
+    &[
+        field("order_id", ORDER_HEX, ""),
+        field("owner", TEXT, ""),
+        field("maker_address", TEXT, ""),
+        field("matched_amount", DECIMAL, ""),
+        field("price", DECIMAL, ""),
+        field("fee_rate_bps", DECIMAL, ""),
+        field("asset_id", TOKEN_ID, ""),
+        field("outcome", TEXT, ""),
+        field("side", SIDE, ""),
+    ],
+));
+const TRADE: Message = Message::json(
+    "trade",
+    "One fill of the user.",
+    &Schema::Object(&Shape::new(
+        "UserTradeEvent",
+        "One fill of the user.",
+        &[
+            field("event_type", Schema::Word(&["trade"]), ""),
+            field("type", Schema::Word(&["TRADE"]), ""),
+            field("status", Schema::Word(&["MATCHED"]), ""),
+            field("id", TEXT, ""),
+            field("taker_order_id", ORDER_HEX, "The user's order."),
+            field("market", CONDITION_ID, ""),
+            field("asset_id", TOKEN_ID, ""),
+            field("side", SIDE, "The user's."),
+            field("size", DECIMAL, ""),
+            field("price", DECIMAL, ""),
+            field("outcome", TEXT, ""),
+            field("timestamp", SECONDS, ""),
+            field("last_update", SECONDS, ""),
+            field("match_time", SECONDS, ""),
+            field("matchtime", SECONDS, "The same."),
+            field("maker_orders", Schema::Array(&MAKER_ORDER), "Empty unless order events are on."),
+            field("owner", TEXT, "Empty; the UUID when it was the credential."),
+            field("trade_owner", TEXT, "The same."),
+            field("fee_rate_bps", DECIMAL, ""),
+            field("trader_side", Schema::Word(&["TAKER", "MAKER"]), ""),
+            field("bucket_index", Schema::Integer { min: 0, max: 0 }, ""),
+            field("maker_address", TEXT, ""),
+            field("transaction_hash", Schema::Word(&[""]), ""),
+            optional("user_seq", INTEGER, USER_SEQ),
+        ],
+    )),
+    r#"{"event_type":"trade","type":"TRADE","status":"MATCHED","id":"268435460","taker_order_id":"0x0000000000000000000000000000000000000000000000000000000010000003","market":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","asset_id":"721503","side":"BUY","size":"6","price":"0.41","outcome":"Yes","timestamp":"1793871204","last_update":"1793871204","match_time":"1793871204","matchtime":"1793871204","maker_orders":[],"owner":"","trade_owner":"","fee_rate_bps":"0","trader_side":"MAKER","bucket_index":0,"maker_address":"0x4c00000000000000000000000000000000000001","transaction_hash":""}"#,
+);
+const ORDER: Message = Message::json(
+    "order",
+    "Only where order events are on: an order was placed, filled in part, or ended.",
+    &Schema::Object(&Shape::new(
+        "UserOrderEvent",
+        "",
+        &[
+            field("event_type", Schema::Word(&["order"]), ""),
+            field("type", Schema::Word(&["PLACEMENT", "UPDATE", "CANCELLATION"]), ""),
+            field("id", ORDER_HEX, ""),
+            field("owner", TEXT, ""),
+            field("order_owner", TEXT, ""),
+            field("market", CONDITION_ID, ""),
+            field("asset_id", TOKEN_ID, ""),
+            field("side", SIDE, ""),
+            field("outcome", TEXT, ""),
+            field("original_size", DECIMAL, ""),
+            field("size_matched", DECIMAL, ""),
+            field("price", DECIMAL, ""),
+            field("order_type", Schema::Word(&["GTC", "GTD", "FOK", "FAK"]), ""),
+            field("expiration", TEXT, "Unix seconds; `0` without one."),
+            field("created_at", TEXT, "Unix seconds."),
+            field("timestamp", TEXT, ""),
+            field("associate_trades", TEXTS, ""),
+            field("status", Schema::Word(&["LIVE", "MATCHED", "CANCELED"]), ""),
+            field("maker_address", TEXT, ""),
+            optional("user_seq", INTEGER, USER_SEQ),
+        ],
+    )),
+    r#"{"event_type":"order","type":"PLACEMENT","id":"0x0000000000000000000000000000000000000000000000000000000010000003","owner":"","order_owner":"","market":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","asset_id":"721503","side":"BUY","outcome":"Yes","original_size":"6","size_matched":"0","price":"0.41","order_type":"GTC","expiration":"0","created_at":"1793871204","timestamp":"1793871204","associate_trades":[],"status":"LIVE","maker_address":"0x4c00000000000000000000000000000000000001"}"#,
+);

@@ -1,0 +1,74 @@
+//! The streams with other people's libraries: `websockets` (Python) and `ws` (Node) against a market that moves when the
+//! program says so.
+
+use crate::programs::{Clients, counted};
+use serde_json::json;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use tests::cases::Cases;
+use tests::json::text;
+use tests::world::World;
+
+/// The level that the first move changes; each run another size.
+const LEVEL: &str = "0.39";
+
+/// A user's fill waits a tenth of a second, not a whole one, and the free market sockets are not counted by address.
+fn world() -> World {
+    World::start_with(1, |place| _ = place.set("flags", "match_interval_ms", "100"))
+}
+
+/// Runs a program to its end, moving the market when it asks; the count of its cases.
+fn run(mut program: Command, world: &mut World, number: usize) -> usize {
+    let rain = world.markets.rain.clone();
+    world.tape.books(&rain, &[("0.40", "310"), ("0.41", "85")], &[("0.44", "120"), ("0.42", "60.5")]);
+    let size = (70 + number).to_string();
+    world.until(&format!("/v1/book?token_id={}", rain.yes()), |book| {
+        book["bids"].as_array().is_some_and(|bids| bids.len() == 2) && text(book, "/asks/1/size") == "60.5"
+    });
+    let made = world.user(0).post("/v1/keys", &json!({"name": format!("bot-{number}")})).expect(201);
+    let facts = json!({
+        "host": format!("http://{}", world.server.address()),
+        "key": text(&made, "/raw_key"),
+        "uuid": text(&made, "/venue_api_key"),
+        "market": {"condition": rain.condition, "yes": rain.yes(), "no": rain.no()},
+        "other": {"yes": world.markets.vote.yes()},
+        "name": format!("bot-{number}"),
+        "level": [LEVEL, size],
+    });
+    let file = world.place.root().join("streams.json");
+    fs::write(&file, facts.to_string()).expect("facts can be written");
+    program
+        .arg(&file)
+        .current_dir(world.place.root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut running = program.spawn().expect("the program can be started");
+    let mut said = String::new();
+    for line in BufReader::new(running.stdout.take().expect("a pipe was asked for")).lines() {
+        let line = line.expect("text");
+        match line.strip_prefix("MOVE ") {
+            Some("level") => world.tape.level(&rain, 0, "BUY", LEVEL, &size),
+            // Somebody sells into the limit.
+            Some("fill") => world.tape.books(&rain, &[("0.30", "10")], &[("0.37", "100"), ("0.50", "100")]),
+            Some(other) => panic!("a move that nobody knows: {other}"),
+            None => println!("{line}"),
+        }
+        said.push_str(&line);
+        said.push('\n');
+    }
+    let ended = running.wait_with_output().expect("it ends");
+    assert!(ended.status.success(), "{}\n{}", ended.status, String::from_utf8_lossy(&ended.stderr));
+    counted(&said)
+}
+
+#[test]
+fn bots_listen_and_trade_with_the_libraries_they_have() {
+    let cases = Cases::of("streams with other libraries");
+    let Some(clients) = Clients::fetched() else { return cases.one() };
+    let mut world = world();
+    for (number, program) in [clients.script("streams.py"), clients.node("streams.mjs")].into_iter().enumerate() {
+        cases.add(run(program, &mut world, number));
+    }
+}

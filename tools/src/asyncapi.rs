@@ -1,0 +1,15 @@
+//! `papertape asyncapi`: the machine description of the streams. `gateway/asyncapi.json` is what this prints.
+
+use crate::Failure;
+use clap::Args;
+use gateway::api::description::of_the_streams;
+
+/// Print the AsyncAPI document of the streams.
+#[derive(Args)]
+pub struct AsyncApi {}
+
+impl AsyncApi {
+    pub fn run(self) -> Result<(), Failure> {
+        crate::openapi::print(&of_the_streams())
+    }
+}

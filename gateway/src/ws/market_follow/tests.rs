@@ -6,7 +6,6 @@ use crate::http::testing::run;
 use crate::venue::feed::publish::Publisher;
 use crate::venue::{BookSide, FeedUpdate};
 use engine::amount::Qty;
-use engine::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 

@@ -7,8 +7,8 @@ use crate::reject::Reject;
 use crate::time::Timestamp;
 use crate::user::{Permissions, Tier, Wallet};
 use crate::view::{
-    AccountView, CancelledOrders, EmptiedWallet, EquityView, FillPage, FillView, HistoryPage, KeyView, OrderPage,
-    OrderView, PositionView, UserView, VenuePage,
+    AccountView, CancelledOrders, EmptiedWallet, EquityView, FactPage, FillPage, FillView, HistoryPage, KeyView,
+    OrderPage, OrderView, PositionView, UserView, VenuePage,
 };
 
 /// One request on its way to the shard of its user.
@@ -166,6 +166,12 @@ pub enum Query {
         wallets: Wallets,
         /// Hours since 1970.
         first: u32,
+    },
+    /// Order facts numbered above `after`, those that are still known: at most `limit`, and at most
+    /// [`crate::shard::facts::FACTS_PER_PAGE_MAX`].
+    Facts {
+        after: u64,
+        limit: usize,
     },
 }
 
@@ -434,6 +440,7 @@ pub enum Answer {
     EpisodeSpan(HistoryPage<PositionView>),
     VenueOrders(VenuePage<OrderView>),
     VenueTrades(VenuePage<FillView>),
+    Facts(FactPage),
     /// A refusal that left a killed order row (`X-Svc-Order-Id`), or that replays one.
     Killed {
         reject: Reject,

@@ -44,6 +44,43 @@ pub struct FillPage {
     pub has_more: bool,
 }
 
+/// An order fact (streams.md §1.6).
+#[derive(Clone, Debug)]
+pub struct FactView {
+    /// The wire's `user_seq`.
+    pub seq: u64,
+    /// Its fills, its end and the status that follows are those behind this fact. An immediate order that was only placed
+    /// has no status yet.
+    pub order: Order,
+    pub what: Happened,
+}
+
+/// What happened to the order.
+#[derive(Clone, Debug)]
+pub enum Happened {
+    /// `rests`: its placement ended with it resting.
+    Placed {
+        rests: bool,
+    },
+    /// `resting`: the order rested before; else the fill is of its placement.
+    Filled {
+        fill: Fill,
+        resting: bool,
+    },
+    Closed,
+}
+
+/// Order facts of a user, oldest first.
+#[derive(Clone, Debug)]
+pub struct FactPage {
+    /// Without holes. There are more as long as the last is not the newest.
+    pub facts: Vec<FactView>,
+    /// Number of the oldest fact that is still known; one above `newest` where none is.
+    pub oldest: u64,
+    /// Number of the newest fact; 0: there was none.
+    pub newest: u64,
+}
+
 /// One page of a longer walk over a user's history.
 #[derive(Clone, Debug)]
 pub struct HistoryPage<T> {

@@ -9,6 +9,7 @@
 
 use crate::config::Durability;
 use crate::history::Fills;
+use crate::ws::bells::Bells;
 use crossbeam::utils::CachePadded;
 use engine::command::Answer;
 use engine::id::UserId;
@@ -148,6 +149,16 @@ pub struct CommitFigures {
     crossing_bytes: CachePadded<AtomicU64>,
     /// Shares filled, for the price history.
     pub fills: Fills,
+    /// Whoever follows a user's orders.
+    pub bells: Bells,
+}
+
+impl CommitFigures {
+    /// An order fact, which may not be released yet: neither the history nor a bell says more of it than that it came.
+    fn notice(&self, notice: &Notice) {
+        self.fills.observe(notice);
+        self.bells.ring(notice.user);
+    }
 }
 
 /// Whether anything waits for a sync: the sync thread wakes the releasing one only then.
@@ -314,9 +325,8 @@ impl<S: Storage> Outbox<Reply> for Committer<S> {
         self.figures.last_commit_at.store(time, Ordering::Relaxed);
     }
 
-    /// Only the price history listens yet: the streams will.
     fn notice(&mut self, notice: Notice) {
-        self.figures.fills.observe(&notice);
+        self.figures.notice(&notice);
     }
 
     fn answer(&mut self, reply: Reply, answer: Answer) {
@@ -374,7 +384,7 @@ impl Outbox<Reply> for CommitLane {
     }
 
     fn notice(&mut self, notice: Notice) {
-        self.figures.fills.observe(&notice);
+        self.figures.notice(&notice);
     }
 
     fn answer(&mut self, reply: Reply, answer: Answer) {

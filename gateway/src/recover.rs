@@ -147,12 +147,8 @@ pub fn read_snapshot<S: Storage>(
 ) -> Result<State, RecoverError> {
     let content = |why: String| RecoverError::Content { lsn: of.lsn, why };
     let mut reader = snapshots.open(of.lsn)?;
-    let state = snapshot::read(&mut reader, shards_count);
-    let state = state.map_err(|error| content(format!("the snapshot is no state: {error}")))?;
-    if digest(&state) != of.digest {
-        return Err(content("the snapshot's state is not the one its digest names".into()));
-    }
-    Ok(state)
+    let state = snapshot::read_checked(&mut reader, shards_count, of.digest);
+    state.map_err(|error| content(format!("the snapshot is no state: {error}")))
 }
 
 /// Records on their way into a state, some at a time: what a fact waits for is memory, and those of several records are

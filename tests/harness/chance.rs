@@ -54,6 +54,10 @@ impl Chance {
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
+
+    pub fn pick_mut<'a, T>(&mut self, from: &'a mut [T]) -> &'a mut T {
+        &mut from[self.below(from.len())]
+    }
 }
 
 #[cfg(test)]

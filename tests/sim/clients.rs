@@ -115,6 +115,7 @@ impl World {
                     },
                     first: Timestamp(self.now).hour() - hours,
                 },
+                Look::Facts { after, limit } => Query::Facts { after, limit },
                 Look::Keys => Query::Keys,
                 Look::User => Query::User,
             }),

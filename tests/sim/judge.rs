@@ -1,14 +1,14 @@
 //! Model against engine: answers and whole users, field by field.
 
 use crate::model::wallets::Worth;
-use crate::model::{Expected, Fill, Key, Market, Order, Position, Shown, User, Wallet};
+use crate::model::{Expected, Fact, Fill, Key, Market, Order, Position, Shown, User, Wallet};
 use engine::command::{Answer, BatchEntry};
 use engine::id::MarketId;
 use engine::market::Markets;
 use engine::order::state::{Fill as EngineFill, Order as EngineOrder};
 use engine::user::equity::EquityRow;
 use engine::user::{Position as EnginePosition, User as EngineUser, Wallet as EngineWallet};
-use engine::view::{KeyView, OrderView, PositionView};
+use engine::view::{FactPage, FactView, Happened, KeyView, OrderView, PositionView};
 
 const HOUR: u64 = 3_600_000_000;
 
@@ -84,6 +84,15 @@ pub fn answer(expected: &Expected, found: &Answer) -> Verdict {
             );
             rows.iter().zip(&found.orders).try_for_each(|(expected, found)| shown(expected, found))?;
         }
+        (Expected::Facts(expected, first, newest), Answer::Facts(found)) => {
+            let numbers: Vec<u64> = found.facts.iter().map(|view| view.seq).collect();
+            let asked: Vec<u64> = (*first..).take(expected.len()).collect();
+            same!(
+                "facts" => *expected, facts(found);
+                "numbers" => asked, numbers;
+                "newest" => *newest, found.newest;
+            );
+        }
         (Expected::Fills { ids, has_more }, Answer::Fills(found)) => {
             let found_ids: Vec<u64> = found.fills.iter().map(|view| view.fill.id.0).collect();
             same!("fills" => *ids, found_ids; "more" => *has_more, found.has_more;);
@@ -125,6 +134,21 @@ fn shown(expected: &Shown, found: &OrderView) -> Verdict {
     fills(&expected.order.fills, &found.fills)?;
     // A replay tells of the first moment; what the order is worth now is not its matter.
     if expected.replay { Ok(()) } else { standing(&expected.order, &found.order) }
+}
+
+fn facts(page: &FactPage) -> Vec<Fact> {
+    let told = |view: &FactView| {
+        let order = view.order.id.0;
+        match &view.what {
+            Happened::Placed { rests } => Fact::Placed { order, rests: *rests },
+            Happened::Filled { fill, resting } => {
+                let filled = view.order.filled.0.into();
+                Fact::Filled { order, trade: fill.id.0, resting: *resting, filled }
+            }
+            Happened::Closed => Fact::Closed { order },
+        }
+    };
+    page.facts.iter().map(told).collect()
 }
 
 /// What has come of an order, and what it was.
@@ -256,7 +280,8 @@ pub fn user(expected: &User, found: &EngineUser, live: bool) -> Verdict {
         "sub" => expected.sub.as_deref(), found.sub();
         "grant" => expected.grant, found.grant.map(|grant| (grant.tier, grant.expires_at.map(|at| at.0)));
         "quota" => expected.quota, (u64::from(found.quota.day.0), found.quota.used);
-        "order facts" => expected.facts, found.order_facts;
+        "order facts" => expected.facts.len() as u64, found.order_facts;
+        "oldest order fact" => expected.oldest_fact(), found.oldest_fact();
         "next object" => expected.next, u64::from(found.next_object);
         "wallets" => expected.wallets.len(), found.wallets.len();
         "keys" => expected.keys.len(), found.keys.len();
@@ -296,6 +321,12 @@ pub fn user(expected: &User, found: &EngineUser, live: bool) -> Verdict {
     }
     for (held, found) in expected.positions.iter().zip(found.positions().iter()) {
         position(held, expected.reserved_of(held), found)?;
+    }
+    let mut seq = expected.oldest_fact() - 1;
+    while seq < expected.facts.len() as u64 {
+        let page = facts(&engine::shard::facts::page(found, seq, usize::MAX));
+        same!(format!("order facts behind {seq}") => expected.facts[seq as usize..][..page.len()], page[..];);
+        seq += page.len() as u64;
     }
     for request in &expected.requests {
         // Of several with one id the newest counts.

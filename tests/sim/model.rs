@@ -20,7 +20,7 @@ use engine::order::CloseReason;
 use engine::reject::Reject;
 use engine::shard::Room;
 pub use expected::{Expected, Shown};
-pub use state::{Beat, Figures, Fill, Key, Market, Order, Position, Request, User, Wallet};
+pub use state::{Beat, Fact, Figures, Fill, Key, Market, Order, Position, Request, User, Wallet};
 use std::collections::BTreeMap;
 
 /// What a decision stands on besides the state.

@@ -134,6 +134,7 @@ pub enum Look {
     Account { everywhere: bool },
     Positions { open: Option<bool> },
     Equity { wallet: usize, hours: u32 },
+    Facts { after: u64, limit: usize },
     Keys,
     User,
 }
@@ -367,7 +368,8 @@ const TIERS: [Tier; 4] = [Tier::Free, Tier::Pro, Tier::ProPlus, Tier::Enterprise
 
 fn look(chance: &mut Chance) -> Look {
     let side = *chance.pick(&[None, None, Some(Side::Buy), Some(Side::Sell)]);
-    match chance.below(10) {
+    match chance.below(11) {
+        10 => Look::Facts { after: chance.below(200) as u64, limit: 1 + chance.below(100) },
         9 => Look::Equity { wallet: chance.below(8), hours: chance.below(60) as u32 },
         0 | 1 => Look::Order(chance.below(64)),
         2 => Look::ByClientId(chance.below(60) as u64),

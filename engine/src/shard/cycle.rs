@@ -205,7 +205,7 @@ impl<R> Shard<R> {
             let other = |id: &OrderId| user.order(*id).is_some_and(|order| order.is_open() && order.held != held);
             let facts = orders.iter().copied().filter(other);
             shard.facts.extend(facts.map(|order| Mutation::OrderHeld { order, held, at: now }));
-            shard.enact(owner, 0, true);
+            shard.enact(owner, 0);
             orders.len()
         })
     }
@@ -318,7 +318,7 @@ impl<R> Shard<R> {
                         shard.cycles.seen.remove(&order.terms.instrument);
                     }
                 }
-                shard.enact(owner, from, true);
+                shard.enact(owner, from);
                 if shard.record.len() >= RECORD_SEALED_AT_BYTES {
                     return index + 1;
                 }
@@ -368,7 +368,7 @@ impl<R> Shard<R> {
             let open = |id: &OrderId| user.order(*id).is_some_and(|order| order.is_open());
             shard.facts.extend(orders.iter().copied().filter(open).map(|id| closed(id, reason, now)));
             closed_count += shard.facts.len() as u64;
-            shard.enact(owner, 0, true);
+            shard.enact(owner, 0);
             orders.len()
         });
         cycle.closed += closed_count;

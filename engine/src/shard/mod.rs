@@ -11,6 +11,7 @@
 
 pub mod cycle;
 mod emptying;
+pub mod facts;
 mod history;
 mod hourly;
 pub mod query;
@@ -463,12 +464,12 @@ impl<R> Shard<R> {
 
     /// Applies the facts at hand and hands them over as one record, with their notices.
     fn commit(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) {
-        self.enact(owner, 0, false);
+        self.enact(owner, 0);
         self.seal(owner, outbox);
     }
 
-    /// Applies the facts from `from` on; `resting`: their fills are of orders that rested before.
-    fn enact(&mut self, owner: UserId, from: usize, resting: bool) {
+    /// Applies the facts from `from` on.
+    fn enact(&mut self, owner: UserId, from: usize) {
         let mut user_seq = self.users.get(owner).map_or(0, |user| user.order_facts);
         codec::encode(&self.facts[from..], &mut self.record);
         for fact in &self.facts[from..] {
@@ -477,8 +478,9 @@ impl<R> Shard<R> {
                 Mutation::OrderPlaced { order, at, .. } => (*order, OrderFact::Placed, *at),
                 Mutation::OrderFilled { order, trade, levels, qty, at, .. } => {
                     self.desk.deplete(owner, levels);
-                    let filled = self.users.get(owner).and_then(|user| user.order(*order));
-                    let instrument = filled.expect("a fill was applied to its order").terms.instrument;
+                    let user = self.users.get(owner).expect("a fill was applied to its user");
+                    let instrument = user.order(*order).expect("a fill was applied to its order").terms.instrument;
+                    let resting = user.last_fill_was_resting();
                     (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty }, *at)
                 }
                 Mutation::OrderClosed { order, at, .. } => (*order, OrderFact::Closed, *at),

@@ -1,7 +1,7 @@
 //! Queries: copies of one user's state, made into views. Filters and pages are applied here, so that an answer is no
 //! larger than what was asked for.
 
-use super::venue;
+use super::{facts, venue};
 use crate::amount::Qty;
 use crate::command::{Answer, BatchEntry, FillFilter, MarketFilter, OrderFilter, Query, Wallets};
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, WalletId};
@@ -30,7 +30,7 @@ pub fn answer(user: &User, query: Query, now: Timestamp) -> Answer {
         Query::EpisodeSpan(span) => Some(span.wallets),
         Query::VenueOrders(filter) | Query::VenueTrades(filter) => Some(filter.wallets),
         Query::Account { wallets } | Query::Equity { wallets, .. } | Query::Positions { wallets, .. } => Some(*wallets),
-        Query::User | Query::Keys | Query::Order(_) | Query::OrderByClientId(_) => None,
+        Query::User | Query::Keys | Query::Order(_) | Query::OrderByClientId(_) | Query::Facts { .. } => None,
     };
     if let Some(one @ Wallets::One(_)) = wallets
         && user.wallets_in(one).next().is_none()
@@ -58,6 +58,7 @@ pub fn answer(user: &User, query: Query, now: Timestamp) -> Answer {
         Query::EpisodeSpan(span) => Answer::EpisodeSpan(history::episodes(user, &span)),
         Query::VenueOrders(filter) => Answer::VenueOrders(venue::orders(user, &filter)),
         Query::VenueTrades(filter) => Answer::VenueTrades(venue::trades(user, &filter)),
+        Query::Facts { after, limit } => Answer::Facts(facts::page(user, after, limit)),
     }
 }
 

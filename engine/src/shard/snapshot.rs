@@ -16,6 +16,7 @@ use crate::market::Markets;
 use crate::mutation::bytes::{Bytes, put_list, take_list};
 use crate::mutation::codec::CodecError;
 use crate::time::Timestamp;
+use crate::user::facts::Facts;
 use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
 use crate::user::trading::{NOTHING, Trading};
@@ -24,8 +25,9 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
 
 /// Format of the snapshots that this build writes.
-pub const VERSION: u16 = 2;
-/// The oldest format that this build reads: without resets of positions and wallets, and without points of equity.
+pub const VERSION: u16 = 3;
+/// The oldest format that this build reads: without resets of positions and wallets, and without points of equity. The
+/// second is without order facts; their numbers go on from their count.
 const OLDEST: u16 = 1;
 
 /// Why bytes are no snapshot.
@@ -40,6 +42,8 @@ pub enum SnapshotError {
     User(CodecError),
     /// Users are in id order, each once.
     Order(UserId),
+    /// Another state than the digest names.
+    Digest,
 }
 
 impl std::fmt::Display for SnapshotError {
@@ -52,6 +56,7 @@ impl std::fmt::Display for SnapshotError {
             SnapshotError::Length => f.write_str("the snapshot ends too early or too late"),
             SnapshotError::Markets(why) => write!(f, "markets of the snapshot: {why}"),
             SnapshotError::User(error) => write!(f, "a user of the snapshot: {error}"),
+            SnapshotError::Digest => f.write_str("the snapshot's state is not the one its digest names"),
             SnapshotError::Order(user) => write!(f, "users of the snapshot are not in id order: {user}"),
         }
     }
@@ -82,6 +87,37 @@ pub fn write(markets: &Markets, shards: &[&Users], out: &mut impl Write) -> io::
         out.write_all(&bytes)?;
     }
     Ok(())
+}
+
+/// Reads a state into so many shards, and checks that it is the one with this digest. A state of today's format is written
+/// once more for it, so that nothing can be lost in the reading either; one of an earlier format would be written with
+/// other bytes now, so there the bytes that were read are checked.
+pub fn read_checked(input: &mut impl Read, shards_count: usize, expected: [u8; 32]) -> Result<State, SnapshotError> {
+    let mut hashed = Hashed { input, hash: Sha256::new(), version: Vec::new() };
+    let state = read(&mut hashed, shards_count)?;
+    let found = match *hashed.version == VERSION.to_le_bytes() {
+        true => digest(&state.markets, &state.users.iter().collect::<Vec<_>>()),
+        false => hashed.hash.finalize().into(),
+    };
+    if found == expected { Ok(state) } else { Err(SnapshotError::Digest) }
+}
+
+/// Reads, and hashes what was read.
+struct Hashed<'a, R> {
+    input: &'a mut R,
+    hash: Sha256,
+    /// The first two bytes.
+    version: Vec<u8>,
+}
+
+impl<R: Read> Read for Hashed<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        let missing = size_of_val(&VERSION) - self.version.len();
+        self.version.extend_from_slice(&buffer[..count.min(missing)]);
+        self.hash.update(&buffer[..count]);
+        Ok(count)
+    }
 }
 
 /// Reads a state into so many shards. What it allocates is bounded by the bytes that are there.
@@ -175,6 +211,7 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     put_list(trading.safeguards.len(), trading.safeguards.iter(), out);
     put_list(trading.equity.len(), trading.equity.iter(), out);
     put_list(trading.resets.len(), trading.resets.iter(), out);
+    trading.facts.put(out);
 }
 
 /// Reads one user of a snapshot of that format; derived state is derived anew.
@@ -220,6 +257,12 @@ pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
     if version > 1 {
         take_list(input, |equity| trading.equity.push(equity))?;
         take_list(input, |reset| trading.resets.push(reset))?;
+    }
+    if version > 2 {
+        trading.facts = Facts::take(input)?;
+        if !trading.facts.fit(user.order_facts, trading.orders.len(), trading.fills.len()) {
+            return Err(CodecError::Reference);
+        }
     }
     // Snapshots of earlier builds have them in the order of their first points.
     trading.equity.sort_unstable_by_key(|equity| equity.wallet);

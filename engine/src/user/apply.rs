@@ -2,6 +2,7 @@
 //! never changes for a version of the journal.
 
 use super::equity::Point;
+use super::facts::Fact;
 use super::indexes::Indexes;
 use super::position::Position;
 use super::trading::Trading;
@@ -28,7 +29,9 @@ impl User {
                     self.quota.count(at.day());
                 }
                 self.order_facts += 1;
-                self.trading_mut().push_order(Order::new(*order, terms, *at));
+                let trading = self.trading_mut();
+                let row = trading.push_order(Order::new(*order, terms, *at));
+                trading.facts.push(Fact::Placed { order: row as u32 });
             }
             Mutation::OrderFilled {
                 order,
@@ -236,6 +239,7 @@ impl User {
         let postings = ledger::fill(side, cash_before, fact.reserved_cash, fact.notional, fact.fee);
         ledger::post(wallet_mut(wallets, wallet), &postings);
 
+        let rested = order.resting;
         let fill_before = order.last_fill;
         order.fill(fact.qty, fact.notional, fact.fee, fill_row, fact.at);
         order.reserve(fact.reserved_cash, fact.reserved_qty);
@@ -261,6 +265,7 @@ impl User {
             .behind(fill_before),
             wallet,
         );
+        trading.facts.push(if rested { Fact::Matched { fill: fill_row } } else { Fact::Taken { fill: fill_row } });
 
         let episode = trading.held_row(wallet, instrument).unwrap_or_else(|| {
             assert!(side == Side::Buy, "sold shares are held: order {}", fact.order);
@@ -304,6 +309,7 @@ impl User {
         indexes.resting.put(order, known);
         if !known {
             trading.open.insert(row as u32);
+            trading.facts.rests(row as u32);
         }
         if qty != qty_before {
             move_reserved(trading, wallet, instrument, qty_before, qty);
@@ -328,6 +334,7 @@ impl User {
         if !qty.is_zero() {
             move_reserved(trading, wallet, instrument, qty, Qty::ZERO);
         }
+        trading.facts.push(Fact::Closed { order: row as u32 });
     }
 
     fn remember(&mut self, order: OrderId, id: &str, digest: [u8; 32]) {

@@ -5,6 +5,7 @@
 
 mod apply;
 pub mod equity;
+pub mod facts;
 pub mod idempotency;
 pub(crate) mod indexes;
 pub mod issue;
@@ -26,6 +27,7 @@ use crate::command::Wallets;
 use crate::id::{InstrumentId, KeyId, OrderId, PositionId, UserId, WalletId};
 use crate::order::{Fill, Order};
 use crate::time::Timestamp;
+use facts::Fact;
 use rows::Rows;
 use trading::{NOTHING, Trading};
 
@@ -117,6 +119,17 @@ impl User {
     /// The fills of an order, in time order.
     pub fn fills_of(&self, order: &Order) -> Vec<Fill> {
         self.trading().fills_of(order)
+    }
+
+    /// Number of the oldest order fact that is still known; one above the newest where none is.
+    pub fn oldest_fact(&self) -> u64 {
+        self.order_facts + 1 - self.trading().facts.len() as u64
+    }
+
+    /// Whether the newest order fact is a fill of an order that rested before.
+    pub(crate) fn last_fill_was_resting(&self) -> bool {
+        let facts = &self.trading().facts;
+        matches!(facts.len().checked_sub(1).and_then(|last| facts.get(last)), Some(Fact::Matched { .. }))
     }
 
     /// The open episode of an instrument in a wallet.

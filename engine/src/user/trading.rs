@@ -2,6 +2,7 @@
 //! idle user costs nothing for it.
 
 use super::equity::Equity;
+use super::facts::Facts;
 use super::idempotency::{Remembered, Requests};
 use super::position::Position;
 use super::rows::Rows;
@@ -26,6 +27,8 @@ pub(crate) struct Trading {
     pub equity: Vec<Equity>,
     /// Resets of wallets, oldest first, of each its newest [`RESETS_KEPT`].
     pub resets: Vec<(WalletId, Timestamp)>,
+    /// Its newest order facts.
+    pub facts: Facts,
     /// Derived: row of an order or position by its object number.
     index: Vec<u32>,
     /// Derived: rows of the open orders.
@@ -68,6 +71,7 @@ pub(crate) static NOTHING: Trading = Trading {
     requests: None,
     equity: Vec::new(),
     resets: Vec::new(),
+    facts: Facts::new(),
     index: Vec::new(),
     open: Sorted::new(),
     held: Vec::new(),

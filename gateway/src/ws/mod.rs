@@ -14,6 +14,8 @@
 //! | `hub.rs` | who listens to what on a thread; hands the news out |
 //! | `market.rs`, `market_follow.rs`, `market_text.rs` | the market channel: messages; what a socket is sent; frames |
 //! | `prices.rs`, `price_text.rs` | the price channel and its frame |
+//! | `bells.rs`, `follow.rs` | who has new order facts; their facts, each once and in order, from any number on |
+//! | `executions.rs`, `user.rs`, `user_text.rs` | the two channels of a user's own orders |
 //! | `sse.rs` | the price stream as server-sent events |
 //! | `trade.rs` | order entry: operations that run their REST twins' own routes |
 //! | `asyncapi.rs` | what a channel is for machines, and the AsyncAPI document of all |
@@ -21,8 +23,11 @@
 
 pub mod admit;
 pub mod asyncapi;
+pub mod bells;
 pub mod change;
 pub mod close;
+pub mod executions;
+pub mod follow;
 pub mod frame;
 pub mod hub;
 pub mod market;
@@ -41,8 +46,10 @@ pub mod sse;
 #[cfg(test)]
 mod tests;
 pub mod trade;
+pub mod user;
+pub mod user_text;
 
 use crate::http::route::Route;
 
 /// The routes of the channels. They are described as channels are, not among the operations of the REST document.
-pub const TABLES: &[&[Route]] = &[market::ROUTES, prices::ROUTES, trade::ROUTES];
+pub const TABLES: &[&[Route]] = &[market::ROUTES, prices::ROUTES, executions::ROUTES, user::ROUTES, trade::ROUTES];

@@ -12,6 +12,8 @@ use tokio::io::AsyncRead;
 pub enum Message {
     /// UTF-8.
     Text(Bytes),
+    /// A piece of a text that goes on.
+    Fragment,
     Ping(Bytes),
     Pong,
     Close,
@@ -47,31 +49,27 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         Reader { frames: Some(frames), rest: None, begun: BytesMut::new() }
     }
 
-    /// The next message or control frame. Not to be dropped half way while more is to be read: bytes would be lost.
+    /// The next message, piece of one, or control frame. Not to be dropped half way while more is to be read: bytes would be lost.
     ///
     /// # Errors
     /// [`End`]; the same again whenever it is asked after that.
     pub async fn next(&mut self) -> Result<Message, End> {
-        loop {
-            let Some(frames) = &mut self.frames else { return Err(End::Gone) };
-            let frame = match frames.read_frame().await {
-                Ok(frame) => frame,
-                Err(error) => return Err(self.end(&error)),
-            };
-            let (opcode, fin, payload) = (frame.opcode, frame.fin, bytes_of(frame.payload));
-            match opcode {
-                OpCode::Ping => return Ok(Message::Ping(payload)),
-                OpCode::Pong => return Ok(Message::Pong),
-                OpCode::Close => return closing(&payload),
-                OpCode::Text if fin => return text(payload),
-                OpCode::Text | OpCode::Continuation => {
-                    self.begun.extend_from_slice(&payload);
-                    if fin {
-                        return text(self.begun.split().freeze());
-                    }
-                }
-                OpCode::Binary => return Err(End::Refused(Close::BINARY)),
+        let Some(frames) = &mut self.frames else { return Err(End::Gone) };
+        let frame = match frames.read_frame().await {
+            Ok(frame) => frame,
+            Err(error) => return Err(self.end(&error)),
+        };
+        let (opcode, fin, payload) = (frame.opcode, frame.fin, bytes_of(frame.payload));
+        match opcode {
+            OpCode::Ping => Ok(Message::Ping(payload)),
+            OpCode::Pong => Ok(Message::Pong),
+            OpCode::Close => closing(&payload),
+            OpCode::Text if fin => text(payload),
+            OpCode::Text | OpCode::Continuation => {
+                self.begun.extend_from_slice(&payload);
+                if fin { text(self.begun.split().freeze()) } else { Ok(Message::Fragment) }
             }
+            OpCode::Binary => Err(End::Refused(Close::BINARY)),
         }
     }
 

@@ -298,7 +298,7 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
         }
         let said = match message {
             Message::Close => return Close::NORMAL,
-            Message::Pong => Ok(Said::Understood),
+            Message::Pong | Message::Fragment => Ok(Said::Understood),
             Message::Ping(payload) => {
                 socket.send(&Frame::pong(&payload));
                 Ok(Said::Understood)

@@ -247,6 +247,12 @@ impl Model {
                 rows.sort_by_key(|held| (held.closed_at.is_some(), std::cmp::Reverse(held.id)));
                 Expected::Positions(rows.into_iter().map(|held| user.with_reserved(held)).collect())
             }
+            Query::Facts { after, limit } => {
+                let newest = user.facts.len() as u64;
+                let first = after.saturating_add(1).max(user.oldest_fact());
+                let asked = (first..=newest).take(*limit).map(|number| user.facts[number as usize - 1].clone());
+                Expected::Facts(asked.collect(), first, newest)
+            }
             other => unreachable!("the workload does not ask {other:?}"),
         }
     }

@@ -146,7 +146,7 @@ impl Model {
             return true;
         }
         let fill = Fill { id: user.take_id(), ..fill };
-        user.fill(id, fill);
+        user.fill(id, fill, true);
         let known = user.orders.get_mut(&id).expect("it is known");
         if known.awaiting {
             known.awaiting = false;

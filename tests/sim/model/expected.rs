@@ -1,6 +1,6 @@
 //! What answers must be.
 
-use super::state::{Key, Order, Position, Wallet};
+use super::state::{Fact, Key, Order, Position, Wallet};
 use super::wallets;
 use engine::reject::Reject;
 
@@ -57,6 +57,8 @@ pub enum Expected {
         has_more: bool,
         count: usize,
     },
+    /// Those asked for, the number of the first, and of the newest.
+    Facts(Vec<Fact>, u64, u64),
     /// Trade ids, newest first.
     Fills {
         ids: Vec<u64>,

@@ -1,7 +1,7 @@
 //! Placement in the model: the checks of trading.md §5 in their order, one after the other.
 
 use super::book::{Walk, Want, four_decimals, within};
-use super::{Expected, Figures, Fill, Model, Order, Request, Shown, User, cents, half_up};
+use super::{Expected, Fact, Figures, Fill, Model, Order, Request, Shown, User, cents, half_up};
 use engine::amount::{Cash, Qty, TickSize};
 use engine::book::BookSide;
 use engine::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size};
@@ -256,7 +256,7 @@ impl Model {
         let id = order.id;
         let user = self.users.get_mut(&owner).expect("checked by the caller");
         user.take_id();
-        user.facts += 1;
+        user.facts.push(Fact::Placed { order: id, rests: rests.is_some() });
         if let Some((awaiting, held)) = rests {
             (order.resting, order.awaiting, order.held) = (true, awaiting, held);
         }
@@ -268,7 +268,7 @@ impl Model {
         user.orders.insert(id, order);
         if let Some(mut fill) = fill {
             fill.id = user.take_id();
-            user.fill(id, fill);
+            user.fill(id, fill, false);
             self.books.deplete(owner, token, side, &walk);
         }
         if let Some(reason) = end {

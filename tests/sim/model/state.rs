@@ -26,8 +26,27 @@ pub struct User {
     pub beats: Vec<Beat>,
     /// Number of the next object.
     pub next: u64,
-    /// Order facts so far.
-    pub facts: u64,
+    /// Order facts, the first has number 1.
+    pub facts: Vec<Fact>,
+}
+
+/// What happened to an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    Placed {
+        order: u64,
+        rests: bool,
+    },
+    /// What the order came to with it, and whether it rested before.
+    Filled {
+        order: u64,
+        trade: u64,
+        resting: bool,
+        filled: i128,
+    },
+    Closed {
+        order: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -221,7 +240,7 @@ impl User {
             quota: (0, 0),
             beats: Vec::new(),
             next: 1,
-            facts: 0,
+            facts: Vec::new(),
         }
     }
 
@@ -271,6 +290,11 @@ impl User {
         self.wallets.iter().filter(chosen).map(|wallet| wallet.id).collect()
     }
 
+    /// Number of the oldest order fact that is kept (streams.md §1.6).
+    pub fn oldest_fact(&self) -> u64 {
+        (self.facts.len() as u64).saturating_sub(1_024) + 1
+    }
+
     /// An order as an answer shows it now.
     pub fn show(&self, id: u64) -> Shown {
         let order = self.orders[&id].clone();
@@ -282,12 +306,15 @@ impl User {
         }
     }
 
-    /// Books one fill: cash, position, order (execution.md §6).
-    pub fn fill(&mut self, order: u64, fill: Fill) {
+    /// Books one fill: cash, position, order (execution.md §6). `resting`: the order rested before.
+    pub fn fill(&mut self, order: u64, fill: Fill, resting: bool) {
         let Order { side, wallet, token, .. } = self.orders[&order];
         let (qty, notional, fee, at) = (fill.qty, fill.notional, fill.fee, fill.at);
-        self.facts += 1;
-        self.orders.get_mut(&order).expect("it is known").fills.push(fill);
+        let known = self.orders.get_mut(&order).expect("it is known");
+        let trade = fill.id;
+        known.fills.push(fill);
+        let filled = known.filled();
+        self.facts.push(Fact::Filled { order, trade, resting, filled });
         let cash = &mut self.wallets.iter_mut().find(|known| known.id == wallet).expect("it is known").cash;
         *cash += if side == Side::Buy { -notional } else { notional } - fee;
         let open = |held: &&mut Position| (held.wallet, held.token, held.closed_at) == (wallet, token, None);
@@ -319,7 +346,7 @@ impl User {
     }
 
     pub fn close(&mut self, order: u64, reason: CloseReason, at: u64) {
-        self.facts += 1;
+        self.facts.push(Fact::Closed { order });
         let order = self.orders.get_mut(&order).expect("it is known");
         order.closed = Some((reason, at));
         order.awaiting = false;

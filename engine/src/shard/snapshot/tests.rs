@@ -59,7 +59,7 @@ fn shown(user: &User) -> String {
         user.orders(),
         user.fills(),
         user.positions(),
-        user.open_orders_count(),
+        (user.open_orders_count(), &trading.facts),
         trading.held,
     )
 }
@@ -73,6 +73,9 @@ fn a_restored_state_is_the_same_state() {
         let mut restored = read(&mut &bytes[..], 3).expect("just written");
         restored.check_all().expect("every promise holds");
         assert_eq!(digest_of(&restored), digest_of(&state));
+        assert_eq!(<[u8; 32]>::from(Sha256::digest(&bytes)), digest_of(&state));
+        read_checked(&mut &bytes[..], 2, digest_of(&state)).expect("its own digest");
+        assert!(matches!(read_checked(&mut &bytes[..], 2, [7; 32]), Err(SnapshotError::Digest)));
         for (before, after) in state.users.iter().zip(&restored.users) {
             assert!(before.iter().map(shown).eq(after.iter().map(shown)));
             let orders = |users: &Users| -> Vec<_> {
@@ -95,9 +98,10 @@ fn a_restored_state_is_the_same_state() {
     }
 }
 
-/// A state as format 1 wrote it: positions without the mark of a reset, users without points and resets.
-fn first_format(state: &State) -> Vec<u8> {
-    let mut bytes = 1_u16.to_le_bytes().to_vec();
+/// A state as an earlier format wrote it. 2: users without order facts. 1: positions without the mark of a reset and users
+/// without points and resets, too.
+fn old_format(version: u16, state: &State) -> Vec<u8> {
+    let mut bytes = version.to_le_bytes().to_vec();
     let mut part = Vec::new();
     state.markets.encode(&mut part);
     (part.len() as u64).put(&mut bytes);
@@ -122,11 +126,18 @@ fn first_format(state: &State) -> Vec<u8> {
         (user.positions().len() as u64).put(&mut part);
         for position in user.positions() {
             position.put(&mut part);
-            part.pop();
+            if version == 1 {
+                part.pop();
+            }
         }
-        let requests = user.trading().requests.iter().flat_map(|requests| requests.rows.iter());
+        let trading = user.trading();
+        let requests = trading.requests.iter().flat_map(|requests| requests.rows.iter());
         put_list(requests.clone().count(), requests, &mut part);
         put_list(user.safeguards().len(), user.safeguards().iter(), &mut part);
+        if version > 1 {
+            put_list(trading.equity.len(), trading.equity.iter(), &mut part);
+            put_list(trading.resets.len(), trading.resets.iter(), &mut part);
+        }
         (part.len() as u64).put(&mut bytes);
         bytes.extend_from_slice(&part);
     }
@@ -134,19 +145,45 @@ fn first_format(state: &State) -> Vec<u8> {
 }
 
 #[test]
-fn the_first_format_is_still_read() {
-    for seed in 0..3 {
+fn earlier_formats_are_still_read() {
+    let (mut known, mut went_on) = (0, 0);
+    for (seed, version) in (0..3).flat_map(|seed| [(seed, 1), (seed, 2)]) {
         let state = world(seed, 2_000, 2);
-        let old = first_format(&state);
-        let read_back = read(&mut &old[..], 3).expect("format 1");
+        let old = old_format(version, &state);
+        let mut read_back = read(&mut &old[..], 3).expect("an earlier format");
         read_back.check_all().expect("every promise holds");
-        assert_eq!(first_format(&read_back), old, "seed {seed}");
+        assert_eq!(old_format(version, &read_back), old, "seed {seed}, format {version}");
+        // Its digest is that of its own bytes.
+        let digest = Sha256::digest(&old).into();
+        read_checked(&mut &old[..], 2, digest).expect("the digest of these bytes");
+        assert!(matches!(read_checked(&mut &old[..], 2, digest_of(&read_back)), Err(SnapshotError::Digest)));
         // What is written next is of today's format, and the same state.
         let new = bytes_of(&read_back);
         assert_eq!(u16::from_le_bytes([new[0], new[1]]), VERSION);
         assert_eq!(bytes_of(&read(&mut &new[..], 1).expect("just written")), new);
         assert!(matches!(read(&mut &[&[0, 0], &old[2..]].concat()[..], 1), Err(SnapshotError::Version(0))));
+        // Order facts of before are not known, and their numbers go on.
+        let users = |state: &State| -> Vec<(UserId, u64, u64)> {
+            let users = state.users.iter().flat_map(|users| users.iter());
+            users.map(|user| (user.id, user.order_facts, user.oldest_fact())).collect()
+        };
+        let before = users(&read_back);
+        assert!(before.iter().all(|(_, newest, oldest)| *oldest == newest + 1));
+        let mut sample = Sample::new(seed, 30, 20);
+        let records: Vec<_> = (0..2_500).map(|_| sample.record()).collect();
+        for (owner, facts) in &records[2_000..] {
+            let mut payload = Vec::new();
+            codec::encode(facts, &mut payload);
+            fold(&mut read_back, *owner, codec::VERSION, &payload).expect("just encoded");
+        }
+        for (id, newest, oldest) in users(&read_back) {
+            let first = before.iter().find(|(known, ..)| *known == id).map_or(1, |(_, newest, _)| newest + 1);
+            assert_eq!(oldest, first, "user {id}: none of this run is forgotten yet");
+            (known, went_on) = (known + 1, went_on + usize::from(newest >= oldest));
+        }
     }
+    println!("order facts of {went_on} of {known} users go on behind an earlier format");
+    assert!(went_on > 20);
 }
 
 #[test]
@@ -198,8 +235,8 @@ fn a_broken_snapshot_is_an_error() {
     longer.push(0);
     assert!(matches!(read(&mut &longer[..], 1), Err(SnapshotError::Length)));
     let mut newer = bytes.clone();
-    newer[0] = 3;
-    assert!(matches!(read(&mut &newer[..], 1), Err(SnapshotError::Version(3))));
+    newer[0] = 4;
+    assert!(matches!(read(&mut &newer[..], 1), Err(SnapshotError::Version(4))));
     // Behind the markets, whose bytes are their own matter.
     let users_at = 2 + 8 + u64::from_le_bytes(*bytes[2..].first_chunk().expect("a length")) as usize;
     let mut errors = 0;

@@ -2,16 +2,15 @@
 
 use super::ids::{self, OrderIds};
 use super::words;
-use crate::api::orders::view::Texts;
+use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words as native;
 use crate::http::call::Call;
 use crate::http::dialect::Dialect;
 use crate::wire::decimal;
 use crate::wire::write::{Object, object};
-use engine::amount::average_half_up;
 use engine::id::OrderId;
 use engine::market::catalog::Catalog;
-use engine::order::{Liquidity, Order};
+use engine::order::{Fill, Liquidity, Order};
 use engine::time::Timestamp;
 use engine::view::FillView;
 
@@ -46,16 +45,8 @@ impl<'a> Rows<'a> {
         let terms = &order.terms;
         let texts = Texts::of(self.catalog, terms.instrument);
         object(out, |o| {
-            self.order_id(o, "id", order.id);
+            placement(o, &self.ids, order, &texts);
             o.word("status", words::status(order, self.dialect));
-            o.text("market", texts.market());
-            o.text("asset_id", texts.token());
-            o.word("side", native::side(terms.side));
-            o.qty("original_size", terms.quantity);
-            o.qty("size_matched", order.filled);
-            o.price("price", terms.limit);
-            o.text("outcome", texts.outcome());
-            o.word("order_type", words::order_type(terms.time_in_force));
             self.account(o);
             self.secs(o, "expiration", terms.expiration().map_or(0, Timestamp::secs));
             o.integer("created_at", order.created_at.secs());
@@ -70,24 +61,15 @@ impl<'a> Rows<'a> {
 
     /// One fill.
     pub fn trade(&self, out: &mut Vec<u8>, view: &FillView) {
-        let (fill, terms) = (&view.fill, &view.order.terms);
-        let texts = Texts::of(self.catalog, terms.instrument);
+        let fill = &view.fill;
+        let texts = Texts::of(self.catalog, view.order.terms.instrument);
         let strict = self.dialect.is_strict();
-        let maker = fill.liquidity == Liquidity::Maker;
-        let rate = if maker { 0 } else { u64::from(fill.fee_rate.0) };
         object(out, |o| {
-            self.quoted(o, "id", fill.id.0);
-            self.order_id(o, "taker_order_id", view.order.id);
-            o.text("market", texts.market());
-            o.text("asset_id", texts.token());
-            o.word("side", native::side(terms.side));
-            o.qty("size", fill.qty);
-            self.quoted_if(o, "fee_rate_bps", rate, strict);
-            o.average("price", average_half_up(fill.notional, fill.qty).unwrap_or_default());
+            execution(o, &self.ids, fill, &view.order, &texts);
+            quoted_if(o, "fee_rate_bps", rate(fill), strict);
             o.word("status", if self.confirmed { "CONFIRMED" } else { "MATCHED" });
             self.secs(o, "match_time", fill.at.secs());
             self.secs(o, "last_update", fill.at.secs());
-            o.text("outcome", texts.outcome());
             o.integer("bucket_index", 0);
             self.account(o);
             match strict {
@@ -100,13 +82,6 @@ impl<'a> Rows<'a> {
         });
     }
 
-    fn order_id(&self, o: &mut Object<'_>, name: &str, id: OrderId) {
-        let out = o.name(name);
-        out.push(b'"');
-        self.ids.push(out, id);
-        out.push(b'"');
-    }
-
     fn account(&self, o: &mut Object<'_>) {
         o.text_or_null("owner", self.owner.as_deref());
         o.text_or_null("maker_address", self.address.as_deref());
@@ -114,17 +89,57 @@ impl<'a> Rows<'a> {
 
     /// Unix seconds, as the dialect writes them.
     fn secs(&self, o: &mut Object<'_>, name: &str, secs: u64) {
-        self.quoted_if(o, name, secs, self.dialect.is_strict());
+        quoted_if(o, name, secs, self.dialect.is_strict());
     }
+}
 
-    fn quoted_if(&self, o: &mut Object<'_>, name: &str, value: u64, quoted: bool) {
-        if quoted { self.quoted(o, name, value) } else { o.integer(name, value) }
-    }
+/// What an order is and what it came to, wherever it is told of.
+pub fn placement(o: &mut Object<'_>, ids: &OrderIds, order: &Order, texts: &Texts<'_>) {
+    let terms = &order.terms;
+    order_id(o, "id", ids, order.id);
+    o.text("market", texts.market());
+    o.text("asset_id", texts.token());
+    o.word("side", native::side(terms.side));
+    o.qty("original_size", terms.quantity);
+    o.qty("size_matched", order.filled);
+    o.price("price", terms.limit);
+    o.text("outcome", texts.outcome());
+    o.word("order_type", words::order_type(terms.time_in_force));
+}
 
-    fn quoted(&self, o: &mut Object<'_>, name: &str, value: u64) {
-        let out = o.name(name);
-        out.push(b'"');
-        decimal::integer(out, value);
-        out.push(b'"');
-    }
+/// What a fill is, wherever it is told of.
+pub fn execution(o: &mut Object<'_>, ids: &OrderIds, fill: &Fill, order: &Order, texts: &Texts<'_>) {
+    quoted(o, "id", fill.id.0);
+    order_id(o, "taker_order_id", ids, order.id);
+    o.text("market", texts.market());
+    o.text("asset_id", texts.token());
+    o.word("side", native::side(order.terms.side));
+    o.qty("size", fill.qty);
+    o.average("price", fill_price(fill));
+    o.text("outcome", texts.outcome());
+}
+
+/// The rate that a fill paid, in basis points: makers pay nothing.
+pub fn rate(fill: &Fill) -> u64 {
+    if fill.liquidity == Liquidity::Maker { 0 } else { fill.fee_rate.0.into() }
+}
+
+/// An order's id in the venue's form.
+pub fn order_id(o: &mut Object<'_>, name: &str, ids: &OrderIds, id: OrderId) {
+    let out = o.name(name);
+    out.push(b'"');
+    ids.push(out, id);
+    out.push(b'"');
+}
+
+/// A number as a text.
+pub fn quoted(o: &mut Object<'_>, name: &str, value: u64) {
+    let out = o.name(name);
+    out.push(b'"');
+    decimal::integer(out, value);
+    out.push(b'"');
+}
+
+fn quoted_if(o: &mut Object<'_>, name: &str, value: u64, in_quotes: bool) {
+    if in_quotes { quoted(o, name, value) } else { o.integer(name, value) }
 }

@@ -36,7 +36,7 @@ pub fn row(out: &mut Vec<u8>, view: &OrderView, catalog: &Catalog) {
         o.text_or_null("client_order_id", terms.client_order_id());
         o.ts("created_at", order.created_at);
         o.ts_or_null("filled_at", order.filled_at());
-        fill_price(o, order);
+        order_price(o, order);
         cancelled_at(o, order);
         o.word_or_null("cancelled_reason", cancelled_reason(order));
         o.word_or_null("hold_reason", hold_reason(order));
@@ -54,7 +54,7 @@ pub fn detail(out: &mut Vec<u8>, view: &OrderView, catalog: &Catalog) {
     object(out, |o| {
         order_fields(o, view, catalog, None);
         o.price("limit_price", order.terms.limit);
-        fill_price(o, order);
+        order_price(o, order);
         cancelled_at(o, order);
         o.integer_or_null("expiration", order.terms.expiration().map(|at| at.secs()));
         o.boolean("post_only", order.terms.post_only);
@@ -190,7 +190,7 @@ fn shown_notional(order: &Order) -> Cash {
     }
 }
 
-fn fill_price(o: &mut Object<'_>, order: &Order) {
+fn order_price(o: &mut Object<'_>, order: &Order) {
     o.or_null("fill_price", average_half_up(order.notional, order.filled), Object::average);
 }
 
@@ -221,10 +221,15 @@ fn position(o: &mut Object<'_>, held: &Position, texts: &Texts<'_>) {
     o.word("status", if held.is_open() { "OPEN" } else { "CLOSED" });
 }
 
+/// What a fill brought or cost by the share, wherever it is told of.
+pub fn fill_price(fill: &Fill) -> Cash {
+    average_half_up(fill.notional, fill.qty).unwrap_or_default()
+}
+
 fn fill(out: &mut Vec<u8>, fill: &Fill) {
     object(out, |o| {
         o.integer("trade_id", fill.id.0);
-        o.average("price", average_half_up(fill.notional, fill.qty).unwrap_or_default());
+        o.average("price", fill_price(fill));
         o.qty("quantity", fill.qty);
         o.money("notional", fill.notional);
         o.money("fee", fill.fee);

@@ -1,0 +1,261 @@
+//! A page of a user's order facts, each with its order as it was behind it: what the streams tell, live and after a cut.
+
+use crate::amount::{Cash, Qty};
+use crate::order::state::NO_FILL;
+use crate::order::{Fill, Order};
+use crate::user::User;
+use crate::user::facts::Fact;
+use crate::view::{FactPage, FactView, Happened};
+
+/// Facts of one page at most.
+pub const FACTS_PER_PAGE_MAX: usize = 256;
+/// Fills that are gone back over for a page, beyond which it ends early: some 0.1 ms.
+const FILLS_PER_PAGE_MAX: usize = 10_000;
+
+/// The facts numbered above `after`, oldest first.
+pub fn page(user: &User, after: u64, limit: usize) -> FactPage {
+    let (newest, oldest) = (user.order_facts, user.oldest_fact());
+    let facts = &user.trading().facts;
+    let mut page = FactPage { facts: Vec::new(), oldest, newest };
+    let mut sums = Sums::default();
+    let first = after.saturating_add(1).max(oldest);
+    for seq in (first..=newest).take(limit.min(FACTS_PER_PAGE_MAX)) {
+        if sums.gone_over >= FILLS_PER_PAGE_MAX {
+            break;
+        }
+        let index = (seq - oldest) as usize;
+        let fact = facts.get(index).expect("from the oldest to the newest all are known");
+        page.facts.push(view(user, seq, fact, &mut sums));
+    }
+    page
+}
+
+fn view(user: &User, seq: u64, fact: Fact, sums: &mut Sums) -> FactView {
+    let order = |row: u32| &user.orders()[row as usize];
+    let untouched = |order: &Order| order.as_of((Qty::ZERO, Cash::ZERO, Cash::ZERO, None), None, order.held);
+    let filled = |row: u32, sums: &mut Sums| {
+        let fill = user.fills()[row as usize].clone();
+        let order = user.order(fill.order).expect("a fill is of an order");
+        let (qty, notional, fee) = sums.up_to(user, row);
+        (order.as_of((qty, notional, fee, Some(fill.at)), None, order.held), fill)
+    };
+    let (order, what) = match fact {
+        Fact::Placed { order: row } => (untouched(order(row)), Happened::Placed { rests: false }),
+        Fact::Rested { order: row } => (untouched(order(row)), Happened::Placed { rests: true }),
+        Fact::Taken { fill: row } => {
+            let (order, fill) = filled(row, sums);
+            (order, Happened::Filled { fill, resting: false })
+        }
+        Fact::Matched { fill: row } => {
+            let (order, fill) = filled(row, sums);
+            (order, Happened::Filled { fill, resting: true })
+        }
+        // Nothing happens to an order that has ended.
+        Fact::Closed { order: row } => (order(row).clone(), Happened::Closed),
+    };
+    FactView { seq, order, what }
+}
+
+/// What an order came to with a fill, as far back as the page before it does not tell.
+#[derive(Default)]
+struct Sums {
+    /// Rows of fills of this page, ascending, and what their orders came to with them.
+    known: Vec<(u32, Sum)>,
+    gone_over: usize,
+}
+
+type Sum = (Qty, Cash, Cash);
+
+impl Sums {
+    fn up_to(&mut self, user: &User, row: u32) -> Sum {
+        let mut sum = (Qty::ZERO, Cash::ZERO, Cash::ZERO);
+        let mut at = row;
+        while at != NO_FILL {
+            if let Ok(known) = self.known.binary_search_by_key(&at, |(row, _)| *row) {
+                let (qty, notional, fee) = self.known[known].1;
+                sum = (sum.0 + qty, sum.1 + notional, sum.2 + fee);
+                break;
+            }
+            let Fill { qty, notional, fee, before, .. } = &user.fills()[at as usize];
+            sum = (sum.0 + *qty, sum.1 + *notional, sum.2 + *fee);
+            self.gone_over += 1;
+            at = *before;
+        }
+        self.known.push((row, sum));
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::amount::Bps;
+    use crate::id::{InstrumentId, OrderId, PositionId, TradeId, UserId, WalletId};
+    use crate::mutation::Mutation;
+    use crate::order::state::tests::resting_order;
+    use crate::order::{Liquidity, PriceSource, Side, Status};
+    use crate::time::Timestamp;
+    use crate::user::facts::FACTS_KEPT;
+    use crate::user::sample::Sample;
+    use crate::user::{Users, WalletKind};
+    use std::collections::BTreeMap;
+
+    /// A fact as whoever reads the journal would tell it.
+    #[derive(Clone, Debug, PartialEq)]
+    enum Told {
+        Placed { order: u64, rests: bool },
+        Filled { order: u64, trade: u64, resting: bool, filled: u64, notional: i64, fee: i64 },
+        Closed { order: u64 },
+    }
+
+    #[derive(Default)]
+    struct Reader {
+        told: Vec<Told>,
+        /// Of each order, what it came to and whether it rests.
+        orders: BTreeMap<u64, (u64, i64, i64, bool)>,
+    }
+
+    impl Reader {
+        fn read(&mut self, fact: &Mutation) {
+            match fact {
+                Mutation::OrderPlaced { order, .. } => {
+                    self.told.push(Told::Placed { order: order.0, rests: false });
+                }
+                Mutation::OrderRested { order, .. } => {
+                    let rests = &mut self.orders.entry(order.0).or_default().3;
+                    if std::mem::replace(rests, true) {
+                        return;
+                    }
+                    let placed = Told::Placed { order: order.0, rests: false };
+                    let at = self.told.iter().rposition(|told| *told == placed).expect("it was placed");
+                    self.told[at] = Told::Placed { order: order.0, rests: true };
+                }
+                Mutation::OrderFilled { order, trade, qty, notional, fee, .. } => {
+                    let known = self.orders.entry(order.0).or_default();
+                    *known = (known.0 + qty.0, known.1 + notional.0, known.2 + fee.0, known.3);
+                    let (filled, notional, fee, resting) = *known;
+                    self.told.push(Told::Filled { order: order.0, trade: trade.0, resting, filled, notional, fee });
+                }
+                Mutation::OrderClosed { order, .. } => self.told.push(Told::Closed { order: order.0 }),
+                _ => {}
+            }
+        }
+    }
+
+    fn told(view: &FactView) -> Told {
+        let order = view.order.id.0;
+        let (filled, notional, fee) = (view.order.filled.0, view.order.notional.0, view.order.fee.0);
+        match &view.what {
+            Happened::Placed { rests } => {
+                assert_eq!((filled, notional, fee, view.order.filled_at()), (0, 0, 0, None));
+                assert!(!rests || view.order.status() == Status::Pending);
+                Told::Placed { order, rests: *rests }
+            }
+            Happened::Filled { fill, resting } => {
+                assert_eq!((view.order.filled_at(), view.order.closed()), (Some(fill.at), None));
+                let whole = view.order.filled >= view.order.terms.quantity;
+                assert!(!resting || view.order.status() == if whole { Status::Filled } else { Status::Pending });
+                Told::Filled { order, trade: fill.id.0, resting: *resting, filled, notional, fee }
+            }
+            Happened::Closed => {
+                assert!(view.order.closed().is_some());
+                Told::Closed { order }
+            }
+        }
+    }
+
+    #[test]
+    fn facts_are_those_of_the_journal_as_of_then() {
+        let (mut facts_count, mut forgotten, mut pages) = (0, 0, 0);
+        for seed in 0..2 {
+            // Few users, so that some have more facts than are kept.
+            let mut sample = Sample::new(seed, 3, 14);
+            let mut users = Users::default();
+            let mut readers: BTreeMap<_, Reader> = BTreeMap::new();
+            for step in 0..4_000 {
+                let (owner, facts) = sample.record();
+                let reader = readers.entry(owner).or_default();
+                for fact in &facts {
+                    users.apply(owner, fact);
+                    reader.read(fact);
+                }
+                let user = users.get(owner).expect("it has a fact");
+                let newest = reader.told.len() as u64;
+                let oldest = newest.saturating_sub(FACTS_KEPT as u64) + 1;
+                // From before the oldest, from any place, from the end and from beyond it.
+                for after in
+                    [0, oldest.saturating_sub(5), step % (newest + 1), newest.saturating_sub(1), newest, u64::MAX]
+                {
+                    let page = page(user, after, 1 + (step % 300) as usize);
+                    pages += 1;
+                    assert_eq!((page.oldest, page.newest), (oldest, newest));
+                    let first = after.saturating_add(1).max(oldest);
+                    let count = (newest + 1).saturating_sub(first).min(1 + step % 300).min(FACTS_PER_PAGE_MAX as u64);
+                    assert_eq!(page.facts.len() as u64, count);
+                    for (view, seq) in page.facts.iter().zip(first..) {
+                        assert_eq!((view.seq, told(view)), (seq, reader.told[seq as usize - 1].clone()), "seed {seed}");
+                    }
+                }
+            }
+            facts_count += readers.values().map(|reader| reader.told.len()).sum::<usize>();
+            forgotten += readers.values().map(|reader| reader.told.len().saturating_sub(FACTS_KEPT)).sum::<usize>();
+        }
+        println!("{facts_count} order facts, {forgotten} of them forgotten, {pages} pages");
+        assert!(forgotten > 500 && facts_count > 2 * forgotten);
+    }
+
+    /// 100 orders with 250 fills each, then one fill more of each: a page of those would go back over 25,000.
+    #[test]
+    fn a_page_ends_where_it_would_go_back_too_far() {
+        let (orders, fills): (u64, u64) = (100, 250);
+        let (owner, at) = (UserId(7), Timestamp(5));
+        let (wallet, position) = (WalletId(owner.object(1)), PositionId(owner.object(200)));
+        let order = |nth: u64| OrderId(owner.object(2 + nth as u32));
+        let baseline = Cash::from_dollars(1_000_000);
+        let (kind, generation, parent) = (WalletKind::Api, 1, None);
+        let mut facts = vec![
+            Mutation::UserCreated { sub: None, email: None, at },
+            Mutation::WalletOpened { wallet, kind, label: None, baseline, generation, parent, at },
+        ];
+        for nth in 0..orders {
+            let mut terms = resting_order(1, InstrumentId(3), Side::Buy, 5_000, None).terms.to_asked();
+            terms.wallet = wallet;
+            facts.push(Mutation::OrderPlaced { order: order(nth), terms, counted: true, at });
+        }
+        for fill in 0..(fills + 1) * orders {
+            facts.push(Mutation::OrderFilled {
+                order: order(fill % orders),
+                trade: TradeId(owner.object(300 + fill as u32)),
+                position,
+                qty: Qty(100),
+                notional: Cash(50),
+                fee: Cash(1),
+                fee_rate: Bps(0),
+                liquidity: Liquidity::Taker,
+                source: PriceSource::BookWalk,
+                quote_age_ms: None,
+                cost_out: Cash::ZERO,
+                reserved_cash: Cash::ZERO,
+                reserved_qty: Qty::ZERO,
+                levels: Vec::new(),
+                at,
+            });
+        }
+        let mut users = Users::default();
+        facts.iter().for_each(|fact| users.apply(owner, fact));
+        let user = users.get(owner).expect("just made");
+        let (mut after, mut pages) = (user.order_facts - orders, Vec::new());
+        while after < user.order_facts {
+            let page = page(user, after, usize::MAX);
+            for view in &page.facts {
+                after += 1;
+                assert_eq!((view.seq, view.order.filled.0, view.order.fee.0), (after, 100 * (fills + 1), 251));
+            }
+            pages.push(page.facts.len());
+        }
+        assert_eq!(pages, [40, 40, 20]);
+        // A fill whose order is on the page already costs nothing more.
+        assert_eq!(page(user, user.order_facts - 200, usize::MAX).facts.len(), 40);
+        assert_eq!(page(user, 0, usize::MAX).oldest, user.order_facts - 1_023);
+    }
+}

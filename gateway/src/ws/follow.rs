@@ -1,0 +1,169 @@
+//! Follows the order facts of one user: each once and in their order, from a number on and then live (streams.md §1.6).
+//!
+//! There is one way for both. Whenever the user's bell rang the facts behind the last one are asked of the shard, in
+//! pages, and told; a resume is that question with an older number. An answer is released behind what it tells of, so a
+//! frame never tells what the journal could lose, or what REST would not find.
+
+use super::bells::Bell;
+use super::close::Close;
+use super::frame::Frame;
+use super::outbox::Tag;
+use super::session::Socket;
+use crate::app::Edge;
+use crate::engine_client::Late;
+use crate::http::reply::Refusal;
+use crate::wire::fields::Params;
+use crate::wire::query::Query as QueryText;
+use crate::wire::write::object;
+use engine::command::{Answer, Command, Query};
+use engine::id::UserId;
+use engine::shard::facts::FACTS_PER_PAGE_MAX;
+use engine::view::{FactPage, FactView};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+/// How long a full shard is left alone.
+const BUSY_REST: Duration = Duration::from_millis(10);
+/// All frames of a resume.
+const RESUMED: Tag = Tag(0);
+
+/// What a channel makes of a fact.
+pub trait Teller: 'static {
+    /// The frames that tell of it, if any.
+    fn tell(&self, fact: &FactView, frames: &mut Vec<Frame>);
+}
+
+/// Goes on following until dropped.
+pub struct Following(AbortHandle);
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The number that a handshake's `from_seq` names.
+///
+/// # Errors
+/// What is no number, as any wrong parameter.
+pub fn from_seq(query: &QueryText<'_>) -> Result<Option<u64>, Refusal> {
+    let mut params = Params::new(query);
+    let from = params.integer("from_seq", 0..=u64::MAX);
+    if params.problems.is_empty() { Ok(from) } else { Err(Refusal::validation(&params.problems)) }
+}
+
+/// Tells a socket all facts behind number `from`, or those from now on, and goes on. Comes back when what was missed is
+/// queued; a number that nothing has yet is now.
+///
+/// # Errors
+/// Why the socket is to be closed.
+pub async fn follow(
+    socket: Rc<Socket>,
+    edge: Rc<Edge>,
+    user: UserId,
+    from: Option<u64>,
+    teller: impl Teller,
+) -> Result<Following, Close> {
+    // It listens first, so that nothing happens between the last answer and the first bell.
+    let bell = edge.app.commit.bells.listen(user);
+    let follower = Follower { socket, edge, user, last: Cell::new(0), teller };
+    let now = follower.ask(u64::MAX, 1).await?;
+    follower.last.set(from.unwrap_or(now.newest).min(now.newest));
+    if follower.last.get() + 1 < now.oldest {
+        follower.last.set(now.oldest - 1);
+        follower.socket.send(&gap(now.oldest));
+    }
+    follower.catch_up(Pace::AsTaken).await?;
+    let task = tokio::task::spawn_local(follower.live(bell));
+    Ok(Following(task.abort_handle()))
+}
+
+/// The first frame of a resume from before the oldest fact that is known.
+fn gap(oldest: u64) -> Frame {
+    Frame::json(|out| {
+        object(out, |o| {
+            o.word("type", "gap");
+            o.integer("from_seq", oldest);
+        });
+    })
+}
+
+/// How fast frames are queued.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// As fast as the peer takes them: what was missed may be longer than a queue.
+    AsTaken,
+    /// At once; a peer that is too slow for it is closed.
+    AsItComes,
+}
+
+struct Follower<T> {
+    socket: Rc<Socket>,
+    edge: Rc<Edge>,
+    user: UserId,
+    /// Number of the last fact that was told.
+    last: Cell<u64>,
+    teller: T,
+}
+
+impl<T: Teller> Follower<T> {
+    async fn live(self, bell: Bell) {
+        loop {
+            bell.rung().await;
+            if let Err(close) = self.catch_up(Pace::AsItComes).await {
+                return self.socket.close(close);
+            }
+        }
+    }
+
+    /// Tells what happened since the last fact that was told.
+    async fn catch_up(&self, pace: Pace) -> Result<(), Close> {
+        let mut frames = Vec::new();
+        while self.socket.is_open() {
+            let page = self.ask(self.last.get(), FACTS_PER_PAGE_MAX).await?;
+            // More has happened since the last question than is kept: nothing is passed over in silence.
+            if page.oldest > self.last.get() + 1 {
+                return Err(Close::SLOW_CONSUMER);
+            }
+            for fact in &page.facts {
+                self.teller.tell(fact, &mut frames);
+                for frame in frames.drain(..) {
+                    self.queue(&frame, pace).await;
+                }
+                self.last.set(fact.seq);
+            }
+            if self.last.get() >= page.newest {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    async fn queue(&self, frame: &Frame, pace: Pace) {
+        if pace == Pace::AsItComes {
+            return self.socket.send(frame);
+        }
+        while !self.socket.offer(RESUMED, frame) {
+            let drained = Rc::new(Notify::new());
+            let notify = drained.clone();
+            self.socket.when_drained(move || notify.notify_one());
+            drained.notified().await;
+        }
+    }
+
+    async fn ask(&self, after: u64, limit: usize) -> Result<FactPage, Close> {
+        loop {
+            let query = Command::Query(Query::Facts { after, limit });
+            match self.edge.engine.ask(self.user, query, self.edge.app.clock.now()).await {
+                Ok(Answer::Facts(page)) => return Ok(page),
+                // Nothing was asked: the shard has its hands full.
+                Err(Late::Busy) => tokio::time::sleep(BUSY_REST).await,
+                Ok(_) | Err(Late::Unknown | Late::Overshot(_)) => return Err(Close::INTERNAL),
+            }
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! The venue's user channel (streams.md §4.1, §4.3).
+
+use serde_json::{Value, json};
+use tests::cases::Cases;
+use tests::http::Client;
+use tests::json::{at, int, list, text};
+use tests::socket::{Socket, token};
+use tests::world::{World, changed, limit, market};
+
+const PATH: &str = "/v1/ws/user";
+
+fn brisk() -> World {
+    World::start_with(2, |place| _ = place.set("flags", "match_interval_ms", "100"))
+}
+
+fn auth(key: &str) -> Value {
+    json!({"type": "user", "auth": {"apiKey": key, "secret": "any", "passphrase": "any"}, "markets": []})
+}
+
+/// A socket that said who it is and subscribed to everything, or to what `more` says.
+fn open(world: &World, query: &str, more: &Value) -> Socket {
+    let mut socket = Socket::open(world.server.address(), &format!("{PATH}{query}"), &[]);
+    socket.send(&changed(&auth(&world.users[0].key), more));
+    socket.is_alive();
+    socket
+}
+
+/// Five shares at once: a fill.
+fn take(client: &mut Client, market_of: &tests::tape::Market, price: &str) -> i64 {
+    int(&client.post("/v1/orders", &market(market_of, "BUY", price, "5")).expect(200), "/order_id")
+}
+
+/// Reads `count` frames; then no more are there.
+fn frames(socket: &mut Socket, count: usize) -> Vec<Value> {
+    let frames: Vec<Value> = (0..count).map(|_| socket.json()).collect();
+    assert_eq!(socket.so_far(), Vec::<Value>::new(), "behind {frames:?}");
+    frames
+}
+
+/// The trades that REST lists, newest first.
+fn listed(client: &mut Client) -> Vec<Value> {
+    list(&client.get("/v1/data/trades?dialect=strict&limit=500").expect(200), "/data").to_vec()
+}
+
+#[test]
+fn a_trade_is_what_rest_shows() {
+    let cases = Cases::of("trade frames");
+    let mut world = brisk();
+    let mut client = world.user(0);
+    let rain = world.markets.rain.clone();
+    let made = client.post("/v1/keys", &json!({})).expect(201);
+    let alias = text(&made, "/venue_api_key").to_string();
+    let mut sockets = [
+        (open(&world, "", &json!({})), ""),
+        (open(&world, "", &auth(text(&made, "/raw_key"))), ""),
+        (open(&world, "", &auth(&alias)), alias.as_str()),
+    ];
+    let taken = take(&mut client, &rain, "0.42");
+    let rested = int(&client.post("/v1/orders", &limit(&rain, "BUY", "0.37", "20")).expect(200), "/order_id");
+    world.tape.books(&rain, &[("0.30", "10")], &[("0.36", "500")]);
+    for (socket, owner) in &mut sockets {
+        for (order, side) in [(taken, "TAKER"), (rested, "MAKER")] {
+            let frame = socket.json();
+            // On hearing of it everybody finds it.
+            let rows = listed(&mut client);
+            let row = rows.iter().find(|row| at(row, "/id") == at(&frame, "/id")).expect("REST has the trade");
+            let fill = &list(&client.get(&format!("/v1/orders/{order}")).expect(200), "/fills")[0].clone();
+            assert_eq!(text(&frame, "/id"), at(fill, "/trade_id").to_string());
+            let when = text(row, "/match_time");
+            let expected = json!({
+                "event_type": "trade", "type": "TRADE", "status": "MATCHED",
+                "id": at(row, "/id"), "taker_order_id": at(row, "/taker_order_id"), "market": rain.condition,
+                "asset_id": rain.yes(), "side": "BUY", "size": at(row, "/size"), "price": at(row, "/price"),
+                "outcome": "Yes", "timestamp": when, "last_update": when, "match_time": when, "matchtime": when,
+                "maker_orders": [], "owner": owner, "trade_owner": owner, "fee_rate_bps": at(row, "/fee_rate_bps"),
+                "trader_side": side, "bucket_index": 0, "maker_address": at(row, "/maker_address"),
+                "transaction_hash": ""
+            });
+            assert_eq!(frame, expected);
+            assert_eq!((at(row, "/trader_side"), text(&frame, "/maker_address").len()), (&json!(side), 42));
+            assert!(text(&frame, "/taker_order_id").starts_with("0x"));
+            cases.one();
+        }
+        assert_eq!(socket.so_far(), Vec::<Value>::new(), "and nothing of orders");
+    }
+}
+
+#[test]
+fn who_may_listen() {
+    let cases = Cases::of("credentials of the user channel");
+    let mut world = World::start_with(2, |place| {
+        place.set("flags", "match_interval_ms", "100");
+        place.clock_ahead(0);
+    });
+    let (address, mut client) = (world.server.address(), world.user(0));
+    let (key, rain) = (world.users[0].key.clone(), world.markets.rain.clone());
+    // Every way in: first frame, header, token; at the root too.
+    let by_token = format!("{PATH}?token={}", token(&mut client));
+    let ways: [(&str, Vec<(&str, &str)>, Value); 6] = [
+        (PATH, vec![], auth(&key)),
+        ("/ws/user", vec![], auth(&key)),
+        (PATH, vec![("X-API-Key", &key)], json!({"type": "USER"})),
+        (PATH, vec![("X-API-Key", &key)], auth(&key)),
+        (&by_token, vec![], json!({"type": "subscribe", "markets": []})),
+        (PATH, vec![], changed(&auth(&key), &json!({"type": null, "markets": null}))),
+    ];
+    let mut sockets: Vec<Socket> = ways
+        .iter()
+        .map(|(path, headers, first)| {
+            let mut socket = Socket::open(address, path, headers);
+            socket.send(first);
+            socket.is_alive();
+            socket
+        })
+        .collect();
+    take(&mut client, &rain, "0.42");
+    for socket in &mut sockets {
+        assert_eq!(text(&frames(socket, 1)[0], "/event_type"), "trade");
+        cases.one();
+    }
+    drop(sockets);
+    for (headers, first) in [
+        (vec![], auth("svc_live_unknown")),
+        (vec![], auth("")),
+        (vec![], auth("00000000-0000-8000-8000-000000000000")),
+        (vec![("X-API-Key", key.as_str())], auth("svc_live_unknown")),
+        (vec![("X-API-Key", key.as_str())], auth(&world.users[1].key)),
+    ] {
+        let mut socket = Socket::open(address, PATH, &headers);
+        socket.send(&first);
+        assert_eq!(socket.closed().0, 4001, "{first}");
+        cases.one();
+    }
+    // A read key is enough; once it is revoked its socket ends.
+    let read = client.post("/v1/keys", &json!({"permissions": ["read"]})).expect(201);
+    let mut reading = Socket::open(address, PATH, &[]);
+    reading.send(&auth(text(&read, "/raw_key")));
+    take(&mut client, &rain, "0.42");
+    assert_eq!(text(&reading.json(), "/event_type"), "trade");
+    client.delete(&format!("/v1/keys/{}", int(&read, "/id"))).expect(200);
+    assert_eq!(reading.closed().0, 4001);
+    // Whoever does not say who he is has ten seconds for it; whoever did has all the time.
+    let mut known = open(&world, "", &json!({}));
+    let mut silent = Socket::open(address, PATH, &[]);
+    let mut vague = Socket::open(address, PATH, &[]);
+    vague.send(&json!({"type": "user", "markets": []}));
+    vague.send(&json!({"type": "user", "auth": {"secret": "x"}}));
+    vague.send_text("nonsense");
+    assert_eq!(vague.so_far(), Vec::<Value>::new());
+    world.place.clock_ahead(11);
+    assert_eq!((silent.closed().0, vague.closed().0), (4004, 4004));
+    known.is_alive();
+    cases.add(4);
+}
+
+#[test]
+fn subscriptions_choose_markets() {
+    let cases = Cases::of("subscriptions of the user channel");
+    let world = brisk();
+    let mut client = world.user(0);
+    let (rain, vote) = (world.markets.rain.clone(), world.markets.vote.clone());
+    let mut told = |socket: &mut Socket| {
+        // One fill in each market, and which of them is told.
+        take(&mut client, &rain, "0.44");
+        take(&mut client, &vote, "0.651");
+        // A command of its own says that the fills before it were told.
+        let mut markets: Vec<String> = Vec::new();
+        let mut control = open(&world, "?from_seq=0", &json!({}));
+        control.so_far();
+        for frame in socket.so_far() {
+            markets.push(text(&frame, "/market").to_string());
+        }
+        (markets.contains(&rain.condition), markets.contains(&vote.condition))
+    };
+    let unknown = format!("0x{:064x}", 99);
+    for (first, then, expected) in [
+        (json!({"markets": []}), vec![], (true, true)),
+        (json!({"markets": null}), vec![], (true, true)),
+        (json!({"markets": [rain.condition]}), vec![], (true, false)),
+        (json!({"markets": [unknown]}), vec![], (false, false)),
+        (json!({"markets": [unknown, vote.condition]}), vec![], (false, true)),
+        (json!({"markets": null, "assets_ids": [rain.no()]}), vec![], (true, false)),
+        (json!({"markets": [vote.condition], "asset_ids": [rain.yes()]}), vec![], (true, true)),
+        (json!({"markets": [rain.condition]}), vec![json!({"markets": [vote.condition]})], (true, true)),
+        (
+            json!({"markets": [rain.condition]}),
+            vec![json!({"operation": "subscribe", "markets": [vote.condition]})],
+            (true, true),
+        ),
+        (json!({}), vec![json!({"operation": "unsubscribe", "markets": [vote.condition]})], (true, false)),
+        (json!({}), vec![json!({"action": "unsubscribe", "assets_ids": [vote.yes()]})], (true, false)),
+        (json!({}), vec![json!({"operation": "unsubscribe"})], (false, false)),
+        (json!({}), vec![json!({"operation": "unsubscribe", "markets": [unknown]})], (true, true)),
+        (
+            json!({"markets": [rain.condition]}),
+            vec![json!({"operation": "unsubscribe", "markets": [rain.condition]}), json!({"markets": []})],
+            (true, true),
+        ),
+        // Passed over in silence.
+        (
+            json!({"markets": [rain.condition]}),
+            vec![
+                json!({"type": "market", "markets": []}),
+                json!({"operation": "destroy", "markets": []}),
+                json!({"markets": "all"}),
+                json!({"assets_ids": [1]}),
+                json!([]),
+                json!("{}"),
+            ],
+            (true, false),
+        ),
+    ] {
+        let mut socket = open(&world, "", &first);
+        then.iter().for_each(|message| socket.send(message));
+        socket.is_alive();
+        assert_eq!(told(&mut socket), expected, "{first}, then {then:?}");
+        cases.one();
+    }
+}
+
+#[test]
+fn errors_are_told_to_those_who_ask_for_them() {
+    let cases = Cases::of("errors of the user channel");
+    let world = brisk();
+    let mut socket = open(&world, "?errors=1", &json!({}));
+    let mut silent = open(&world, "", &json!({}));
+    for (message, code, action) in [
+        ("nonsense", "INVALID_BODY", ""),
+        ("[]", "INVALID_REQUEST", ""),
+        (r#"{"type":"market"}"#, "INVALID_REQUEST", "subscribe"),
+        (r#"{"operation":"leave"}"#, "INVALID_REQUEST", ""),
+        (r#"{"operation":"unsubscribe","markets":7}"#, "INVALID_REQUEST", "unsubscribe"),
+        (r#"{"assets_ids":{}}"#, "INVALID_REQUEST", "subscribe"),
+        (r#"{"markets":["0x1"]}"#, "MARKET_NOT_FOUND", "subscribe"),
+    ] {
+        for socket in [&mut socket, &mut silent] {
+            socket.send_text(message);
+        }
+        let error = socket.json();
+        let told = (text(&error, "/event_type"), text(&error, "/code"), text(&error, "/action"));
+        assert_eq!(told, ("error", code, action), "{message}");
+        cases.one();
+    }
+    assert_eq!(silent.so_far(), Vec::<Value>::new());
+    let mut nobody = Socket::open(world.server.address(), &format!("{PATH}?errors=1"), &[]);
+    nobody.send(&json!({"type": "user"}));
+    assert_eq!(text(&nobody.json(), "/code"), "INVALID_KEY");
+    nobody.is_alive();
+    cases.one();
+}
+
+#[test]
+fn numbers_are_for_those_who_resume() {
+    let cases = Cases::of("resumes of the user channel");
+    let mut world = brisk();
+    let mut client = world.user(0);
+    let (rain, vote) = (world.markets.rain.clone(), world.markets.vote.clone());
+    // 1 placed, 2 filled, 3 placed and 4 closed, 5 placed, 6 filled.
+    take(&mut client, &rain, "0.42");
+    let id = int(&client.post("/v1/orders", &limit(&rain, "BUY", "0.20", "5")).expect(200), "/order_id");
+    client.delete(&format!("/v1/orders/{id}")).expect(200);
+    take(&mut client, &vote, "0.65");
+    for _ in 0..2 {
+        for (from, more, expected) in [
+            (0, json!({}), vec![2, 6]),
+            (1, json!({}), vec![2, 6]),
+            (2, json!({}), vec![6]),
+            (6, json!({}), vec![]),
+            (99, json!({}), vec![]),
+            (0, json!({"markets": [vote.condition]}), vec![6]),
+        ] {
+            let mut socket = open_from(&world, from, &more);
+            let numbers: Vec<i64> =
+                frames(&mut socket, expected.len()).iter().map(|frame| int(frame, "/user_seq")).collect();
+            assert_eq!(numbers, expected, "from {from} with {more}");
+            cases.one();
+        }
+        world.crash();
+    }
+    let mut client = world.user(0);
+    let (mut plain, mut numbered) = (open(&world, "", &json!({})), open_from(&world, 6, &json!({})));
+    take(&mut client, &rain, "0.44");
+    let (plain, numbered) = (plain.json(), numbered.json());
+    assert_eq!((at_option(&plain), int(&numbered, "/user_seq")), (None, 8));
+    assert_eq!(changed(&numbered, &json!({"user_seq": null})), plain);
+    let refused = Socket::try_open(world.server.address(), &format!("{PATH}?from_seq=1.5"), &[]).err();
+    refused.expect("no number").refused(422, "VALIDATION_FAILED");
+    cases.add(3);
+}
+
+/// As `open`, without a sign of life: what was missed comes before it.
+fn open_from(world: &World, from: i64, more: &Value) -> Socket {
+    let mut socket = Socket::open(world.server.address(), &format!("{PATH}?from_seq={from}"), &[]);
+    socket.send(&changed(&auth(&world.users[0].key), more));
+    socket
+}
+
+fn at_option(frame: &Value) -> Option<&Value> {
+    frame.get("user_seq")
+}
+
+#[test]
+fn order_events_come_where_both_sides_want_them() {
+    let cases = Cases::of("venue order events");
+    for allowed in [false, true] {
+        let mut world = World::start_with(1, |place| {
+            place.set("flags", "match_interval_ms", "100");
+            place.set("streams", "order_events", if allowed { "true" } else { "false" });
+        });
+        let (address, mut client) = (world.server.address(), world.user(0));
+        let (key, rain) = (world.users[0].key.clone(), world.markets.rain.clone());
+        let mut wanted = auth(&key);
+        wanted["auth"]["order_events"] = json!(true);
+        let mut sockets = [
+            (vec![], wanted, allowed),
+            (vec![("User-Agent", "nautilus-trader/1.200")], auth(&key), allowed),
+            (vec![("User-Agent", "python-websockets")], auth(&key), false),
+        ]
+        .map(|(headers, first, expected)| {
+            let mut socket = Socket::open(address, PATH, &headers);
+            socket.send(&first);
+            socket.is_alive();
+            (socket, expected)
+        });
+        let rested = int(&client.post("/v1/orders", &limit(&rain, "BUY", "0.37", "20")).expect(200), "/order_id");
+        let gone = int(&client.post("/v1/orders", &limit(&rain, "BUY", "0.31", "20")).expect(200), "/order_id");
+        client.delete(&format!("/v1/orders/{gone}")).expect(200);
+        world.tape.books(&rain, &[("0.30", "10")], &[("0.36", "12")]);
+        for (socket, expected) in &mut sockets {
+            let got = frames(socket, if *expected { 5 } else { 1 });
+            let kinds: Vec<(&str, &str)> =
+                got.iter().map(|frame| (text(frame, "/event_type"), text(frame, "/type"))).collect();
+            let trade = got.iter().find(|frame| text(frame, "/event_type") == "trade").expect("a trade");
+            if !*expected {
+                assert_eq!(at(trade, "/maker_orders"), &json!([]));
+                cases.one();
+                continue;
+            }
+            assert_eq!(
+                kinds,
+                [
+                    ("order", "PLACEMENT"),
+                    ("order", "PLACEMENT"),
+                    ("order", "CANCELLATION"),
+                    ("trade", "TRADE"),
+                    ("order", "UPDATE")
+                ]
+            );
+            let own = &list(trade, "/maker_orders")[0];
+            assert_eq!(
+                (at(own, "/order_id"), at(own, "/matched_amount")),
+                (at(trade, "/taker_order_id"), at(trade, "/size"))
+            );
+            assert_eq!((text(own, "/price"), text(own, "/asset_id")), ("0.37", rain.yes()));
+            let row = client.get(&format!("/v1/data/order/{rested}?dialect=strict")).expect(200);
+            let update = &got[4];
+            for field in [
+                "id",
+                "market",
+                "asset_id",
+                "side",
+                "outcome",
+                "original_size",
+                "size_matched",
+                "price",
+                "order_type",
+                "expiration",
+                "status",
+                "maker_address",
+            ] {
+                assert_eq!(at(update, &format!("/{field}")), at(&row, &format!("/{field}")), "{field}");
+            }
+            assert_eq!(text(update, "/created_at"), at(&row, "/created_at").to_string());
+            assert_eq!(at(update, "/associate_trades"), &json!([at(trade, "/id")]));
+            let states: Vec<(&str, &str)> = got
+                .iter()
+                .filter(|frame| text(frame, "/event_type") == "order")
+                .map(|frame| (text(frame, "/status"), text(frame, "/size_matched")))
+                .collect();
+            assert_eq!(states, [("LIVE", "0"), ("LIVE", "0"), ("CANCELED", "0"), ("LIVE", "12")]);
+            cases.one();
+        }
+    }
+}

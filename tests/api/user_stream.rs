@@ -96,7 +96,8 @@ fn who_may_listen() {
     let (key, rain) = (world.users[0].key.clone(), world.markets.rain.clone());
     // Every way in: first frame, header, token; at the root too.
     let by_token = format!("{PATH}?token={}", token(&mut client));
-    let ways: [(&str, Vec<(&str, &str)>, Value); 6] = [
+    type Headers<'a> = Vec<(&'a str, &'a str)>;
+    let ways: [(&str, Headers<'_>, Value); 6] = [
         (PATH, vec![], auth(&key)),
         ("/ws/user", vec![], auth(&key)),
         (PATH, vec![("X-API-Key", &key)], json!({"type": "USER"})),

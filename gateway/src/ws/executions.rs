@@ -34,7 +34,7 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/executions", "ws_executions")
 async fn open(call: Call) -> Outcome {
     let query = call.query();
     let mut params = Params::new(&query);
-    let all_events = params.choice("events", &[("all", true), ("fills", false)]).unwrap_or(false);
+    let all_events = params.choice("events", &[("all", true)]).unwrap_or(false);
     let wallets = wallets::in_query(&query, &mut params.problems).unwrap_or(Wallets::Any);
     if !params.problems.is_empty() {
         return Err(Refusal::validation(&params.problems));

@@ -289,7 +289,11 @@ async fn pace(hub: Rc<Hub>) {
         let now = Instant::now();
         for _ in 0..PRICES_PER_TURN {
             let mut due = hub.due.borrow_mut();
-            let Some((_, market)) = due.pop_front_if(|(until, _)| *until <= now) else { break };
+            let Some(&(until, market)) = due.front() else { break };
+            if until > now {
+                break;
+            }
+            due.pop_front();
             drop(due);
             if let Some(watched) = hub.watched.borrow_mut().get_mut(&market) {
                 hub.show(watched, market, now);

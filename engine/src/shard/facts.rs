@@ -68,6 +68,13 @@ type Sum = (Qty, Cash, Cash);
 
 impl Sums {
     fn up_to(&mut self, user: &User, row: u32) -> Sum {
+        // Live it is nearly always the order's last fill: then it is all that the order came to.
+        let order = user.order(user.fills()[row as usize].order);
+        if let Some(order) = order.filter(|order| order.last_fill == row) {
+            let sum = (order.filled, order.notional, order.fee);
+            self.known.push((row, sum));
+            return sum;
+        }
         let mut sum = (Qty::ZERO, Cash::ZERO, Cash::ZERO);
         let mut at = row;
         while at != NO_FILL {

@@ -27,6 +27,8 @@ pub const PRICE_EVERY: Duration = Duration::from_millis(250);
 /// Frames that are handed out, or prices that are made, before others get their turn on the thread.
 const HANDED_PER_TURN: usize = 1_024;
 const PRICES_PER_TURN: usize = 32;
+/// What a frame of one's own costs beside one that is shared.
+const OWN_FRAME: usize = 8;
 
 /// The listeners of one IO thread.
 pub struct Hub {
@@ -169,13 +171,9 @@ impl Hub {
                 if let Some(cell) = self.app.catalog.market(change.market) {
                     listeners.iter().for_each(|followed| followed.change(change, cell));
                 }
-                self.touch(change.market);
-                listeners.len()
+                listeners.len() + self.touch(change.market)
             }
-            Item::Touched(market) => {
-                self.touch(*market);
-                1
-            }
+            Item::Touched(market) => self.touch(*market),
             Item::Listed(market, at) => self.list(*market, *at),
             Item::Resolved(market, resolution, at) => self.resolve(*market, *resolution, *at),
         }
@@ -204,11 +202,11 @@ impl Hub {
         followers.len() + watchers.len()
     }
 
-    /// A market's price may have changed: it is told now, or when it has rested.
-    fn touch(self: &Rc<Self>, market: MarketId) {
+    /// A market's price may have changed: it is told now, or when it has rested. Answers what that cost, in frames.
+    fn touch(self: &Rc<Self>, market: MarketId) -> usize {
         let now = Instant::now();
         let mut markets = self.watched.borrow_mut();
-        let Some(watched) = markets.get_mut(&market).filter(|watched| !watched.is_due) else { return };
+        let Some(watched) = markets.get_mut(&market).filter(|watched| !watched.is_due) else { return 0 };
         match watched.rests_until.filter(|until| *until > now) {
             None => self.show(watched, market, now),
             Some(until) => {
@@ -218,16 +216,19 @@ impl Hub {
                 if !self.pacing.replace(true) {
                     tokio::task::spawn_local(pace(Rc::clone(self)));
                 }
+                0
             }
         }
     }
 
-    /// Tells the price to all who watch it. A resolved market has none any more.
-    fn show(&self, watched: &mut Watched, market: MarketId, now: Instant) {
+    /// Tells the price to all who watch it, and answers what that cost, in shared frames. A resolved market has none any
+    /// more.
+    fn show(&self, watched: &mut Watched, market: MarketId, now: Instant) -> usize {
         (watched.is_due, watched.rests_until) = (false, Some(now + PRICE_EVERY));
-        let Some(cell) = self.app.catalog.market(market).filter(|cell| cell.resolution().is_none()) else { return };
+        let Some(cell) = self.app.catalog.market(market).filter(|cell| cell.resolution().is_none()) else { return 0 };
         let price = Rc::new(Price::of(cell, &self.app));
         watched.watchers.iter().for_each(|(_, watcher)| watcher.price(cell, &price));
+        HANDED_PER_TURN / PRICES_PER_TURN + watched.watchers.len() * OWN_FRAME
     }
 
     /// Shows everybody everything afresh, since some news are lost.
@@ -236,7 +237,13 @@ impl Hub {
         let all: Vec<Rc<Followed>> = self.followed.borrow().values().flatten().cloned().collect();
         // None of them hears a change before his own copy is made.
         all.iter().for_each(|followed| followed.fall_behind());
+        if self.curious.borrow().is_empty() {
+            self.listed.set(self.app.catalog.len() as u32);
+        }
         for market in self.listed.get()..self.app.catalog.len() as u32 {
+            if market.is_multiple_of(PRICES_PER_TURN as u32) {
+                tokio::task::yield_now().await;
+            }
             let market = MarketId(market);
             let at = self.app.catalog.market(market).map_or(Timestamp(0), |cell| cell.listed_at);
             self.list(market, at);
@@ -287,7 +294,8 @@ async fn pace(hub: Rc<Hub>) {
         let Some((until, _)) = next else { break };
         tokio::time::sleep_until(until).await;
         let now = Instant::now();
-        for _ in 0..PRICES_PER_TURN {
+        let mut handed = 0;
+        while handed < HANDED_PER_TURN {
             let mut due = hub.due.borrow_mut();
             let Some(&(until, market)) = due.front() else { break };
             if until > now {
@@ -296,7 +304,7 @@ async fn pace(hub: Rc<Hub>) {
             due.pop_front();
             drop(due);
             if let Some(watched) = hub.watched.borrow_mut().get_mut(&market) {
-                hub.show(watched, market, now);
+                handed += hub.show(watched, market, now);
             }
         }
         tokio::task::yield_now().await;

@@ -42,6 +42,8 @@ const BAD_FRAMES_MAX: u32 = 20;
 /// How long, and for how many bytes, a peer is listened to that was told to stop.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 8 << 20;
+/// What may still leave before the goodbye; a peer that left more behind was not reading.
+const GOODBYE_BYTES_MAX: usize = 64 << 10;
 /// What a handshake's key is hashed with (RFC 6455 §1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -76,7 +78,7 @@ pub enum Said {
 
 /// What a channel does with one socket. Dropped when the socket is gone: subscriptions end in `Drop`.
 pub trait Channel: 'static {
-    /// Whether inbound frames count against the rate of [`Close::TOO_MANY_FRAMES`].
+    /// Whether texts count against the rate of [`Close::TOO_MANY_FRAMES`], as pings always do.
     const METERED: bool = true;
 
     /// Before the first message is read: greeting frames, what was missed.
@@ -182,17 +184,26 @@ pub fn upgrade<C: Channel>(
     admitted: Admitted,
     make: impl FnOnce(Rc<Socket>, Rc<Edge>) -> C + 'static,
 ) -> Outcome {
-    let accept = accept(&call.headers)?;
-    let origin = call.headers.get(header::ORIGIN);
-    if origin.is_some() && call.app().front.cors.allows(origin).is_none() {
-        return Err(Refusal::saying(Code::AccessRestricted, "This origin may not connect."));
-    }
+    let accept = check_handshake(call)?;
     let edge = Rc::clone(&call.edge);
     let upgrade = Upgrade::new(move |stream, early| async move { run(stream, early, edge, admitted, make).await });
     Ok(Reply::upgraded(upgrade)
         .with_header(header::CONNECTION, HeaderValue::from_static("upgrade"))
         .with_header(header::UPGRADE, HeaderValue::from_static("websocket"))
         .with_header(header::SEC_WEBSOCKET_ACCEPT, accept))
+}
+
+/// The answer to a handshake's key.
+///
+/// # Errors
+/// What is no handshake, or comes from an origin that may not read us.
+pub(super) fn check_handshake(call: &Call) -> Result<HeaderValue, Refusal> {
+    let accept = accept(&call.headers)?;
+    let origin = call.headers.get(header::ORIGIN);
+    if origin.is_some() && call.app().front.cors.allows(origin).is_none() {
+        return Err(Refusal::saying(Code::AccessRestricted, "This origin may not connect."));
+    }
+    Ok(accept)
 }
 
 /// Checks a handshake (RFC 6455 §4.2.1) and answers its key.
@@ -264,6 +275,9 @@ async fn run<C: Channel>(
             drop(channel);
             // Before the goodbye: whoever sees the close may come again at once.
             drop(socket.seat.take());
+            if socket.is_open() && socket.outbox.waiting().1 > GOODBYE_BYTES_MAX {
+                socket.outbox.drop_waiting();
+            }
             socket.close(close);
         }
     }
@@ -293,7 +307,8 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
         };
         let now = socket.now();
         socket.times.heard.set(now);
-        if C::METERED && !inbound.takes(now) {
+        let is_operation = !C::METERED && matches!(message, Message::Text(_) | Message::Fragment);
+        if !is_operation && !inbound.takes(now) {
             return Close::TOO_MANY_FRAMES;
         }
         let said = match message {

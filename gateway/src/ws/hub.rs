@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 /// A market's price is told at most this often.
@@ -44,6 +44,8 @@ pub struct Hub {
     due: RefCell<VecDeque<(Instant, MarketId)>>,
     pacing: Cell<bool>,
     last_stream: Cell<u64>,
+    /// Pages of first books are made one at a time, whoever asked.
+    dumps: Semaphore,
     ending: watch::Sender<bool>,
 }
 
@@ -76,6 +78,7 @@ impl Hub {
             due: RefCell::default(),
             pacing: Cell::new(false),
             last_stream: Cell::new(u64::MAX),
+            dumps: Semaphore::new(1),
             ending: watch::Sender::new(false),
         }
     }
@@ -84,6 +87,15 @@ impl Hub {
     pub fn stream_id(&self) -> u64 {
         self.last_stream.set(self.last_stream.get() - 1);
         self.last_stream.get()
+    }
+
+    /// Makes one page of first books when it is this socket's turn, and gives everybody else on the thread theirs before
+    /// the next page, of whichever socket: hundreds that subscribe at once must not hold up an order.
+    pub async fn one_page(&self, make: impl FnOnce()) {
+        let turn = self.dumps.acquire().await;
+        make();
+        tokio::task::yield_now().await;
+        drop(turn);
     }
 
     /// Streams that know no close frame end now: the server goes down.

@@ -78,7 +78,7 @@ pub enum Said {
 
 /// What a channel does with one socket. Dropped when the socket is gone: subscriptions end in `Drop`.
 pub trait Channel: 'static {
-    /// Whether texts count against the rate of [`Close::TOO_MANY_FRAMES`], as pings always do.
+    /// Whether inbound frames count against the rate of [`Close::TOO_MANY_FRAMES`].
     const METERED: bool = true;
 
     /// Before the first message is read: greeting frames, what was missed.
@@ -307,8 +307,7 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
         };
         let now = socket.now();
         socket.times.heard.set(now);
-        let is_operation = !C::METERED && matches!(message, Message::Text(_) | Message::Fragment);
-        if !is_operation && !inbound.takes(now) {
+        if C::METERED && !inbound.takes(now) {
             return Close::TOO_MANY_FRAMES;
         }
         let said = match message {

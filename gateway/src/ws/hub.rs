@@ -8,6 +8,7 @@ use super::market_follow::{Followed, Follower};
 use super::market_text;
 use super::news::{Interest, Item, Lost, Outlet};
 use super::price_text::Price;
+use super::session::caught;
 use crate::app::App;
 use ahash::AHashMap;
 use engine::id::MarketId;
@@ -29,6 +30,9 @@ const HANDED_PER_TURN: usize = 1_024;
 const PRICES_PER_TURN: usize = 32;
 /// What a frame of one's own costs beside one that is shared.
 const OWN_FRAME: usize = 8;
+
+/// Before handing out goes on behind a panic.
+const REST_AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// The listeners of one IO thread.
 pub struct Hub {
@@ -116,7 +120,7 @@ impl Hub {
     fn outlet(self: &Rc<Self>) -> &Arc<Outlet> {
         self.outlet.get_or_init(|| {
             let outlet = self.app.news.claim();
-            tokio::task::spawn_local(hand_out(Rc::clone(self), outlet.clone()));
+            tokio::task::spawn_local(always_hand_out(Rc::clone(self), outlet.clone()));
             outlet
         })
     }
@@ -280,7 +284,16 @@ impl Hub {
     }
 }
 
-/// Hands out what the feed tells, for as long as the thread lives.
+/// Hands out for as long as the thread lives. What panics there must not silence every stream of the thread: the listeners
+/// are shown everything afresh, and it goes on.
+async fn always_hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
+    while caught(hand_out(Rc::clone(&hub), outlet.clone())).await.is_err() {
+        tokio::time::sleep(REST_AFTER_PANIC).await;
+        outlet.lose();
+    }
+}
+
+/// Hands out what the feed tells, for ever.
 async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
     loop {
         let mut handed = 0;
@@ -301,6 +314,7 @@ async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
 
 /// Tells prices when they have rested, until none is due.
 async fn pace(hub: Rc<Hub>) {
+    let _pacing = Pacing(Rc::clone(&hub));
     loop {
         let next = hub.due.borrow().front().copied();
         let Some((until, _)) = next else { break };
@@ -321,5 +335,13 @@ async fn pace(hub: Rc<Hub>) {
         }
         tokio::task::yield_now().await;
     }
-    hub.pacing.set(false);
+}
+
+/// Says that nobody paces any more, however it ended.
+struct Pacing(Rc<Hub>);
+
+impl Drop for Pacing {
+    fn drop(&mut self) {
+        self.0.pacing.set(false);
+    }
 }

@@ -248,9 +248,9 @@ async fn run<C: Channel>(
     let entered = edge.sockets.enter(&socket, &edge);
     let writing = Rc::clone(&socket);
     let writing = tokio::task::spawn_local(async move {
-        let written = writing.outbox.write(&mut write, || writing.clock.now()).await;
+        let written = caught(writing.outbox.write(&mut write, || writing.clock.now())).await;
         // A peer that went away takes nothing more.
-        if written.is_err() {
+        if !matches!(written, Ok(Ok(()))) {
             writing.outbox.abort(Close::NORMAL);
         }
     });
@@ -260,16 +260,11 @@ async fn run<C: Channel>(
         None => {
             let mut channel = make(Rc::clone(&socket), edge);
             let close = {
-                let mut talk = pin!(converse(&socket, &mut reader, &mut channel));
-                // A panic in it ends this socket and nothing more; the hook has said where.
-                let talk = poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| talk.as_mut().poll(context))) {
-                    Ok(polled) => polled,
-                    Err(_) => Poll::Ready(Close::INTERNAL),
-                });
+                let talk = caught(converse(&socket, &mut reader, &mut channel));
                 tokio::select! {
                     biased;
                     close = socket.closed() => close,
-                    close = talk => close,
+                    close = talk => close.unwrap_or(Close::INTERNAL),
                 }
             };
             drop(channel);
@@ -292,6 +287,20 @@ async fn run<C: Channel>(
     socket.outbox.abort(Close::NORMAL);
     drop(entered);
 }
+
+/// Runs a future; `Err` when it panics. The panic hook has said where.
+pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Panicked> {
+    let mut future = pin!(future);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        Ok(polled) => polled.map(Ok),
+        Err(_) => Poll::Ready(Err(Panicked)),
+    })
+    .await
+}
+
+/// A future of one socket panicked: that socket ends, and nothing more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Panicked;
 
 /// Reads until the socket ends; answers why.
 async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf>, channel: &mut C) -> Close {

@@ -187,39 +187,50 @@ impl Listener {
         let (mut frames, total) = (0, progress.borrow().waiting.len() as u32 * in_burst);
         while frames < total {
             self.read().await?;
-            let (mut taken, mut asked) = (0, false);
-            let mut shared = progress.borrow_mut();
-            while let Some((first, payload, length)) = wire::frame(&self.heard[taken..]) {
-                taken += length;
-                if first == wire::PING {
-                    asked = true;
-                    continue;
-                }
-                if first != TEXT || !payload.starts_with(CHANGE) {
-                    return Err(io::Error::other(String::from_utf8_lossy(payload).into_owned()));
-                }
-                if self.is_looked_at {
-                    let stamp =
-                        pulse::read_stamp(payload).ok_or_else(|| io::Error::other("a change of another level"))?;
-                    shared.delay.saturating_record(1_000 * pulse::since(stamp));
-                }
-                frames += 1;
-                if frames % in_burst == 0 {
-                    let waiting = &mut shared.waiting[(frames / in_burst - 1) as usize];
-                    *waiting -= 1;
-                    if *waiting == 0 {
-                        shared.bursts += 1;
-                        bell.notify_one();
-                    }
-                }
-            }
-            drop(shared);
-            self.heard.drain(..taken);
+            let (heard, asked) = self.take(frames, in_burst, &mut progress.borrow_mut(), bell)?;
+            frames = heard;
             if asked {
                 self.stream.write_all(&wire::ANSWER).await?;
             }
         }
         Ok(())
+    }
+
+    /// Takes the whole frames of what was read, behind so many before; gives how many there are now, and whether the
+    /// server asked for a sign of life.
+    fn take(
+        &mut self,
+        mut frames: u32,
+        in_burst: u32,
+        shared: &mut Progress,
+        bell: &Notify,
+    ) -> io::Result<(u32, bool)> {
+        let (mut taken, mut asked) = (0, false);
+        while let Some((first, payload, length)) = wire::frame(&self.heard[taken..]) {
+            taken += length;
+            if first == wire::PING {
+                asked = true;
+                continue;
+            }
+            if first != TEXT || !payload.starts_with(CHANGE) {
+                return Err(io::Error::other(String::from_utf8_lossy(payload).into_owned()));
+            }
+            if self.is_looked_at {
+                let stamp = pulse::read_stamp(payload).ok_or_else(|| io::Error::other("a change of another level"))?;
+                shared.delay.saturating_record(1_000 * pulse::since(stamp));
+            }
+            frames += 1;
+            if frames.is_multiple_of(in_burst) {
+                let waiting = &mut shared.waiting[(frames / in_burst - 1) as usize];
+                *waiting -= 1;
+                if *waiting == 0 {
+                    shared.bursts += 1;
+                    bell.notify_one();
+                }
+            }
+        }
+        self.heard.drain(..taken);
+        Ok((frames, asked))
     }
 }
 

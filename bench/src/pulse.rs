@@ -34,7 +34,7 @@ const CIRCLE_US: u64 = 1_000_000_000;
 
 /// Now, as a size: always of ten digits, and never with a zero at the end, so that its text is as long each time.
 pub fn stamp() -> Qty {
-    Qty(CIRCLE_US + micros() % CIRCLE_US | 1)
+    Qty((CIRCLE_US + micros() % CIRCLE_US) | 1)
 }
 
 /// Microseconds since the moment that a size says.

@@ -42,6 +42,11 @@ impl Clients {
         node
     }
 
+    /// A file of a fetched Node package.
+    pub fn package_file(&self, path: &str) -> PathBuf {
+        self.folder.join("node/node_modules").join(path)
+    }
+
     /// A Python script of this folder; leaves no compiled files among the sources.
     pub fn script(&self, script: &str) -> Command {
         let mut python = self.python("python");

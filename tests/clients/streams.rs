@@ -2,7 +2,7 @@
 //! program says so.
 
 use crate::programs::{Clients, counted};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -75,4 +75,22 @@ fn bots_listen_and_trade_with_the_libraries_they_have() {
     for (number, program) in [clients.script("streams.py"), clients.node("streams.mjs")].into_iter().enumerate() {
         cases.add(run(program, &mut world, number));
     }
+}
+
+/// The schema of such documents, as those who define them publish it.
+#[test]
+fn the_description_of_the_streams_is_an_asyncapi_document() {
+    let cases = Cases::of("descriptions of the streams");
+    let Some(clients) = Clients::fetched() else { return cases.one() };
+    let schema = clients.package_file("@asyncapi/specs/schemas/3.0.0-without-$id.json");
+    let schema: Value = serde_json::from_slice(&fs::read(schema).expect("it was fetched")).expect("JSON");
+    let validator = jsonschema::draft7::new(&schema).expect("a sound schema");
+    let world = World::start(0);
+    let mut document = world.public().get("/v1/asyncapi.json").expect(200);
+    let wrong: Vec<_> = validator.iter_errors(&document).map(|e| format!("{e} at {}", e.instance_path)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("; "));
+    // The schema does look.
+    document["operations"]["trade.takes"]["action"] = json!("takes");
+    assert!(!validator.is_valid(&document));
+    cases.add(2);
 }

@@ -102,7 +102,7 @@ pub fn read_checked(input: &mut impl Read, shards_count: usize, expected: [u8; 3
     if found == expected { Ok(state) } else { Err(SnapshotError::Digest) }
 }
 
-/// Reads, and hashes what was read.
+/// Reads, and hashes what was read of an earlier format.
 struct Hashed<'a, R> {
     input: &'a mut R,
     hash: Sha256,
@@ -115,7 +115,9 @@ impl<R: Read> Read for Hashed<'_, R> {
         let count = self.input.read(buffer)?;
         let missing = size_of_val(&VERSION) - self.version.len();
         self.version.extend_from_slice(&buffer[..count.min(missing)]);
-        self.hash.update(&buffer[..count]);
+        if *self.version != VERSION.to_le_bytes() {
+            self.hash.update(&buffer[..count]);
+        }
         Ok(count)
     }
 }

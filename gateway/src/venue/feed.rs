@@ -8,7 +8,7 @@
 //! what becomes of listed ones, and settlements, while there is any; matching cycles are passed over while there is none.
 
 mod pending;
-mod publish;
+pub(crate) mod publish;
 mod shards;
 
 use super::{FeedUpdate, Frame, NO_CONNECTION, Venue};

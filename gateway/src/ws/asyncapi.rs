@@ -308,6 +308,7 @@ user are kept; when N is older, a `gap` frame comes first.";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ws::close::Close;
     use crate::ws::shape::CHANNELS;
 
     #[test]
@@ -329,6 +330,28 @@ mod tests {
             messages += count;
         }
         println!("{} channels, {messages} messages, {} references", CHANNELS.len(), references.len());
+    }
+
+    #[test]
+    fn every_close_code_is_described() {
+        let closes = [
+            Close::NORMAL,
+            Close::GOING_AWAY,
+            Close::PROTOCOL,
+            Close::BINARY,
+            Close::NOT_UTF8,
+            Close::TOO_LONG,
+            Close::INTERNAL,
+            Close::INVALID_KEY,
+            Close::CONNECTION_LIMIT,
+            Close::RESTRICTED,
+            Close::AUTH_TIMEOUT,
+            Close::TOO_MANY_FRAMES,
+            Close::SLOW_CONSUMER,
+            Close::IDLE,
+        ];
+        let described: Vec<_> = CLOSE_CODES.iter().map(|(code, ..)| *code).collect();
+        assert_eq!(described, closes.map(|close| close.code));
     }
 
     fn collect(value: &Value, references: &mut Vec<String>) {

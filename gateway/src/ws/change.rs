@@ -143,11 +143,15 @@ impl Change {
         Some(book.best.get_or_init(|| Frame::json(|out| text::best_bid_ask(out, cell, outcome, book.top, at))))
     }
 
-    /// `last_trade_price` of a token, one for each trade.
-    pub fn trade_frames<'a>(&'a self, cell: &'a MarketCell, outcome: Outcome) -> impl Iterator<Item = &'a Frame> {
+    /// `last_trade_price` of a token, one for each trade, with what it says.
+    pub fn trade_frames<'a>(
+        &'a self,
+        cell: &'a MarketCell,
+        outcome: Outcome,
+    ) -> impl Iterator<Item = (Timestamp, &'a Frame)> {
         self.token(outcome).trades.iter().map(move |Trade { trade, at, frame }| {
             let write = |out: &mut Vec<u8>| text::last_trade_price(out, cell, outcome, trade, self.fee_rate, *at);
-            frame.get_or_init(|| Frame::json(write))
+            (*at, frame.get_or_init(|| Frame::json(write)))
         })
     }
 

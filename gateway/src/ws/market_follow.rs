@@ -18,6 +18,7 @@ use engine::book::Top;
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::catalog::MarketCell;
 use engine::market::terms::Resolution;
+use engine::time::Timestamp;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -63,6 +64,8 @@ struct Token {
     version: Cell<u64>,
     /// Changes told up to then are older than the subscription.
     number: Cell<u64>,
+    /// What its latest book said: news from before it are in it.
+    shown_at: Cell<Timestamp>,
     /// The best prices as sent last.
     best: Cell<[Option<Price>; 2]>,
 }
@@ -130,6 +133,7 @@ impl Follower {
         token.number.set(app.news.number());
         token.version.set(app.books.version(instrument));
         token.best.set(Default::default());
+        token.shown_at.set(Timestamp(0));
         // Without its book the peer is shown changes all the same: it has not asked for one.
         token.begun.set(true);
     }
@@ -227,7 +231,8 @@ impl Followed {
         let moved = |token: &Token| token.follows.get() && change.version > token.version.get();
         let (told, moved) = (Follows([told(first), told(second)]), Follows([moved(first), moved(second)]));
         for outcome in told.outcomes() {
-            if !change.tick_frame(cell, outcome).is_none_or(give) {
+            let is_news = change.token(outcome).at >= self.token(outcome).shown_at.get();
+            if is_news && !change.tick_frame(cell, outcome).is_none_or(give) {
                 return false;
             }
         }
@@ -261,7 +266,11 @@ impl Followed {
                 return false;
             }
         }
-        told.outcomes().all(|outcome| change.trade_frames(cell, outcome).all(give))
+        told.outcomes().all(|outcome| {
+            let shown_at = self.token(outcome).shown_at.get();
+            let mut news = change.trade_frames(cell, outcome).filter(|(at, _)| *at >= shown_at);
+            news.all(|(_, frame)| give(frame))
+        })
     }
 
     /// How the market ended.
@@ -301,7 +310,8 @@ impl Followed {
             return self.lag();
         }
         let app = follower.hub.app();
-        if let Some(cell) = app.catalog.market(self.market)
+        let follows = self.tokens.iter().any(|token| token.follows.get());
+        if let Some(cell) = app.catalog.market(self.market).filter(|_| follows)
             && let Some(resolution) = cell.resolution()
         {
             self.resolved(&resolved_frame(&follower, cell, resolution));
@@ -322,8 +332,12 @@ impl Followed {
         let app = follower.hub.app();
         let Some(cell) = app.catalog.market(self.market) else { return false };
         let instrument = cell.instrument(outcome);
+        // Read before the copy: whatever the copy does not hold is told at this time or later.
+        let told = app.news.told(instrument);
         let write = |shown: Shown<'_>| {
-            let at = app.news.told(instrument).max(shown.depth.changed_at);
+            let at = told.max(shown.depth.changed_at);
+            app.news.tell_time(instrument, at);
+            token.shown_at.set(at);
             text::book(out, shown, &shown.hash(), at);
             token.version.set(shown.depth.version);
             token.best.set(best(shown.depth.top));
@@ -346,3 +360,6 @@ fn resolved_frame(follower: &Follower, cell: &MarketCell, resolution: Resolution
 fn best(top: Top) -> [Option<Price>; 2] {
     [top.bid.map(|quote| quote.price), top.ask.map(|quote| quote.price)]
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,6 +115,13 @@ impl News {
         let told = self.told.get(instrument.market().0 as usize);
         Timestamp(told.map_or(0, |told| told[instrument.outcome() as usize].load(Relaxed)))
     }
+
+    /// A frame about the token will carry `at`: what it shall say, which is never before what was said.
+    pub fn tell_time(&self, instrument: InstrumentId, at: Timestamp) -> Timestamp {
+        let told = self.told.get_or_set(instrument.market().0 as usize, Default::default);
+        let told = &told[instrument.outcome() as usize];
+        Timestamp(told.fetch_max(at.0, Relaxed).max(at.0))
+    }
 }
 
 /// The feed's half: one thread.
@@ -141,13 +148,6 @@ impl News {
     /// The number of the change in the making.
     pub fn next_number(&self) -> u64 {
         self.number.load(Relaxed) + 1
-    }
-
-    /// A frame about the token will carry `at`: what it shall say, which is never before what was said.
-    pub fn tell_time(&self, instrument: InstrumentId, at: Timestamp) -> Timestamp {
-        let told = self.told.get_or_set(instrument.market().0 as usize, Default::default);
-        let told = &told[instrument.outcome() as usize];
-        Timestamp(told.fetch_max(at.0, Relaxed).max(at.0))
     }
 
     /// Tells of a change to whom it may concern.

@@ -93,7 +93,7 @@ pub trait Channel: 'static {
 }
 
 impl Socket {
-    fn new(id: u64, bearer: Option<Bearer>, seat: Option<Seat>, clock: Clock) -> Socket {
+    pub(super) fn new(id: u64, bearer: Option<Bearer>, seat: Option<Seat>, clock: Clock) -> Socket {
         let now = clock.now();
         let times = Times::default();
         for time in [&times.opened, &times.heard, &times.pinged] {

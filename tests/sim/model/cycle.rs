@@ -91,7 +91,18 @@ impl Model {
 
     fn end_where(&mut self, owner: u64, reason: CloseReason, now: u64, ends: impl Fn(&Order) -> bool) -> u64 {
         let user = self.users.get_mut(&owner).expect("it is known");
-        let ending: Vec<u64> = user.open_orders().filter(|order| ends(order)).map(|order| order.id).collect();
+        let mut ending: Vec<&Order> = user.open_orders().filter(|order| ends(order)).collect();
+        // Order facts are numbered, so the order within a sweep shows: earliest first, best price first, else by id.
+        ending.sort_by_key(|order| {
+            let limit = i64::from(order.limit);
+            match reason {
+                CloseReason::GtdExpired => (false, order.expiration.map_or(0, |at| at as i64), order.id),
+                CloseReason::MarketClosed if order.side == Side::Buy => (false, -limit, order.id),
+                CloseReason::MarketClosed => (true, limit, order.id),
+                _ => (false, 0, order.id),
+            }
+        });
+        let ending: Vec<u64> = ending.into_iter().map(|order| order.id).collect();
         ending.iter().for_each(|order| user.close(*order, reason, now));
         ending.len() as u64
     }

@@ -82,8 +82,15 @@ async fn list(call: Call) -> Outcome {
         o.object("asset_counts", |o| assets().filter(|(_, count)| *count > 0).for_each(|(n, c)| o.integer(n, c)));
         o.array("available_intervals", intervals().filter(|(_, count)| *count > 0), |out, (name, _)| quoted(out, name));
         o.array("available_assets", assets().filter(|(_, count)| *count > 0), |out, (name, _)| quoted(out, name));
-        // No source of spot prices is configured.
-        o.object("crypto_prices", |_| {});
+        // Empty where the venue has no source of spot prices.
+        let spot = call.app().spot;
+        o.object("crypto_prices", |o| {
+            for asset in spot.assets() {
+                if let Some(price) = spot.price(*asset, None, call.now) {
+                    o.object(asset.name(), |o| view::spot(o, *asset, price));
+                }
+            }
+        });
         o.ts("timestamp", call.now);
         o.boolean("cache_hit", true);
     });

@@ -1,7 +1,7 @@
 //! What up-or-down markets look like on the wire, for the machine description.
 
 use crate::http::schema::{
-    BOOLEAN, CONDITION_ID, INTEGER, Param, Schema, Shape, TEXT, TEXT_OR_NULL, TS, TS_OR_NULL, field,
+    BOOLEAN, CONDITION_ID, DECIMAL, INTEGER, Param, Schema, Shape, TEXT, TEXT_OR_NULL, TS, TS_OR_NULL, field,
 };
 
 const ASSET: Schema = Schema::Word(&["BTC", "ETH", "SOL", "XRP", "SPX", "NDX"]);
@@ -72,7 +72,7 @@ pub const LIST: Shape = Shape::new(
         field("asset_counts", Schema::Map(&INTEGER), ""),
         field("available_intervals", Schema::Array(&INTERVAL), ""),
         field("available_assets", Schema::Array(&ASSET), ""),
-        field("crypto_prices", Schema::Map(&Schema::Any), "Empty without a source of spot prices."),
+        field("crypto_prices", Schema::Map(&SPOT), "By symbol. Empty without a source of spot prices."),
         field("timestamp", TS, ""),
         field("cache_hit", BOOLEAN, ""),
     ],
@@ -90,6 +90,17 @@ pub const INTERVALS: Shape = Shape::new(
         field("intervals", Schema::Array(&Schema::Object(&COUNT)), ""),
     ],
 );
+
+const SPOT: Schema = Schema::Object(&Shape::new(
+    "UpDownSpot",
+    "The newest spot price of an asset.",
+    &[
+        field("symbol", ASSET, "The asset."),
+        field("price", DECIMAL, "US dollars."),
+        field("source", TEXT, "Where it comes from."),
+        field("change_24h", TEXT_OR_NULL, "Null: the source does not tell."),
+    ],
+));
 
 pub const LIST_EXAMPLE: &str = r#"{"markets":[{"event_id":"e-9001","condition_id":"0x77aade77aade77aade77aade77aade77aade77aade77aade77aade77aade7710","slug":"eth-updown-1h-1790935200","title":"ETH up or down, 6–7 AM ET","description":null,"asset":"ETH","interval":"1H","time_range":"6:00 AM-7:00 AM ET","date_display":"October 2","start_date":"2026-10-02T10:00:00Z","end_date":"2026-10-02T11:00:00Z","active":true,"closed":false,"resolved":false,"tags":["up-or-down","ethereum","1h"],"markets":[{"id":"55871","condition_id":"0x77aade77aade77aade77aade77aade77aade77aade77aade77aade77aade7710","question":"ETH up or down?","outcomes":"[\"Up\",\"Down\"]","outcome_prices":"[\"0.53\",\"0.47\"]","token_ids":"[\"901244\",\"330781\"]"}],"live_price":{"buy":0.52,"sell":0.54,"updated_at":"2026-10-02T10:12:00Z"},"group_item_threshold":"2511.40","event_metadata_ptb":"2511.40","image":null,"icon":null}],"total":1,"interval_counts":{"1H":1},"asset_counts":{"ETH":1},"available_intervals":["1H"],"available_assets":["ETH"],"crypto_prices":{},"timestamp":"2026-10-02T10:12:00Z","cache_hit":true}"#;
 pub const INTERVALS_EXAMPLE: &str = r#"{"asset":"BTC","intervals":[{"interval":"1H","count":4}]}"#;

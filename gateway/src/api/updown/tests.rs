@@ -84,7 +84,17 @@ fn the_window_has_exact_edges() {
         assert_eq!(page["asset_counts"], json!({"BTC": 2, "ETH": 1, "SOL": 1, "SPX": 2}), "{query}");
         assert_eq!(page["available_intervals"], json!(["5M", "15M", "1H", "4H", "daily"]));
         assert_eq!(page["available_assets"], json!(["BTC", "ETH", "SOL", "SPX"]));
-        assert_eq!((&page["crypto_prices"], &page["cache_hit"]), (&json!({}), &json!(true)));
+        let spots: Vec<&String> = page["crypto_prices"].as_object().expect("an object").keys().collect();
+        assert_eq!(
+            (spots.as_slice(), &page["cache_hit"]),
+            (&["BTC", "ETH", "SOL", "XRP"].map(String::from).each_ref()[..], &json!(true))
+        );
+        let spot = &page["crypto_prices"]["BTC"];
+        assert_eq!(
+            (&spot["symbol"], &spot["source"], &spot["change_24h"]),
+            (&json!("BTC"), &json!("chainlink"), &Value::Null)
+        );
+        assert!(spot["price"].is_string(), "{spot}");
         assert_eq!(page["timestamp"], "2026-10-02T09:14:05Z");
     }
     println!("up-or-down windows: {} cases", cases.len());

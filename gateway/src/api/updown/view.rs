@@ -3,10 +3,12 @@
 use crate::api::markets::quote::{OUTCOMES, Quote, number};
 use crate::api::markets::view::Phase;
 use crate::app::App;
+use crate::venue::spot::{SOURCE, SpotPrice};
 use crate::venue::updown;
 use crate::wire::decimal;
 use crate::wire::write::{Object, array, object, string};
 use engine::market::catalog::MarketCell;
+use engine::market::terms::Asset;
 use engine::time::Timestamp;
 
 /// One row. An empty object for a market without a window.
@@ -65,4 +67,12 @@ fn live_price(o: &mut Object<'_>, quote: Option<&Quote>) {
         o.or_null("sell", quote.sell, number);
         o.ts_or_null("updated_at", quote.changed_at);
     });
+}
+
+/// One of `crypto_prices`. The source tells no change over a day.
+pub fn spot(o: &mut Object<'_>, asset: Asset, price: SpotPrice) {
+    o.word("symbol", asset.name());
+    o.text("price", &decimal::text(|out| decimal::vol(out, price.micros)));
+    o.word("source", SOURCE);
+    o.null("change_24h");
 }

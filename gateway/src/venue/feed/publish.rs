@@ -17,7 +17,7 @@ use engine::time::Timestamp;
 use std::sync::Arc;
 
 /// The feed's mouth.
-pub(super) struct Publisher {
+pub(crate) struct Publisher {
     news: Arc<News>,
     catalog: Arc<Catalog>,
 }
@@ -31,12 +31,12 @@ struct Said {
 }
 
 impl Publisher {
-    pub(super) fn new(news: Arc<News>, catalog: Arc<Catalog>) -> Publisher {
+    pub(crate) fn new(news: Arc<News>, catalog: Arc<Catalog>) -> Publisher {
         Publisher { news, catalog }
     }
 
     /// Tells of a frame whose book part is written down.
-    pub(super) fn frame(&self, updates: &[FeedUpdate], books: &Books) {
+    pub(crate) fn frame(&self, updates: &[FeedUpdate], books: &Books) {
         if !self.news.anybody() {
             return;
         }

@@ -84,8 +84,8 @@ const BOOK_EVENT: Schema = Schema::Object(&Shape::new(
         field("asks", Schema::Array(&LEVEL), "Descending: the best is last."),
         field("tick_size", DECIMAL, ""),
         field("last_trade_price", Schema::OneOf(&[DECIMAL, Schema::Word(&[""])]), "Empty before the first trade."),
-        optional("min_order_size", DECIMAL, ""),
-        optional("neg_risk", BOOLEAN, ""),
+        field("min_order_size", DECIMAL, ""),
+        field("neg_risk", BOOLEAN, ""),
     ],
 ));
 const BOOKS: Message = Message::json(
@@ -98,7 +98,7 @@ const BOOK: Message = Message::json(
     "book",
     "A fresh book: after the venue sent one, or in place of changes that were left out.",
     &BOOK_EVENT,
-    r#"{"event_type":"book","asset_id":"721503","market":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","timestamp":"1793871202417","hash":"9ae1","bids":[],"asks":[],"tick_size":"0.01","last_trade_price":""}"#,
+    r#"{"event_type":"book","asset_id":"721503","market":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","timestamp":"1793871202417","hash":"9ae1","bids":[],"asks":[],"tick_size":"0.01","last_trade_price":"","min_order_size":"5","neg_risk":false}"#,
 );
 const PRICE_CHANGE: Message = Message::json(
     "price_change",
@@ -225,6 +225,7 @@ const NEW_MARKET: Message = Message::json(
     )),
     r#"{"event_type":"new_market","id":"7","question":"Rain in Lisbon?","market":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","slug":"rain-in-lisbon","description":"","assets_ids":["721503","883490"],"outcomes":["Yes","No"],"event_message":{"id":"3","ticker":"rain","slug":"rain","title":"Rain","description":""},"timestamp":"1793871202417","tags":[],"condition_id":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","active":true,"clob_token_ids":["721503","883490"],"order_price_min_tick_size":"0.01","group_item_title":""}"#,
 );
+const WINNER: Schema = Schema::OneOf(&[TOKEN_ID, Schema::Word(&[""])]);
 const MARKET_RESOLVED: Message = Message::json(
     "market_resolved",
     "With custom events: a subscribed market was resolved.",
@@ -240,8 +241,8 @@ const MARKET_RESOLVED: Message = Message::json(
             field("description", TEXT, ""),
             field("assets_ids", TOKEN_IDS, ""),
             field("outcomes", TEXTS, ""),
-            field("winning_asset_id", TOKEN_ID, ""),
-            field("winning_outcome", TEXT, ""),
+            field("winning_asset_id", WINNER, "Empty when the shares of both outcomes pay half."),
+            field("winning_outcome", TEXT, "As empty."),
             field("event_message", EVENT_MESSAGE, ""),
             field("timestamp", MILLIS, ""),
             field("tags", TEXTS, ""),

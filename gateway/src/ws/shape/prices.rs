@@ -2,8 +2,8 @@
 
 use super::{CONDITION_IDS, ERROR, INSTANT, KEY, PING, PING_JSON, PONG, PONG_JSON, SEQ, SIDE, TEXTS, TOKEN};
 use crate::http::schema::{
-    BOOLEAN, CONDITION_ID, INTEGER, PRICE, PRICE_OR_NULL, QTY_OR_NULL, Schema, Shape, TEXT, TOKEN_ID, VOL_OR_NULL,
-    field, optional,
+    BOOLEAN, CONDITION_ID, INTEGER, PRICE, PRICE_OR_NULL, QTY_OR_NULL, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID,
+    TOKEN_ID_OR_NULL, VOL_OR_NULL, field, optional,
 };
 use crate::ws::asyncapi::{Channel, Credential, Message};
 
@@ -58,7 +58,6 @@ const CONNECTED: Message = Message::json(
             field("connection_id", TEXT, ""),
             field("ts", INTEGER, "Unix milliseconds."),
             field("max_subscriptions", INTEGER, "Markets at once."),
-            optional("seq", INTEGER, SEQ),
         ],
     )),
     r#"{"type":"connected","connection_id":"c-71","ts":1793871202417,"max_subscriptions":50}"#,
@@ -73,7 +72,6 @@ const SUBSCRIBED: Message = Message::json(
             field("type", Schema::Word(&["subscribed"]), ""),
             field("markets", TEXTS, "The ids of the frame that were accepted."),
             field("count", INTEGER, "Markets subscribed to now."),
-            optional("seq", INTEGER, SEQ),
         ],
     )),
     r#"{"type":"subscribed","markets":["0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4"],"count":1}"#,
@@ -88,7 +86,6 @@ const UNSUBSCRIBED: Message = Message::json(
             field("type", Schema::Word(&["unsubscribed"]), ""),
             field("markets", TEXTS, "The ids of the frame that were accepted."),
             field("count", INTEGER, "Markets subscribed to now."),
-            optional("seq", INTEGER, SEQ),
         ],
     )),
     r#"{"type":"unsubscribed","markets":[],"count":1}"#,
@@ -153,10 +150,9 @@ const RESOLVED: Message = Message::json(
         &[
             field("type", Schema::Word(&["resolved"]), ""),
             field("condition_id", CONDITION_ID, ""),
-            field("winning_outcome", TEXT, ""),
-            field("winning_token_id", TOKEN_ID, ""),
+            field("winning_outcome", TEXT_OR_NULL, "Null when the shares of both outcomes pay half."),
+            field("winning_token_id", TOKEN_ID_OR_NULL, "As null."),
             field("ts", INTEGER, "Unix milliseconds."),
-            optional("seq", INTEGER, SEQ),
         ],
     )),
     r#"{"type":"resolved","condition_id":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","winning_outcome":"Yes","winning_token_id":"721503","ts":1793871202417}"#,

@@ -61,7 +61,7 @@ impl Followed {
             change.levels_frame(cell, follows).into_iter().for_each(|frame| push(frame.payload()));
             for outcome in follows.outcomes() {
                 change.top_frame(cell, outcome).into_iter().for_each(|frame| push(frame.payload()));
-                change.trade_frames(cell, outcome).for_each(|frame| push(frame.payload()));
+                change.trade_frames(cell, outcome).for_each(|(_, frame)| push(frame.payload()));
             }
         }
         let now = self.town.books.version(cell.instrument(Outcome::First));

@@ -40,7 +40,7 @@ pub fn run(size: Size, report: &mut Report) {
     // (listeners, bursts of one round, pause between changes of the slow load)
     let plan: &[(usize, u32, u64)] = match size {
         Size::Small => &[(3, 10, 1_000)],
-        Size::Full => &[(1, 4_000, 1_000), (100, 1_000, 2_000), (1_000, 100, 25_000)],
+        Size::Full => &[(1, 1_000, 1_000), (100, 200, 2_000), (1_000, 40, 20_000)],
     };
     let mut told = 0;
     for (listeners, bursts, pause_us) in plan.iter().copied() {
@@ -98,7 +98,7 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, size: Size, repor
         }
     }
 
-    let changes = size.pick(20, 1_000_000 / pause_us as u32);
+    let changes = size.pick(20, 500_000 / pause_us as u32);
     let mut delays = [nanoseconds(), nanoseconds(), nanoseconds()];
     for _ in 0..rounds {
         for (side, delays) in sides.iter_mut().zip(&mut delays) {

@@ -2,6 +2,7 @@
 //! (streams.md §1).
 
 use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
 use tests::cases::Cases;
 use tests::eventually;
 use tests::json::{int, text};
@@ -39,6 +40,24 @@ fn a_token_opens_one_socket() {
         }
         cases.one();
     }
+    // What is no handshake spends nothing.
+    let kept = token(&mut user);
+    let with = format!("/v1/ws/prices?token={kept}");
+    world.public().get(&with).refused(400, "INVALID_REQUEST");
+    for method in ["HEAD", "GET"] {
+        let version = if method == "GET" { "1.0" } else { "1.1" };
+        let head = format!(
+            "{method} {with} HTTP/{version}\r\nHost: t\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        );
+        let mut stream = tests::http::connect(world.server.address()).expect("the server listens");
+        stream.write_all(head.as_bytes()).expect("the server takes a head");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.lines().next().is_some_and(|line| line.contains(" 400 ")), "{method} {version}: {answer}");
+        cases.one();
+    }
+    open(&world, &with, &[]).is_alive();
     for path in ["/v1/ws/prices", "/v1/ws/executions"] {
         refused(&world, path, (4001, "MISSING_AUTH"));
         refused(&world, &format!("{path}?token="), (4001, "MISSING_AUTH"));

@@ -357,14 +357,15 @@ fn what_is_no_operation_is_answered() {
         assert!(said == kind || said.contains(&format!("\"{kind}\"")), "{said}");
         cases.one();
     }
-    // Refusals with an id, however many, leave it open; a peer that makes no sense is closed.
+    // Refusals, however many, leave it open: each is an answer (streams.md §1.3).
     for number in 0..100 {
         socket.send(&frame(&json!(number), "order.amend", &json!({})));
     }
     let ids: BTreeSet<i64> = (0..100).map(|_| int(&socket.json(), "/id")).collect();
     assert_eq!(ids.len(), 100);
-    (0..21).for_each(|_| socket.send_text("nonsense"));
-    assert_eq!(socket.closed().0, 4008);
+    (0..100).for_each(|_| socket.send_text("nonsense"));
+    (0..100).for_each(|_| assert_eq!(at(&socket.json(), "/error/error"), "INVALID_BODY"));
+    socket.is_alive();
     cases.add(2);
 }
 

@@ -97,6 +97,8 @@ fn a_tick_change_makes_room_and_keeps_levels_and_stamps() {
     books.copy(YES, 9, &mut before).expect("known");
     writer.tick(MARKET, TickSize(10));
     books.copy(YES, 9, &mut after).expect("known");
+    assert!(after.version > before.version, "whoever looks again at another version looks again now");
+    before.version = after.version;
     assert_eq!(before, after);
 }
 

@@ -1,5 +1,5 @@
 //! Request → response, as one straight line: the checks of wire.md §7 in their order, then the handler, then the dress
-//! of the answer. All control flow of the edge is here; who is let in is decided by [`admitted`].
+//! of the answer. All control flow of the edge is here; who is let in is decided in `admission.rs`.
 
 use super::admission::{Needed, admitted, admitted_again};
 use super::auth;
@@ -189,7 +189,7 @@ fn request_id(sent: Option<&HeaderValue>) -> HeaderValue {
 }
 
 /// Steps 1 to 18.
-async fn straight<B>(edge: Rc<Edge>, peer: IpAddr, parts: Parts, body: B, dress: &mut Dress<'_>) -> Outcome
+async fn straight<B>(edge: Rc<Edge>, peer: IpAddr, mut parts: Parts, body: B, dress: &mut Dress<'_>) -> Outcome
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -197,6 +197,10 @@ where
     let app = &*shared.app;
     let now = app.clock.now();
     sound_http(&parts)?;
+    if parts.method != hyper::Method::GET || parts.version != Version::HTTP_11 {
+        // Nothing else asks for another protocol (RFC 6455 §4.1).
+        parts.headers.remove(header::UPGRADE);
+    }
     let (route, variables) = match routed(app, &parts)? {
         Routed::Route(route, variables) => (route, variables),
         Routed::Answer(reply) => return Ok(reply),

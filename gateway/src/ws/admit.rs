@@ -4,6 +4,7 @@
 //! a close code behind the 101: clients read that.
 
 use super::close::Close;
+use super::session;
 use crate::app::App;
 use crate::http::admission::Key;
 use crate::http::auth::{self, Credentials};
@@ -63,6 +64,8 @@ pub enum Nobody {
 /// # Errors
 /// A header that is no usable key, or whose key lacks `needs`; a session token (401, streams.md §1.1).
 pub fn admit(call: &Call, nobody: Nobody, needs: Option<Permission>) -> Result<Admitted, Refusal> {
+    // A token is spent by a handshake that succeeds.
+    session::check_handshake(call)?;
     let app = call.app();
     let shown = auth::credentials(&call.headers, &app.front.key_aliases, &app.config.brand.key_prefix);
     let query = call.query();

@@ -255,7 +255,7 @@ pub const CLOSE_CODES: &[(u16, &str, &str)] = &[
     (4002, "as many sockets as the tier allows are open: the new one is closed", "close another one"),
     (4003, "access restricted, or a permission is missing", "stop"),
     (4004, "no valid auth on /v1/ws/user within 10 s", "fix it"),
-    (4008, "more than 20 bad frames, or more than 30 frames in a second (not on /v1/ws/trade)", "slow down"),
+    (4008, "more than 20 bad frames, or more than 30 frames in a second (neither counts on /v1/ws/trade)", "slow down"),
     (4009, "a slow consumer: over 1,024 frames or 4 MiB queued, or no byte taken for 15 s", "reconnect"),
     (4010, "idle: no frame, not even a pong, for 60 s", "reconnect"),
 ];

@@ -8,7 +8,7 @@ use super::bells::Bell;
 use super::close::Close;
 use super::frame::Frame;
 use super::outbox::Tag;
-use super::session::Socket;
+use super::session::{Socket, caught};
 use crate::app::Edge;
 use crate::engine_client::Late;
 use crate::http::reply::Refusal;
@@ -113,7 +113,7 @@ impl<T: Teller> Follower<T> {
     async fn live(self, bell: Bell) {
         loop {
             bell.rung().await;
-            if let Err(close) = self.catch_up(Pace::AsItComes).await {
+            if let Err(close) = caught(self.catch_up(Pace::AsItComes)).await.unwrap_or(Err(Close::INTERNAL)) {
                 return self.socket.close(close);
             }
         }

@@ -8,6 +8,7 @@ use super::market_follow::{Followed, Follower};
 use super::market_text;
 use super::news::{Interest, Item, Lost, Outlet};
 use super::price_text::Price;
+use super::session::caught;
 use crate::app::App;
 use ahash::AHashMap;
 use engine::id::MarketId;
@@ -19,7 +20,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 /// A market's price is told at most this often.
@@ -27,6 +28,11 @@ pub const PRICE_EVERY: Duration = Duration::from_millis(250);
 /// Frames that are handed out, or prices that are made, before others get their turn on the thread.
 const HANDED_PER_TURN: usize = 1_024;
 const PRICES_PER_TURN: usize = 32;
+/// What a frame of one's own costs beside one that is shared.
+const OWN_FRAME: usize = 8;
+
+/// Before handing out goes on behind a panic.
+const REST_AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// The listeners of one IO thread.
 pub struct Hub {
@@ -42,6 +48,8 @@ pub struct Hub {
     due: RefCell<VecDeque<(Instant, MarketId)>>,
     pacing: Cell<bool>,
     last_stream: Cell<u64>,
+    /// Pages of first books are made one at a time, whoever asked.
+    dumps: Semaphore,
     ending: watch::Sender<bool>,
 }
 
@@ -74,6 +82,7 @@ impl Hub {
             due: RefCell::default(),
             pacing: Cell::new(false),
             last_stream: Cell::new(u64::MAX),
+            dumps: Semaphore::new(1),
             ending: watch::Sender::new(false),
         }
     }
@@ -82,6 +91,15 @@ impl Hub {
     pub fn stream_id(&self) -> u64 {
         self.last_stream.set(self.last_stream.get() - 1);
         self.last_stream.get()
+    }
+
+    /// Makes one page of first books when it is this socket's turn, and gives everybody else on the thread theirs before
+    /// the next page, of whichever socket: hundreds that subscribe at once must not hold up an order.
+    pub async fn one_page(&self, make: impl FnOnce()) {
+        let turn = self.dumps.acquire().await;
+        make();
+        tokio::task::yield_now().await;
+        drop(turn);
     }
 
     /// Streams that know no close frame end now: the server goes down.
@@ -102,7 +120,7 @@ impl Hub {
     fn outlet(self: &Rc<Self>) -> &Arc<Outlet> {
         self.outlet.get_or_init(|| {
             let outlet = self.app.news.claim();
-            tokio::task::spawn_local(hand_out(Rc::clone(self), outlet.clone()));
+            tokio::task::spawn_local(always_hand_out(Rc::clone(self), outlet.clone()));
             outlet
         })
     }
@@ -169,13 +187,9 @@ impl Hub {
                 if let Some(cell) = self.app.catalog.market(change.market) {
                     listeners.iter().for_each(|followed| followed.change(change, cell));
                 }
-                self.touch(change.market);
-                listeners.len()
+                listeners.len() + self.touch(change.market)
             }
-            Item::Touched(market) => {
-                self.touch(*market);
-                1
-            }
+            Item::Touched(market) => self.touch(*market),
             Item::Listed(market, at) => self.list(*market, *at),
             Item::Resolved(market, resolution, at) => self.resolve(*market, *resolution, *at),
         }
@@ -204,11 +218,11 @@ impl Hub {
         followers.len() + watchers.len()
     }
 
-    /// A market's price may have changed: it is told now, or when it has rested.
-    fn touch(self: &Rc<Self>, market: MarketId) {
+    /// A market's price may have changed: it is told now, or when it has rested. Answers what that cost, in frames.
+    fn touch(self: &Rc<Self>, market: MarketId) -> usize {
         let now = Instant::now();
         let mut markets = self.watched.borrow_mut();
-        let Some(watched) = markets.get_mut(&market).filter(|watched| !watched.is_due) else { return };
+        let Some(watched) = markets.get_mut(&market).filter(|watched| !watched.is_due) else { return 0 };
         match watched.rests_until.filter(|until| *until > now) {
             None => self.show(watched, market, now),
             Some(until) => {
@@ -218,16 +232,19 @@ impl Hub {
                 if !self.pacing.replace(true) {
                     tokio::task::spawn_local(pace(Rc::clone(self)));
                 }
+                0
             }
         }
     }
 
-    /// Tells the price to all who watch it. A resolved market has none any more.
-    fn show(&self, watched: &mut Watched, market: MarketId, now: Instant) {
+    /// Tells the price to all who watch it, and answers what that cost, in shared frames. A resolved market has none any
+    /// more.
+    fn show(&self, watched: &mut Watched, market: MarketId, now: Instant) -> usize {
         (watched.is_due, watched.rests_until) = (false, Some(now + PRICE_EVERY));
-        let Some(cell) = self.app.catalog.market(market).filter(|cell| cell.resolution().is_none()) else { return };
+        let Some(cell) = self.app.catalog.market(market).filter(|cell| cell.resolution().is_none()) else { return 0 };
         let price = Rc::new(Price::of(cell, &self.app));
         watched.watchers.iter().for_each(|(_, watcher)| watcher.price(cell, &price));
+        HANDED_PER_TURN / PRICES_PER_TURN + watched.watchers.len() * OWN_FRAME
     }
 
     /// Shows everybody everything afresh, since some news are lost.
@@ -236,7 +253,13 @@ impl Hub {
         let all: Vec<Rc<Followed>> = self.followed.borrow().values().flatten().cloned().collect();
         // None of them hears a change before his own copy is made.
         all.iter().for_each(|followed| followed.fall_behind());
+        if self.curious.borrow().is_empty() {
+            self.listed.set(self.app.catalog.len() as u32);
+        }
         for market in self.listed.get()..self.app.catalog.len() as u32 {
+            if market.is_multiple_of(PRICES_PER_TURN as u32) {
+                tokio::task::yield_now().await;
+            }
             let market = MarketId(market);
             let at = self.app.catalog.market(market).map_or(Timestamp(0), |cell| cell.listed_at);
             self.list(market, at);
@@ -261,7 +284,16 @@ impl Hub {
     }
 }
 
-/// Hands out what the feed tells, for as long as the thread lives.
+/// Hands out for as long as the thread lives. What panics there must not silence every stream of the thread: the listeners
+/// are shown everything afresh, and it goes on.
+async fn always_hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
+    while caught(hand_out(Rc::clone(&hub), outlet.clone())).await.is_err() {
+        tokio::time::sleep(REST_AFTER_PANIC).await;
+        outlet.lose();
+    }
+}
+
+/// Hands out what the feed tells, for ever.
 async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
     loop {
         let mut handed = 0;
@@ -282,12 +314,14 @@ async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
 
 /// Tells prices when they have rested, until none is due.
 async fn pace(hub: Rc<Hub>) {
+    let _pacing = Pacing(Rc::clone(&hub));
     loop {
         let next = hub.due.borrow().front().copied();
         let Some((until, _)) = next else { break };
         tokio::time::sleep_until(until).await;
         let now = Instant::now();
-        for _ in 0..PRICES_PER_TURN {
+        let mut handed = 0;
+        while handed < HANDED_PER_TURN {
             let mut due = hub.due.borrow_mut();
             let Some(&(until, market)) = due.front() else { break };
             if until > now {
@@ -296,10 +330,18 @@ async fn pace(hub: Rc<Hub>) {
             due.pop_front();
             drop(due);
             if let Some(watched) = hub.watched.borrow_mut().get_mut(&market) {
-                hub.show(watched, market, now);
+                handed += hub.show(watched, market, now);
             }
         }
         tokio::task::yield_now().await;
     }
-    hub.pacing.set(false);
+}
+
+/// Says that nobody paces any more, however it ended.
+struct Pacing(Rc<Hub>);
+
+impl Drop for Pacing {
+    fn drop(&mut self) {
+        self.0.pacing.set(false);
+    }
 }

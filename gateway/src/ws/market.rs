@@ -137,17 +137,17 @@ impl Market {
         if known.len() < wanted {
             self.error(&TOO_MANY, "subscribe", &[]);
         }
-        let mut pages = known.chunks(BOOKS_PER_ARRAY_MAX);
         // Without a token the answer is an empty array.
-        let mut page = pages.next().unwrap_or_default();
-        loop {
-            page.iter().for_each(|instrument| self.follower.follow(*instrument));
-            if asked.initial_dump {
-                self.follower.dump(page);
-            }
-            let Some(next) = pages.next() else { return };
-            page = next;
-            tokio::task::yield_now().await;
+        let none: &[InstrumentId] = &[];
+        let pages = known.chunks(BOOKS_PER_ARRAY_MAX).chain(known.is_empty().then_some(none));
+        for page in pages {
+            let page_of_books = || {
+                page.iter().for_each(|instrument| self.follower.follow(*instrument));
+                if asked.initial_dump {
+                    self.follower.dump(page);
+                }
+            };
+            self.edge.hub.one_page(page_of_books).await;
         }
     }
 }

@@ -183,14 +183,23 @@ impl Follower {
 
     /// The queue is empty again: sends what stands for all that was skipped, as far as there is room.
     fn catch_up(&self) {
-        for followed in std::mem::take(&mut *self.behind.borrow_mut()) {
+        let mut behind = std::mem::take(&mut *self.behind.borrow_mut()).into_iter();
+        for followed in behind.by_ref() {
             if followed.behind.get() {
                 followed.catch_up();
             }
+            // No room again: no book is made that could not be sent.
+            if followed.behind.get() {
+                break;
+            }
         }
+        self.behind.borrow_mut().extend(behind);
         let Some(first) = self.unlisted.take() else { return };
         let catalog = &self.hub.app().catalog;
         for market in first.0..catalog.len() as u32 {
+            if self.unlisted.get().is_some() {
+                return;
+            }
             let Some(cell) = catalog.market(MarketId(market)) else { continue };
             self.listed(cell.id, &Frame::json(|out| text::new_market(out, cell, cell.listed_at)));
         }

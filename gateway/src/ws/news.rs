@@ -235,6 +235,12 @@ impl Outlet {
         Ok(self.queue.pop())
     }
 
+    /// Something was lost on the way: the next [`Outlet::take`] says so.
+    pub fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+        self.bell.notify_one();
+    }
+
     /// Waits until there may be news.
     pub async fn wait(&self) {
         self.bell.notified().await;

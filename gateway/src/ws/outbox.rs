@@ -2,7 +2,7 @@
 //!
 //! A peer that does not read costs its queue and nothing more: nobody waits for it. What happens at the bound is said by
 //! whoever queues (streams.md §1.6): [`Outbox::send`] never drops and ends the socket, [`Outbox::offer`] is refused,
-//! [`Outbox::replace`] takes the place of an older frame of the same tag.
+//! [`Outbox::replace`] drops an older frame of the same tag.
 
 use super::close::Close;
 use super::frame::Frame;
@@ -20,6 +20,9 @@ use tokio::io::AsyncWrite;
 /// Bounds of what waits on one socket.
 pub const QUEUE_FRAMES_MAX: usize = 1_024;
 pub const QUEUE_BYTES_MAX: usize = 4 << 20;
+/// Room beyond the bounds for what is never dropped: answers and pongs to a peer whose queue is full of other things.
+const SENT_FRAMES_MORE: usize = 64;
+const SENT_BYTES_MORE: usize = 64 << 10;
 /// Frames that one write takes at most.
 const FRAMES_PER_WRITE_MAX: usize = 64;
 
@@ -66,12 +69,33 @@ impl State {
         self.queue.len() >= QUEUE_FRAMES_MAX || self.bytes + more > QUEUE_BYTES_MAX
     }
 
+    fn is_beyond(&self, more: usize) -> bool {
+        self.queue.len() >= QUEUE_FRAMES_MAX + SENT_FRAMES_MORE || self.bytes + more > QUEUE_BYTES_MAX + SENT_BYTES_MORE
+    }
+
     fn push(&mut self, tag: Option<Tag>, frame: &Frame) {
         self.bytes += frame.bytes().len();
         self.queue.push_back(Entry { tag, bytes: frame.bytes().clone() });
         if let Some(writer) = self.writer.take() {
             writer.wake();
         }
+    }
+
+    /// Takes dropped frames out of the queue.
+    fn compact(&mut self) {
+        let (first, mut kept) = (self.first, 0);
+        let places: Vec<u64> = (self.queue.iter())
+            .map(|entry| {
+                let place = first + kept;
+                kept += u64::from(!entry.bytes.is_empty());
+                place
+            })
+            .collect();
+        self.latest.retain(|_, number| {
+            let place = number.checked_sub(first).map(|old| places[old as usize]);
+            place.inspect(|place| *number = *place).is_some()
+        });
+        self.queue.retain(|entry| !entry.bytes.is_empty());
     }
 
     /// Forgets what waits, but for a frame that is half written.
@@ -100,13 +124,13 @@ impl State {
 }
 
 impl Outbox {
-    /// Queues a frame that is never dropped. At the bound the socket ends as a slow consumer instead.
+    /// Queues a frame that is never dropped. Somewhat beyond the bound the socket ends as a slow consumer instead.
     pub fn send(&self, frame: &Frame) {
         let mut state = self.state.borrow_mut();
         if state.closing.is_some() {
             return;
         }
-        if state.is_full(frame.bytes().len()) {
+        if state.is_beyond(frame.bytes().len()) {
             state.clear();
             return state.close(Close::SLOW_CONSUMER);
         }
@@ -127,26 +151,25 @@ impl Outbox {
         true
     }
 
-    /// Queues the newest frame of a tag: in the place of the one that waits, if one does. Should the queue be full of
-    /// other things the frame is dropped; a newer one will come.
+    /// Queues the newest frame of a tag, and drops the one that waits, if one does. Should the queue be full of other
+    /// things the frame is dropped; a newer one will come.
     pub fn replace(&self, tag: Tag, frame: &Frame) {
         let state = &mut *self.state.borrow_mut();
         if state.closing.is_some() {
             return;
         }
         let half = u64::from(state.written > 0);
-        let waiting = state.latest.get(&tag).copied().filter(|number| *number >= state.first + half);
-        match waiting {
-            Some(number) => {
-                let entry = &mut state.queue[(number - state.first) as usize];
-                state.bytes = state.bytes - entry.bytes.len() + frame.bytes().len();
-                entry.bytes = frame.bytes().clone();
-            }
-            None if state.is_full(frame.bytes().len()) => {}
-            None => {
-                state.latest.insert(tag, state.first + state.queue.len() as u64);
-                state.push(None, frame);
-            }
+        if let Some(number) = state.latest.remove(&tag).filter(|number| *number >= state.first + half) {
+            let entry = &mut state.queue[(number - state.first) as usize];
+            state.bytes -= entry.bytes.len();
+            entry.bytes = Bytes::new();
+        }
+        if state.is_full(frame.bytes().len()) {
+            state.compact();
+        }
+        if !state.is_full(frame.bytes().len()) {
+            state.latest.insert(tag, state.first + state.queue.len() as u64);
+            state.push(None, frame);
         }
     }
 
@@ -169,6 +192,11 @@ impl Outbox {
     /// What to call once the queue is empty after a refused offer.
     pub fn when_drained(&self, call: impl Fn() + 'static) {
         *self.drained.borrow_mut() = Some(Rc::new(call));
+    }
+
+    /// Drops all that waits.
+    pub fn drop_waiting(&self) {
+        self.state.borrow_mut().clear();
     }
 
     /// Queues the close as the last frame. The first one counts.
@@ -240,6 +268,7 @@ impl Outbox {
                     state.finished = true;
                     return Poll::Ready(Ok(()));
                 }
+                state.skip_dropped();
                 if !state.queue.is_empty() {
                     let written = state.write(context, to);
                     if written.is_pending() {
@@ -272,6 +301,14 @@ impl Outbox {
 }
 
 impl State {
+    /// Steps over dropped frames: a write of nothing would look like the end of the stream.
+    fn skip_dropped(&mut self) {
+        while self.queue.front().is_some_and(|entry| entry.bytes.is_empty()) {
+            self.queue.pop_front();
+            self.first += 1;
+        }
+    }
+
     fn write(&self, context: &mut Context<'_>, to: &mut (impl AsyncWrite + Unpin)) -> Poll<io::Result<usize>> {
         let mut pieces = [IoSlice::new(&[]); FRAMES_PER_WRITE_MAX];
         let mut count = 0;
@@ -297,5 +334,99 @@ impl State {
             self.first += 1;
         }
         self.latest.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::testing::run;
+    use tokio::io::AsyncReadExt as _;
+
+    /// What a peer reads of a queue that closes, in the bytes of its frames.
+    fn read(outbox: &Outbox) -> Vec<u8> {
+        outbox.close(Close::NORMAL);
+        run(async {
+            let (mut to, mut from) = tokio::io::duplex(64);
+            let mut read = Vec::new();
+            let writing = async {
+                outbox.write(&mut to, || Timestamp(1)).await.expect("the peer reads");
+                drop(to);
+            };
+            let (_, count) = tokio::join!(writing, from.read_to_end(&mut read));
+            count.expect("a whole stream");
+            read
+        })
+    }
+
+    fn frame(text: &str) -> Frame {
+        Frame::text(text.as_bytes())
+    }
+
+    fn bytes(texts: &[&str]) -> Vec<u8> {
+        let mut out = texts.iter().flat_map(|text| frame(text).bytes().to_vec()).collect::<Vec<u8>>();
+        out.extend_from_slice(Frame::close(Close::NORMAL).bytes());
+        out
+    }
+
+    #[test]
+    fn the_newest_of_a_tag_leaves_in_the_order_of_the_newest() {
+        let outbox = Outbox::default();
+        for (tag, text) in [(1, "a1"), (2, "b1"), (1, "a2"), (3, "c1"), (3, "c2"), (1, "a3")] {
+            outbox.replace(Tag(tag), &frame(text));
+        }
+        outbox.send(&frame("sent"));
+        assert_eq!(read(&outbox), bytes(&["b1", "c2", "a3", "sent"]));
+        // Replaced for ever by a peer who does not read: room is found among what was dropped.
+        let outbox = Outbox::default();
+        let texts: Vec<String> = (0..10_000).map(|number| number.to_string()).collect();
+        texts.iter().enumerate().for_each(|(number, text)| outbox.replace(Tag(number as u64 % 3), &frame(text)));
+        assert!(outbox.waiting().0 <= QUEUE_FRAMES_MAX);
+        assert_eq!(read(&outbox), bytes(&["9997", "9998", "9999"]));
+        println!("replaced frames: 10006 cases");
+    }
+
+    #[test]
+    fn each_kind_meets_the_bound_in_its_own_way() {
+        let outbox = Outbox::default();
+        let mut taken = 0;
+        while outbox.offer(Tag(taken % 2), &frame("x")) {
+            taken += 1;
+        }
+        assert_eq!(taken, QUEUE_FRAMES_MAX as u64);
+        // An answer to a peer whose queue is full of other things is no reason to end it.
+        (0..SENT_FRAMES_MORE).for_each(|_| outbox.send(&frame("answer")));
+        assert_eq!(outbox.closing(), None);
+        outbox.withdraw(Tag(0));
+        assert_eq!(outbox.waiting().0, QUEUE_FRAMES_MAX / 2 + SENT_FRAMES_MORE);
+        while outbox.offer(Tag(1), &frame("x")) {}
+        (0..=SENT_FRAMES_MORE).for_each(|_| outbox.send(&frame("answer")));
+        assert_eq!(outbox.closing(), Some(Close::SLOW_CONSUMER));
+        assert_eq!(read(&outbox), Frame::close(Close::SLOW_CONSUMER).bytes()[..]);
+        println!("full queues: 4 cases");
+    }
+
+    #[test]
+    fn whoever_was_refused_is_called_when_the_queue_is_empty() {
+        let outbox = Rc::new(Outbox::default());
+        let (called, again) = (Rc::new(Cell::new(0)), Rc::clone(&outbox));
+        let count = Rc::clone(&called);
+        outbox.when_drained(move || {
+            count.set(count.get() + 1);
+            assert!(again.offer(Tag(1), &frame("fresh")) || again.closing().is_some());
+            again.close(Close::NORMAL);
+        });
+        while outbox.offer(Tag(1), &frame("old")) {}
+        outbox.withdraw(Tag(1));
+        let read = run(async {
+            let (mut to, mut from) = tokio::io::duplex(1 << 20);
+            outbox.write(&mut to, || Timestamp(1)).await.expect("room for all");
+            drop(to);
+            let mut read = Vec::new();
+            from.read_to_end(&mut read).await.expect("a whole stream");
+            read
+        });
+        assert_eq!((called.get(), read), (1, bytes(&["fresh"])));
+        println!("drained queues: 1 case");
     }
 }

@@ -14,6 +14,7 @@ use crate::http::reply::Outcome;
 use crate::http::route::{RateClass, Route};
 use crate::wire::read::{self, Value};
 use crate::wire::write::{Object, object, string};
+use ahash::AHashSet;
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::Resolution;
@@ -121,7 +122,10 @@ impl Prices {
         self.acknowledge("subscribed", &accepted);
         for (count, market) in new.into_iter().enumerate() {
             let Some(cell) = app.catalog.market(market) else { continue };
-            self.teller.tell(cell, &Price::of(cell, app));
+            // It may have ended while others had their turn: then no price follows.
+            if !self.teller.resolved.borrow().contains(&market) {
+                self.teller.tell(cell, &Price::of(cell, app));
+            }
             if let Some(resolution) = cell.resolution() {
                 self.teller.resolved(cell, resolution);
             }
@@ -177,11 +181,9 @@ impl Channel for Prices {
             self.error(&NO_LIST, action, &[]);
             return Ok(Said::Nonsense);
         };
-        for id in more {
-            if !asked.contains(&id) {
-                asked.push(id);
-            }
-        }
+        asked.extend(more);
+        let mut seen = AHashSet::with_capacity(asked.len());
+        asked.retain(|id| seen.insert(*id));
         if action == "subscribe" {
             self.subscribe(&asked).await
         } else {

@@ -42,6 +42,8 @@ const BAD_FRAMES_MAX: u32 = 20;
 /// How long, and for how many bytes, a peer is listened to that was told to stop.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 8 << 20;
+/// What may still leave before the goodbye; a peer that left more behind was not reading.
+const GOODBYE_BYTES_MAX: usize = 64 << 10;
 /// What a handshake's key is hashed with (RFC 6455 §1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -182,17 +184,26 @@ pub fn upgrade<C: Channel>(
     admitted: Admitted,
     make: impl FnOnce(Rc<Socket>, Rc<Edge>) -> C + 'static,
 ) -> Outcome {
-    let accept = accept(&call.headers)?;
-    let origin = call.headers.get(header::ORIGIN);
-    if origin.is_some() && call.app().front.cors.allows(origin).is_none() {
-        return Err(Refusal::saying(Code::AccessRestricted, "This origin may not connect."));
-    }
+    let accept = check_handshake(call)?;
     let edge = Rc::clone(&call.edge);
     let upgrade = Upgrade::new(move |stream, early| async move { run(stream, early, edge, admitted, make).await });
     Ok(Reply::upgraded(upgrade)
         .with_header(header::CONNECTION, HeaderValue::from_static("upgrade"))
         .with_header(header::UPGRADE, HeaderValue::from_static("websocket"))
         .with_header(header::SEC_WEBSOCKET_ACCEPT, accept))
+}
+
+/// The answer to a handshake's key.
+///
+/// # Errors
+/// What is no handshake, or comes from an origin that may not read us.
+pub(super) fn check_handshake(call: &Call) -> Result<HeaderValue, Refusal> {
+    let accept = accept(&call.headers)?;
+    let origin = call.headers.get(header::ORIGIN);
+    if origin.is_some() && call.app().front.cors.allows(origin).is_none() {
+        return Err(Refusal::saying(Code::AccessRestricted, "This origin may not connect."));
+    }
+    Ok(accept)
 }
 
 /// Checks a handshake (RFC 6455 §4.2.1) and answers its key.
@@ -237,9 +248,9 @@ async fn run<C: Channel>(
     let entered = edge.sockets.enter(&socket, &edge);
     let writing = Rc::clone(&socket);
     let writing = tokio::task::spawn_local(async move {
-        let written = writing.outbox.write(&mut write, || writing.clock.now()).await;
+        let written = caught(writing.outbox.write(&mut write, || writing.clock.now())).await;
         // A peer that went away takes nothing more.
-        if written.is_err() {
+        if !matches!(written, Ok(Ok(()))) {
             writing.outbox.abort(Close::NORMAL);
         }
     });
@@ -249,21 +260,19 @@ async fn run<C: Channel>(
         None => {
             let mut channel = make(Rc::clone(&socket), edge);
             let close = {
-                let mut talk = pin!(converse(&socket, &mut reader, &mut channel));
-                // A panic in it ends this socket and nothing more; the hook has said where.
-                let talk = poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| talk.as_mut().poll(context))) {
-                    Ok(polled) => polled,
-                    Err(_) => Poll::Ready(Close::INTERNAL),
-                });
+                let talk = caught(converse(&socket, &mut reader, &mut channel));
                 tokio::select! {
                     biased;
                     close = socket.closed() => close,
-                    close = talk => close,
+                    close = talk => close.unwrap_or(Close::INTERNAL),
                 }
             };
             drop(channel);
             // Before the goodbye: whoever sees the close may come again at once.
             drop(socket.seat.take());
+            if socket.is_open() && socket.outbox.waiting().1 > GOODBYE_BYTES_MAX {
+                socket.outbox.drop_waiting();
+            }
             socket.close(close);
         }
     }
@@ -278,6 +287,20 @@ async fn run<C: Channel>(
     socket.outbox.abort(Close::NORMAL);
     drop(entered);
 }
+
+/// Runs a future; `Err` when it panics. The panic hook has said where.
+pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Panicked> {
+    let mut future = pin!(future);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        Ok(polled) => polled.map(Ok),
+        Err(_) => Poll::Ready(Err(Panicked)),
+    })
+    .await
+}
+
+/// A future of one socket panicked: that socket ends, and nothing more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Panicked;
 
 /// Reads until the socket ends; answers why.
 async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf>, channel: &mut C) -> Close {

@@ -83,7 +83,6 @@ impl Channel for Trade {
 
     async fn message(&mut self, text: &str) -> Result<Said, Close> {
         let asked = self.desk.read(text);
-        let said = if asked.id.is_some() { Said::Understood } else { Said::Nonsense };
         let place = Arc::clone(&self.room).acquire_owned().await.map_err(|_| Close::INTERNAL)?;
         let (socket, desk) = (Rc::clone(&self.socket), self.desk.clone());
         tokio::task::spawn_local(async move {
@@ -93,7 +92,8 @@ impl Channel for Trade {
         });
         // Operations and the writer have their turn before the next one is read.
         tokio::task::yield_now().await;
-        Ok(said)
+        // What is no operation is answered, too (streams.md §1.3: a refusal is an answer here).
+        Ok(Said::Understood)
     }
 }
 

@@ -144,7 +144,7 @@ impl<C> Connection<C> {
 }
 
 /// Status of an answer and its bytes, body included; `None` while the head is not whole.
-fn head(answer: &[u8]) -> Option<(u16, usize)> {
+pub fn head(answer: &[u8]) -> Option<(u16, usize)> {
     let status = std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()?;
     let (mut at, mut body_bytes) = (0, 0);
     loop {

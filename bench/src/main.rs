@@ -7,15 +7,28 @@
 
 mod chance;
 mod commit;
+mod echo;
+mod fanout;
+mod flight;
+mod hostile;
 mod http;
 mod journal;
 mod ladder;
+mod listeners;
 mod load;
 mod machine;
+mod orders;
+mod pulse;
 mod recovery;
+mod reference;
 mod report;
+mod seeded;
+mod server;
 mod shard;
+mod sockets;
+mod trade;
 mod walk;
+mod wire;
 mod world;
 
 use clap::Parser;
@@ -42,13 +55,26 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "commit", question: "how many durable groups beside raw write and sync?", run: commit::durable },
     Scenario { name: "recovery", question: "how fast does a log become state again?", run: recovery::run },
     Scenario { name: "http", question: "how many orders a second over HTTP, beside health answers?", run: http::run },
+    Scenario {
+        name: "echo",
+        question: "what does a text there and back cost, beside the frame library?",
+        run: echo::run,
+    },
+    Scenario {
+        name: "fanout",
+        question: "how many frames of one hot market leave, beside raw writes?",
+        run: fanout::run,
+    },
+    Scenario { name: "trade", question: "how many orders a second over a socket, beside HTTP?", run: trade::run },
+    Scenario { name: "sockets", question: "what does an idle socket cost?", run: sockets::run },
+    Scenario { name: "hostile", question: "what do orders feel of a thousand who do not read?", run: hostile::run },
 ];
 
 /// Benchmarks of papertape.
 #[derive(Parser)]
 struct CommandLine {
     /// A scenario's name, or all.
-    #[arg(required_unless_present = "serve")]
+    #[arg(required_unless_present_any = ["serve", "reference"])]
     scenario: Option<String>,
     /// Write the results to this file as JSON too.
     #[arg(long, value_name = "FILE")]
@@ -59,15 +85,31 @@ struct CommandLine {
     /// Run the small size of the tests: nothing to publish.
     #[arg(long)]
     small: bool,
-    /// Be the server that the scenario `http` asks.
+    /// Be the server that a scenario asks.
     #[arg(long, value_name = "CONFIG", hide = true)]
     serve: Option<PathBuf>,
+    /// Be a bare server beside which ours is measured.
+    #[arg(long, value_name = "KIND", hide = true)]
+    reference: Option<reference::Kind>,
+    /// The text of its frames.
+    #[arg(long, value_name = "FILE", hide = true)]
+    template: Option<PathBuf>,
+    /// With a market that changes when it is told to.
+    #[arg(long, hide = true)]
+    pulse: bool,
 }
 
 fn main() -> ExitCode {
-    let CommandLine { scenario, json, place, small, serve } = CommandLine::parse();
+    let CommandLine { scenario, json, place, small, serve, pulse, reference, template } = CommandLine::parse();
     if let Some(config) = serve {
-        return match http::serve(&config) {
+        let served = if pulse { pulse::serve(&config) } else { server::serve(&config) };
+        return match served {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failure(&error.to_string()),
+        };
+    }
+    if let Some(kind) = reference {
+        return match reference::serve(kind, template.as_deref()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failure(&error.to_string()),
         };

@@ -85,6 +85,11 @@ impl Report {
         self.not_included = text.into();
     }
 
+    /// How the load was driven, where it was no rate.
+    pub fn rate_note(&mut self, text: impl Into<String>) {
+        self.rate = text.into();
+    }
+
     /// An open load: the rate that was asked for and the one that was reached.
     pub fn rate(&mut self, what: &str, asked: f64, reached: f64) {
         self.rate = "as each row of an open load says".into();

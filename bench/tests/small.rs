@@ -8,7 +8,9 @@ use std::process::Command;
 /// What every result says (house rules, proof).
 const SAID: [&str; 4] = ["durability", "rate", "not_included", "hash"];
 const MACHINE: [&str; 8] = ["version", "commit", "build", "machine", "cores", "kernel", "file system", "load"];
-const SCENARIOS: [&str; 7] = ["ladder", "walk", "shard", "append", "commit", "recovery", "http"];
+const SCENARIOS: [&str; 12] = [
+    "ladder", "walk", "shard", "append", "commit", "recovery", "http", "echo", "fanout", "trade", "sockets", "hostile",
+];
 
 fn run(json: &Path) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_bench"))

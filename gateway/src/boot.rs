@@ -13,7 +13,7 @@ use crate::machinery::{Machinery, Parts};
 use crate::recover::{self, RecoverError, Recovery};
 use crate::venue::feed::{FeedFigures, FeedParts};
 use crate::venue::spot::Spot;
-use crate::venue::{self, VenueError};
+use crate::venue::{self, Venue, VenueError};
 use crate::ws::news::News;
 use crate::{api, banner, demo};
 use engine::book::Books;
@@ -85,15 +85,27 @@ pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Boot
 ///
 /// # Errors
 /// [`BootError`].
-pub fn serve(mut config: Config) -> Result<(), BootError> {
+pub fn serve(config: Config) -> Result<(), BootError> {
     config.venue.check().map_err(BootError::Venue)?;
+    start(config, None)
+}
+
+/// The same on a venue of the caller's, whatever the configuration names.
+///
+/// # Errors
+/// [`BootError`].
+pub fn serve_on(config: Config, venue: Box<dyn Venue>) -> Result<(), BootError> {
+    start(config, Some(venue))
+}
+
+fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
     let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
     let recovery = recover::recover(&config.data.dir, options(&config), config.engine.shards)?;
     config.complete_secrets().map_err(io("the identity secret"))?;
     clock.not_before(Timestamp(recovery.log.last_time));
     let runtime = layout::runtime().map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
-    runtime.block_on(local.run_until(run(config, clock, recovery)))
+    runtime.block_on(local.run_until(run(config, clock, recovery, venue)))
 }
 
 fn options(config: &Config) -> Options {
@@ -117,12 +129,15 @@ fn crash_points(wanted: Option<(Point, u64)>) -> Points {
     })
 }
 
-async fn run(config: Config, clock: Clock, recovery: Recovery) -> Result<(), BootError> {
+async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
     let listen = config.server.listen;
     let listener = TcpListener::bind(listen).map_err(io(format!("listening on {listen}")))?;
     let address = listener.local_addr().map_err(io("the listener's address"))?;
     listener.set_nonblocking(true).map_err(io("the listener"))?;
-    let venue = venue::open(&config.venue, clock.now()).map_err(BootError::Venue)?;
+    let venue = match venue {
+        Some(venue) => venue,
+        None => venue::open(&config.venue, clock.now()).map_err(BootError::Venue)?,
+    };
     let venue_line = venue.describe();
     let Recovery { dir, log, state, report } = recovery;
 

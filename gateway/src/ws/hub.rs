@@ -25,8 +25,9 @@ use tokio::time::Instant;
 
 /// A market's price is told at most this often.
 pub const PRICE_EVERY: Duration = Duration::from_millis(250);
-/// Frames that are handed out, or prices that are made, before others get their turn on the thread.
-const HANDED_PER_TURN: usize = 1_024;
+/// Frames that are handed out, or prices that are made, before others get their turn on the thread: less than a
+/// millisecond of them, and enough that a thousand followers get changes that came together with one write each.
+const HANDED_PER_TURN: usize = 8_192;
 const PRICES_PER_TURN: usize = 32;
 /// What a frame of one's own costs beside one that is shared.
 const OWN_FRAME: usize = 8;

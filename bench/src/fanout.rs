@@ -1,0 +1,130 @@
+//! One hot market and those who follow it: frames a second, and the time from the write of the ladder to the read.
+//!
+//! The same drive for all: a burst of changes, the next one when the one before the last was heard everywhere. Beside
+//! ours a bare server writes the same texts, encoded once and with one write for a burst; and the frame library writes
+//! them with its own `write_frame`.
+
+use crate::listeners::{Heard, Listeners, Pace, subscription};
+use crate::reference::Kind;
+use crate::report::{Report, Size, nanoseconds};
+use crate::seeded::Place;
+use crate::server::{Server, TICK_MICROS};
+use crate::wire::Door;
+
+const ROUNDS: usize = 5;
+/// Kept by the system for one who does not read.
+const STALLED_BYTES: u32 = 4 << 10;
+/// Changes at once.
+const BURSTS: [u32; 2] = [1, 8];
+const PATH: &str = "/v1/ws/market";
+
+/// A server and those who listen to it.
+struct Side {
+    name: &'static str,
+    server: Server,
+    listeners: Listeners,
+    ticks: u64,
+}
+
+impl Side {
+    /// Hears changes; adds up the processor time of the server.
+    fn hear(&mut self, pace: Pace) -> Heard {
+        let before = self.server.ticks();
+        let heard = self.listeners.hear(&mut self.server, pace).expect("every change is told, in its order");
+        self.ticks += self.server.ticks() - before;
+        heard
+    }
+}
+
+pub fn run(size: Size, report: &mut Report) {
+    // (listeners, bursts of one round, pause between changes of the slow load)
+    let plan: &[(usize, u32, u64)] = match size {
+        Size::Small => &[(3, 10, 1_000)],
+        Size::Full => &[(1, 1_000, 1_000), (100, 200, 2_000), (1_000, 40, 20_000)],
+    };
+    let mut told = 0;
+    for (listeners, bursts, pause_us) in plan.iter().copied() {
+        measure(listeners, bursts, pause_us, size, report);
+        told += listeners as u64 * u64::from(bursts);
+    }
+    report.computed(told.to_le_bytes());
+    report.rate_note("a burst when the one before the last was heard; a change every so often for the delays");
+    report.not_included("TLS, a network, reading the tape; the listeners take their part of the same cores");
+}
+
+fn measure(listeners_count: usize, bursts: u32, pause_us: u64, size: Size, report: &mut Report) {
+    let place = Place::seeded(1, size);
+    let mut server = Server::start_on_pulse(&place.write_config("process"));
+    let door = Door { key: Some(place.keys[0].expose().to_owned()), ..Door::new(server.address, PATH) };
+    let open =
+        |door: &Door, text: Option<&str>| Listeners::open(door, listeners_count, text).expect("the server listens");
+    let mut listeners = open(&door, Some(&subscription()));
+    let template = place.path().join("frame");
+    let text = listeners.sample(&mut server).expect("a change is told");
+    std::fs::write(&template, &text).expect("room for a frame");
+    let ours = Side { name: "ours", server, listeners, ticks: 0 };
+    let bare = |name, kind| {
+        let server = Server::reference(kind, Some(&template));
+        let listeners = open(&Door::new(server.address, "/"), None);
+        Side { name, server, listeners, ticks: 0 }
+    };
+    let mut sides = [ours, bare("raw", Kind::Coalesced), bare("library", Kind::Library)];
+
+    let rounds = size.pick(1, ROUNDS);
+    for changes in BURSTS {
+        let name = |what: &str| format!("{listeners_count} listeners, by {changes}: {what}");
+        let mut rates = [const { Vec::new() }; 3];
+        sides.iter_mut().for_each(|side| side.ticks = 0);
+        let mut heard_frames = 0;
+        for _ in 0..rounds {
+            for (side, rates) in sides.iter_mut().zip(&mut rates) {
+                let heard = side.hear(Pace::Full { changes, bursts });
+                rates.push(heard.rate());
+                heard_frames = heard.frames;
+            }
+        }
+        let [ours, raw, library] = &rates;
+        for (side, rates) in sides.iter().zip(&rates) {
+            let mut sorted = rates.clone();
+            sorted.sort_by(f64::total_cmp);
+            report.figure(&name(&format!("{}, frames", side.name)), sorted[sorted.len() / 2], "a second");
+        }
+        let beside = |others: &[f64]| ours.iter().zip(others).map(|(ours, other)| ours / other).collect();
+        report.ratio(&name("beside raw writes"), beside(raw));
+        report.ratio(&name("beside the library's write_frame"), beside(library));
+        for side in &sides {
+            let micros = side.ticks as f64 * TICK_MICROS / (rounds as f64 * heard_frames as f64);
+            report.figure(&name(&format!("processor time of a frame, {}", side.name)), micros, "us");
+        }
+    }
+
+    let changes = size.pick(20, 500_000 / pause_us as u32);
+    let mut delays = [nanoseconds(), nanoseconds(), nanoseconds()];
+    for _ in 0..rounds {
+        for (side, delays) in sides.iter_mut().zip(&mut delays) {
+            delays.add(&side.hear(Pace::Every { us: pause_us, changes }).delay).expect("histograms of one kind");
+        }
+    }
+    for (side, delays) in sides.iter().zip(&delays) {
+        let what = format!("{listeners_count} listeners, every {:.1} ms: {}", pause_us as f64 / 1_000.0, side.name);
+        report.percentiles(&what, delays);
+    }
+
+    // Whoever does not read: the same drive with and without him.
+    let [ours, ..] = &mut sides;
+    let pace = Pace::Full { changes: 8, bursts };
+    let stalled_door = Door { receive_buffer_bytes: Some(STALLED_BYTES), ..door };
+    let (mut ratios, mut with, mut without) = (Vec::new(), nanoseconds(), nanoseconds());
+    for _ in 0..rounds {
+        let alone = ours.hear(pace);
+        let stalled = Listeners::open(&stalled_door, 1, Some(&subscription())).expect("the server listens");
+        let beside = ours.hear(pace);
+        drop(stalled);
+        ratios.push(beside.rate() / alone.rate());
+        with.add(&beside.delay).expect("histograms of one kind");
+        without.add(&alone.delay).expect("histograms of one kind");
+    }
+    report.ratio(&format!("{listeners_count} listeners: rate with one who does not read"), ratios);
+    report.percentiles(&format!("{listeners_count} listeners, full speed: ours, alone"), &without);
+    report.percentiles(&format!("{listeners_count} listeners, full speed: with him"), &with);
+}

@@ -1,0 +1,43 @@
+//! The texts of orders, over whatever they travel.
+
+use std::fmt::Write as _;
+
+/// One order in so many is filled at once, the others rest.
+pub const FILLS_EVERY: u64 = 10;
+
+/// The orders of one user: bids somewhere below the book, and every so often one that is filled at the best ask.
+pub struct Orders {
+    /// What its client ids begin with: no two of one user may be the same.
+    name: String,
+    token: String,
+    made: u64,
+}
+
+impl Orders {
+    pub fn new(name: String, token: &str) -> Orders {
+        Orders { name, token: token.to_owned(), made: 0 }
+    }
+
+    /// Writes the next one.
+    pub fn write(&mut self, out: &mut String) {
+        self.made += 1;
+        let cents = if self.made.is_multiple_of(FILLS_EVERY) { 51 } else { 1 + self.made * 7 % 40 };
+        let Orders { name, token, made } = self;
+        write!(
+            out,
+            "{{\"token_id\":\"{token}\",\"side\":\"BUY\",\"order_type\":\"limit\",\"price\":\"0.{cents:02}\",\
+             \"quantity\":\"5\",\"client_order_id\":\"bench-{name}-{made}\"}}"
+        )
+        .expect("a string grows");
+    }
+
+    /// Writes so many of them as a batch has them.
+    pub fn write_batch(&mut self, count: usize, out: &mut String) {
+        out.push_str("{\"orders\":[");
+        for place in 0..count {
+            out.push_str(if place > 0 { "," } else { "" });
+            self.write(out);
+        }
+        out.push_str("]}");
+    }
+}

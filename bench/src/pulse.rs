@@ -1,0 +1,273 @@
+//! A venue that does what it is told: one market, whose book changes when a line on the standard input says so.
+//!
+//! The size of the level that changes is the moment at which the feed was handed the change, so whoever reads a frame
+//! of it knows how long it was on its way. Both ends are on one machine and read one clock.
+
+use engine::amount::{Price, Qty, TickSize};
+use engine::market::terms::{Category, Listing, MarketState};
+use engine::time::{MILLISECOND, Timestamp};
+use gateway::config::Config;
+use gateway::venue::{BookSide, FeedUpdate, Frame, Level, Polled, Venue};
+use std::fmt;
+use std::io::BufRead as _;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The level that changes, below nine that stand.
+const BEAT_CENTS: u16 = 40;
+/// Best bid and ask in cents, and levels behind each.
+const BEST: (u16, u16) = (49, 51);
+const LEVELS: u16 = 9;
+/// A book that is told whole has as many levels as its tick allows.
+const WHOLE_LEVELS: u16 = 48;
+const LEVEL_SHARES: u64 = 90_000_000;
+/// Most changes that one poll hands out.
+const CHANGES_PER_POLL_MAX: u32 = 256;
+/// Rest of the feed while it has nothing to do.
+const REST_US: u64 = 200 * MILLISECOND;
+
+/// Moments count in this circle: 1,000 s.
+const CIRCLE_US: u64 = 1_000_000_000;
+
+/// Now, as a size: always of ten digits, and never with a zero at the end, so that its text is as long each time.
+pub fn stamp() -> Qty {
+    Qty((CIRCLE_US + micros() % CIRCLE_US) | 1)
+}
+
+/// Microseconds since the moment that a size says.
+pub fn since(stamp: u64) -> u64 {
+    let now = micros() % CIRCLE_US;
+    // The last bit of a stamp is set: it may be a microsecond ahead.
+    (now + 1 + CIRCLE_US - stamp % CIRCLE_US) % CIRCLE_US
+}
+
+/// Where the digits of the moment begin in the text of a frame.
+pub fn stamp_in(payload: &[u8]) -> Option<usize> {
+    const SIZE: &[u8] = b"\"price\":\"0.40\",\"size\":\"";
+    let place = payload.windows(SIZE.len()).position(|window| window == SIZE)? + SIZE.len();
+    (payload.len() > place + STAMP_CHARS).then_some(place)
+}
+
+/// The moment in the text of a frame.
+pub fn read_stamp(payload: &[u8]) -> Option<u64> {
+    let place = stamp_in(payload)?;
+    let digits = payload[place..place + STAMP_CHARS].iter().filter(|byte| byte.is_ascii_digit());
+    Some(digits.fold(0, |number, digit| 10 * number + u64::from(digit - b'0')))
+}
+
+/// Ten digits and a point.
+const STAMP_CHARS: usize = 11;
+
+fn micros() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_micros() as u64
+}
+
+/// The condition and the tokens of the market.
+pub fn condition() -> String {
+    format!("0x{:064x}", 1)
+}
+
+pub fn tokens() -> [String; 2] {
+    [format!("{}1", "7".repeat(75)), format!("{}2", "8".repeat(75))]
+}
+
+/// What is to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beats {
+    /// Changes that come at once.
+    pub changes: u32,
+    /// How often they come, and how long after each other.
+    pub times: u32,
+    pub every_us: u64,
+    /// The whole book instead of one level.
+    pub whole: bool,
+}
+
+impl Beats {
+    /// So many changes at once, now.
+    pub fn once(changes: u32) -> Beats {
+        Beats { changes, times: 1, every_us: 0, whole: false }
+    }
+}
+
+impl fmt::Display for Beats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {} {}", self.changes, self.times, self.every_us, u8::from(self.whole))
+    }
+}
+
+impl std::str::FromStr for Beats {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Beats, ()> {
+        let numbers: Vec<u64> = line.split(' ').map(str::parse).collect::<Result<_, _>>().map_err(|_| ())?;
+        let [changes, times, every_us, whole] = numbers[..] else { return Err(()) };
+        Ok(Beats { changes: changes as u32, times: times as u32, every_us, whole: whole != 0 })
+    }
+}
+
+/// Sends what the standard input says to `to`, and calls `wake` behind each.
+pub fn listen(to: Sender<Beats>, wake: impl Fn() + Send + 'static) {
+    std::thread::spawn(move || {
+        for beats in std::io::stdin().lock().lines().map_while(Result::ok).filter_map(|line| line.parse().ok()) {
+            if to.send(beats).is_err() {
+                return;
+            }
+            wake();
+        }
+    });
+}
+
+/// Serves on this venue until it is killed.
+pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let (sender, told) = channel();
+    let feed: Arc<OnceLock<Thread>> = Arc::default();
+    let sleeper = feed.clone();
+    listen(sender, move || {
+        if let Some(feed) = sleeper.get() {
+            feed.unpark();
+        }
+    });
+    let pulse = Pulse { told, feed, listed: false, due: None };
+    Ok(gateway::boot::serve_on(Config::load(Some(config), [])?, Box::new(pulse))?)
+}
+
+struct Pulse {
+    told: Receiver<Beats>,
+    /// The thread that polls, to be woken when there is something to do.
+    feed: Arc<OnceLock<Thread>>,
+    listed: bool,
+    /// What happens next, and when.
+    due: Option<(Timestamp, Beats)>,
+}
+
+impl Venue for Pulse {
+    fn poll(&mut self, now: Timestamp, _: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
+        self.feed.get_or_init(std::thread::current);
+        let mut show = |updates: &[FeedUpdate]| frame(Frame { connection: 0, received: now, updates });
+        if !std::mem::replace(&mut self.listed, true) {
+            show(&[FeedUpdate::Listed { listing: Box::new(listing()), state: MarketState::Active }]);
+            show(&tokens().map(|token| book(token, LEVELS, Qty::from_shares(LEVEL_SHARES), now)));
+        }
+        let mut shown = 0;
+        while shown < CHANGES_PER_POLL_MAX {
+            let Some((at, beats)) = self.due.take().or_else(|| Some((now, self.told.try_recv().ok()?))) else { break };
+            if at > now {
+                self.due = Some((at, beats));
+                break;
+            }
+            for _ in 0..beats.changes {
+                let [token, _] = tokens();
+                let update = match beats.whole {
+                    true => book(token, WHOLE_LEVELS, stamp(), now),
+                    false => {
+                        let levels = vec![(BookSide::Bid, Price(100 * BEAT_CENTS), stamp())];
+                        FeedUpdate::BookDelta { token, levels, venue_ts: now }
+                    }
+                };
+                show(&[update]);
+            }
+            shown += beats.changes;
+            if beats.times > 1 {
+                self.due = Some((at.plus(beats.every_us), Beats { times: beats.times - 1, ..beats }));
+            }
+        }
+        let wake_at =
+            if shown >= CHANGES_PER_POLL_MAX { now } else { self.due.map_or(now.plus(REST_US), |(at, _)| at) };
+        Polled { venue_now: now, wake_at: Some(wake_at) }
+    }
+
+    fn drives_clock(&self) -> bool {
+        false
+    }
+
+    fn describe(&self) -> String {
+        "a pulse".into()
+    }
+}
+
+/// A book with that size at the level that changes.
+fn book(token: String, levels: u16, beat: Qty, venue_ts: Timestamp) -> FeedUpdate {
+    let size = |cents: u16| if cents == BEAT_CENTS { beat } else { Qty::from_shares(LEVEL_SHARES) };
+    let level = |cents: u16| -> Level { (Price(100 * cents), size(cents)) };
+    let bids = (0..levels.max(BEST.0 - BEAT_CENTS + 1)).map(|place| level(BEST.0 - place)).collect();
+    let asks = (0..levels).map(|place| level(BEST.1 + place)).collect();
+    FeedUpdate::BookSnapshot { token, bids, asks, venue_ts, hash: None }
+}
+
+fn listing() -> Listing {
+    Listing {
+        venue: engine::market::terms::Venue::Polymarket,
+        venue_market_id: "1".into(),
+        condition: condition(),
+        tokens: tokens(),
+        outcomes: ["Yes".into(), "No".into()],
+        slug: "pulse".into(),
+        question: "Does it beat?".into(),
+        description: None,
+        image: None,
+        label: None,
+        category: Category::Politics,
+        tags: Vec::new(),
+        event: None,
+        tick: TickSize(100),
+        min_order_size: None,
+        neg_risk: false,
+        start: None,
+        end: None,
+        updown: None,
+        sports: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_what_happens() {
+        let beats = Beats { changes: 8, times: 3, every_us: 0, whole: false };
+        let (sender, told) = channel();
+        let mut pulse = Pulse { told, feed: Arc::default(), listed: false, due: None };
+        let mut poll = |at: u64| {
+            let mut kinds = Vec::new();
+            let polled = pulse.poll(Timestamp(at), Timestamp(at), &mut |frame| {
+                kinds.extend(frame.updates.iter().map(|update| match update {
+                    FeedUpdate::Listed { .. } => 'l',
+                    FeedUpdate::BookSnapshot { .. } => 'b',
+                    FeedUpdate::BookDelta { .. } => 'd',
+                    _ => '?',
+                }));
+            });
+            let sleep = polled.wake_at.expect("it says when").since(Timestamp(at));
+            (kinds.into_iter().collect::<String>(), sleep)
+        };
+        assert_eq!(poll(10), ("lbb".to_owned(), REST_US));
+        sender.send(beats.to_string().parse().expect("its own words")).expect("it listens");
+        assert_eq!(poll(20), ("d".repeat(24), REST_US), "without a pause all of them are due");
+        for beats in [Beats { changes: 2, times: 2, every_us: 50, whole: true }, Beats::once(1)] {
+            sender.send(beats).expect("it listens");
+        }
+        assert_eq!([poll(30), poll(79), poll(80)], [("bb".into(), 50), ("".into(), 1), ("bbd".into(), REST_US)]);
+        sender.send(Beats::once(300)).expect("it listens");
+        assert_eq!(
+            (poll(90).1, poll(91)),
+            (0, (String::new(), REST_US)),
+            "a long poll is followed by the next at once"
+        );
+        println!("polls: 7 cases");
+    }
+
+    #[test]
+    fn a_moment_is_a_size_of_one_length() {
+        for _ in 0..10_000 {
+            let Qty(stamp) = stamp();
+            assert!(stamp % 10 != 0 && stamp.to_string().len() == 10, "{stamp}");
+            assert!(since(stamp) < CIRCLE_US / 2, "{stamp}");
+        }
+        println!("moments: 10000 cases");
+    }
+}

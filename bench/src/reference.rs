@@ -1,0 +1,162 @@
+//! Bare servers to measure ours beside: each does one thing, has no checks, and runs in a process of its own.
+
+use crate::pulse::{self, Beats};
+use crate::server::LISTENS;
+use fastwebsockets::{Frame, OpCode, Payload, Role, WebSocket};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::LocalSet;
+
+/// The answer to the one key that our own client sends.
+const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Accept: ICX+Yqv66kxgM0FcWaLWlFLwTAI=\r\n\r\n";
+
+/// What a reference does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// The frame library sends back what it reads.
+    Echo,
+    /// Encoded frames go to each socket with one write for all that came at once.
+    Coalesced,
+    /// The same with a write for each.
+    Single,
+    /// The frame library writes each.
+    Library,
+}
+
+/// Serves until it is killed. `template` holds the text that frames carry; the size in it is put right each time.
+pub fn serve(kind: Kind, template: Option<&Path>) -> io::Result<()> {
+    let template = template.map_or(Ok(Vec::new()), std::fs::read)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    LocalSet::new().block_on(&runtime, async move {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        println!("reference {LISTENS}{}", listener.local_addr()?);
+        match kind {
+            Kind::Echo => loop {
+                let stream = shaken(&listener).await?;
+                // It ends with its peer.
+                tokio::task::spawn_local(async move { echo(stream).await.ok() });
+            },
+            Kind::Coalesced | Kind::Single | Kind::Library => fan_out(kind, &listener, &template).await,
+        }
+    })
+}
+
+/// The next peer, behind its handshake.
+async fn shaken(listener: &TcpListener) -> io::Result<TcpStream> {
+    let (mut stream, _) = listener.accept().await?;
+    stream.set_nodelay(true)?;
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        if stream.read_buf(&mut head).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    stream.write_all(SWITCHED).await?;
+    Ok(stream)
+}
+
+async fn echo(stream: TcpStream) -> Result<(), fastwebsockets::WebSocketError> {
+    let mut socket = WebSocket::after_handshake(stream, Role::Server);
+    loop {
+        let frame = socket.read_frame().await?;
+        match frame.opcode {
+            // As it came it would still have its mask.
+            OpCode::Text => socket.write_frame(Frame::text(frame.payload)).await?,
+            OpCode::Close => return Ok(()),
+            _ => {}
+        }
+    }
+}
+
+async fn fan_out(kind: Kind, listener: &TcpListener, template: &[u8]) -> io::Result<()> {
+    let (sender, told) = std::sync::mpsc::channel();
+    let bell = Arc::new(Notify::new());
+    let ring = bell.clone();
+    pulse::listen(sender, move || ring.notify_one());
+    let (mut raw, mut library) = (Vec::new(), Vec::new());
+    loop {
+        tokio::select! {
+            biased;
+            stream = shaken(listener) => match kind {
+                Kind::Library => library.push(WebSocket::after_handshake(stream?, Role::Server)),
+                _ => raw.push(stream?),
+            },
+            () = bell.notified() => {}
+        }
+        while let Ok(beats) = told.try_recv() {
+            beat(kind, beats, &mut raw, &mut library, template).await?;
+        }
+    }
+}
+
+async fn beat(
+    kind: Kind,
+    beats: Beats,
+    raw: &mut [TcpStream],
+    library: &mut [WebSocket<TcpStream>],
+    template: &[u8],
+) -> io::Result<()> {
+    let begun = Instant::now();
+    for time in 0..beats.times {
+        if beats.every_us > 0 {
+            tokio::time::sleep_until((begun + Duration::from_micros(beats.every_us * u64::from(time))).into()).await;
+        }
+        let payloads: Vec<_> = (0..beats.changes).map(|_| stamped(template)).collect();
+        let frames: Vec<_> = payloads.iter().map(|payload| encoded(payload)).collect();
+        let all = frames.concat();
+        for stream in raw.iter_mut() {
+            match kind {
+                Kind::Coalesced => stream.write_all(&all).await?,
+                _ => {
+                    for frame in &frames {
+                        stream.write_all(frame).await?;
+                    }
+                }
+            }
+        }
+        for socket in library.iter_mut() {
+            for payload in &payloads {
+                socket.write_frame(Frame::text(Payload::Borrowed(payload))).await.map_err(io::Error::other)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text with the moment in it.
+fn stamped(template: &[u8]) -> Vec<u8> {
+    let mut payload = template.to_vec();
+    if let Some(place) = pulse::stamp_in(template) {
+        let digits = pulse::stamp().0.to_string();
+        let (whole, parts) = digits.split_at(digits.len() - 6);
+        payload[place..place + digits.len() + 1].copy_from_slice(format!("{whole}.{parts}").as_bytes());
+    }
+    payload
+}
+
+/// A server's frame.
+fn encoded(payload: &[u8]) -> Vec<u8> {
+    gateway::ws::frame::Frame::text(payload).bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_moment_takes_the_place_of_the_other() {
+        let template = br#"{"price_changes":[{"price":"0.40","size":"1000.000001","side":"BUY"}]}"#;
+        let payload = stamped(template);
+        assert_eq!((payload.len(), &payload[..40]), (template.len(), &template[..40]));
+        let stamp = pulse::read_stamp(&payload).expect("a size");
+        assert!(pulse::since(stamp) < 1_000_000, "{stamp}");
+        assert_ne!(payload, template);
+        assert_eq!(pulse::read_stamp(b"no size at all"), None);
+    }
+}

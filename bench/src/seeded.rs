@@ -1,0 +1,104 @@
+//! The place that a measured server lives in: seeded users, a configuration, and what its log holds afterwards.
+
+use crate::journal::Journal;
+use crate::report::Size;
+use crate::world::{Out, World};
+use engine::id::UserId;
+use engine::mutation::codec;
+use engine::time::Timestamp;
+use engine::user::WalletKind;
+use gateway::http::auth::RawKey;
+use gateway::recover;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Gone when dropped.
+pub struct Place {
+    place: TempDir,
+    segment_bytes: u64,
+    /// One for each user.
+    pub keys: Vec<RawKey>,
+}
+
+/// What the log of a killed server holds.
+pub struct Kept {
+    pub orders: u64,
+    /// Everything about each user that no clock is in.
+    pub text: String,
+}
+
+impl Place {
+    /// With so many users, each with one key and ten million dollars, in the log of a server that does not run yet.
+    pub fn seeded(users_count: usize, size: Size) -> Place {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let segment_bytes = size.pick(1 << 20, 64 << 20);
+        let keys = seed(&place.path().join("data"), segment_bytes, users_count);
+        Place { place, segment_bytes, keys }
+    }
+
+    /// Where its recording is, once somebody has written one.
+    pub fn tape(&self) -> PathBuf {
+        self.path().join("tape.ndjson")
+    }
+
+    pub fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// A configuration with all checks on and no limit that is reached.
+    pub fn write_config(&self, durability: &str) -> PathBuf {
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\n\
+             [data]\ndir = {:?}\n\
+             [journal]\ndurability = \"{durability}\"\nsegment_bytes = {}\n\
+             [venue]\nkind = \"replay\"\ntape = {:?}\nfollow = true\n\
+             [http]\nidle_timeout_ms = 3600000\nconnections_max = 100000\n\
+             [book]\nstale_after_s = 3600\n\
+             [flags]\ntrade_quote_max_age_ms = 3600000\n\
+             [limits]\nplacements_per_user = 1000000\nplacements_per_server = 1000000\n\
+             [limits.tiers.enterprise]\n\
+             requests_per_second = 1000000\nrequests_per_minute = 1000000\nin_flight = 1000000\n\
+             max_ws_connections = 100000\n",
+            self.path().join("data"),
+            self.segment_bytes,
+            self.tape(),
+        );
+        let path = self.path().join("bench.toml");
+        std::fs::write(&path, text).expect("room for a configuration");
+        path
+    }
+
+    /// What the log holds; its server is killed.
+    pub fn kept(&self) -> Kept {
+        let (state, _) = recover::look(&self.path().join("data"), true).expect("a sound log");
+        state.check_all().expect("every promise about money holds");
+        let mut kept = Kept { orders: 0, text: String::new() };
+        let mut users: Vec<_> = state.users.iter().flat_map(|users| users.iter()).collect();
+        users.sort_by_key(|user| user.id);
+        for user in users {
+            let cash = user.wallet_of(WalletKind::Api).map_or(0, |wallet| wallet.cash.0);
+            let reserved: i64 = user.open_orders().map(|order| order.reserved_cash().0).sum();
+            let (orders, open, fills) = (user.orders().len(), user.open_orders_count(), user.fills().len());
+            kept.orders += orders as u64;
+            writeln!(kept.text, "{} {cash} {reserved} {orders} {open} {fills}", user.id).expect("a string grows");
+        }
+        kept
+    }
+}
+
+fn seed(data: &Path, segment_bytes: u64, count: usize) -> Vec<RawKey> {
+    let mut journal = Journal::create(data, segment_bytes);
+    let mut world = World::new(0, &mut |_, _, _| {});
+    let mut out = Out::new(|owner: UserId, now: Timestamp, payload: &[u8]| {
+        journal.append(codec::VERSION, owner.0, now.0, payload);
+    });
+    let mint = || RawKey::mint("svc", "live").expect("the system has randomness");
+    let keys: Vec<_> = (0..count).map(|_| mint()).collect();
+    for key in &keys {
+        world.add_trader(key.secret(), &mut out);
+    }
+    drop(out);
+    journal.end();
+    keys
+}

@@ -1,0 +1,117 @@
+//! A server in a process of its own: this program once more, and what the system says of it.
+
+use crate::load::Load;
+use crate::reference::Kind;
+use clap::ValueEnum as _;
+use gateway::config::Config;
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const START_WITHIN: Duration = Duration::from_secs(30);
+/// What a server says when it listens, before its address.
+pub const LISTENS: &str = "on http://";
+
+/// Serves until it is killed; what the child process does.
+pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    Ok(gateway::boot::serve(Config::load(Some(config), [])?)?)
+}
+
+/// Killed when dropped.
+pub struct Server {
+    child: Child,
+    /// Where what it is told is written.
+    ear: ChildStdin,
+    pub address: SocketAddr,
+}
+
+impl Server {
+    /// The server of that configuration, ready to answer.
+    pub fn start(config: &Path) -> Server {
+        Server::spawn(&["--serve"], Some(config)).when_ready()
+    }
+
+    /// The same on the venue that does what it is told ([`crate::pulse`]).
+    pub fn start_on_pulse(config: &Path) -> Server {
+        Server::spawn(&["--pulse", "--serve"], Some(config)).when_ready()
+    }
+
+    /// A bare server beside which ours is measured ([`crate::reference`]).
+    pub fn reference(kind: Kind, template: Option<&Path>) -> Server {
+        let name = kind.to_possible_value().expect("none is hidden");
+        let args = ["--reference", name.get_name(), "--template"];
+        Server::spawn(&args[..if template.is_some() { 3 } else { 2 }], template)
+    }
+
+    fn spawn(args: &[&str], last: Option<&Path>) -> Server {
+        let mut command = Command::new(std::env::current_exe().expect("a running program has a path"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("PAPERTAPE_") {
+                command.env_remove(name);
+            }
+        }
+        command.args(args).args(last).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("this program can be started");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe was asked for")).lines();
+        let address = lines.find_map(|line| line.ok()?.split_once(LISTENS)?.1.trim().parse().ok());
+        // Whatever else it says is read and forgotten, so that it never waits for us.
+        std::thread::spawn(move || lines.for_each(drop));
+        let ear = child.stdin.take().expect("a pipe was asked for");
+        Server { child, ear, address: address.expect("a server that starts says where it listens") }
+    }
+
+    fn when_ready(self) -> Server {
+        let begun = Instant::now();
+        let mut load = Load::connect(self.address, [()]).expect("the server listens");
+        let ready = |(): &mut (), request: &mut Vec<u8>| {
+            request.extend_from_slice(b"GET /v1/health/ready HTTP/1.1\r\nHost: bench\r\n\r\n");
+        };
+        while !load.run(1, 1, None, ready).is_ok_and(|reached| reached.statuses.contains_key(&200)) {
+            assert!(begun.elapsed() < START_WITHIN, "the server is ready in time");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self
+    }
+
+    /// Says one line to it.
+    pub fn tell(&mut self, line: impl std::fmt::Display) {
+        let told = self.ear.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.ear.flush());
+        told.expect("the server listens to what it is told");
+    }
+
+    /// Processor time of all its threads so far, user's and system's, in hundredths of a second.
+    pub fn ticks(&self) -> u64 {
+        let stat = self.proc("stat");
+        // Behind the name, which may hold anything: state is field 3, the two times are fields 14 and 15.
+        let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+        behind.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+    }
+
+    /// Bytes of its memory that are resident.
+    pub fn resident_bytes(&self) -> u64 {
+        let status = self.proc("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the system says it");
+        1_024 * line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).expect("a number of KiB")
+    }
+
+    fn proc(&self, name: &str) -> String {
+        std::fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap_or_default()
+    }
+
+    pub fn kill(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Linux counts processor time in hundredths of a second.
+pub const TICK_MICROS: f64 = 10_000.0;

@@ -1,0 +1,40 @@
+//! What an open socket costs that says nothing: memory, and processor time, of those who follow nothing and of those
+//! who follow one market.
+
+use crate::listeners::{Listeners, subscription};
+use crate::report::{Report, Size};
+use crate::seeded::Place;
+use crate::server::{Server, TICK_MICROS};
+use crate::wire::Door;
+use std::time::Duration;
+
+/// The server pings each peer every 20 s: some of it lies within.
+const IDLE: Duration = Duration::from_secs(10);
+
+pub fn run(size: Size, report: &mut Report) {
+    let counts: &[usize] = size.pick(&[5], &[1_000, 10_000]);
+    let text = subscription();
+    for (what, subscription) in [("nothing", None), ("a market", Some(text.as_str()))] {
+        for count in counts.iter().copied() {
+            let name = |unit: &str| format!("{count} that follow {what}: {unit}");
+            let place = Place::seeded(1, size);
+            let server = Server::start_on_pulse(&place.write_config("process"));
+            let key = Some(place.keys[0].expose().to_owned());
+            let door = Door { key, ..Door::new(server.address, "/v1/ws/market") };
+            // Whatever the first one makes is no cost of the next.
+            let first = Listeners::open(&door, 1, subscription).expect("the server listens");
+            let before = server.resident_bytes();
+            let listeners = Listeners::open(&door, count, subscription).expect("descriptors for all of them");
+            let grown = server.resident_bytes().saturating_sub(before);
+            report.figure(&name("memory of one"), grown as f64 / count as f64, "bytes");
+            let ticks = server.ticks();
+            std::thread::sleep(size.pick(Duration::from_millis(10), IDLE));
+            let micros = (server.ticks() - ticks) as f64 * TICK_MICROS;
+            let seconds = size.pick(Duration::from_millis(10), IDLE).as_secs_f64();
+            report.figure(&name("processor time of a second"), micros / seconds, "us");
+            drop((first, listeners));
+            report.computed((count as u64).to_le_bytes());
+        }
+    }
+    report.not_included("what the system keeps for a socket outside of the process");
+}

@@ -89,6 +89,11 @@ impl Response {
         self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name)).count()
     }
 
+    /// A stream of events, of which only the first piece was read.
+    fn is_endless(&self) -> bool {
+        self.status == 200 && self.header("Content-Type").is_some_and(|kind| kind.starts_with("text/event-stream"))
+    }
+
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("answers are UTF-8")
     }
@@ -192,7 +197,7 @@ impl Client {
         connection.get_mut().write_all(&bytes)?;
         let response = read_response(&mut connection, request.method == "HEAD")?;
         let closes = response.header("Connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-        if !closes {
+        if !closes && !response.is_endless() {
             self.connection = Some(connection);
         }
         crate::description::check(request, &response);
@@ -311,7 +316,8 @@ fn read_one(reader: &mut impl BufRead, head_only: bool) -> io::Result<Response> 
             response.body.resize(start + size, 0);
             reader.read_exact(&mut response.body[start..])?;
             read_line(reader)?;
-            if size == 0 {
+            // A stream of events has no end: its first piece shows what it is.
+            if size == 0 || response.is_endless() {
                 return Ok(response);
             }
         }

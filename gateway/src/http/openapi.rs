@@ -27,6 +27,11 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("client_order_id", "The id that the order was sent with.", "grid-17"),
     ("id", "The object's id.", "268435457"),
     ("slug", "The market's slug.", "rain-in-lisbon-oct-3"),
+    (
+        "market_or_token",
+        "The market by its condition id, or by either of its tokens.",
+        "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4",
+    ),
     ("symbol", "A symbol in any of its forms.", "BTC"),
     ("code", "A builder's code.", "any"),
 ];

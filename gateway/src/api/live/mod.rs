@@ -41,7 +41,7 @@ pub const ROUTES: &[Route] = &[
         .gives(200, &Schema::Object(&shape::ONE), shape::ONE_EXAMPLE)
         .fails(&[Code::NotFound, Code::InvalidRequest])
         .run(|call| Box::pin(one(call))),
-    Route::get("/v1/prices/ptb/{id}", "get_price_to_beat")
+    Route::get("/v1/prices/ptb/{market_or_token}", "get_price_to_beat")
         .about("What the price must beat in an up-or-down market, named by condition or token.")
         .always_at_root()
         .no_store()

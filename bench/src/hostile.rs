@@ -10,7 +10,7 @@ use crate::seeded::Place;
 use crate::server::Server;
 use crate::wire::Door;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 5;
 const CONNECTIONS: usize = 16;
@@ -22,7 +22,12 @@ const CHANGE_US: u64 = 2_000;
 const STALLED_BYTES: u32 = 4 << 10;
 /// Whole books, until nobody's queue takes any more: the system holds megabytes of them for each socket, and our queue a
 /// thousand.
-const WHOLE: Beats = Beats { changes: 1, times: 2_500, every_us: 1_600, whole: true };
+const WHOLE: Beats = Beats { changes: 1, times: 1_800, every_us: 4_000, whole: true };
+/// The server has settled when it used less than that of so long, in hundredths of a second.
+const LOOK: Duration = Duration::from_millis(200);
+const SETTLED_TICKS: u64 = 5;
+/// Stuck sockets are closed after 15 s: nobody waits for longer than this.
+const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 
 pub fn run(size: Size, report: &mut Report) {
     let stalled_count = size.pick(10, 1_000);
@@ -57,9 +62,11 @@ pub fn run(size: Size, report: &mut Report) {
         let whole = Beats { times: size.pick(20, WHOLE.times), ..WHOLE };
         server.tell(whole);
         std::thread::sleep(Duration::from_micros(u64::from(whole.times) * whole.every_us));
+        settle(&server);
         let beside = go(&mut server);
         most = most.max(server.resident_bytes());
         drop(stalled);
+        settle(&server);
         let p99 = |reached: &crate::load::Reached| reached.latency.value_at_quantile(0.99) as f64;
         ratios.push(p99(&beside) / p99(&alone));
         rates.push(beside.rate());
@@ -82,4 +89,18 @@ pub fn run(size: Size, report: &mut Report) {
     assert_eq!(kept.orders, (orders_count * (2 * rounds + 1)) as u64, "what was acknowledged is in the log");
     report.computed(kept.text);
     report.not_included("TLS, a network; what the system keeps for sockets outside of the process");
+}
+
+/// Waits until the server has nothing left to do of what was before.
+fn settle(server: &Server) {
+    let begun = Instant::now();
+    let mut before = server.ticks();
+    while begun.elapsed() < SETTLED_WITHIN {
+        std::thread::sleep(LOOK);
+        let now = server.ticks();
+        if now - before < SETTLED_TICKS {
+            return;
+        }
+        before = now;
+    }
 }

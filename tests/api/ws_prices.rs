@@ -76,6 +76,46 @@ fn a_price_has_its_shape() {
     cases.one();
 }
 
+#[test]
+fn a_price_is_the_own_midpoint_else_the_last_trade() {
+    let cases = Cases::of("what a price is made of");
+    let mut world = World::start(1);
+    let rain = world.markets.rain.clone();
+    let mut socket = open(&world);
+    socket.send(&json!({"action": "subscribe", "markets": [rain.condition]}));
+    socket.until("price");
+    type Levels = &'static [(&'static str, &'static str)];
+    let rows: [(&str, Levels, Levels, Option<&str>, [&str; 2]); 5] = [
+        // The other outcome's book stands at 0.30 to 0.35 throughout: its mirror is 0.65 to 0.70.
+        ("however wide", &[("0.20", "8")], &[("0.80", "9")], None, ["0.50", "0.325"]),
+        ("narrow", &[("0.66", "8")], &[("0.67", "9")], None, ["0.665", "0.325"]),
+        ("one side is no midpoint", &[("0.20", "8")], &[], Some("0.44"), ["0.44", "0.325"]),
+        ("nothing is none either", &[], &[], Some("0.43"), ["0.43", "0.325"]),
+        ("a midpoint goes before a trade", &[("0.20", "8")], &[("0.30", "9")], Some("0.77"), ["0.25", "0.325"]),
+    ];
+    world.tape.book(&rain, 1, &[("0.30", "5")], &[("0.35", "5")]);
+    for (about, bids, asks, trade, expected) in rows {
+        world.tape.book(&rain, 0, bids, asks);
+        if let Some(price) = trade {
+            world.tape.trade(&rain, 0, "BUY", price, "2");
+        }
+        // Prices are told four times a second: what came in between is passed by.
+        let told = loop {
+            let told = socket.until("price");
+            let traded = trade.is_none_or(|price| told["last_trade"] == price);
+            let best = |levels: Levels| levels.first().map_or(Value::Null, |(price, _)| json!(price));
+            if traded && told["best_bid"] == best(bids) && told["best_ask"] == best(asks) {
+                break told;
+            }
+        };
+        assert_eq!([0, 1].map(|place| text(&told, &format!("/outcomes/{place}/price"))), expected, "{about}: {told}");
+        for (token, price) in rain.tokens.iter().zip(expected) {
+            assert_eq!(text(&told, &format!("/tokens/{token}/price")), price, "{about}");
+        }
+        cases.one();
+    }
+}
+
 fn at_count(value: &Value, path: &str) -> usize {
     at(value, path).as_object().expect("an object").len()
 }

@@ -297,3 +297,25 @@ fn sockets_are_no_requests() {
     // A minute may have begun anew; otherwise this read alone has counted.
     assert!(after >= before - 1, "{before} left before, {after} after");
 }
+
+#[test]
+fn no_two_sockets_of_a_process_have_one_id() {
+    let cases = Cases::of("connection ids");
+    let world = World::start_with(1, |place| {
+        place.set("engine", "shards", "2").set("server", "io_threads", "2");
+    });
+    let open = |path: &str| {
+        let mut socket = Socket::open(world.server.address(), path, &[("X-API-Key", &world.users[0].key)]);
+        let id = text(&socket.json(), "/connection_id").to_owned();
+        (socket, id)
+    };
+    // Closed and opened again too: a log line about an id is about one socket.
+    let ids: Vec<String> =
+        ["/v1/ws/prices", "/v1/ws/executions"].iter().cycle().take(16).map(|path| open(path).1).collect();
+    let held: Vec<_> = (0..8).map(|_| open("/v1/ws/prices")).collect();
+    let mut seen: Vec<&String> = ids.iter().chain(held.iter().map(|(_, id)| id)).collect();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 24);
+    cases.add(24);
+}

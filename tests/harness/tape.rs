@@ -144,13 +144,26 @@ impl Tape {
 
     /// One level of one outcome: absolute size, "0" deletes. Side is the venue's: BUY = bid.
     pub fn level(&mut self, market: &Market, outcome: usize, side: &str, price: &str, size: &str) {
+        self.levels(market, outcome, [(side, price)], size);
+    }
+
+    /// Levels of one outcome, by side and price, that get the same size in one frame.
+    pub fn levels<'a>(
+        &mut self,
+        market: &Market,
+        outcome: usize,
+        levels: impl IntoIterator<Item = (&'a str, &'a str)>,
+        size: &str,
+    ) {
+        let asset_id = &market.tokens[outcome];
+        let changes = levels
+            .into_iter()
+            .map(|(side, price)| json!({"asset_id": asset_id, "price": price, "size": size, "side": side, "hash": ""}));
         let frame = json!({
             "event_type": "price_change",
             "market": market.condition,
             "timestamp": self.now().to_string(),
-            "price_changes": [{
-                "asset_id": market.tokens[outcome], "price": price, "size": size, "side": side, "hash": ""
-            }]
+            "price_changes": changes.collect::<Vec<_>>()
         });
         self.frame(&frame);
     }

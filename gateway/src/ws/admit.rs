@@ -21,7 +21,7 @@ use std::hash::Hash;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Sockets of one address without a credential.
 pub const ANONYMOUS_PER_ADDRESS_MAX: u32 = 5;
@@ -174,6 +174,8 @@ pub struct Seats {
     users: Mutex<AHashMap<UserId, u32>>,
     addresses: Mutex<AHashMap<IpAddr, u32>>,
     open: AtomicUsize,
+    /// Of all threads, so that a connection's id names one socket of the process.
+    last_id: AtomicU64,
 }
 
 /// A socket's place among the others of its user or address; free again when dropped.
@@ -209,6 +211,11 @@ impl Seats {
     /// Sockets open now, for health answers.
     pub fn open(&self) -> usize {
         self.open.load(Relaxed)
+    }
+
+    /// A number for a socket, never given before in this process; they count from 1.
+    pub(super) fn next_id(&self) -> u64 {
+        self.last_id.fetch_add(1, Relaxed) + 1
     }
 
     pub(super) fn entered(&self) {

@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::wire::decimal;
 use crate::wire::instant;
 use crate::wire::write::{Object, object};
+use engine::amount::Cash;
 use engine::book::{Depth, LastTrade, Top};
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
@@ -26,6 +27,8 @@ pub struct Price(Vec<u8>);
 /// What one outcome is quoted at.
 struct Quoted {
     top: Option<(Top, Timestamp)>,
+    /// Half way between its own bid and ask, 10⁻⁶ USD a share.
+    midpoint: Option<Cash>,
     trade: Option<LastTrade>,
 }
 
@@ -76,7 +79,10 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
     let first = cell.instrument(Outcome::First);
     let quoted = OUTCOMES.map(|outcome| Quoted::of(cell, outcome, app));
     let marks = Marks { catalog: &app.catalog, books: &app.books };
-    let prices = OUTCOMES.map(|outcome| marks.mark(cell.instrument(outcome)));
+    let prices = OUTCOMES.map(|outcome| {
+        let own = quoted[outcome as usize].price().filter(|_| cell.resolution().is_none());
+        own.or_else(|| marks.mark(cell.instrument(outcome)))
+    });
     let changed_at = quoted.iter().filter_map(|quoted| quoted.top.map(|(_, at)| at)).max();
     let updated_at = changed_at.or(cell.figures_at()).unwrap_or(cell.listed_at);
     let heard_at = app.books.quote_age(first, now).map(|age| Timestamp(app.books.venue_now(now).since(Timestamp(age))));
@@ -115,7 +121,7 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
         }
     });
     o.vol_or_null("volume", cell.figures().volume_total);
-    let Quoted { top, trade } = &quoted[0];
+    let Quoted { top, trade, .. } = &quoted[0];
     let (bid, ask) = (top.and_then(|(top, _)| top.bid), top.and_then(|(top, _)| top.ask));
     for (bid_name, ask_name) in [("buy", "sell"), ("best_bid", "best_ask")] {
         o.or_null(bid_name, bid.map(|quote| quote.price), Object::price);
@@ -133,9 +139,20 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
 impl Quoted {
     fn of(cell: &MarketCell, outcome: Outcome, app: &App) -> Quoted {
         let instrument = cell.instrument(outcome);
-        let top = TOP
-            .with_borrow_mut(|depth| app.books.copy(instrument, 0, depth).ok().map(|()| (depth.top, depth.changed_at)));
-        Quoted { top, trade: app.books.last_trade(instrument) }
+        let copied = TOP.with_borrow_mut(|depth| {
+            app.books.copy(instrument, 0, depth).ok().map(|()| (depth.top, depth.changed_at, depth.top.midpoint()))
+        });
+        Quoted {
+            top: copied.map(|(top, at, _)| (top, at)),
+            midpoint: copied.and_then(|(.., midpoint)| midpoint),
+            trade: app.books.last_trade(instrument),
+        }
+    }
+
+    /// Its own midpoint however wide, else its last trade (streams.md §2.2): what it trades at by itself, where a mark
+    /// looks at the complement too and mistrusts a wide spread.
+    fn price(&self) -> Option<Cash> {
+        self.midpoint.or_else(|| self.trade.map(|trade| Cash(i64::from(trade.price.0) * 100)))
     }
 }
 

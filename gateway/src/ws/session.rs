@@ -244,7 +244,7 @@ async fn run<C: Channel>(
         Admitted::Refused(close) => (None, None, Some(close)),
     };
     let (read, mut write) = stream.into_split();
-    let socket = Rc::new(Socket::new(edge.sockets.next_id(), bearer, seat, edge.app.clock.clone()));
+    let socket = Rc::new(Socket::new(edge.app.seats.next_id(), bearer, seat, edge.app.clock.clone()));
     let entered = edge.sockets.enter(&socket, &edge);
     let writing = Rc::clone(&socket);
     let writing = tokio::task::spawn_local(async move {

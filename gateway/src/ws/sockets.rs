@@ -23,7 +23,6 @@ const STUCK_US: u64 = 15 * SECOND;
 #[derive(Default)]
 pub struct Sockets {
     open: RefCell<AHashMap<u64, Rc<Socket>>>,
-    last_id: Cell<u64>,
     sweeping: Cell<bool>,
     ending: Cell<bool>,
     ping: RefCell<Option<Frame>>,
@@ -46,11 +45,6 @@ impl Drop for Entered {
 }
 
 impl Sockets {
-    pub(super) fn next_id(&self) -> u64 {
-        self.last_id.set(self.last_id.get() + 1);
-        self.last_id.get()
-    }
-
     pub(super) fn enter(&self, socket: &Rc<Socket>, edge: &Rc<Edge>) -> Entered {
         self.open.borrow_mut().insert(socket.id(), Rc::clone(socket));
         edge.app.seats.entered();

@@ -1,6 +1,7 @@
 //! `/v1/ws/executions` (streams.md §3).
 
 use super::{FROM_SEQ, GAP, KEY, PING, PING_JSON, PONG, PONG_JSON, SEQ, SIDE, TOKEN, USER_SEQ};
+use crate::api::wallets;
 use crate::http::schema::{
     CONDITION_ID, INTEGER, MONEY, PRICE, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID, TS, field, optional,
 };
@@ -15,7 +16,7 @@ pub const CHANNEL: Channel = Channel {
     params: &[
         TOKEN,
         KEY,
-        Param::query("wallet_id", INTEGER, "Only this wallet."),
+        Param::query("wallet_id", wallets::WALLET_ID.schema, "Only this wallet; every wallet where absent or `all`."),
         Param::query("events", Schema::Word(&["all"]), "Changes of state too."),
         FROM_SEQ,
     ],
@@ -36,7 +37,6 @@ const CONNECTED: Message = Message::json(
             field("ts", INTEGER, "Unix milliseconds."),
             field("max_subscriptions", INTEGER, "Means nothing here."),
             field("user_id", INTEGER, ""),
-            optional("seq", INTEGER, SEQ),
         ],
     )),
     r#"{"type":"connected","connection_id":"c-72","ts":1793871202417,"max_subscriptions":50,"user_id":42}"#,

@@ -15,7 +15,7 @@
 //!
 //! On x86-64 all of these are plain moves. Tries are bounded: [`TRIES`], then the reader yields its core, up to
 //! [`ROUNDS`] times. A writer that lost its core in mid-write is back within a slice of the scheduler: on a busy machine
-//! of two cores one order in 10,000 found it away for more than one yield and none for more than three.
+//! of two cores one order in 20,000 found it away for more than one yield and none for more than three.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 

@@ -3,7 +3,7 @@
 use super::{FROM_SEQ, GAP, KEY, PING, PING_JSON, PONG, PONG_JSON, SEQ, SIDE, TOKEN, USER_SEQ};
 use crate::api::wallets;
 use crate::http::schema::{
-    CONDITION_ID, INTEGER, MONEY, PRICE, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID, TS, field, optional,
+    CONDITION_ID, INTEGER, MONEY, PRICE, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID, TS, field,
 };
 use crate::ws::asyncapi::{Channel, Credential, Message};
 

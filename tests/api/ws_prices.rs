@@ -85,7 +85,9 @@ fn a_price_is_the_own_midpoint_else_the_last_trade() {
     socket.send(&json!({"action": "subscribe", "markets": [rain.condition]}));
     socket.until("price");
     type Levels = &'static [(&'static str, &'static str)];
-    let rows: [(&str, Levels, Levels, Option<&str>, [&str; 2]); 5] = [
+    /// What it is about, own bids and asks, a trade, and the prices of both outcomes.
+    type Row = (&'static str, Levels, Levels, Option<&'static str>, [&'static str; 2]);
+    let rows: [Row; 5] = [
         // The other outcome's book stands at 0.30 to 0.35 throughout: its mirror is 0.65 to 0.70.
         ("however wide", &[("0.20", "8")], &[("0.80", "9")], None, ["0.50", "0.325"]),
         ("narrow", &[("0.66", "8")], &[("0.67", "9")], None, ["0.665", "0.325"]),

@@ -9,6 +9,7 @@ use crate::engine_client::EngineClient;
 use crate::history::Reader;
 use crate::http::front::Front;
 use crate::http::server::Connections;
+use crate::metrics::edge::EdgeMeters;
 use crate::venue::feed::FeedFigures;
 use crate::venue::spot::Spot;
 use crate::ws::admit::Seats;
@@ -50,6 +51,8 @@ pub struct App {
     pub spot: Spot,
     /// Places of open sockets.
     pub seats: Arc<Seats>,
+    /// What the edge counts where a monitor may ask.
+    pub meters: Option<EdgeMeters>,
 }
 
 /// One IO thread's own: the shared part and its way into the core. Lives in an `Rc`.

@@ -9,15 +9,24 @@ use engine::id::{MarketId, Outcome};
 use std::io::Write;
 use std::net::SocketAddr;
 
+/// Where it listens.
+#[derive(Clone, Copy, Debug)]
+pub struct Addresses {
+    pub server: SocketAddr,
+    /// For monitors.
+    pub admin: Option<SocketAddr>,
+}
+
 /// Prints the banner to standard output.
-pub fn print(app: &App, address: SocketAddr, venue: &str, report: &Report, demo: Option<&RawKey>) {
-    let text = text(app, address, venue, report, demo);
+pub fn print(app: &App, at: Addresses, venue: &str, report: &Report, demo: Option<&RawKey>) {
+    let text = text(app, at, venue, report, demo);
     // A closed standard output is no reason not to serve.
     let _ = std::io::stdout().write_all(text.as_bytes());
     let _ = std::io::stdout().flush();
 }
 
-fn text(app: &App, address: SocketAddr, venue: &str, report: &Report, demo: Option<&RawKey>) -> String {
+fn text(app: &App, at: Addresses, venue: &str, report: &Report, demo: Option<&RawKey>) -> String {
+    let address = at.server;
     let durability = match app.config.journal.durability {
         Durability::Process => "process (survives any death of the process)",
         Durability::Power => "power (survives power loss too)",
@@ -30,6 +39,7 @@ fn text(app: &App, address: SocketAddr, venue: &str, report: &Report, demo: Opti
         format!("  markets     {}", app.catalog.len()),
         format!("  recovered   {report}"),
     ];
+    lines.extend(at.admin.map(|admin| format!("  metrics     http://{admin}/metrics")));
     lines.extend(app.config.chosen().map(|setting| format!("  setting     {setting}")));
     if let Some(key) = demo {
         lines.push(format!("  demo key    {}   (shown once)", key.expose()));

@@ -10,6 +10,10 @@ use crate::http::front::Front;
 use crate::http::server::{self, Connections};
 use crate::layout;
 use crate::machinery::{Machinery, Parts};
+use crate::metrics::edge::EdgeMeters;
+use crate::metrics::gather::Sources;
+use crate::metrics::journal::JournalMeters;
+use crate::metrics::listener::Admin;
 use crate::recover::{self, RecoverError, Recovery};
 use crate::venue::feed::{FeedFigures, FeedParts};
 use crate::venue::spot::Spot;
@@ -24,7 +28,7 @@ use engine::shard::Shard;
 use engine::time::Timestamp;
 use engine::user::Users;
 use std::fmt;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,10 +134,8 @@ fn crash_points(wanted: Option<(Point, u64)>) -> Points {
 }
 
 async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
-    let listen = config.server.listen;
-    let listener = TcpListener::bind(listen).map_err(io(format!("listening on {listen}")))?;
-    let address = listener.local_addr().map_err(io("the listener's address"))?;
-    listener.set_nonblocking(true).map_err(io("the listener"))?;
+    let (listener, address) = listening("server.listen", config.server.listen)?;
+    let admin = config.admin.listen.map(|listen| listening("admin.listen", listen)).transpose()?;
     let venue = match venue {
         Some(venue) => venue,
         None => venue::open(&config.venue, clock.now()).map_err(BootError::Venue)?,
@@ -170,13 +172,45 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
     // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
     let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
-    banner::print(&edge.app, address, &venue_line, &report, demo.as_ref());
+    let admin_address = admin.as_ref().map(|(_, address)| *address);
+    let admin = match admin {
+        Some((listener, _)) => Some(start_admin(listener, &edge.app, &machinery, report)?),
+        None => None,
+    };
+    let addresses = banner::Addresses { server: address, admin: admin_address };
+    banner::print(&edge.app, addresses, &venue_line, &report, demo.as_ref());
     let served = listen_until_told(listener, edge, &machinery, failed).await;
+    if let Some(admin) = admin {
+        admin.end();
+    }
     if served.is_ok() {
         machinery.end().await;
         history.end();
     }
     served
+}
+
+/// A listener on an address that a setting names, and the address it got.
+fn listening(setting: &str, listen: SocketAddr) -> Result<(TcpListener, SocketAddr), BootError> {
+    let listener = TcpListener::bind(listen).map_err(io(format!("listening on {listen} ({setting})")))?;
+    let address = listener.local_addr().map_err(io("the listener's address"))?;
+    listener.set_nonblocking(true).map_err(io("the listener"))?;
+    if setting == "admin.listen" && !address.ip().is_loopback() {
+        tracing::warn!(%address, "whoever reaches the admin listener is answered: it asks nobody who he is");
+    }
+    Ok((listener, address))
+}
+
+/// The listener for monitors, which may ask from now on.
+fn start_admin(
+    listener: TcpListener,
+    app: &Arc<App>,
+    machinery: &Machinery,
+    report: recover::Report,
+) -> Result<Admin, BootError> {
+    let (marks, lane, inboxes) = (machinery.marks().clone(), machinery.feed_lane(), machinery.inboxes().clone());
+    let sources = Sources { app: app.clone(), marks, lane, inboxes, report };
+    Admin::start(listener, sources).map_err(io("the thread of the metrics"))
 }
 
 /// What threads read of each other.
@@ -192,14 +226,21 @@ struct Shared {
 
 impl Shared {
     fn new(config: &Config) -> Shared {
+        let news = News::new(config.server.io_threads, config.rules.fees.clone());
+        let mut commit = CommitFigures::default();
+        // What nobody can ask for is not counted, and no clock is looked at for it.
+        if config.admin.listen.is_some() {
+            commit.meters = Some(JournalMeters::default());
+            news.time_fan_out();
+        }
         Shared {
             catalog: Arc::new(Catalog::new()),
             books: Arc::new(Books::with_stale_after(config.book.stale_after.as_micros() as u64)),
             directory: Arc::new(Directory::new()),
             rules: Arc::new(config.rules.clone()),
-            commit: Arc::default(),
+            commit: Arc::new(commit),
             feed: Arc::default(),
-            news: Arc::new(News::new(config.server.io_threads, config.rules.fees.clone())),
+            news: Arc::new(news),
         }
     }
 
@@ -221,8 +262,10 @@ impl Shared {
 
     fn app(self, config: Config, clock: Clock, history: Reader) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, feed, news } = self;
+        let front = Front::new(&config, &api::tables()).map_err(BootError::Edge)?;
         Ok(App {
-            front: Front::new(&config, &api::tables()).map_err(BootError::Edge)?,
+            meters: config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes())),
+            front,
             connections: Arc::new(Connections::new(&config)),
             started_at: clock.now(),
             rules,

@@ -9,6 +9,7 @@
 
 use crate::config::Durability;
 use crate::history::Fills;
+use crate::metrics::journal::JournalMeters;
 use crate::ws::bells::Bells;
 use crossbeam::utils::CachePadded;
 use engine::command::Answer;
@@ -21,6 +22,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread::Thread;
+use std::time::Instant;
 use tokio::sync::oneshot;
 use wal::record::{ALIGN_BYTES, slot_bytes};
 use wal::segment::SEGMENT_HEADER_BYTES;
@@ -151,13 +153,19 @@ pub struct CommitFigures {
     pub fills: Fills,
     /// Whoever follows a user's orders.
     pub bells: Bells,
+    /// Where a monitor may ask.
+    pub meters: Option<JournalMeters>,
 }
 
 impl CommitFigures {
-    /// An order fact, which may not be released yet: neither the history nor a bell says more of it than that it came.
+    /// An order fact, which may not be released yet: neither the history nor a bell says more of it than that it came, and
+    /// a monitor is told of it only behind it.
     fn notice(&self, notice: &Notice) {
         self.fills.observe(notice);
         self.bells.ring(notice.user);
+        if let Some(meters) = &self.meters {
+            meters.fact(&notice.what);
+        }
     }
 }
 
@@ -319,9 +327,14 @@ impl<S: Storage> Outbox<Reply> for Committer<S> {
 
     fn record(&mut self, owner: UserId, time: Timestamp, payload: &[u8]) {
         let time = self.monotone(time);
+        let timer = self.figures.meters.as_ref().and_then(|meters| meters.times_append(self.log.last_lsn()));
+        let timed = timer.map(|timer| (timer, Instant::now()));
         let appended = self.log.append(Kind::Mutations, self.version, owner.0, time, payload);
         // The state already shows the fact, so a log that lacks it must not live on.
         appended.expect("room was asked for before the command was decided");
+        if let Some((timer, begun)) = timed {
+            timer.note(begun.elapsed());
+        }
         self.figures.last_commit_at.store(time, Ordering::Relaxed);
     }
 
@@ -351,6 +364,11 @@ impl CommitLane {
 
     pub fn ring(&self) -> &Arc<Ring<CommitItem>> {
         &self.ring
+    }
+
+    /// Bytes that the log can take for certain, as its owner said last.
+    pub fn room_bytes(&self) -> u64 {
+        self.figures.room_bytes.load(Ordering::Relaxed)
     }
 
     /// Longest payload of one record that `room` makes room for, in bytes.

@@ -34,6 +34,7 @@ const DEFAULT: &str = "default";
 #[derive(Clone, Debug)]
 pub struct Config {
     pub server: Server,
+    pub admin: Admin,
     pub http: Http,
     pub data: DirectorySettings,
     pub journal: Journal,
@@ -64,6 +65,13 @@ pub struct Server {
     pub drain: Duration,
     /// For tests, and only on loopback: server time is ahead of the wall clock by the seconds that this file says.
     pub clock_ahead_file: Option<PathBuf>,
+}
+
+/// A listener for monitors, apart from the server's own.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    /// `None`: there is none. Whoever reaches it is answered, so it belongs on loopback.
+    pub listen: Option<SocketAddr>,
 }
 
 /// Bounds of the edge (reliability 35, 36).
@@ -265,6 +273,7 @@ impl Config {
         let own_machine_only = server.listen.ip().is_loopback() && http.trusted_proxies.is_empty();
         let config = Config {
             server,
+            admin: read::admin(&mut source),
             http,
             data: DirectorySettings {
                 dir: read::path(&mut source, "data.dir").unwrap_or_else(|| "papertape-data".into()),
@@ -291,6 +300,12 @@ impl Config {
         };
         if config.server.io_threads > 1 && config.engine.shards == 1 {
             source.wrong("server.io_threads: allowed is 1 while engine.shards is 1".into());
+        }
+        if let Some(admin) = config.admin.listen
+            && admin.port() != 0
+            && admin.port() == config.server.listen.port()
+        {
+            source.wrong(format!("admin.listen: allowed is another port than {}, that of server.listen", admin.port()));
         }
         if config.server.clock_ahead_file.is_some() && !config.server.listen.ip().is_loopback() {
             source.wrong("server.clock_ahead_file: for tests, and allowed only where server.listen is loopback".into());

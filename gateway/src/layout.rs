@@ -4,7 +4,7 @@
 
 use crate::app::{App, Edge};
 use crate::clock::Clock;
-use crate::commit::{CommitLane, Committer, Reply};
+use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
 use crate::config::Durability;
 use crate::core::Core;
 use crate::engine_client::EngineClient;
@@ -20,7 +20,7 @@ use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use wal::{Files, Progress, Syncer};
 
@@ -55,13 +55,19 @@ impl Wake {
 pub fn spawn_syncer(
     mut syncer: Syncer<Files>,
     durability: Durability,
+    figures: Arc<CommitFigures>,
     stop: Stop,
     fatal: mpsc::UnboundedSender<String>,
 ) -> io::Result<JoinHandle<()>> {
     thread::spawn("sync", move || {
         wal::take_short_slice();
         while !stop.is_set() {
-            match syncer.turn() {
+            let timed = figures.meters.as_ref().map(|meters| (meters.sync(), Instant::now()));
+            let turned = syncer.turn();
+            if let (Some((timer, begun)), Ok(Progress::Synced(_))) = (timed, &turned) {
+                timer.note(begun.elapsed());
+            }
+            match turned {
                 Ok(Progress::Synced(_)) if durability == Durability::Process => std::thread::sleep(SYNC_REST),
                 Ok(_) => syncer.wait(PARK_MAX),
                 Err(error) => {

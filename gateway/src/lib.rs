@@ -23,6 +23,7 @@
 //! | [`ws`] | streams: sockets and what is said on them |
 //! | [`venue`] | market data: synthetic, recorded; and the feed that writes the books |
 //! | [`history`] | prices as they went, by minute and hour, in files beside the log |
+//! | [`metrics`] | what the server tells a monitor: counters, histograms, and the listener that shows them |
 //! | [`config`], [`clock`], [`app`] | what is set, what time it is, what all threads share |
 //! | [`demo`], [`banner`] | a newcomer's user and the lines that a start prints |
 //!
@@ -45,6 +46,7 @@ pub mod history;
 pub mod http;
 pub mod layout;
 pub mod machinery;
+pub mod metrics;
 pub mod recover;
 pub mod thread;
 pub mod venue;

@@ -91,8 +91,9 @@ impl Machinery {
         let running = dir.start(log, clock.now().0, Box::new(move |_| waker.wake())).map_err(RecoverError::from)?;
         let Running { log, syncer, mut preparer, snapshots, marks, .. } = running;
         let (fatal, failed) = mpsc::unbounded_channel();
-        let syncer = layout::spawn_syncer(syncer, config.journal.durability, stops.sync.clone(), fatal)
-            .map_err(io("the sync thread"))?;
+        let syncer =
+            layout::spawn_syncer(syncer, config.journal.durability, figures.clone(), stops.sync.clone(), fatal)
+                .map_err(io("the sync thread"))?;
         let size = config.log_size();
         let lane = CommitLane::new(size, figures.clone());
         let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, figures);
@@ -139,6 +140,11 @@ impl Machinery {
     /// What the feed talks to.
     pub fn feed_lane(&self) -> FeedLane {
         FeedLane { commits: self.lane.clone(), inboxes: self.inboxes.to_vec() }
+    }
+
+    /// Where the log stands.
+    pub fn marks(&self) -> &Marks {
+        &self.marks
     }
 
     /// Ends the feed and the keeper when set.

@@ -233,7 +233,8 @@ pub(crate) fn making_name(number: u64) -> String {
     format!("{number:08}.making")
 }
 
-pub(crate) fn snapshot_name(lsn: Lsn) -> String {
+/// Name of a snapshot's file.
+pub fn snapshot_name(lsn: Lsn) -> String {
     format!("{:020}.snapshot", lsn.0)
 }
 

@@ -101,7 +101,7 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-pub use dir::{Dir, Options, Running, SegmentFile, sealed_lsn, segments};
+pub use dir::{Dir, Options, Running, SegmentFile, sealed_lsn, segments, snapshot_name};
 pub use error::{Error, Fault, Full, Loss, PlaceFault};
 pub use log::Log;
 pub use prepare::{Prepared, Preparer};

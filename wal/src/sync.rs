@@ -43,7 +43,7 @@ pub struct Marks(Arc<Shared>);
 
 struct Shared {
     appended: Line<Appended>,
-    synced: Line<AtomicU64>,
+    synced: Line<Synced>,
     /// Set once, never cleared.
     poisoned: AtomicBool,
     /// The sync thread sleeps or is about to.
@@ -62,6 +62,13 @@ struct Appended {
     position: AtomicU64,
 }
 
+/// Written by the sync thread only.
+struct Synced {
+    lsn: AtomicU64,
+    /// Bytes known to be durable, counted as [`Appended::position`] is.
+    position: AtomicU64,
+}
+
 /// A cache line (two, for the neighbour that the hardware fetches along) of its own.
 #[repr(align(128))]
 struct Line<T>(T);
@@ -70,7 +77,7 @@ impl Marks {
     pub(crate) fn new(last_lsn: Lsn, position: u64) -> Marks {
         Marks(Arc::new(Shared {
             appended: Line(Appended { lsn: AtomicU64::new(last_lsn.0), position: AtomicU64::new(position) }),
-            synced: Line(AtomicU64::new(last_lsn.0)),
+            synced: Line(Synced { lsn: AtomicU64::new(last_lsn.0), position: AtomicU64::new(position) }),
             poisoned: AtomicBool::new(false),
             asleep: Line(AtomicBool::new(false)),
             sleeper: OnceLock::new(),
@@ -91,7 +98,14 @@ impl Marks {
     #[inline]
     pub fn synced(&self) -> Lsn {
         // Pairs with the Release in `Syncer::turn`.
-        Lsn(self.0.synced.0.load(Ordering::Acquire))
+        Lsn(self.0.synced.0.lsn.load(Ordering::Acquire))
+    }
+
+    /// Bytes of log that loss of power would take now, the unused ends of segments among them. A figure for people: both
+    /// ends may move while it is read.
+    pub fn unsynced_bytes(&self) -> u64 {
+        let synced = self.0.synced.0.position.load(Ordering::Relaxed);
+        self.0.appended.0.position.load(Ordering::Relaxed).saturating_sub(synced)
     }
 
     /// Whether a sync failed. Then nothing appended and not yet synced will ever be known to be safe, and the process must end.
@@ -131,7 +145,8 @@ impl Marks {
         }
     }
 
-    pub(crate) fn spares_ready(&self) -> u32 {
+    /// Prepared segments that no record has come to yet.
+    pub fn spares_ready(&self) -> u32 {
         // Pairs with the Release in `add_spare`: a counted spare is in the queue.
         self.0.spares_ready.load(Ordering::Acquire)
     }
@@ -280,13 +295,14 @@ impl<S: Storage> Syncer<S> {
         // Read after `appended`, and so at or behind the end of record `target`.
         let position = self.marks.0.appended.0.position.load(Ordering::Relaxed);
         self.points.pass(Point::BeforeSync);
-        let mut named_count = 0;
+        let (mut named_count, mut reached) = (0, 0);
         for segment in self.open.iter_mut().take_while(|segment| segment.first_lsn <= target) {
             let to = segment.bytes.min(position - segment.base);
             if to > segment.synced_to {
                 segment.file.sync_range(segment.synced_to, to).map_err(Error::io("sync", &segment.name))?;
                 segment.synced_to = to;
             }
+            reached = segment.base + segment.synced_to;
             if !segment.is_named {
                 self.points.pass(Point::Rename);
                 let name = segment_name(segment.first_lsn);
@@ -300,7 +316,8 @@ impl<S: Storage> Syncer<S> {
             self.storage.sync_directory().map_err(|error| Error::io("sync", &place())(error))?;
         }
         self.points.pass(Point::AfterSync);
-        let before = self.marks.0.synced.0.swap(target.0, Ordering::Release);
+        self.marks.0.synced.0.position.store(reached, Ordering::Relaxed);
+        let before = self.marks.0.synced.0.lsn.swap(target.0, Ordering::Release);
         assert!(before < target.0, "the synced mark only rises: from {before} to {target}");
         (self.waker)(target);
         // Sealed and covered: a later segment was synced in the same pass.

@@ -19,7 +19,7 @@ use std::path::Path;
 /// The version of the wire (wire.md §12).
 pub const API_VERSION: &str = "1.0.0-beta";
 /// Set where the binary is built from a known commit.
-const GIT_SHA: Option<&str> = option_env!("PAPERTAPE_GIT_SHA");
+pub const GIT_SHA: Option<&str> = option_env!("PAPERTAPE_GIT_SHA");
 /// Files of the data directory that are looked at.
 const FILES_MAX: usize = 10_000;
 

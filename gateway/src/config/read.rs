@@ -40,6 +40,13 @@ pub(super) fn server(source: &mut Source) -> Server {
     }
 }
 
+pub(super) fn admin(source: &mut Source) -> Admin {
+    let parse = |text: &str| if text.is_empty() { Some(None) } else { text.parse().ok().map(Some) };
+    let show = |listen: &Option<SocketAddr>| listen.map_or_else(|| "none".to_owned(), |listen| listen.to_string());
+    let allowed = "an address with a port, like 127.0.0.1:9464; \"\" for none";
+    Admin { listen: source.parsed("admin.listen", None, allowed, parse, show) }
+}
+
 pub(super) fn http(source: &mut Source) -> Http {
     Http {
         body_bytes_max: source.integer("http.body_bytes_max", 1 << 20, 1_024..=64 << 20) as usize,

@@ -35,6 +35,38 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(crate::wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
 }
 
+/// Off unless asked for; never where the server itself listens.
+#[test]
+fn the_admin_listener_is_asked_for() {
+    assert_eq!(Config::defaults().admin.listen, None);
+    for (file, expected) in [
+        ("[admin]\nlisten = \"\"", None),
+        ("[admin]\nlisten = \"127.0.0.1:9464\"", Some("127.0.0.1:9464")),
+        ("[admin]\nlisten = \"[::1]:0\"", Some("[::1]:0")),
+        ("[admin]\nlisten = \"0.0.0.0:9464\"", Some("0.0.0.0:9464")),
+        ("[server]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"", Some("127.0.0.1:0")),
+    ] {
+        let listen = read(file, &[], &[]).unwrap().admin.listen.map(|listen| listen.to_string());
+        assert_eq!(listen.as_deref(), expected, "{file}");
+    }
+    let same = "admin.listen: allowed is another port than 8080, that of server.listen";
+    let odd = "admin.listen (papertape.toml): allowed is an address with a port, like 127.0.0.1:9464; \"\" for none";
+    for (file, expected) in [
+        ("[admin]\nlisten = \"127.0.0.1:8080\"", same),
+        ("[admin]\nlisten = \"0.0.0.0:8080\"", same),
+        ("[server]\nlisten = \"0.0.0.0:8080\"\n[admin]\nlisten = \"127.0.0.1:8080\"", same),
+        ("[admin]\nlisten = \"9464\"", odd),
+        ("[admin]\nlisten = 9464", odd),
+        ("[admin]\nlisten = \"localhost:9464\"", odd),
+        ("[admin]\nlisten = \"127.0.0.1:99999\"", odd),
+        ("[admin]\nlisten = true", odd),
+        ("[admin]\nport = 9464", "admin.port (papertape.toml): unknown key; allowed are admin.listen"),
+    ] {
+        assert_eq!(refused(file, &[], &[]), expected, "{file}");
+    }
+    println!("admin listeners: 15 cases");
+}
+
 /// Only where nobody but this machine can ask, and whatever was chosen.
 #[test]
 fn addresses_log_in_on_loopback() {

@@ -286,6 +286,11 @@ impl Limits {
         })
     }
 
+    /// Placements in flight now.
+    pub fn placements_in_flight(&self) -> u32 {
+        self.placements_now.load(Relaxed)
+    }
+
     /// Step 11: lets a placement in while its user and the server have room.
     pub fn placement(self: &Arc<Self>, user: UserId) -> Result<Placement, Refusal> {
         let cap = self.settings.placements_per_server;

@@ -45,8 +45,9 @@ where
     let request_id = dress.request_id.clone();
     let outcome = bounded(app, &request_id, pin!(straight(edge, peer, parts, body, &mut dress))).await;
     let (used, is_head) = (dress.used, dress.is_head);
+    let refused = outcome.as_ref().err().map(Refusal::code);
     let response = dress.finish(outcome);
-    note(app, used, is_head, response.status());
+    note(app, used, is_head, response.status(), refused);
     response
 }
 
@@ -86,7 +87,7 @@ pub async fn operate(edge: Rc<Edge>, by: Operator, operation: Operation) -> Oper
         Ok(reply) => reply.status,
         Err(refusal) => refusal.status(),
     };
-    note(app, dress.used, false, status);
+    note(app, dress.used, false, status, outcome.as_ref().err().map(Refusal::code));
     Operated { outcome, status, rate: dress.rate, request_id }
 }
 
@@ -109,10 +110,16 @@ async fn operated(edge: Rc<Edge>, by: Operator, operation: Operation, dress: &mu
 }
 
 /// Counts a request that is answered now.
-fn note(app: &App, used: Used, is_head: bool, status: StatusCode) {
+fn note(app: &App, used: Used, is_head: bool, status: StatusCode, refused: Option<Code>) {
+    let (status, mut ended) = (status.as_u16(), None);
     if let Used { begun, route: Some(route), key: Some(key) } = used {
-        let (status, ended) = (status.as_u16(), app.clock.now());
+        let ended = *ended.insert(app.clock.now());
         app.front.usage.note(key, Done { route, is_head, status, begun, ended });
+    }
+    if let Some(meters) = &app.meters {
+        let place = used.route.map(|route| app.front.usage.place(route) as usize);
+        // Orders that come without a key are rare enough to look at the clock for them.
+        meters.note(place, status, refused, || ended.unwrap_or_else(|| app.clock.now()).since(used.begun));
     }
 }
 

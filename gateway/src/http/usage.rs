@@ -113,11 +113,20 @@ impl Usage {
         Usage { keys: Slots::default(), routes, places }
     }
 
+    /// All routes, by their places.
+    pub fn routes(&self) -> &[&'static Route] {
+        &self.routes
+    }
+
+    /// The place of a route.
+    pub fn place(&self, route: &Route) -> u64 {
+        self.places.get(&address(route)).copied().unwrap_or_default()
+    }
+
     /// Counts a request of the key in that slot.
     pub fn note(&self, slot: u32, done: Done) {
         let used = self.keys.get(slot).get_or_init(Box::default);
-        let route = self.places.get(&address(done.route)).copied().unwrap_or_default();
-        used.note(done, route);
+        used.note(done, self.place(done.route));
     }
 
     /// What the key in that slot was used for in the last `days` days and `hours` hours, the present ones included.

@@ -283,7 +283,7 @@ impl Desk {
                     touched.extend(write(books, catalog, figures, update));
                 }
             });
-            self.publisher.frame(frame.updates, self.writer.books());
+            self.publisher.frame(frame.updates, self.writer.books(), now);
             figures.clamped.fetch_add(u64::from(report.clamped + report.refused), Ordering::Relaxed);
             figures.last_frame_at.store(now.0, Ordering::Relaxed);
             figures.frames.fetch_add(1, Ordering::Relaxed);

@@ -17,11 +17,12 @@ use engine::id::{KeyId, UserId};
 use engine::time::Timestamp;
 use engine::user::{Permissions, Tier};
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Sockets of one address without a credential.
 pub const ANONYMOUS_PER_ADDRESS_MAX: u32 = 5;
@@ -168,12 +169,54 @@ pub fn ended(app: &App, bearer: &Bearer, now: Timestamp) -> Option<Close> {
     }
 }
 
+/// The channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    Market,
+    User,
+    Executions,
+    Prices,
+    Trade,
+}
+
+impl Which {
+    pub const ALL: [Which; 5] = [Which::Market, Which::User, Which::Executions, Which::Prices, Which::Trade];
+
+    /// The last part of its path.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Which::Market => "market",
+            Which::User => "user",
+            Which::Executions => "executions",
+            Which::Prices => "prices",
+            Which::Trade => "trade",
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct ChannelSeats {
+    open: AtomicU64,
+    opened: AtomicU64,
+}
+
+/// Sockets of one channel, those that were refused behind their handshake among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChannelCount {
+    pub open: u64,
+    /// Since the start.
+    pub opened: u64,
+}
+
 /// Open sockets, by user and by address; shared by all IO threads.
 #[derive(Debug, Default)]
 pub struct Seats {
     users: Mutex<AHashMap<UserId, u32>>,
     addresses: Mutex<AHashMap<IpAddr, u32>>,
-    open: AtomicUsize,
+    /// By [`Which`].
+    channels: [ChannelSeats; Which::ALL.len()],
+    /// Sockets that ended, by reason. Touched once in the life of a socket.
+    closes: Mutex<BTreeMap<&'static str, u64>>,
     /// Of all threads, so that a connection's id names one socket of the process.
     last_id: AtomicU64,
 }
@@ -210,7 +253,20 @@ impl Seats {
 
     /// Sockets open now, for health answers.
     pub fn open(&self) -> usize {
-        self.open.load(Relaxed)
+        self.channels.iter().map(|seats| seats.open.load(Relaxed) as usize).sum()
+    }
+
+    /// Sockets of each channel.
+    pub fn channels(&self) -> [(Which, ChannelCount); Which::ALL.len()] {
+        Which::ALL.map(|which| {
+            let ChannelSeats { open, opened } = &self.channels[which as usize];
+            (which, ChannelCount { open: open.load(Relaxed), opened: opened.load(Relaxed) })
+        })
+    }
+
+    /// Sockets that ended, by reason.
+    pub fn closes(&self) -> Vec<(&'static str, u64)> {
+        self.closes.lock().iter().map(|(reason, count)| (*reason, *count)).collect()
     }
 
     /// A number for a socket, never given before in this process; they count from 1.
@@ -218,12 +274,19 @@ impl Seats {
         self.last_id.fetch_add(1, Relaxed) + 1
     }
 
-    pub(super) fn entered(&self) {
-        self.open.fetch_add(1, Relaxed);
+    pub(super) fn entered(&self, which: Which) {
+        let seats = &self.channels[which as usize];
+        seats.open.fetch_add(1, Relaxed);
+        seats.opened.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn left(&self) {
-        self.open.fetch_sub(1, Relaxed);
+    pub(super) fn left(&self, which: Which) {
+        self.channels[which as usize].open.fetch_sub(1, Relaxed);
+    }
+
+    /// A socket ends for that reason.
+    pub(super) fn closes_for(&self, close: Close) {
+        *self.closes.lock().entry(close.name()).or_default() += 1;
     }
 }
 

@@ -37,6 +37,11 @@ impl Close {
         Close { code, reason }
     }
 
+    /// What it is called among figures: its reason, where it has one.
+    pub const fn name(self) -> &'static str {
+        if self.reason.is_empty() { "NORMAL" } else { self.reason }
+    }
+
     /// The close of a credential that was refused with `code`.
     pub const fn refused(code: Code) -> Close {
         match code {

@@ -3,7 +3,7 @@
 //!
 //! Nothing is subscribed to; what a peer sends beside heartbeats is ignored.
 
-use super::admit::{Admitted, Nobody, admit};
+use super::admit::{Admitted, Nobody, Which, admit};
 use super::close::Close;
 use super::follow::{self, Following, Teller, follow};
 use super::frame::Frame;
@@ -85,6 +85,8 @@ struct Executions {
 }
 
 impl Channel for Executions {
+    const WHICH: Which = Which::Executions;
+
     async fn opened(&mut self) -> Result<(), Close> {
         let Some(bearer) = self.socket.bearer() else { return Err(Close::INVALID_KEY) };
         let subscriptions_max = self.edge.app.config.streams.subscriptions_max(Some(bearer.tier));

@@ -297,6 +297,7 @@ async fn always_hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
 /// Hands out what the feed tells, for ever.
 async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
     loop {
+        outlet.note_lag(|| hub.app.clock.now());
         let mut handed = 0;
         while handed < HANDED_PER_TURN {
             match outlet.take() {

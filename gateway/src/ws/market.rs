@@ -3,7 +3,7 @@
 //! As at the venue nothing is acknowledged, and what makes no sense is passed over in silence; `?errors=1` asks for
 //! error frames.
 
-use super::admit::{Nobody, admit};
+use super::admit::{Nobody, Which, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::market_follow::{BOOKS_PER_ARRAY_MAX, Follower};
@@ -153,6 +153,8 @@ impl Market {
 }
 
 impl Channel for Market {
+    const WHICH: Which = Which::Market;
+
     async fn opened(&mut self) -> Result<(), Close> {
         Ok(())
     }

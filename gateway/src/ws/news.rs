@@ -10,6 +10,7 @@
 //! then shows every listener everything afresh.
 
 use super::change::Change;
+use crate::metrics::histogram::Micros;
 use crossbeam::queue::ArrayQueue;
 use engine::id::{InstrumentId, MarketId};
 use engine::index::Table;
@@ -54,6 +55,7 @@ pub struct News {
     number: AtomicU64,
     /// By market: the latest time that frames about each of its tokens carried, µs.
     told: Table<[AtomicU64; 2]>,
+    meters: Arc<FanOut>,
     pub fees: FeeTable,
 }
 
@@ -66,6 +68,19 @@ pub struct Outlet {
     /// Listeners to new markets.
     curious: AtomicU32,
     interests: Arc<AtomicU32>,
+    /// When the frame was taken that the oldest news are of; 0: nobody looks, or nothing waits.
+    since: AtomicU64,
+    meters: Arc<FanOut>,
+}
+
+/// How the handing out goes.
+#[derive(Debug, Default)]
+struct FanOut {
+    is_timed: AtomicBool,
+    /// When the feed took the frame it is about to tell of, µs; 0: it tells of none, or nobody looks.
+    frame_at: AtomicU64,
+    lag: Micros,
+    lost: AtomicU64,
 }
 
 /// How many listeners want what of one market.
@@ -83,6 +98,7 @@ impl News {
 
     fn with_slots(threads_count: usize, fees: FeeTable, slots: usize) -> News {
         let interests = Arc::new(AtomicU32::new(0));
+        let meters: Arc<FanOut> = Arc::default();
         let outlet = |_| {
             Arc::new(Outlet {
                 queue: ArrayQueue::new(slots),
@@ -91,10 +107,40 @@ impl News {
                 wanted: Table::new(),
                 curious: AtomicU32::new(0),
                 interests: interests.clone(),
+                since: AtomicU64::new(0),
+                meters: meters.clone(),
             })
         };
         let outlets = (0..threads_count).map(outlet).collect();
-        News { outlets, claimed: AtomicUsize::new(0), interests, number: AtomicU64::new(0), told: Table::new(), fees }
+        News {
+            outlets,
+            claimed: AtomicUsize::new(0),
+            interests,
+            number: AtomicU64::new(0),
+            told: Table::new(),
+            meters,
+            fees,
+        }
+    }
+
+    /// From now on the handing out is timed.
+    pub fn time_fan_out(&self) {
+        self.meters.is_timed.store(true, Relaxed);
+    }
+
+    /// How long news waited, where that is timed.
+    pub fn lag(&self) -> Option<&Micros> {
+        self.meters.is_timed.load(Relaxed).then_some(&self.meters.lag)
+    }
+
+    /// News that did not fit, of all threads.
+    pub fn lost(&self) -> u64 {
+        self.meters.lost.load(Relaxed)
+    }
+
+    /// News that wait now, of all threads.
+    pub fn waiting(&self) -> usize {
+        self.outlets.iter().map(|outlet| outlet.queue.len()).sum()
     }
 
     /// The outlet of the IO thread that asks: each is given out once.
@@ -131,6 +177,17 @@ impl News {
         // Pairs with the fence in `Outlet::count`.
         fence(Ordering::SeqCst);
         self.interests.load(Relaxed) != 0
+    }
+
+    /// What is told until [`News::end_frame`] is of a frame that was taken at `at`.
+    pub fn begin_frame(&self, at: Timestamp) {
+        if self.meters.is_timed.load(Relaxed) {
+            self.meters.frame_at.store(at.0, Relaxed);
+        }
+    }
+
+    pub fn end_frame(&self) {
+        self.meters.frame_at.store(0, Relaxed);
     }
 
     /// Whether anybody wants to hear of this market at all.
@@ -190,7 +247,13 @@ impl Outlet {
     }
 
     fn tell(&self, item: Item) {
+        let frame_at = self.meters.frame_at.load(Relaxed);
+        // Said before the news are there: what is said behind them could lie here until others come.
+        if frame_at != 0 && self.since.load(Relaxed) == 0 {
+            self.since.store(frame_at, Relaxed);
+        }
         if self.queue.push(item).is_err() {
+            self.meters.lost.fetch_add(1, Relaxed);
             // Pairs with the swap in `Outlet::take`.
             self.lost.store(true, Ordering::Release);
         }
@@ -233,6 +296,14 @@ impl Outlet {
             return Err(Lost);
         }
         Ok(self.queue.pop())
+    }
+
+    /// What waits is handed out now: notes how long the oldest of it waited, where that is timed.
+    pub fn note_lag(&self, now: impl FnOnce() -> Timestamp) {
+        if self.since.load(Relaxed) != 0 {
+            let since = self.since.swap(0, Relaxed);
+            self.meters.lag.note_us(now().since(Timestamp(since)));
+        }
     }
 
     /// Something was lost on the way: the next [`Outlet::take`] says so.
@@ -332,8 +403,45 @@ mod tests {
         assert_eq!(heard(&outlet), touched(4));
         touch(5);
         assert_eq!(heard(&outlet), ["lost"], "what waited is older than what is read now");
+        assert_eq!(news.lost(), 1, "the fifth of four");
         touch(2);
         assert_eq!(heard(&outlet), touched(2));
+    }
+
+    /// One sample for what waited together, from the oldest of it; none where nobody looks, nor of what is no frame.
+    #[test]
+    fn lag_is_that_of_the_oldest_news() {
+        let rows: [(&str, bool, &[u64], u64, u64); 5] = [
+            ("untimed", false, &[5], 0, 0),
+            ("one frame", true, &[5], 1, 95),
+            ("three frames", true, &[5, 50, 70], 1, 95),
+            ("nothing", true, &[], 0, 0),
+            ("no frame", true, &[0], 0, 0),
+        ];
+        for (name, is_timed, frames, count, us) in rows {
+            let news = News::new(1, FeeTable::default());
+            let (outlet, market) = (news.claim(), MarketId(0));
+            outlet.count(market, Interest::Touches);
+            if is_timed {
+                news.time_fan_out();
+            }
+            for at in frames {
+                news.begin_frame(Timestamp(*at));
+                news.touched(market);
+                news.end_frame();
+            }
+            // What comes without a frame while others wait changes nothing.
+            news.touched(market);
+            assert_eq!(news.waiting(), frames.len() + 1, "{name}");
+            for _ in 0..2 {
+                outlet.note_lag(|| Timestamp(100));
+            }
+            let counted = news.lag().map(Micros::counted);
+            assert_eq!(counted.is_some(), is_timed, "{name}");
+            let seen = counted.map_or((0, 0.0), |counted| (counted.count, counted.sum_seconds));
+            assert_eq!(seen, (count, us as f64 / 1e6), "{name}");
+        }
+        println!("lags: {} cases", rows.len());
     }
 
     #[test]

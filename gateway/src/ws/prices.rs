@@ -1,6 +1,6 @@
 //! The price channel, `/v1/ws/prices` (streams.md §2): the newest price of each market subscribed to.
 
-use super::admit::{Nobody, admit};
+use super::admit::{Nobody, Which, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::hub::Watcher;
@@ -152,6 +152,8 @@ impl Prices {
 }
 
 impl Channel for Prices {
+    const WHICH: Which = Which::Prices;
+
     async fn opened(&mut self) -> Result<(), Close> {
         let socket = &self.teller.socket;
         let (id, ts) = (socket.id(), socket.now().millis());

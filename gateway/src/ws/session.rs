@@ -4,7 +4,7 @@
 //! Two tasks a socket: this one reads and does nothing else with the stream; the other writes what the [`Outbox`] holds.
 //! Whatever ends a socket from outside (a full queue, a revoked key, the server's end) is a word to its outbox.
 
-use super::admit::{Admitted, Bearer, Seat};
+use super::admit::{Admitted, Bearer, Seat, Which};
 use super::close::Close;
 use super::frame::Frame;
 use super::outbox::{Outbox, Tag};
@@ -78,6 +78,9 @@ pub enum Said {
 
 /// What a channel does with one socket. Dropped when the socket is gone: subscriptions end in `Drop`.
 pub trait Channel: 'static {
+    /// Which channel it is, among figures.
+    const WHICH: Which;
+
     /// Whether inbound frames count against the rate of [`Close::TOO_MANY_FRAMES`].
     const METERED: bool = true;
 
@@ -245,7 +248,7 @@ async fn run<C: Channel>(
     };
     let (read, mut write) = stream.into_split();
     let socket = Rc::new(Socket::new(edge.app.seats.next_id(), bearer, seat, edge.app.clock.clone()));
-    let entered = edge.sockets.enter(&socket, &edge);
+    let entered = edge.sockets.enter(&socket, C::WHICH, &edge);
     let writing = Rc::clone(&socket);
     let writing = tokio::task::spawn_local(async move {
         let written = caught(writing.outbox.write(&mut write, || writing.clock.now())).await;
@@ -285,7 +288,7 @@ async fn run<C: Channel>(
     })
     .await;
     socket.outbox.abort(Close::NORMAL);
-    drop(entered);
+    entered.ends(socket.outbox.closing().unwrap_or(Close::NORMAL));
 }
 
 /// Runs a future; `Err` when it panics. The panic hook has said where.

@@ -1,7 +1,7 @@
 //! All open sockets of one IO thread, and the sweep that looks at each once a second: pings, idle peers, writers that
 //! are stuck, credentials that ended. It runs only while there are sockets.
 
-use super::admit;
+use super::admit::{self, Which};
 use super::close::Close;
 use super::frame::Frame;
 use super::session::{SWEEP_US, Socket};
@@ -33,11 +33,19 @@ pub(super) struct Entered {
     sockets: Weak<Sockets>,
     app: std::sync::Arc<App>,
     id: u64,
+    which: Which,
+}
+
+impl Entered {
+    /// It ends for that reason.
+    pub(super) fn ends(self, close: Close) {
+        self.app.seats.closes_for(close);
+    }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.app.seats.left();
+        self.app.seats.left(self.which);
         if let Some(sockets) = self.sockets.upgrade() {
             sockets.open.borrow_mut().remove(&self.id);
         }
@@ -45,16 +53,16 @@ impl Drop for Entered {
 }
 
 impl Sockets {
-    pub(super) fn enter(&self, socket: &Rc<Socket>, edge: &Rc<Edge>) -> Entered {
+    pub(super) fn enter(&self, socket: &Rc<Socket>, which: Which, edge: &Rc<Edge>) -> Entered {
         self.open.borrow_mut().insert(socket.id(), Rc::clone(socket));
-        edge.app.seats.entered();
+        edge.app.seats.entered(which);
         if self.ending.get() {
             socket.close(Close::GOING_AWAY);
         }
         if !self.sweeping.replace(true) {
             tokio::task::spawn_local(sweep(Rc::clone(&edge.sockets), edge.app.clone()));
         }
-        Entered { sockets: Rc::downgrade(&edge.sockets), app: edge.app.clone(), id: socket.id() }
+        Entered { sockets: Rc::downgrade(&edge.sockets), app: edge.app.clone(), id: socket.id(), which }
     }
 
     /// Ends all of them, and those that come yet: the server goes down.

@@ -27,6 +27,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
@@ -47,12 +48,32 @@ const MARKETS_PER_PAGE: usize = 8;
 
 /// Open streams, by key and by address; shared by all IO threads.
 #[derive(Debug, Default)]
-pub struct Streams(Mutex<AHashMap<Of, u32>>);
+pub struct Streams {
+    seats: Mutex<AHashMap<Of, u32>>,
+    /// Those too that take no place.
+    open: AtomicU64,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Of {
     Key(KeyId),
     Address(IpAddr),
+}
+
+/// Counts a stream for as long as it lives.
+struct Counted(Arc<Streams>);
+
+impl Counted {
+    fn new(streams: Arc<Streams>) -> Counted {
+        streams.open.fetch_add(1, Relaxed);
+        Counted(streams)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
+    }
 }
 
 /// A stream's place among the others; free again when dropped.
@@ -62,8 +83,13 @@ struct Seat {
 }
 
 impl Streams {
+    /// Streams open now.
+    pub fn open(&self) -> u64 {
+        self.open.load(Relaxed)
+    }
+
     fn take(self: &Arc<Self>, of: Of, max: u32) -> Option<Seat> {
-        let mut streams = self.0.lock();
+        let mut streams = self.seats.lock();
         let count = streams.entry(of).or_default();
         (*count < max).then(|| {
             *count += 1;
@@ -74,7 +100,7 @@ impl Streams {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut streams = self.streams.0.lock();
+        let mut streams = self.streams.seats.lock();
         if let Some(count) = streams.get_mut(&self.of) {
             *count -= 1;
             if *count == 0 {
@@ -100,8 +126,9 @@ pub async fn open(call: Call) -> Outcome {
     let asked = Asked::read(&call)?;
     let seat = seat(&call)?;
     let hub = Rc::clone(&call.edge.hub);
+    let counted = Counted::new(call.app().streams.clone());
     let pages = Pages::live(move |sink| async move {
-        let _seat = seat;
+        let (_seat, _counted) = (seat, counted);
         Stream::new(asked, hub).run(sink).await;
         Ok::<(), Cut>(())
     });

@@ -1,6 +1,6 @@
 //! A socket from handshake to end, over a real stream, with a channel that echoes.
 
-use super::admit::{Nobody, admit};
+use super::admit::{Nobody, Which, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::session::{Channel, Said, Socket, upgrade};
@@ -22,6 +22,8 @@ const ROUTES: &[Route] = &[Route::get("/v1/ws/echo", "echo").rate(RateClass::Exe
 struct Echo(Rc<Socket>);
 
 impl Channel for Echo {
+    const WHICH: Which = Which::Market;
+
     async fn opened(&mut self) -> Result<(), Close> {
         self.0.send(&Frame::text(b"hello"));
         Ok(())

@@ -4,7 +4,7 @@
 //! that very route through the same checks ([`crate::http::pipeline`]). What REST says in headers stands in the answer:
 //! `rate`, `retry_after`, `order_id`, `code`. Nothing here decides anything about an order.
 
-use super::admit::{self, Admitted, Bearer, Nobody};
+use super::admit::{self, Admitted, Bearer, Nobody, Which};
 use super::close::Close;
 use super::frame::Frame;
 use super::outbox::QUEUE_FRAMES_MAX;
@@ -79,6 +79,8 @@ struct Trade {
 }
 
 impl Channel for Trade {
+    const WHICH: Which = Which::Trade;
+
     /// Each operation passes the windows and caps of its REST twin.
     const METERED: bool = false;
 

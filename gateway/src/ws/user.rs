@@ -5,7 +5,7 @@
 //! sense is passed over in silence; `?errors=1` asks for error frames. The venue's own order events come only where the
 //! server is set so (`streams.order_events`) and the socket asks for them.
 
-use super::admit::{self, Bearer, Nobody, admit};
+use super::admit::{self, Bearer, Nobody, Which, admit};
 use super::close::Close;
 use super::follow::{self, Following, Teller, follow};
 use super::frame::Frame;
@@ -223,6 +223,8 @@ impl User {
 }
 
 impl Channel for User {
+    const WHICH: Which = Which::User;
+
     async fn opened(&mut self) -> Result<(), Close> {
         if self.socket.bearer().is_none() {
             self.socket.expect_auth_within(AUTH_WITHIN_US);

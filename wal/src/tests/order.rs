@@ -1,7 +1,8 @@
 //! Segments that are missing, too many, doubled, renamed, or somebody else's; files of another version.
 
 use crate::fault::Faults;
-use crate::segment::SegmentHeader;
+use crate::record::slot_bytes;
+use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::tests::{append, put_changed, recover, snapshot, start, tiny};
 use crate::{Dir, Error, Fault, Kind, Lsn, Options, Scan, Tail, sealed_lsn, segments};
 
@@ -33,6 +34,28 @@ fn an_undamaged_log_is_taken() {
     let listed = segments(&world).expect("readable");
     assert_eq!(listed.iter().map(|segment| &segment.name).collect::<Vec<_>>(), names.iter().collect::<Vec<_>>());
     assert_eq!(sealed_lsn(&world).expect("readable"), listed.last().expect("several").first_lsn.before());
+}
+
+/// What is unsynced is what was appended since the last sync, over the ends of segments.
+#[test]
+fn unsynced_bytes_rise_with_appends_and_end_with_a_sync() {
+    let world = Faults::new(9);
+    let (mut running, _) = start(&world, false).expect("new");
+    let mut cases = 0;
+    for group in 1..40u64 {
+        running.syncer.turn().expect("no failure");
+        assert_eq!(running.marks.unsynced_bytes(), 0, "all {} are synced", running.log.last_lsn());
+        for count in 1..=group % 4 {
+            append(&mut running, &[1; 300]);
+            let (at_least, bytes) = (count * slot_bytes(300) as u64, running.marks.unsynced_bytes());
+            // A full segment wastes less than one record, and begins with a header.
+            let rolled = bytes - at_least;
+            assert!(rolled <= (SEGMENT_HEADER_BYTES + slot_bytes(300)) as u64, "{count} records are {bytes} bytes");
+            cases += 1;
+        }
+        cases += 1;
+    }
+    println!("unsynced bytes: {cases} cases");
 }
 
 #[test]

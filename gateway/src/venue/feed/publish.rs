@@ -35,8 +35,8 @@ impl Publisher {
         Publisher { news, catalog }
     }
 
-    /// Tells of a frame whose book part is written down.
-    pub(crate) fn frame(&self, updates: &[FeedUpdate], books: &Books) {
+    /// Tells of a frame that was taken at `taken_at` and whose book part is written down.
+    pub(crate) fn frame(&self, updates: &[FeedUpdate], books: &Books, taken_at: Timestamp) {
         if !self.news.anybody() {
             return;
         }
@@ -45,11 +45,13 @@ impl Publisher {
         heard.retain(|(instrument, _)| self.news.wanted(instrument.market()));
         // Stable: what is said of one market stays in its order.
         heard.sort_by_key(|(instrument, _)| instrument.market());
+        self.news.begin_frame(taken_at);
         for updates in heard.chunk_by(|one, next| one.0.market() == next.0.market()) {
             let mut said: [Said; 2] = Default::default();
             updates.iter().for_each(|(instrument, update)| said[instrument.outcome() as usize].hear(update));
             self.tell(updates[0].0.market(), said, None, books, Timestamp(0));
         }
+        self.news.end_frame();
     }
 
     /// Tells of a book that was written down whole.

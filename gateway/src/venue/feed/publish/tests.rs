@@ -38,7 +38,7 @@ impl Followed {
                 write(books, &self.town.catalog, &self.figures, update);
             }
         });
-        self.publisher.frame(updates, writer.books());
+        self.publisher.frame(updates, writer.books(), Timestamp(START));
     }
 
     fn fact(&self, fact: &MarketMutation) {

@@ -1,0 +1,45 @@
+//! The feed: when the venue was last heard, what was applied, which books are too old to trade on.
+
+use super::family::{Family, Writer};
+use crate::app::App;
+use engine::id::Outcome;
+use engine::time::SECOND;
+use std::fmt::Error;
+use std::sync::atomic::Ordering::Relaxed;
+
+const AGE: Family = Family::new("papertape_feed_age_seconds", "Since the venue was last heard");
+const FRAMES: Family = Family::new("papertape_feed_frames_total", "Frames of the venue applied to the books");
+const UNLISTED: Family =
+    Family::new("papertape_feed_unlisted_total", "Updates passed over, of tokens and conditions that are not listed");
+const CLAMPED: Family =
+    Family::new("papertape_feed_clamped_total", "Levels of the venue that a book could not hold as they came");
+const OUTAGE: Family =
+    Family::new("papertape_feed_outage", "1 while the venue counts as out: market orders are refused");
+const CYCLE: Family = Family::new("papertape_matching_cycle_seconds", "How long the last matching cycle took");
+const RESTING: Family = Family::new("papertape_orders_resting", "Orders that the last matching cycle left resting");
+const MARKETS: Family = Family::new("papertape_markets", "Markets known, those that have ended among them");
+const TRADABLE: Family = Family::new("papertape_markets_tradable", "Markets that take orders");
+const STALE: Family =
+    Family::new("papertape_books_stale", "Books of markets that take orders, each token's own, shown as stale");
+
+pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
+    let (figures, now) = (&app.feed, app.clock.now());
+    let seconds = |micros: u64| micros as f64 / SECOND as f64;
+    let heard = app.vitals().last_message_at;
+    out.gauges(&AGE, heard.map(|at| (&[][..], seconds(now.since(at)))))?;
+    out.counter(&FRAMES, figures.frames.load(Relaxed))?;
+    out.counter(&UNLISTED, figures.unlisted.load(Relaxed))?;
+    out.counter(&CLAMPED, figures.clamped.load(Relaxed))?;
+    out.gauge(&OUTAGE, u32::from(app.books.outage()))?;
+    out.gauge(&CYCLE, seconds(figures.last_cycle_us.load(Relaxed)))?;
+    out.gauge(&RESTING, figures.pending_orders.load(Relaxed))?;
+    out.gauge(&MARKETS, app.catalog.len())?;
+    let (mut tradable, mut stale) = (0_u64, 0_u64);
+    for cell in app.catalog.iter().filter(|cell| cell.tradable()) {
+        tradable += 1;
+        let is_stale = |outcome| app.books.stale(cell.instrument(outcome), now);
+        stale += [Outcome::First, Outcome::Second].map(is_stale).map(u64::from).iter().sum::<u64>();
+    }
+    out.gauge(&TRADABLE, tradable)?;
+    out.gauge(&STALE, stale)
+}

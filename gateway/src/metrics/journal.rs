@@ -1,0 +1,174 @@
+//! The journal and what it holds: how long it takes to write and to sync, how much is not durable, how much room there
+//! is, what the start found, and how many facts about orders came since.
+
+use super::family::{Family, Writer};
+use super::histogram::{Micros, Nanos};
+use crate::commit::CommitLane;
+use crate::recover::Report;
+use engine::notice::OrderFact;
+use engine::shard::{Outbox as _, Room};
+use std::fmt::Error;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use wal::{Files, Lsn, Marks, Snapshots, Storage as _};
+
+const APPEND: Family = Family::new(
+    "papertape_journal_append_seconds",
+    "Copying one record into the mapping of the log; one record in 64 is timed",
+);
+const SYNC: Family =
+    Family::new("papertape_journal_sync_seconds", "One sync of the log; its count is that of all syncs");
+const APPENDED: Family = Family::new(
+    "papertape_journal_appended_lsn",
+    "Number of the last record appended; records are numbered without gaps",
+);
+const SYNCED: Family = Family::new("papertape_journal_synced_lsn", "Number of the last record on the device");
+const UNSYNCED: Family =
+    Family::new("papertape_journal_unsynced_bytes", "Bytes of log that loss of power would take now");
+const POISONED: Family =
+    Family::new("papertape_journal_poisoned", "1 when a sync has failed or a promise was broken: the server is ending");
+const ROOM: Family =
+    Family::new("papertape_journal_room_bytes", "Bytes that the log can take for certain without a new segment");
+const ROOM_STATE: Family = Family::new(
+    "papertape_journal_room_state",
+    "2: ample; 1: reserve only, orders are refused and cancels are taken; 0: none, every write is refused",
+);
+const SPARES: Family = Family::new("papertape_journal_spares", "Segments prepared and not in use yet");
+const SEGMENTS: Family = Family::new("papertape_journal_segments", "Segments in use, the open one among them");
+const LOG_BYTES: Family = Family::new("papertape_journal_log_bytes", "Length of the segments in use");
+const SNAPSHOT_LSN: Family =
+    Family::new("papertape_snapshot_lsn", "Number of the last record in the newest snapshot; 0: there is none");
+const SNAPSHOT_AGE: Family = Family::new("papertape_snapshot_age_seconds", "Since the newest snapshot was written");
+const DISK_FREE: Family =
+    Family::new("papertape_disk_free_bytes", "Bytes that the file system of the directory would still give");
+
+const RECOVERY: Family = Family::new("papertape_recovery_seconds", "How long this start read snapshot and log");
+const RECOVERY_RECORDS: Family =
+    Family::new("papertape_recovery_records", "Records that this start replayed behind its snapshot");
+const RECOVERY_CUT: Family =
+    Family::new("papertape_recovery_cut_bytes", "Bytes of a torn tail that this start cut off");
+const RECOVERY_LSN: Family = Family::new(
+    "papertape_recovery_snapshot_lsn",
+    "Number of the last record in the snapshot this start began with; 0: none",
+);
+const RECOVERY_CLEAN: Family =
+    Family::new("papertape_recovery_clean_stop", "1 when the process before this one had stopped in order");
+
+const PLACED: Family =
+    Family::new("papertape_orders_placed_total", "Orders taken since the start, filled at once or resting");
+const FILLS: Family =
+    Family::new("papertape_fills_total", "Fills since the start: taking at placement, or of resting orders");
+const CLOSED: Family = Family::new(
+    "papertape_orders_closed_total",
+    "Orders that ended otherwise than by their last fill since the start: cancelled, expired, killed",
+);
+
+/// One append in so many is timed: two looks at the clock cost about what an append does.
+const APPENDS_PER_TIMED: u64 = 64;
+
+/// What the journal counts while there is somebody to ask for it.
+#[derive(Debug, Default)]
+pub struct JournalMeters {
+    append: Nanos,
+    sync: Micros,
+    placed: AtomicU64,
+    taken: AtomicU64,
+    rested: AtomicU64,
+    closed: AtomicU64,
+}
+
+impl JournalMeters {
+    /// Where to note the time of the append behind this record, if that is one that is timed.
+    pub fn times_append(&self, behind: Lsn) -> Option<&Nanos> {
+        behind.0.is_multiple_of(APPENDS_PER_TIMED).then_some(&self.append)
+    }
+
+    /// Where to note how long a sync took.
+    pub fn sync(&self) -> &Micros {
+        &self.sync
+    }
+
+    /// Counts a fact whose record is on its way.
+    pub fn fact(&self, fact: &OrderFact) {
+        let counter = match fact {
+            OrderFact::Placed => &self.placed,
+            OrderFact::Filled { resting: false, .. } => &self.taken,
+            OrderFact::Filled { resting: true, .. } => &self.rested,
+            OrderFact::Closed => &self.closed,
+        };
+        // Pairs with the Acquire in `Facts::of`: who counts the fact sends its question behind the fact's record.
+        counter.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Facts counted at one moment.
+struct Facts {
+    placed: u64,
+    taken: u64,
+    rested: u64,
+    closed: u64,
+}
+
+impl Facts {
+    fn of(meters: &JournalMeters) -> Facts {
+        // Pairs with the Release in `JournalMeters::fact`.
+        let [placed, taken, rested, closed] = [&meters.placed, &meters.taken, &meters.rested, &meters.closed]
+            .map(|counter| counter.load(Ordering::Acquire));
+        Facts { placed, taken, rested, closed }
+    }
+}
+
+/// Where the journal's figures are read.
+pub(super) struct Journal<'a> {
+    pub meters: Option<&'a JournalMeters>,
+    pub marks: &'a Marks,
+    pub lane: &'a CommitLane,
+    pub dir: &'a Path,
+    pub report: &'a Report,
+}
+
+pub(super) fn write(journal: &Journal<'_>, out: &mut Writer<'_>) -> Result<(), Error> {
+    let Journal { meters, marks, lane, dir, report } = journal;
+    if let Some(meters) = meters {
+        out.histograms(&APPEND, [(&[][..], meters.append.counted())])?;
+        out.histograms(&SYNC, [(&[][..], meters.sync.counted())])?;
+        let Facts { placed, taken, rested, closed } = Facts::of(meters);
+        out.counter(&PLACED, placed)?;
+        out.counters(&FILLS, [(&[("side", "taking")][..], taken), (&[("side", "resting")][..], rested)])?;
+        out.counter(&CLOSED, closed)?;
+    }
+    out.gauge(&APPENDED, marks.appended().0)?;
+    out.gauge(&SYNCED, marks.synced().0)?;
+    out.gauge(&UNSYNCED, marks.unsynced_bytes())?;
+    out.gauge(&POISONED, u32::from(marks.is_poisoned()))?;
+    out.gauge(&ROOM, lane.room_bytes())?;
+    let room: u32 = match lane.room() {
+        Room::Ample => 2,
+        Room::ReserveOnly => 1,
+        Room::None => 0,
+    };
+    out.gauge(&ROOM_STATE, room)?;
+    out.gauge(&SPARES, marks.spares_ready())?;
+    write_files(dir, out)?;
+    out.gauge(&RECOVERY, report.millis as f64 / 1e3)?;
+    out.gauge(&RECOVERY_RECORDS, report.records)?;
+    out.gauge(&RECOVERY_CUT, report.bytes_cut)?;
+    out.gauge(&RECOVERY_LSN, report.snapshot.0)?;
+    out.gauge(&RECOVERY_CLEAN, u32::from(report.clean_stop))
+}
+
+/// What the directory shows. Its files come and go while it is read: what cannot be read has no row.
+fn write_files(dir: &Path, out: &mut Writer<'_>) -> Result<(), Error> {
+    let storage = Files::open_existing(dir).ok();
+    let segments = storage.as_ref().and_then(|storage| wal::segments(storage).ok());
+    let bytes = segments.as_ref().map(|segments| segments.iter().map(|segment| segment.bytes).sum::<u64>());
+    out.gauges(&SEGMENTS, segments.map(|segments| (&[][..], segments.len())))?;
+    out.gauges(&LOG_BYTES, bytes.map(|bytes| (&[][..], bytes)))?;
+    let newest = storage.as_ref().and_then(|storage| Snapshots::of(storage).ok()?.list().ok()?.pop());
+    out.gauge(&SNAPSHOT_LSN, newest.map_or(0, |lsn| lsn.0))?;
+    let written = newest.and_then(|lsn| std::fs::metadata(dir.join(wal::snapshot_name(lsn))).ok()?.modified().ok());
+    let age = written.and_then(|at| at.elapsed().ok());
+    out.gauges(&SNAPSHOT_AGE, age.map(|age| (&[][..], age.as_secs_f64())))?;
+    let free = storage.and_then(|storage| storage.free_bytes().ok());
+    out.gauges(&DISK_FREE, free.map(|free| (&[][..], free)))
+}

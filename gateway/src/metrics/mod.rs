@@ -1,0 +1,25 @@
+//! What the server tells of itself to a monitor: `GET /metrics` on a listener of its own (`[admin] listen`).
+//!
+//! Counters and histograms are plain atomics where the events are; they exist, and clocks are looked at for them, only
+//! where the listener does. All else is read from what the parts know anyway, when somebody asks.
+//!
+//! | File | Holds |
+//! |---|---|
+//! | `listener.rs` | the listener and its thread |
+//! | `gather.rs` | all families in order, and the wait for what they tell to be durable |
+//! | `edge.rs` | requests, refusals, how long placements and cancels took |
+//! | `journal.rs` | the log, recovery, order facts |
+//! | `feed.rs` | the venue and the books |
+//! | `streams.rs` | sockets and the handing out of news |
+//! | `system.rs` | what the kernel knows of this program |
+//! | `histogram.rs`, `family.rs` | durations in buckets; names, labels and rows |
+
+pub mod edge;
+mod family;
+mod feed;
+pub mod gather;
+pub mod histogram;
+pub mod journal;
+pub mod listener;
+mod streams;
+mod system;

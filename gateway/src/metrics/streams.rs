@@ -1,0 +1,41 @@
+//! Streams: who is connected, why sockets ended, and how far handing out lags behind the feed.
+
+use super::family::{Family, Writer};
+use crate::app::App;
+use std::fmt::Error;
+
+const OPEN: Family = Family::new(
+    "papertape_sockets_open",
+    "Streams open by channel: WebSockets, and prices_stream for server-sent events",
+);
+const OPENED: Family = Family::new("papertape_sockets_opened_total", "WebSockets opened since the start, by channel");
+const CLOSED: Family = Family::new(
+    "papertape_sockets_closed_total",
+    "WebSockets ended since the start, by the reason that the server decided on; SLOW_CONSUMER: the peer did not read",
+);
+const LAG: Family = Family::new(
+    "papertape_fan_out_lag_seconds",
+    "From the feed taking a frame of the venue to its news being handed out, for the oldest of those that waited together",
+);
+const LOST: Family = Family::new(
+    "papertape_fan_out_lost_total",
+    "News that found the queue of a thread full; each listener of that thread is then shown everything afresh",
+);
+const WAITING: Family =
+    Family::new("papertape_fan_out_queued", "News of the feed that wait to be handed out, all threads together");
+
+pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
+    let channels = app.seats.channels();
+    let open: Vec<_> = channels.iter().map(|(channel, count)| ([("channel", channel.word())], count.open)).collect();
+    let events = ([("channel", "prices_stream")], app.streams.open());
+    out.gauges(&OPEN, open.iter().chain([&events]).map(|(labels, count)| (&labels[..], *count)))?;
+    let opened: Vec<_> =
+        channels.iter().map(|(channel, count)| ([("channel", channel.word())], count.opened)).collect();
+    out.counters(&OPENED, opened.iter().map(|(labels, count)| (&labels[..], *count)))?;
+    let closed: Vec<_> = app.seats.closes().into_iter().map(|(reason, count)| ([("reason", reason)], count)).collect();
+    out.counters(&CLOSED, closed.iter().map(|(labels, count)| (&labels[..], *count)))?;
+    let lag = app.news.lag().map(|lag| (&[][..], lag.counted()));
+    out.histograms(&LAG, lag)?;
+    out.counter(&LOST, app.news.lost())?;
+    out.gauge(&WAITING, app.news.waiting())
+}

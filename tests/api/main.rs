@@ -35,6 +35,7 @@ mod lists;
 mod malformed;
 mod markets;
 mod matching;
+mod metrics;
 mod numbers;
 mod order;
 mod place;

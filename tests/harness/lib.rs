@@ -9,6 +9,7 @@
 //! | `socket.rs` | a WebSocket client; sends any bytes |
 //! | `tape.rs` | a market of our own, written line by line as a recording |
 //! | `world.rs` | a server on that market with users in it |
+//! | `exposition.rs` | what `GET /metrics` says, read strictly |
 //! | `history.rs` | a past of our own, written into the log of a stopped server |
 //! | `token.rs` | identity tokens, right and wrong ones |
 //! | `json.rs` | reading answers; money as integers |
@@ -25,6 +26,7 @@ pub mod binary;
 pub mod cases;
 pub mod chance;
 pub mod description;
+pub mod exposition;
 pub mod frames;
 pub mod history;
 pub mod http;

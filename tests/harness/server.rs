@@ -309,6 +309,11 @@ impl Server {
         Client::with_token(self.address, token)
     }
 
+    /// Where monitors ask, if they may.
+    pub fn admin(&self) -> Option<SocketAddr> {
+        self.said.find(|line| if line.ends_with("/metrics") { address_in(line) } else { None })
+    }
+
     /// The demo key of a first start.
     pub fn demo_key(&self) -> Option<String> {
         self.said.find(key_in)

@@ -162,7 +162,11 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             vec![],
             "server.lissten (papertape.toml): unknown key; allowed are server.listen",
         ),
-        ("[nonsense]\na = 1", vec![], "nonsense.a (papertape.toml): unknown key; allowed are [access], [auth]"),
+        (
+            "[nonsense]\na = 1",
+            vec![],
+            "nonsense.a (papertape.toml): unknown key; allowed are [access], [admin], [auth]",
+        ),
         (
             "",
             vec![("PAPERTAPE_SERVER_LISSTEN", "x")],

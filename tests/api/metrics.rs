@@ -1,0 +1,442 @@
+//! What a monitor is told (market-data.md §11, the end): every family with the figures of what was done, bounded labels,
+//! and a listener that nothing on it can harm.
+
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tests::binary::workspace;
+use tests::cases::Cases;
+use tests::chance::Chance;
+use tests::eventually;
+use tests::exposition::{Exposition, ask, scrape};
+use tests::http::{Request, connect, send_raw};
+use tests::json::{int, text};
+use tests::server::Place;
+use tests::socket::{Got, Socket};
+use tests::world::{World, changed, limit, market};
+
+/// A world that a monitor may ask.
+fn watched(users: usize, settings: impl FnOnce(&mut Place)) -> (World, SocketAddr) {
+    let world = World::start_with(users, |place| {
+        place.set("admin", "listen", "\"127.0.0.1:0\"").set("flags", "match_interval_ms", "100");
+        settings(place);
+    });
+    let admin = world.server.admin().expect("the banner says where metrics are");
+    (world, admin)
+}
+
+/// Waits for the figures that `ready` wants.
+#[track_caller]
+fn scrape_until(admin: SocketAddr, what: &str, ready: impl Fn(&Exposition) -> bool) -> Exposition {
+    eventually(what, || Some(scrape(admin)).filter(&ready))
+}
+
+/// What the README names.
+fn documented() -> BTreeSet<String> {
+    let readme = fs::read_to_string(workspace().join("README.md")).expect("the README can be read");
+    let words = readme.split('`').skip(1).step_by(2);
+    let is_family = |word: &&str| {
+        (word.starts_with("papertape_") || word.starts_with("process_"))
+            && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    words.filter(is_family).map(str::to_owned).collect()
+}
+
+/// Listening TCP sockets of a program.
+fn listening(pid: u32) -> usize {
+    let table = fs::read_to_string(format!("/proc/{pid}/net/tcp")).expect("the kernel's table");
+    let listed: BTreeSet<String> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|fields| fields.get(3) == Some(&"0A"))
+        .map(|fields| format!("socket:[{}]", fields[9]))
+        .collect();
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("the program's descriptors");
+    let links = open.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+    links.filter(|link| listed.contains(&link.to_string_lossy().into_owned())).count()
+}
+
+#[test]
+fn every_family_tells_what_was_done() {
+    let cases = Cases::of("families");
+    let layouts: [fn(&mut Place); 3] = [
+        |_| {},
+        |place| _ = place.set("journal", "durability", "\"power\""),
+        |place| _ = place.set("engine", "shards", "2").set("journal", "durability", "\"power\""),
+    ];
+    for layout in layouts {
+        every_family(&cases, layout);
+    }
+}
+
+fn every_family(cases: &Cases, layout: fn(&mut Place)) {
+    let (mut world, admin) = watched(2, layout);
+    assert_eq!(listening(world.server.pid()), 2);
+    let first = scrape(admin);
+    let of = |said: &Exposition, operation: &str, status: &str| {
+        said.get("papertape_requests_total", &[("operation", operation), ("status", status)]).unwrap_or(0.0)
+    };
+    assert_eq!((of(&first, "place_order", "2xx"), first.value("papertape_orders_placed_total", &[])), (0.0, 0.0));
+    let (rain, mut client) = (world.markets.rain.clone(), world.user(0));
+
+    // Three are taken: one fills at once, one rests and is cancelled, one rests until the market comes to it.
+    client.post("/v1/orders", &market(&rain, "BUY", "0.42", "20")).expect(200);
+    let said = scrape(admin);
+    assert_eq!(said.value("papertape_orders_placed_total", &[]), 1.0, "an answered order is told of at once");
+    let cancelled = client.post("/v1/orders", &limit(&rain, "BUY", "0.05", "20")).expect(200);
+    client.delete(&format!("/v1/orders/{}", int(&cancelled, "/order_id"))).expect(200);
+    client.delete(&format!("/v1/orders/{}", int(&cancelled, "/order_id"))).refused(400, "ORDER_NOT_CANCELLABLE");
+    client.post("/v1/orders", &limit(&rain, "BUY", "0.37", "12")).expect(200);
+    // Two are refused: one by the engine, one at the door.
+    client.post("/v1/orders", &limit(&rain, "BUY", "0.41", "999999")).refused(400, "INSUFFICIENT_BALANCE");
+    world.public().post("/v1/orders", &limit(&rain, "BUY", "0.41", "5")).refused(401, "MISSING_API_KEY");
+    world.public().get("/v1/no/such/route").refused(404, "NOT_FOUND");
+
+    // A fourth comes over a socket, where another one follows the market.
+    let key = [("X-API-Key", world.users[1].key.as_str())];
+    let at = world.server.address();
+    let mut trade = Socket::open(at, "/v1/ws/trade", &key);
+    let placed = json!({"id": 1, "op": "order.place", "params": limit(&rain, "BUY", "0.03", "10")});
+    trade.send(&placed);
+    assert_eq!(int(&trade.json(), "/status"), 200);
+    let mut follower = Socket::open(at, "/v1/ws/market", &[]);
+    follower.send(&json!({"type": "market", "assets_ids": [rain.yes()]}));
+    follower.text();
+    let prices = Socket::open(at, "/v1/ws/prices", &key);
+    let executions = Socket::open(at, "/v1/ws/executions", &key);
+    let mut refused = Socket::open(at, "/v1/ws/executions?token=wrong", &[]);
+    assert_eq!(refused.receive(), Got::Close(4001, "INVALID_TOKEN".into()));
+    let mut gone = Socket::open(at, "/v1/ws/market", &[]);
+    gone.send_close(1000, "");
+    assert!(matches!(gone.receive(), Got::Close(..)));
+    let mut stream = connect(at).expect("the server listens");
+    let head = format!("GET /v1/prices/stream?condition_ids={} HTTP/1.1\r\nHost: {at}\r\n\r\n", rain.condition);
+    stream.write_all(head.as_bytes()).expect("the server takes a head");
+    stream.read_exact(&mut [0; 512]).expect("a stream begins");
+
+    // The market comes to the order that rests.
+    let frames = scrape(admin).value("papertape_feed_frames_total", &[]);
+    world.tape.books(&rain, &[("0.30", "10")], &[("0.36", "100")]);
+    let said = scrape_until(admin, "figures of all that was done", |said| {
+        let closed = |reason| said.get("papertape_sockets_closed_total", &[("reason", reason)]);
+        said.value("papertape_fills_total", &[("side", "resting")]) == 1.0
+            && closed("NORMAL") == Some(1.0)
+            && closed("INVALID_TOKEN") == Some(1.0)
+            && said.value("papertape_fan_out_lag_seconds_count", &[]) >= 1.0
+            && said.value("papertape_orders_resting", &[]) == 1.0
+            && said.value("papertape_journal_unsynced_bytes", &[]) == 0.0
+    });
+
+    let place = |outcome| [("kind", "place"), ("outcome", outcome)];
+    let cancel = |outcome| [("kind", "cancel"), ("outcome", outcome)];
+    let exact: &[(&str, &[(&str, &str)], f64)] = &[
+        ("papertape_requests_total", &[("operation", "place_order"), ("status", "2xx")], 4.0),
+        ("papertape_requests_total", &[("operation", "place_order"), ("status", "4xx")], 2.0),
+        ("papertape_requests_total", &[("operation", "cancel_order"), ("status", "2xx")], 1.0),
+        ("papertape_requests_total", &[("operation", "cancel_order"), ("status", "4xx")], 1.0),
+        ("papertape_requests_total", &[("operation", "unrouted"), ("status", "4xx")], 1.0),
+        ("papertape_requests_total", &[("operation", "ws_market"), ("status", "1xx")], 2.0),
+        ("papertape_refusals_total", &[("code", "INSUFFICIENT_BALANCE")], 1.0),
+        ("papertape_refusals_total", &[("code", "ORDER_NOT_CANCELLABLE")], 1.0),
+        ("papertape_refusals_total", &[("code", "MISSING_API_KEY")], 1.0),
+        ("papertape_refusals_total", &[("code", "NOT_FOUND")], 1.0),
+        ("papertape_ack_seconds_count", &place("accepted"), 4.0),
+        ("papertape_ack_seconds_count", &place("refused"), 2.0),
+        ("papertape_ack_seconds_count", &cancel("accepted"), 1.0),
+        ("papertape_ack_seconds_count", &cancel("refused"), 1.0),
+        ("papertape_placements_in_flight", &[], 0.0),
+        ("papertape_connections_refused_total", &[], 0.0),
+        ("papertape_users", &[], 2.0),
+        ("papertape_keys_issued", &[], 2.0),
+        ("papertape_orders_placed_total", &[], 4.0),
+        ("papertape_fills_total", &[("side", "taking")], 1.0),
+        ("papertape_fills_total", &[("side", "resting")], 1.0),
+        ("papertape_orders_closed_total", &[], 1.0),
+        ("papertape_orders_resting", &[], 1.0),
+        ("papertape_sockets_open", &[("channel", "market")], 1.0),
+        ("papertape_sockets_open", &[("channel", "trade")], 1.0),
+        ("papertape_sockets_open", &[("channel", "prices")], 1.0),
+        ("papertape_sockets_open", &[("channel", "executions")], 1.0),
+        ("papertape_sockets_open", &[("channel", "user")], 0.0),
+        ("papertape_sockets_open", &[("channel", "prices_stream")], 1.0),
+        ("papertape_sockets_opened_total", &[("channel", "market")], 2.0),
+        ("papertape_sockets_opened_total", &[("channel", "executions")], 2.0),
+        ("papertape_fan_out_lost_total", &[], 0.0),
+        ("papertape_fan_out_queued", &[], 0.0),
+        ("papertape_queue_slots", &[("queue", "shard_longest")], 4_096.0),
+        ("papertape_queue_slots", &[("queue", "commit")], 8_192.0),
+        ("papertape_journal_poisoned", &[], 0.0),
+        ("papertape_journal_room_state", &[], 2.0),
+        ("papertape_journal_segments", &[], 1.0),
+        ("papertape_journal_log_bytes", &[], 4_194_304.0),
+        ("papertape_snapshot_lsn", &[], 0.0),
+        ("papertape_recovery_cut_bytes", &[], 0.0),
+        ("papertape_recovery_snapshot_lsn", &[], 0.0),
+        ("papertape_feed_outage", &[], 0.0),
+        ("papertape_markets", &[], 10.0),
+    ];
+    for (name, labels, expected) in exact {
+        assert_eq!(said.value(name, labels), *expected, "{name}{labels:?}");
+        cases.one();
+    }
+    // Which ones are above nothing depends on the machine; that they are does not.
+    for (name, labels) in [
+        ("papertape_uptime_seconds", &[][..]),
+        ("papertape_feed_frames_total", &[]),
+        ("papertape_markets_tradable", &[]),
+        ("papertape_connections_open", &[]),
+        ("papertape_journal_appended_lsn", &[]),
+        ("papertape_journal_synced_lsn", &[]),
+        ("papertape_journal_room_bytes", &[]),
+        ("papertape_journal_sync_seconds_count", &[]),
+        ("papertape_disk_free_bytes", &[]),
+        ("papertape_ack_seconds_sum", &place("accepted")),
+        ("process_resident_memory_bytes", &[]),
+        ("process_open_fds", &[]),
+        ("process_max_fds", &[]),
+        ("process_threads", &[]),
+        ("process_start_time_seconds", &[]),
+    ] {
+        assert!(said.value(name, labels) > 0.0, "{name}{labels:?}");
+        cases.one();
+    }
+    assert!(said.value("papertape_feed_frames_total", &[]) > frames);
+    let appended = said.value("papertape_journal_appended_lsn", &[]);
+    assert_eq!(said.value("papertape_journal_synced_lsn", &[]), appended);
+    let timed = said.value("papertape_journal_append_seconds_count", &[]);
+    assert!(timed <= appended / 64.0 + 1.0, "{timed} of {appended} appends");
+    for (row, value) in first.rising() {
+        let labels: Vec<(&str, &str)> = row.1.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert!(said.value(&row.0, &labels) >= value, "{row:?} fell");
+        cases.one();
+    }
+
+    let (told, documented) = (said.names(), documented());
+    assert_eq!(told.difference(&documented).collect::<Vec<_>>(), Vec::<&String>::new(), "not in the README");
+    assert_eq!(documented.difference(&told).collect::<Vec<_>>(), Vec::<&String>::new(), "only in the README");
+    cases.add(told.len());
+    drop((trade, follower, prices, executions, stream));
+    recovered_facts(cases, world, appended);
+}
+
+/// A start tells what it found; order facts begin anew.
+fn recovered_facts(cases: &Cases, mut world: World, appended: f64) {
+    for (is_clean, clean_stop) in [(true, 1.0), (false, 0.0)] {
+        if is_clean {
+            world.server.terminate();
+            eventually("an orderly end", || world.server.is_over().then_some(()));
+        } else {
+            world.server.kill();
+        }
+        world.server = world.place.start();
+        let said = scrape(world.server.admin().expect("the banner says where metrics are"));
+        assert_eq!(said.value("papertape_recovery_clean_stop", &[]), clean_stop);
+        assert!(said.value("papertape_recovery_records", &[]) >= appended);
+        assert_eq!(said.value("papertape_orders_placed_total", &[]), 0.0);
+        assert_eq!(said.value("papertape_users", &[]), 2.0);
+        cases.add(4);
+    }
+}
+
+#[test]
+fn labels_are_bounded_whatever_is_asked() {
+    let cases = Cases::of("requests of chance");
+    let (world, admin) = watched(1, |_| {});
+    let mut chance = Chance::seeded(0x6d65_7472);
+    let paths = ["/v1/orders/X", "/v1/X", "/X", "/v1/markets/X/X", "/v1/book?token_id=X", "/v1/orders/by-client-id/X"];
+    let methods = ["GET", "POST", "DELETE", "PATCH", "HEAD", "X"];
+    let mut client = world.public();
+    let mut strays = |count: usize| {
+        for _ in 0..count {
+            let stray = format!("stray{:x}", chance.draw());
+            let path = chance.pick(&paths).replace('X', &stray);
+            let method = chance.pick(&methods).replace('X', &stray.to_uppercase());
+            let key = if chance.percent(50) { stray } else { format!("svc_live_{:064x}", chance.draw()) };
+            let request = Request::new(&method, &path).header("X-API-Key", &key);
+            // A refused connection ends; the next request makes a new one.
+            let _ = client.call(&request);
+            cases.one();
+        }
+    };
+    strays(1_000);
+    let before = scrape(admin).rows();
+    strays(1_000);
+    let after = scrape(admin);
+    let more: Vec<String> = after.rows().difference(&before).cloned().collect();
+    assert!(more.is_empty(), "the second thousand brought rows that the first had not: {more:?}");
+    assert!(after.rows().iter().all(|row| !row.to_lowercase().contains("stray")), "{:#?}", after.rows());
+    assert!(after.value("papertape_requests_total", &[("operation", "unrouted"), ("status", "4xx")]) > 100.0);
+}
+
+#[test]
+fn there_is_no_listener_unless_asked_for() {
+    let cases = Cases::of("listeners");
+    for (listen, expected) in [(None, 1), (Some("\"\""), 1), (Some("\"127.0.0.1:0\""), 2), (Some("\"0.0.0.0:0\""), 2)] {
+        let world = World::start_with(0, |place| {
+            if let Some(listen) = listen {
+                place.set("admin", "listen", listen);
+            }
+        });
+        assert_eq!(listening(world.server.pid()), expected, "{listen:?}");
+        world.public().get("/metrics").refused(404, "NOT_FOUND");
+        let warned = world.server.said().contains("the admin listener is answered");
+        assert_eq!(warned, listen == Some("\"0.0.0.0:0\""), "{}", world.server.said());
+        cases.one();
+    }
+}
+
+#[test]
+fn a_wrong_address_is_said_at_the_start() {
+    let cases = Cases::of("wrong addresses");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("it has an address").port();
+    for (server, admin, expected) in [
+        (0, format!("\"127.0.0.1:{port}\""), format!("listening on 127.0.0.1:{port} (admin.listen): ")),
+        (port, format!("\"127.0.0.1:{port}\""), format!("admin.listen: allowed is another port than {port}, ")),
+        (0, "\"metrics\"".into(), "admin.listen (".into()),
+        (0, "9464".into(), "admin.listen (".into()),
+        (0, "true".into(), "admin.listen (".into()),
+    ] {
+        let mut place = Place::new();
+        place.set("server", "listen", &format!("\"127.0.0.1:{server}\"")).set("admin", "listen", &admin);
+        let (status, said) = place.spawn_with(&[], &[]).ended();
+        assert!(!status.success(), "{admin}: {said}");
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains("admin.listen")).collect();
+        assert!(matches!(lines[..], [line] if line.contains(&expected)), "{admin}: one sentence, not {said}");
+        cases.one();
+    }
+}
+
+#[test]
+fn there_is_one_path_and_one_method() {
+    let cases = Cases::of("paths and methods");
+    let (_world, admin) = watched(0, |_| {});
+    let long = format!("/{}", "x".repeat(4_000));
+    for path in ["/", "/metrics/", "//metrics", "/metricsx", "/v1/health", "/v1/orders", "/%6detrics", "*", &long] {
+        for method in ["GET", "POST", "OPTIONS"] {
+            let answer = ask(admin, method, path).expect("an answer");
+            assert_eq!(answer.status, 404, "{method} {path}");
+            cases.one();
+        }
+    }
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "ANY"] {
+        let answer = ask(admin, method, "/metrics").expect("an answer");
+        assert_eq!((answer.status, answer.header("Allow")), (405, Some("GET")), "{method}");
+        cases.one();
+    }
+    for head in [
+        "GET /metrics?name=x HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /metrics HTTP/1.0\r\n\r\n",
+        "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain;version=0.0.4\r\nAccept-Encoding: gzip\r\n\r\n",
+        "GET http://a/metrics HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\n\r\nabc",
+        "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\nGET /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
+        let answer = send_raw(admin, head.as_bytes());
+        let response = answer.response.expect("an answer");
+        assert!(answer.closed && response.status == 200, "{head:?}: {}", response.status);
+        Exposition::read(response.text()).unwrap_or_else(|why| panic!("{head:?}: {why}"));
+        cases.one();
+    }
+}
+
+#[test]
+fn hostile_peers_take_nothing_from_the_server() {
+    let cases = Cases::of("hostile peers of the admin listener");
+    let (world, admin) = watched(1, |_| {});
+    let (mut client, rain) = (world.user(0), world.markets.rain.clone());
+    let mut chance = Chance::seeded(7);
+    let noise: Vec<u8> = (0..20_000).map(|_| chance.draw() as u8).collect();
+    let fields = (0..200).map(|number| format!("X-{number}: y\r\n")).collect::<String>();
+    let garbage: [Vec<u8>; 8] = [
+        noise,
+        b"\r\n\r\n\r\n".to_vec(),
+        b"GET\r\n\r\n".to_vec(),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".repeat(40),
+        format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(100_000)).into_bytes(),
+        format!("GET /metrics HTTP/1.1\r\n{fields}\r\n").into_bytes(),
+        format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000)).into_bytes(),
+        b"GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\nzz".to_vec(),
+    ];
+    for bytes in garbage {
+        let answer = send_raw(admin, &bytes);
+        let status = answer.response.as_ref().map(|response| response.status);
+        assert!(status.is_none_or(|status| status >= 400), "{status:?} for {} bytes", bytes.len());
+        scrape(admin);
+        cases.one();
+    }
+    // More than it takes at a time, which say nothing, half of something, or do not read; the server goes on meanwhile.
+    let silent: Vec<TcpStream> = (0..40)
+        .map(|number: usize| {
+            let mut stream = connect(admin).expect("the kernel takes it");
+            let said: &[u8] = [&b""[..], b"GET /met", b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"][number % 3];
+            stream.write_all(said).expect("the kernel takes it");
+            stream
+        })
+        .collect();
+    for _ in 0..200 {
+        client.post("/v1/orders", &limit(&rain, "BUY", "0.02", "5")).expect(200);
+        cases.one();
+    }
+    // Each has ten seconds in all, so whoever waits behind them is answered within the bound of a broken server.
+    let said = scrape(admin);
+    assert_eq!(said.value("papertape_orders_placed_total", &[]), 200.0);
+    cases.add(silent.len());
+    world.server.stop();
+}
+
+#[test]
+fn a_scrape_under_load_is_whole_and_only_rises() {
+    let cases = Cases::of("scrapes under load");
+    const ORDERS: usize = 300;
+    for shards in ["1", "3"] {
+        let (world, admin) = watched(4, |place| _ = place.set("engine", "shards", shards));
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let placing: Vec<_> = (0..4)
+                .map(|user| {
+                    let (mut client, rain) = (world.user(user), &world.markets.rain);
+                    scope.spawn(move || {
+                        for number in 0..ORDERS {
+                            let body = changed(
+                                &limit(rain, "BUY", "0.02", "5"),
+                                &json!({"client_order_id": format!("{user}-{number}")}),
+                            );
+                            client.post("/v1/orders", &body).expect(200);
+                        }
+                    })
+                })
+                .collect();
+            let (cases, is_over) = (&cases, &is_over);
+            scope.spawn(move || {
+                let mut before = scrape(admin);
+                while !is_over.load(Ordering::Relaxed) {
+                    let said = scrape(admin);
+                    for ((name, labels), value) in before.rising() {
+                        let labels: Vec<(&str, &str)> =
+                            labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+                        assert!(said.value(name, &labels) >= value, "{name}{labels:?} fell below {value}");
+                    }
+                    before = said;
+                    cases.one();
+                }
+            });
+            placing.into_iter().for_each(|user| user.join().expect("every order is taken"));
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let said = scrape(admin);
+        let accepted = [("kind", "place"), ("outcome", "accepted")];
+        let expected = (4 * ORDERS) as f64;
+        assert_eq!(said.value("papertape_ack_seconds_count", &accepted), expected);
+        assert_eq!(said.value("papertape_orders_placed_total", &[]), expected);
+        let placed = [("operation", "place_order"), ("status", "2xx")];
+        assert_eq!(said.value("papertape_requests_total", &placed), expected);
+        assert!(said.value("papertape_journal_append_seconds_count", &[]) >= (expected / 64.0).floor());
+        let version = world.public().get("/v1/health/version").expect(200);
+        let build = said.rows().into_iter().find(|row| row.starts_with("papertape_build_info"));
+        assert!(build.is_some_and(|row| row.contains(text(&version, "/version"))));
+        cases.add(5);
+    }
+}

@@ -409,9 +409,9 @@ fn a_scrape_under_load_is_whole_and_only_rises() {
                     })
                 })
                 .collect();
-            let (cases, is_over) = (&cases, &is_over);
-            scope.spawn(move || {
-                let mut before = scrape(admin);
+            let is_over = &is_over;
+            let scraping = scope.spawn(move || {
+                let (mut before, mut scrapes) = (scrape(admin), 1);
                 while !is_over.load(Ordering::Relaxed) {
                     let said = scrape(admin);
                     for ((name, labels), value) in before.rising() {
@@ -420,11 +420,13 @@ fn a_scrape_under_load_is_whole_and_only_rises() {
                         assert!(said.value(name, &labels) >= value, "{name}{labels:?} fell below {value}");
                     }
                     before = said;
-                    cases.one();
+                    scrapes += 1;
                 }
+                scrapes
             });
             placing.into_iter().for_each(|user| user.join().expect("every order is taken"));
             is_over.store(true, Ordering::Relaxed);
+            cases.add(scraping.join().expect("every scrape is whole"));
         });
         let said = scrape(admin);
         let accepted = [("kind", "place"), ("outcome", "accepted")];

@@ -332,6 +332,8 @@ fn there_is_one_path_and_one_method() {
         "GET /metrics HTTP/1.0\r\n\r\n",
         "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain;version=0.0.4\r\nAccept-Encoding: gzip\r\n\r\n",
         "GET http://a/metrics HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\n\r\nabc",
+        // Whatever its body was meant to be, nothing behind it is read.
+        "GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\nzz",
         "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\nGET /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
     ] {
         let answer = send_raw(admin, head.as_bytes());
@@ -350,7 +352,7 @@ fn hostile_peers_take_nothing_from_the_server() {
     let mut chance = Chance::seeded(7);
     let noise: Vec<u8> = (0..20_000).map(|_| chance.draw() as u8).collect();
     let fields = (0..200).map(|number| format!("X-{number}: y\r\n")).collect::<String>();
-    let garbage: [Vec<u8>; 8] = [
+    let garbage: [Vec<u8>; 7] = [
         noise,
         b"\r\n\r\n\r\n".to_vec(),
         b"GET\r\n\r\n".to_vec(),
@@ -358,7 +360,6 @@ fn hostile_peers_take_nothing_from_the_server() {
         format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(100_000)).into_bytes(),
         format!("GET /metrics HTTP/1.1\r\n{fields}\r\n").into_bytes(),
         format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000)).into_bytes(),
-        b"GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\nzz".to_vec(),
     ];
     for bytes in garbage {
         let answer = send_raw(admin, &bytes);

@@ -45,6 +45,9 @@ fn documented() -> BTreeSet<String> {
     words.filter(is_family).map(str::to_owned).collect()
 }
 
+/// A row by its name and labels, and its value.
+type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
+
 /// Listening TCP sockets of a program.
 fn listening(pid: u32) -> usize {
     let table = fs::read_to_string(format!("/proc/{pid}/net/tcp")).expect("the kernel's table");
@@ -132,7 +135,7 @@ fn every_family(cases: &Cases, layout: fn(&mut Place)) {
 
     let place = |outcome| [("kind", "place"), ("outcome", outcome)];
     let cancel = |outcome| [("kind", "cancel"), ("outcome", outcome)];
-    let exact: &[(&str, &[(&str, &str)], f64)] = &[
+    let exact: &[Row<'_>] = &[
         ("papertape_requests_total", &[("operation", "place_order"), ("status", "2xx")], 4.0),
         ("papertape_requests_total", &[("operation", "place_order"), ("status", "4xx")], 2.0),
         ("papertape_requests_total", &[("operation", "cancel_order"), ("status", "2xx")], 1.0),

@@ -111,15 +111,17 @@ async fn operated(edge: Rc<Edge>, by: Operator, operation: Operation, dress: &mu
 
 /// Counts a request that is answered now.
 fn note(app: &App, used: Used, is_head: bool, status: StatusCode, refused: Option<Code>) {
-    let (status, mut ended) = (status.as_u16(), None);
+    let (status, mut ended, mut place) = (status.as_u16(), None, None);
     if let Used { begun, route: Some(route), key: Some(key) } = used {
         let ended = *ended.insert(app.clock.now());
-        app.front.usage.note(key, Done { route, is_head, status, begun, ended });
+        place = Some(app.front.usage.note(key, Done { route, is_head, status, begun, ended }));
     }
     if let Some(meters) = &app.meters {
-        let place = used.route.map(|route| app.front.usage.place(route) as usize);
+        let place = place.or_else(|| used.route.map(|route| app.front.usage.place(route)));
         // Orders that come without a key are rare enough to look at the clock for them.
-        meters.note(place, status, refused, || ended.unwrap_or_else(|| app.clock.now()).since(used.begun));
+        meters.note(place.map(|place| place as usize), status, refused, || {
+            ended.unwrap_or_else(|| app.clock.now()).since(used.begun)
+        });
     }
 }
 

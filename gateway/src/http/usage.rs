@@ -123,10 +123,12 @@ impl Usage {
         self.places.get(&address(route)).copied().unwrap_or_default()
     }
 
-    /// Counts a request of the key in that slot.
-    pub fn note(&self, slot: u32, done: Done) {
+    /// Counts a request of the key in that slot; answers the place of its route.
+    pub fn note(&self, slot: u32, done: Done) -> u64 {
         let used = self.keys.get(slot).get_or_init(Box::default);
-        used.note(done, self.place(done.route));
+        let place = self.place(done.route);
+        used.note(done, place);
+        place
     }
 
     /// What the key in that slot was used for in the last `days` days and `hours` hours, the present ones included.

@@ -27,8 +27,8 @@ use tokio::task::AbortHandle;
 
 /// How long a full shard is left alone.
 const BUSY_REST: Duration = Duration::from_millis(10);
-/// All frames of a resume.
-const RESUMED: Tag = Tag(0);
+/// All frames about facts.
+const TOLD: Tag = Tag(0);
 
 /// What a channel makes of a fact.
 pub trait Teller: 'static {
@@ -76,7 +76,7 @@ pub async fn follow(
         follower.last.set(now.oldest - 1);
         follower.socket.send(&gap(now.oldest));
     }
-    follower.catch_up(Pace::AsTaken).await?;
+    follower.catch_up().await?;
     let task = tokio::task::spawn_local(follower.live(bell));
     Ok(Following(task.abort_handle()))
 }
@@ -89,15 +89,6 @@ fn gap(oldest: u64) -> Frame {
             o.integer("from_seq", oldest);
         });
     })
-}
-
-/// How fast frames are queued.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pace {
-    /// As fast as the peer takes them: what was missed may be longer than a queue.
-    AsTaken,
-    /// At once; a peer that is too slow for it is closed.
-    AsItComes,
 }
 
 struct Follower<T> {
@@ -113,14 +104,16 @@ impl<T: Teller> Follower<T> {
     async fn live(self, bell: Bell) {
         loop {
             bell.rung().await;
-            if let Err(close) = caught(self.catch_up(Pace::AsItComes)).await.unwrap_or(Err(Close::INTERNAL)) {
+            if let Err(close) = caught(self.catch_up()).await.unwrap_or(Err(Close::INTERNAL)) {
                 return self.socket.close(close);
             }
         }
     }
 
-    /// Tells what happened since the last fact that was told.
-    async fn catch_up(&self, pace: Pace) -> Result<(), Close> {
+    /// Tells what happened since the last fact that was told, as fast as the peer takes it: the facts that are kept are the
+    /// queue behind the queue, so a burst of thousands closes nobody who reads. One who reads so slowly that facts are
+    /// forgotten before they are asked for is closed.
+    async fn catch_up(&self) -> Result<(), Close> {
         let mut frames = Vec::new();
         while self.socket.is_open() {
             let page = self.ask(self.last.get(), FACTS_PER_PAGE_MAX).await?;
@@ -131,7 +124,7 @@ impl<T: Teller> Follower<T> {
             for fact in &page.facts {
                 self.teller.tell(fact, &mut frames);
                 for frame in frames.drain(..) {
-                    self.queue(&frame, pace).await;
+                    self.queue(&frame).await;
                 }
                 self.last.set(fact.seq);
             }
@@ -143,11 +136,8 @@ impl<T: Teller> Follower<T> {
         Ok(())
     }
 
-    async fn queue(&self, frame: &Frame, pace: Pace) {
-        if pace == Pace::AsItComes {
-            return self.socket.send(frame);
-        }
-        while !self.socket.offer(RESUMED, frame) {
+    async fn queue(&self, frame: &Frame) {
+        while !self.socket.offer(TOLD, frame) {
             let drained = Rc::new(Notify::new());
             let notify = drained.clone();
             self.socket.when_drained(move || notify.notify_one());

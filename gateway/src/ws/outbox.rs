@@ -151,6 +151,14 @@ impl Outbox {
         true
     }
 
+    /// Whether an offer would be taken, before a frame is made for it. If not, [`Outbox::when_drained`] will be called.
+    pub fn has_room(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        let full = state.closing.is_none() && state.is_full(0);
+        state.refused |= full;
+        !full
+    }
+
     /// Queues the newest frame of a tag, and drops the one that waits, if one does. Should the queue be full of other
     /// things the frame is dropped; a newer one will come.
     pub fn replace(&self, tag: Tag, frame: &Frame) {

@@ -127,7 +127,7 @@ impl Prices {
                 self.teller.tell(cell, &Price::of(cell, app));
             }
             if let Some(resolution) = cell.resolution() {
-                self.teller.resolved(cell, resolution);
+                self.teller.end(cell, resolution);
             }
             if (count + 1).is_multiple_of(PRICES_PER_TURN) {
                 tokio::task::yield_now().await;
@@ -206,6 +206,16 @@ impl Teller {
         self.seq.set(self.seq.get() + 1);
         self.socket.replace(Tag(u64::from(cell.id.0)), &Frame::json(|out| price.frame(out, self.seq.get())));
     }
+
+    /// Tells once how a market ended.
+    fn end(&self, cell: &MarketCell, resolution: Resolution) {
+        let mut resolved = self.resolved.borrow_mut();
+        if !resolved.contains(&cell.id) {
+            resolved.push(cell.id);
+            let now = self.socket.now();
+            self.socket.send(&Frame::json(|out| price_text::resolved(out, cell, resolution, now)));
+        }
+    }
 }
 
 impl Watcher for Teller {
@@ -215,12 +225,7 @@ impl Watcher for Teller {
         }
     }
 
-    fn resolved(&self, cell: &MarketCell, resolution: Resolution) {
-        let mut resolved = self.resolved.borrow_mut();
-        if !resolved.contains(&cell.id) {
-            resolved.push(cell.id);
-            let now = self.socket.now();
-            self.socket.send(&Frame::json(|out| price_text::resolved(out, cell, resolution, now)));
-        }
+    fn resolved(&self, cell: &MarketCell, resolution: Resolution, _: &Rc<Price>) {
+        self.end(cell, resolution);
     }
 }

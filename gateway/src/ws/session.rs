@@ -119,6 +119,11 @@ impl Socket {
         self.outbox.offer(tag, frame)
     }
 
+    /// See [`Outbox::has_room`].
+    pub fn has_room(&self) -> bool {
+        self.outbox.has_room()
+    }
+
     /// See [`Outbox::replace`].
     pub fn replace(&self, tag: Tag, frame: &Frame) {
         self.outbox.replace(tag, frame);

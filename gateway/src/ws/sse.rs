@@ -163,17 +163,11 @@ impl Asked {
 }
 
 /// Where a stream's news gather until it has room.
+#[derive(Default)]
 struct Mailbox {
-    app: Arc<App>,
     /// In the order in which their first change came; the newest price of each.
     prices: RefCell<Vec<(MarketId, Rc<Price>)>>,
     bell: Notify,
-}
-
-impl Mailbox {
-    fn new(app: Arc<App>) -> Mailbox {
-        Mailbox { app, prices: RefCell::default(), bell: Notify::new() }
-    }
 }
 
 impl Watcher for Mailbox {
@@ -187,8 +181,8 @@ impl Watcher for Mailbox {
     }
 
     /// The last price shows what each outcome pays.
-    fn resolved(&self, cell: &MarketCell, _: Resolution) {
-        self.price(cell, &Rc::new(Price::of(cell, &self.app)));
+    fn resolved(&self, cell: &MarketCell, _: Resolution, price: &Rc<Price>) {
+        self.price(cell, price);
     }
 }
 
@@ -210,7 +204,7 @@ impl Drop for Stream {
 
 impl Stream {
     fn new(asked: Asked, hub: Rc<Hub>) -> Stream {
-        let mailbox = Rc::new(Mailbox::new(hub.app().clone()));
+        let mailbox = Rc::new(Mailbox::default());
         let id = hub.stream_id();
         asked.markets.iter().for_each(|market| hub.watch(*market, id, mailbox.clone()));
         Stream { asked, hub, id, mailbox, told: AHashMap::new(), keepalives: 0 }

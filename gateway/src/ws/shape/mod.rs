@@ -108,4 +108,4 @@ const GAP: Message = Message::json(
     r#"{"type":"gap","from_seq":1017}"#,
 );
 const USER_SEQ: &str = "Number of the order fact among those of the user, from 1.";
-const SEQ: &str = "Number of the frame on this socket, from 1.";
+const SEQ: &str = "Number among the frames of this socket that carry one, from 1.";

@@ -262,6 +262,10 @@ fn a_resume_goes_on_where_it_was_also_over_a_kill() {
         for from in [0, 1, 5, 11, 12, 13, 1_000_000] {
             for (events, kinds) in [("events=all&", vec!["fill", "order"]), ("", vec!["fill"])] {
                 let mut socket = open(&world, 0, &format!("{events}from_seq={from}"));
+                if from > 12 {
+                    // A number of another history: it is told where this one goes on.
+                    assert_eq!(socket.json(), json!({"type": "gap", "from_seq": 13}), "from {from}");
+                }
                 let expected: Vec<Value> = all
                     .iter()
                     .filter(|frame| int(frame, "/user_seq") > from && kinds.contains(&text(frame, "/type")))

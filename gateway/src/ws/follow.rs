@@ -30,6 +30,9 @@ const BUSY_REST: Duration = Duration::from_millis(10);
 /// All frames about facts.
 const TOLD: Tag = Tag(0);
 
+/// Beyond it a number is not the same to every reader of JSON.
+const FROM_SEQ_MAX: u64 = (1 << 53) - 1;
+
 /// What a channel makes of a fact.
 pub trait Teller: 'static {
     /// The frames that tell of it, if any.
@@ -51,12 +54,12 @@ impl Drop for Following {
 /// What is no number, as any wrong parameter.
 pub fn from_seq(query: &QueryText<'_>) -> Result<Option<u64>, Refusal> {
     let mut params = Params::new(query);
-    let from = params.integer("from_seq", 0..=u64::MAX);
+    let from = params.integer("from_seq", 0..=FROM_SEQ_MAX);
     if params.problems.is_empty() { Ok(from) } else { Err(Refusal::validation(&params.problems)) }
 }
 
 /// Tells a socket all facts behind number `from`, or those from now on, and goes on. Comes back when what was missed is
-/// queued; a number that nothing has yet is now.
+/// queued. A number that nothing has yet is now, and the peer is told so: it knows another history.
 ///
 /// # Errors
 /// Why the socket is to be closed.
@@ -74,14 +77,16 @@ pub async fn follow(
     follower.last.set(from.unwrap_or(now.newest).min(now.newest));
     if follower.last.get() + 1 < now.oldest {
         follower.last.set(now.oldest - 1);
-        follower.socket.send(&gap(now.oldest));
+    }
+    if from.is_some_and(|from| from != follower.last.get()) {
+        follower.socket.send(&gap(follower.last.get() + 1));
     }
     follower.catch_up().await?;
     let task = tokio::task::spawn_local(follower.live(bell));
     Ok(Following(task.abort_handle()))
 }
 
-/// The first frame of a resume from before the oldest fact that is known.
+/// The first frame of a resume from before the oldest fact that is known, or from beyond the newest: where it goes on.
 fn gap(oldest: u64) -> Frame {
     Frame::json(|out| {
         object(out, |o| {

@@ -13,7 +13,7 @@ use crate::app::App;
 use ahash::AHashMap;
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
-use engine::market::terms::Resolution;
+use engine::market::terms::{MarketState, Resolution};
 use engine::time::Timestamp;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::cmp::Reverse;
@@ -67,11 +67,15 @@ struct Watched {
     rests_until: Option<Instant>,
     /// It is among those due.
     is_due: bool,
+    /// It changed since it was last shown; else it is due for those alone who were shown it too lately then.
+    changed: bool,
 }
 
 /// Somebody who watches prices. Called while the hub hands out: it must not subscribe or unsubscribe then.
 pub trait Watcher {
-    fn price(&self, cell: &MarketCell, price: &Rc<Price>);
+    /// Without `changed` it is for those alone who answered `false` the last time: they were shown the price too lately
+    /// to be shown another.
+    fn price(&self, cell: &MarketCell, price: &Rc<Price>, changed: bool) -> bool;
     /// How the market ended, and the price that shows it; no more prices come behind it.
     fn resolved(&self, cell: &MarketCell, resolution: Resolution, price: &Rc<Price>);
 }
@@ -148,11 +152,6 @@ impl Hub {
         self.outlet().uncount(followed.market, Interest::Changes);
     }
 
-    /// Markets below this were told to those who hear of new ones.
-    pub fn listed(&self) -> u32 {
-        self.listed.get()
-    }
-
     /// From now on `follower` hears of new markets.
     pub fn be_curious(self: &Rc<Self>, follower: &Rc<Follower>) {
         self.outlet().count_curious(true);
@@ -205,16 +204,26 @@ impl Hub {
             }
             Item::Touched(market) => self.touch(*market),
             Item::Listed(market, at) => self.list(*market, *at),
+            Item::Opened(market, at) => self.app.catalog.market(*market).map_or(0, |cell| self.show_new(cell, *at)),
             Item::Resolved(market, resolution, at) => self.resolve(*market, *resolution, *at),
         }
     }
 
+    /// A market came that may be traded or was; one that opens later is new when it opens.
     fn list(&self, market: MarketId, at: Timestamp) -> usize {
-        let Some(cell) = self.app.catalog.market(market).filter(|_| market.0 >= self.listed.get()) else { return 0 };
+        if market.0 < self.listed.get() {
+            return 0;
+        }
         self.listed.set(market.0 + 1);
+        let opens_later = |cell: &&MarketCell| cell.state() == MarketState::Upcoming;
+        self.app.catalog.market(market).filter(|cell| !opens_later(cell)).map_or(0, |cell| self.show_new(cell, at))
+    }
+
+    /// Tells of a new market to all who want to hear of them.
+    fn show_new(&self, cell: &MarketCell, at: Timestamp) -> usize {
         let frame = Frame::json(|out| market_text::new_market(out, cell, at));
         let curious = self.curious.borrow();
-        curious.iter().for_each(|follower| follower.listed(market, &frame));
+        curious.iter().for_each(|follower| follower.listed(cell.id, &frame));
         curious.len()
     }
 
@@ -242,31 +251,46 @@ impl Hub {
     fn touch(self: &Rc<Self>, market: MarketId) -> usize {
         let now = Instant::now();
         let mut markets = self.watched.borrow_mut();
-        let Some(watched) = markets.get_mut(&market).filter(|watched| !watched.is_due) else { return 0 };
+        let Some(watched) = markets.get_mut(&market) else { return 0 };
+        watched.changed = true;
+        if watched.is_due {
+            return 0;
+        }
         match watched.rests_until.filter(|until| *until > now) {
             None => self.show(watched, market, now),
             Some(until) => {
                 watched.is_due = true;
-                let mut due = self.due.borrow_mut();
-                if due.peek().is_some_and(|Reverse((first, _))| until < *first) {
-                    self.sooner.notify_one();
-                }
-                due.push(Reverse((until, market)));
-                if !self.pacing.replace(true) {
-                    tokio::task::spawn_local(pace(Rc::clone(self)));
-                }
+                self.show_later(market, until);
                 0
             }
         }
     }
 
+    fn show_later(self: &Rc<Self>, market: MarketId, until: Instant) {
+        let mut due = self.due.borrow_mut();
+        if due.peek().is_some_and(|Reverse((first, _))| until < *first) {
+            self.sooner.notify_one();
+        }
+        due.push(Reverse((until, market)));
+        if !self.pacing.replace(true) {
+            tokio::task::spawn_local(pace(Rc::clone(self)));
+        }
+    }
+
     /// Tells the price to all who watch it, and answers what that cost, in shared frames. A resolved market has none any
     /// more.
-    fn show(&self, watched: &mut Watched, market: MarketId, now: Instant) -> usize {
-        (watched.is_due, watched.rests_until) = (false, Some(now + PRICE_EVERY));
+    fn show(self: &Rc<Self>, watched: &mut Watched, market: MarketId, now: Instant) -> usize {
+        let until = now + PRICE_EVERY;
+        (watched.is_due, watched.rests_until) = (false, Some(until));
+        let changed = std::mem::take(&mut watched.changed);
         let Some(cell) = self.app.catalog.market(market).filter(|cell| cell.resolution().is_none()) else { return 0 };
         let price = Rc::new(Price::of(cell, &self.app));
-        watched.watchers.iter().for_each(|(_, watcher)| watcher.price(cell, &price));
+        let told = |(_, watcher): &(u64, Rc<dyn Watcher>)| watcher.price(cell, &price, changed);
+        // Everybody is told, whoever is not.
+        if watched.watchers.iter().filter(|watcher| !told(watcher)).count() > 0 {
+            watched.is_due = true;
+            self.show_later(market, until);
+        }
         HANDED_PER_TURN / PRICES_PER_TURN + watched.watchers.len() * OWN_FRAME
     }
 

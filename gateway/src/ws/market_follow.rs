@@ -21,6 +21,7 @@ use engine::market::catalog::MarketCell;
 use engine::market::terms::Resolution;
 use engine::time::Timestamp;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -46,8 +47,8 @@ pub struct Follower {
     drained: Cell<bool>,
     /// Somebody catches up.
     catching_up: Cell<bool>,
-    /// The first new market that the queue had no room for.
-    unlisted: Cell<Option<MarketId>>,
+    /// New markets that the queue had no room for, and those that came behind them.
+    unlisted: RefCell<VecDeque<MarketId>>,
 }
 
 /// One market that a socket follows.
@@ -90,7 +91,7 @@ impl Follower {
             behind: RefCell::default(),
             drained: Cell::new(false),
             catching_up: Cell::new(false),
-            unlisted: Cell::new(None),
+            unlisted: RefCell::default(),
         });
         let weak = Rc::downgrade(&follower);
         follower.socket.when_drained(move || {
@@ -192,8 +193,9 @@ impl Follower {
 
     /// A market is new.
     pub fn listed(&self, market: MarketId, frame: &Frame) {
-        if self.unlisted.get().is_none() && !self.socket.offer(KEPT, frame) {
-            self.unlisted.set(Some(market));
+        let mut unlisted = self.unlisted.borrow_mut();
+        if !unlisted.is_empty() || !self.socket.offer(KEPT, frame) {
+            unlisted.push_back(market);
         }
     }
 
@@ -231,19 +233,16 @@ impl Follower {
 
     /// One page of the new markets that found no room. True when there is more, and room.
     fn list_page(&self) -> bool {
-        let Some(first) = self.unlisted.take() else { return false };
-        let (catalog, end) = (&self.hub.app().catalog, self.hub.listed());
-        let page_end = end.min(first.0 + MARKETS_PER_PAGE as u32);
-        for cell in (first.0..page_end).filter_map(|market| catalog.market(MarketId(market))) {
-            self.listed(cell.id, &Frame::json(|out| text::new_market(out, cell, cell.listed_at)));
-            if self.unlisted.get().is_some() {
+        let catalog = &self.hub.app().catalog;
+        for _ in 0..MARKETS_PER_PAGE {
+            let Some(market) = self.unlisted.borrow().front().copied() else { return false };
+            let cell = catalog.market(market).expect("a market that was listed stays");
+            if !self.socket.offer(KEPT, &Frame::json(|out| text::new_market(out, cell, cell.listed_at))) {
                 return false;
             }
+            self.unlisted.borrow_mut().pop_front();
         }
-        if page_end < end {
-            self.unlisted.set(Some(MarketId(page_end)));
-        }
-        page_end < end
+        true
     }
 
     /// Ends all subscriptions: the socket is gone.

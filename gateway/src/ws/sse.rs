@@ -171,18 +171,27 @@ struct Mailbox {
 }
 
 impl Watcher for Mailbox {
-    fn price(&self, cell: &MarketCell, price: &Rc<Price>) {
+    fn price(&self, cell: &MarketCell, price: &Rc<Price>, changed: bool) -> bool {
+        if changed {
+            self.put(cell, price);
+        }
+        true
+    }
+
+    /// The last price shows what each outcome pays.
+    fn resolved(&self, cell: &MarketCell, _: Resolution, price: &Rc<Price>) {
+        self.put(cell, price);
+    }
+}
+
+impl Mailbox {
+    fn put(&self, cell: &MarketCell, price: &Rc<Price>) {
         let mut prices = self.prices.borrow_mut();
         match prices.iter_mut().find(|(market, _)| *market == cell.id) {
             Some((_, waiting)) => *waiting = Rc::clone(price),
             None => prices.push((cell.id, Rc::clone(price))),
         }
         self.bell.notify_one();
-    }
-
-    /// The last price shows what each outcome pays.
-    fn resolved(&self, cell: &MarketCell, _: Resolution, price: &Rc<Price>) {
-        self.price(cell, price);
     }
 }
 

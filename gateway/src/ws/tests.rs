@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 const ROUTES: &[Route] = &[Route::get("/v1/ws/echo", "echo").rate(RateClass::Exempt).run(|call| {
     Box::pin(async move {
-        let admitted = admit(&call, Nobody::ByAddress, None)?;
+        let admitted = admit(&call, Nobody::ByAddress)?;
         upgrade(&call, admitted, |socket, _| Echo(socket))
     })
 })];

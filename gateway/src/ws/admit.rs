@@ -68,9 +68,7 @@ pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
     let query = call.query();
     let token = query.get("token").filter(|token| !token.is_empty());
     Ok(match (shown, token) {
-        (Credentials { key: Some(key), .. }, _) => {
-            seated(app, by_key(app, key, call.now)?)
-        }
+        (Credentials { key: Some(key), .. }, _) => seated(app, by_key(app, key, call.now)?),
         (Credentials { token: Some(_), .. }, _) => {
             return Err(Refusal::saying(Code::InvalidKey, "A session token opens no socket; mint one for it."));
         }

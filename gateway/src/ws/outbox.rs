@@ -448,6 +448,64 @@ mod tests {
         println!("full queues: 4 cases");
     }
 
+    /// Of a queue of so many frames 5 bytes have left when `then` is done to it: all that its peer reads.
+    fn half_read(frames: usize, then: impl FnOnce(&Outbox)) -> Vec<u8> {
+        let outbox = Rc::new(Outbox::default());
+        (0..frames).for_each(|_| outbox.send(&Frame::text(&[b'x'; 1_000])));
+        run(async {
+            let (mut to, mut from) = tokio::io::duplex(5);
+            let queue = Rc::clone(&outbox);
+            let writing = tokio::task::spawn_local(async move { queue.write(&mut to, || Timestamp(1)).await });
+            tokio::task::yield_now().await;
+            assert_eq!(outbox.waiting(), frames - 1);
+            then(&outbox);
+            outbox.close(Close::NORMAL);
+            let mut read = Vec::new();
+            from.read_to_end(&mut read).await.expect("a whole stream");
+            writing.await.expect("it runs").expect("the peer reads");
+            read
+        })
+    }
+
+    #[test]
+    fn a_close_comes_behind_little() {
+        let revoked = Close::INVALID_KEY;
+        let rows: [(&str, usize, fn(&Outbox), usize, Close); 6] = [
+            ("a short queue", 10, |outbox| outbox.close(Close::INVALID_KEY), 10, revoked),
+            ("a long queue", 1_000, |outbox| outbox.close(Close::INVALID_KEY), 1, revoked),
+            ("cut off", 10, |outbox| outbox.cut(Close::INVALID_KEY), 1, revoked),
+            ("cut off, long", 1_000, |outbox| outbox.cut(Close::INVALID_KEY), 1, revoked),
+            ("as usual", 10, |_| {}, 10, Close::NORMAL),
+            (
+                "a ping before a cut",
+                10,
+                |outbox| (outbox.ping(&Frame::ping()), outbox.cut(Close::IDLE)).1,
+                1,
+                Close::IDLE,
+            ),
+        ];
+        for (what, frames, then, left, close) in rows {
+            let mut expected = Frame::text(&[b'x'; 1_000]).bytes().repeat(left);
+            expected.extend_from_slice(Frame::close(close).bytes());
+            assert!(half_read(frames, then) == expected, "{what}");
+        }
+        println!("closes behind queues: {} cases", rows.len());
+    }
+
+    #[test]
+    fn a_ping_overtakes_what_is_queued() {
+        let one = Frame::text(&[b'x'; 1_000]).bytes().to_vec();
+        let twice = |outbox: &Outbox| (0..2).for_each(|_| outbox.ping(&Frame::ping()));
+        let expected = [&one, &Frame::ping().bytes()[..], &one, &one, Frame::close(Close::NORMAL).bytes()].concat();
+        assert!(half_read(3, twice) == expected, "behind what is half written, and once");
+        let outbox = Outbox::default();
+        outbox.replace(Tag(1), &frame("old"));
+        outbox.ping(&Frame::ping());
+        outbox.replace(Tag(1), &frame("new"));
+        assert_eq!(read(&outbox), [&Frame::ping().bytes()[..], &bytes(&["new"])].concat());
+        println!("pings before queues: 2 cases");
+    }
+
     #[test]
     fn whoever_was_refused_is_called_when_the_queue_is_empty() {
         let outbox = Rc::new(Outbox::default());

@@ -42,6 +42,8 @@ const BYTES_PER_TURN: usize = 64 << 10;
 const FRAMES_PER_SECOND_MAX: u32 = 30;
 /// Frames that make no sense, over the life of a socket.
 const BAD_FRAMES_MAX: u32 = 20;
+/// How long a goodbye may take to leave: the peer has to read what the system holds before it.
+const GOODBYE_WITHIN: Duration = Duration::from_secs(5);
 /// How long, and for how many bytes, a peer is listened to that was told to stop.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 8 << 20;
@@ -277,14 +279,11 @@ async fn run<C: Channel>(
         }
     }
     // It is out of everybody's sight; what is left is the goodbye.
-    let _ = tokio::time::timeout(LINGER, async {
-        let _ = writing.await;
-        if let Some(rest) = reader.into_rest() {
-            read_away(rest).await;
-        }
-    })
-    .await;
+    let _ = tokio::time::timeout(GOODBYE_WITHIN, writing).await;
     socket.outbox.abort(Close::NORMAL);
+    if let Some(rest) = reader.into_rest() {
+        let _ = tokio::time::timeout(LINGER, read_away(rest)).await;
+    }
     drop(entered);
 }
 

@@ -92,3 +92,6 @@ async fn sweep(sockets: Rc<Sockets>, app: std::sync::Arc<App>) {
     }
     sockets.sweeping.set(false);
 }
+
+#[cfg(test)]
+mod tests;

@@ -467,10 +467,12 @@ mod tests {
         })
     }
 
+    type Ends = fn(&Outbox);
+
     #[test]
     fn a_close_comes_behind_little() {
         let revoked = Close::INVALID_KEY;
-        let rows: [(&str, usize, fn(&Outbox), usize, Close); 6] = [
+        let rows: [(&str, usize, Ends, usize, Close); 6] = [
             ("a short queue", 10, |outbox| outbox.close(Close::INVALID_KEY), 10, revoked),
             ("a long queue", 1_000, |outbox| outbox.close(Close::INVALID_KEY), 1, revoked),
             ("cut off", 10, |outbox| outbox.cut(Close::INVALID_KEY), 1, revoked),

@@ -31,7 +31,7 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/prices", "ws_prices")
     .run(|call| Box::pin(open(call)))];
 
 async fn open(call: Call) -> Outcome {
-    let admitted = admit(&call, Nobody::Refused, None)?;
+    let admitted = admit(&call, Nobody::Refused)?;
     upgrade(&call, admitted, Prices::new)
 }
 

@@ -120,7 +120,7 @@ impl Load {
         let json = self.json.as_ref().map(create).transpose()?;
 
         let mut ask = Ask::open(&self.url).await?;
-        let key = self.keys.users[0].api_key.clone();
+        let key = ask.key_let_in(&self.keys).await?;
         let since = server_time(&mut ask, &key).await?;
         let now = instant::read(&since).ok_or_else(|| format!("{} has a time that is none: {since}", self.url))?;
         let instruments = instrument::choose(&mut ask, &key, now, self.duration).await?;

@@ -1,5 +1,6 @@
 //! Cold questions to the server, one after the other: what is traded, what it is, what it has.
 
+use super::keys::Keys;
 use super::options::Target;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
@@ -17,6 +18,10 @@ use tokio::time::{sleep, timeout};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often a refusal for want of room is asked again.
 const TRIES_MAX: u32 = 100;
+/// Keys that are tried before the file is called wrong.
+const KEYS_TRIED_MAX: usize = 16;
+/// What is shown of an answer.
+const SHOWN_BYTES_MAX: usize = 200;
 
 /// A client of one server.
 pub struct Ask {
@@ -46,6 +51,20 @@ impl Ask {
         self.address
     }
 
+    /// The first of these keys that the server lets in; the others are none of our business before the run.
+    pub async fn key_let_in(&mut self, keys: &Keys) -> Result<String, String> {
+        let mut refused = String::new();
+        let tried = keys.users.iter().take(KEYS_TRIED_MAX);
+        for user in tried.clone() {
+            let (status, _, body) = self.get("/v1/markets?limit=1", &user.api_key).await?;
+            if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                return Ok(user.api_key.clone());
+            }
+            refused = shown(status, &body);
+        }
+        Err(format!("{} lets in none of the first {} keys: {refused}", self.target, tried.len()))
+    }
+
     /// An answer that must be there.
     pub async fn read<T: DeserializeOwned>(&mut self, path: &str, key: &str) -> Result<T, String> {
         self.read_if_there(path, key).await?.ok_or_else(|| format!("{}{path} is not there", self.target))
@@ -65,10 +84,7 @@ impl Ask {
                 }
                 StatusCode::NOT_FOUND => return Ok(None),
                 StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => sleep(retry_after).await,
-                _ => {
-                    let text = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
-                    return Err(format!("{target}{path} answers {}: {text}", status.as_u16()));
-                }
+                _ => return Err(format!("{target}{path} answers {}", shown(status, &body))),
             }
         }
         Err(format!("{target}{path} was refused {TRIES_MAX} times for want of room"))
@@ -102,6 +118,11 @@ impl Ask {
         }
         unreachable!("the last try returns")
     }
+}
+
+/// The beginning of an answer that is no good one.
+fn shown(status: StatusCode, body: &[u8]) -> String {
+    format!("{} {}", status.as_u16(), String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES_MAX)]))
 }
 
 /// What a refusal advises; a second without advice.

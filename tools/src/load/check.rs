@@ -239,36 +239,38 @@ mod tests {
 
     #[test]
     fn what_differs_is_named() {
-        let (open, gone) = ("PENDING", "CANCELLED");
-        let cases: [(&str, &[(&str, &str)], &str); 12] = [
+        type Rows = &'static [(&'static str, &'static str)];
+        const OPEN: &str = "PENDING";
+        const GONE: &str = "CANCELLED";
+        let cases: [(&str, Rows, &str); 12] = [
             ("", &[], "equal: 0 orders and 0 cancels"),
-            ("p2", &[("run-0-0", open), ("run-0-1", "FILLED")], "equal: 2 orders and 0 cancels acknowledged"),
-            ("p1", &[("run-0-0", gone)], "equal: 1 orders"),
-            ("p2", &[("run-0-1", open)], "1 acknowledged and missing on the server: run-0-0"),
-            ("c1", &[("run-0-0", gone)], "equal: 1 orders and 1 cancels"),
-            ("c1", &[("run-0-0", open)], "1 acknowledged as cancelled and not cancelled: run-0-0"),
+            ("p2", &[("run-0-0", OPEN), ("run-0-1", "FILLED")], "equal: 2 orders and 0 cancels acknowledged"),
+            ("p1", &[("run-0-0", GONE)], "equal: 1 orders"),
+            ("p2", &[("run-0-1", OPEN)], "1 acknowledged and missing on the server: run-0-0"),
+            ("c1", &[("run-0-0", GONE)], "equal: 1 orders and 1 cancels"),
+            ("c1", &[("run-0-0", OPEN)], "1 acknowledged as cancelled and not cancelled: run-0-0"),
             ("c1", &[], "1 acknowledged and missing on the server: run-0-0"),
             ("r1", &[], "1 orders refused"),
-            ("r1", &[("run-0-0", open)], "1 on the server without an acknowledgement: run-0-0"),
+            ("r1", &[("run-0-0", OPEN)], "1 on the server without an acknowledgement: run-0-0"),
             (
                 "u2",
-                &[("run-0-1", open)],
+                &[("run-0-1", OPEN)],
                 "equal: 0 orders and 0 cancels acknowledged, 0 orders refused, 2 without an answer (1 happened, 1 did not)",
             ),
             (
                 "p1",
-                &[("run-0-0", open), ("run-0-0", open)],
+                &[("run-0-0", OPEN), ("run-0-0", OPEN)],
                 "1 on the server without an acknowledgement: run-0-0 2 times",
             ),
             (
                 "p1",
                 &[
-                    ("run-0-0", open),
-                    ("run-0-1", open),
-                    ("run-1-0", open),
-                    ("run-x", open),
-                    ("runs-0-0", open),
-                    ("a", open),
+                    ("run-0-0", OPEN),
+                    ("run-0-1", OPEN),
+                    ("run-1-0", OPEN),
+                    ("run-x", OPEN),
+                    ("runs-0-0", OPEN),
+                    ("a", OPEN),
                 ],
                 "3 on the server without an acknowledgement: run-0-1, run-1-0, run-x",
             ),

@@ -2,7 +2,7 @@
 
 use super::ask::Ask;
 use engine::amount::Price;
-use engine::time::{SECOND, Timestamp};
+use engine::time::Timestamp;
 use gateway::wire::decimal::Decimal;
 use gateway::wire::{decimal, instant};
 use serde::Deserialize;
@@ -62,16 +62,15 @@ impl Instrument {
     }
 
     /// From a book; `None` when it has not both sides, or no room far below the touch.
-    fn of(book: &Book) -> Option<(u16, Instrument)> {
+    fn of(book: &Book) -> Option<Instrument> {
         let price = |text: &String| Decimal::parse(text).ok()?.price_exact();
         let side = |levels: &[Level]| levels.iter().filter_map(|level| price(&level.price)).collect::<Vec<_>>();
         let (best_bid, best_ask) = (side(&book.bids).into_iter().max()?, side(&book.asks).into_iter().min()?);
         let tick = price(&book.tick_size)?;
         let minimum: f64 = book.min_order_size.parse().ok()?;
         let shares = LOT_SHARES.max(minimum.ceil() as u64);
-        let middle = (best_bid.0 + best_ask.0) / 2;
         let room = best_bid < best_ask && tick.0 <= ONE / 2 && best_bid.0 >= 2 * tick.0;
-        room.then(|| (middle.abs_diff(ONE / 2), Instrument::new(&book.token_id, tick, best_bid, shares)))
+        room.then(|| Instrument::new(&book.token_id, tick, best_bid, shares))
     }
 }
 
@@ -80,6 +79,21 @@ struct Market {
     condition_id: String,
     #[serde(default)]
     clob_token_ids: Option<Vec<String>>,
+    #[serde(default)]
+    live_price: Option<LivePrice>,
+}
+
+#[derive(Deserialize)]
+struct LivePrice {
+    buy: Option<String>,
+}
+
+impl Market {
+    /// How far from even odds its first outcome is; `None` where nobody bids.
+    fn off_middle(&self) -> Option<u16> {
+        let bid = Decimal::parse(self.live_price.as_ref()?.buy.as_ref()?).ok()?.price_exact()?;
+        Some(bid.0.abs_diff(ONE / 2))
+    }
 }
 
 #[derive(Deserialize)]
@@ -102,36 +116,37 @@ struct Level {
     price: String,
 }
 
-/// Tokens with books on both sides, those nearest to even odds first, of markets that outlive the run.
+/// Tokens with books on both sides, of markets that outlive the run; those nearest to even odds, for there is most room
+/// below the touch and most to take.
 pub async fn choose(ask: &mut Ask, key: &str, now: Timestamp, run: Duration) -> Result<Vec<Instrument>, String> {
-    let path = format!("/v1/markets?limit={MARKETS_MAX}");
-    let markets: Vec<Market> = ask.read(&path, key).await?;
+    let mut markets: Vec<Market> = ask.read(&format!("/v1/markets?limit={MARKETS_MAX}"), key).await?;
+    markets.sort_by_key(|market| market.off_middle().unwrap_or(ONE));
     let needed_until = Timestamp(now.0 + (run + SPARE).as_micros() as u64);
-    let (mut found, mut looked_at) = (Vec::new(), 0);
+    let (mut found, mut outliving) = (Vec::new(), 0);
     for market in &markets {
         let Some(token) = market.clob_token_ids.as_ref().and_then(|tokens| tokens.first()) else { continue };
         let detail: Detail = ask.read(&format!("/v1/markets/{}", market.condition_id), key).await?;
         if detail.end_date.as_deref().and_then(instant::read).is_some_and(|end| end < needed_until) {
             continue;
         }
-        looked_at += 1;
+        outliving += 1;
         // A market whose book is not there yet is passed over.
         if let Some(book) = ask.read_if_there::<Book>(&format!("/v1/book?token_id={token}"), key).await? {
             found.extend(Instrument::of(&book));
         }
-        if found.len() >= 2 * INSTRUMENTS_MAX {
+        if found.len() == INSTRUMENTS_MAX {
             break;
         }
     }
-    if found.is_empty() {
-        let secs = (needed_until.0 - now.0) / SECOND;
-        return Err(format!(
-            "none of {} markets can be traded: {looked_at} stay open for {secs} s more, and none of those has bids and asks",
-            markets.len()
-        ));
+    match found.is_empty() {
+        true => Err(format!(
+            "none of {} markets can be traded: {outliving} stay open until {} s after the run, and none of those has bids \
+             and asks",
+            markets.len(),
+            SPARE.as_secs()
+        )),
+        false => Ok(found),
     }
-    found.sort_by_key(|(off_middle, _)| *off_middle);
-    Ok(found.into_iter().take(INSTRUMENTS_MAX).map(|(_, instrument)| instrument).collect())
 }
 
 #[cfg(test)]
@@ -145,7 +160,7 @@ mod tests {
         let book = json!({
             "token_id": "7", "bids": levels(bids), "asks": levels(asks), "tick_size": tick, "min_order_size": minimum
         });
-        let (_, instrument) = Instrument::of(&serde_json::from_value(book).expect("a book"))?;
+        let instrument = Instrument::of(&serde_json::from_value(book).expect("a book"))?;
         let fields = |body: &[u8]| {
             let text = format!("{}\"}}", String::from_utf8_lossy(body));
             let body: serde_json::Value = serde_json::from_str(&text).expect("a body");
@@ -164,7 +179,7 @@ mod tests {
                 shown(&["0.02", "0.05"], &["0.90", "0.07"], "0.01", "5"),
                 Some("BUY limit 5x0.01, BUY limit 5x0.02; BUY market 5x0.99; SELL market 5x0.01"),
             ),
-            (shown(&["0.2"], &["0.4"], "0.1", "1"), Some("BUY limit 5x0.1; BUY market 5x0.9; SELL market 5x0.1")),
+            (shown(&["0.2"], &["0.4"], "0.1", "1"), Some("BUY limit 5x0.10; BUY market 5x0.90; SELL market 5x0.10")),
             (
                 shown(&["0.0004"], &["0.9"], "0.0001", "15"),
                 Some("BUY limit 15x0.0001, BUY limit 15x0.0002; BUY market 15x0.9999; SELL market 15x0.0001"),

@@ -90,3 +90,110 @@ fn table(outcome: &Outcome, rows: &[Row], out: &mut String) -> std::fmt::Result 
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::check::{Compared, Orders};
+    use crate::load::drive::Ran;
+    use crate::load::kind::Kind;
+    use crate::load::options::{Mix, Rate, Target};
+    use crate::load::outcome::Asked;
+    use crate::load::speech::Transport;
+    use crate::load::tally::Tally;
+    use serde_json::json;
+    use std::time::Duration;
+
+    /// What somebody who means harm might make us show.
+    const HOSTILE: &str = "</td><script src='//x'>alert(\"1\")</script>&\u{0}";
+
+    fn outcome(answers: u64, rate: Rate) -> Outcome {
+        let second = Duration::from_secs(1);
+        let mut tally = Tally::new(second);
+        for number in 0..answers {
+            let due = Duration::from_millis(number);
+            let (status, code) = if number % 2 == 0 { (200, None) } else { (400, Some(HOSTILE)) };
+            tally.offered += 1;
+            tally.answered(Kind::ALL[number as usize % 3], due, 2 * due, status, code, status == 200);
+        }
+        tally.broken(HOSTILE);
+        tally.sent_after(2 * second);
+        tally.unsent = 3;
+        let mut compared = Compared::default();
+        compared.missing.count = 1;
+        compared.missing.ids = vec![HOSTILE.to_owned()];
+        let said = json!({"version": HOSTILE}).as_object().cloned().expect("an object");
+        Outcome {
+            asked: Asked {
+                command: HOSTILE.to_owned(),
+                target: Target { host: HOSTILE.to_owned(), port: 1, authority: HOSTILE.to_owned() },
+                rate,
+                duration: second,
+                connections: 1,
+                pipeline: 1,
+                mix: Mix::parse("rest=50,cross=50").expect("it is one"),
+                transport: Transport::Rest,
+                users: 1,
+                tiers: HOSTILE.to_owned(),
+            },
+            ran: Ran {
+                tally,
+                lasted: second,
+                interrupted: true,
+                cores_used: Some(0.99),
+                load_before: Some(HOSTILE.to_owned()),
+                load_after: None,
+                fates: Vec::new(),
+                users_used: vec![0],
+                resting: 1,
+                cleaned: None,
+            },
+            orders: Orders { run: HOSTILE.to_owned(), since: HOSTILE.to_owned(), users: vec![1], fates: Vec::new() },
+            machine: said.clone(),
+            server: said,
+            compared: Some(compared),
+        }
+    }
+
+    #[test]
+    fn a_page_is_whole_and_loads_nothing() {
+        let outcomes = [(0, Rate::Max), (1, Rate::PerSecond(1)), (1_000, Rate::PerSecond(1_000)), (999, Rate::Max)];
+        for (answers, rate) in outcomes {
+            let outcome = outcome(answers, rate);
+            let page = page(&outcome);
+            assert!(chart::check_well_formed(&page) > 100);
+            assert_eq!(page.matches("<svg ").count(), 2);
+            // The name of a vocabulary is no address that is asked.
+            let asked = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+            for outside in ["<script", "<link", "<img", "<iframe", " src=", " href=", "url(", "@import"] {
+                let times = asked.matches(outside).count();
+                let harmless = if outside == " src=" { HOSTILE.matches(outside).count() } else { 0 };
+                assert!(times == 0 || harmless > 0, "{outside}: {times}");
+            }
+            assert!(!page.contains(HOSTILE), "shown as it came");
+        }
+        println!("pages: {} cases", outcomes.len());
+    }
+
+    #[test]
+    fn a_client_in_doubt_says_so_everywhere() {
+        let outcome = outcome(10, Rate::PerSecond(1_000));
+        let (page, text, json) = (page(&outcome), crate::load::text::table(&outcome), outcome.json());
+        let warnings = outcome.warnings();
+        let expected = [
+            "saturated: it used 99 %",
+            "was late",
+            "answers a second were achieved of",
+            "never sent",
+            "refusals",
+            "interrupted",
+        ];
+        for (warning, expected) in warnings.iter().zip(expected) {
+            assert!(warning.contains(expected), "{warning}");
+            assert!(page.contains(&escape(warning)) && text.contains(warning), "{warning}");
+        }
+        assert_eq!(warnings.len(), expected.len());
+        assert_eq!((&json["client"]["saturated"], &json["warnings"]), (&json!(true), &json!(warnings)));
+        println!("warnings: {} cases", expected.len());
+    }
+}

@@ -260,7 +260,7 @@ mod tests {
             (refused, Heard::Answer(Answer { order_exists: true, ..answer(refused.len(), 400, Some("A")) })),
             (
                 "HTTP/1.1 503 Busy\r\nConnection: Close\r\nContent-Length: 2\r\n\r\nno",
-                Heard::Answer(Answer { last: true, ..answer(60, 503, None) }),
+                Heard::Answer(Answer { last: true, ..answer(61, 503, None) }),
             ),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",

@@ -9,6 +9,8 @@ use std::time::Duration;
 const LATENCY_MAX: Duration = Duration::from_secs(3_600);
 /// Stretches of a run, about.
 const STRETCHES: u64 = 120;
+/// Where an answer later than that is counted: no run waits for one so long.
+const STRETCHES_MAX: usize = 10_000;
 
 /// Everything that is counted.
 pub struct Tally {
@@ -79,6 +81,7 @@ impl Series {
 
     fn at(&mut self, moment: Duration) -> &mut Stretch {
         let place = (moment.as_nanos() / self.width.as_nanos()) as usize;
+        let place = place.min(STRETCHES_MAX - 1);
         if place >= self.stretches.len() {
             self.stretches.resize(place + 1, Stretch::default());
         }

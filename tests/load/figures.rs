@@ -1,0 +1,98 @@
+//! Figures of runs: everything that was due is counted once, and the server has what was acknowledged.
+
+use crate::{Running, Site, said, url};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::Duration;
+use tests::cases::Cases;
+use tests::json::{at, int, list};
+use tests::server::signal;
+
+const PAUSE: Duration = Duration::from_secs(2);
+
+#[test]
+fn every_operation_is_counted_and_every_order_is_there() {
+    let cases = Cases::of("runs");
+    let site = Site::new(2);
+    let server = site.place.start();
+    let runs: [&[&str]; 6] = [
+        &["--rate", "200", "--connections", "3"],
+        &["--rate", "200", "--connections", "3", "--transport", "ws"],
+        &["--rate", "200", "--connections", "1", "--pipeline", "8", "--mix", "rest=30,cross=40,cancel=30"],
+        &["--rate", "200", "--connections", "2", "--mix", "cross=100", "--transport", "ws", "--pipeline", "4"],
+        &["--rate", "max", "--connections", "2", "--pipeline", "4"],
+        &["--rate", "max", "--connections", "3", "--transport", "ws", "--pipeline", "4", "--clean"],
+    ];
+    for args in runs {
+        let report = site.file("report.html");
+        let asked = [args, &["--duration", "1", "--check", "--report", "report.html"]].concat();
+        let (text, run) = site.load_well(&server, &asked);
+        let total = at(&run, "/operations/all");
+        let answered = int(total, "/answered");
+        if args[1] == "200" {
+            assert_eq!((int(&run, "/offered"), answered), (200, 200), "{text}");
+        }
+        assert!(answered > 0 && answered == int(&run, "/offered"), "{text}");
+        assert_eq!((int(total, "/refused"), int(total, "/unanswered"), int(&run, "/unsent")), (0, 0, 0), "{text}");
+        assert_eq!(run["statuses"], json!({"200": answered}), "{text}");
+        assert_eq!(at(&run, "/transport_errors"), &json!({}), "{text}");
+        let kinds = ["rest", "cross", "cancel"].map(|kind| run["operations"][kind]["answered"].as_i64().unwrap_or(0));
+        assert_eq!(kinds.iter().sum::<i64>(), answered, "{text}");
+        let check = at(&run, "/check");
+        assert_eq!(int(check, "/acknowledged"), kinds[0] + kinds[1], "{text}");
+        let cleaned = args.contains(&"--clean");
+        assert!(int(check, "/cancels_acknowledged") == kinds[2] || cleaned, "{text}");
+        if cleaned {
+            assert_eq!(int(&run, "/resting_afterwards"), 0, "{text}");
+            assert_eq!(int(check, "/cancels_acknowledged"), kinds[0], "{text}");
+        } else {
+            assert_eq!(int(&run, "/resting_afterwards"), kinds[0] - kinds[2], "a rest rests: {text}");
+        }
+        check_series(&run, answered);
+        let page = fs::read_to_string(&report).expect("the run has written it");
+        assert!(
+            page.starts_with("<!DOCTYPE html>") && page.matches("<svg ").count() == 2 && page.ends_with("</html>\n")
+        );
+        assert!(page.contains("1.0.0-beta") && text.contains("1.0.0-beta"), "the server's version is a fact");
+        assert!(text.contains("check: equal"), "{text}");
+        cases.one();
+    }
+}
+
+#[track_caller]
+fn check_series(run: &Value, answered: i64) {
+    let sum: i64 = list(run, "/series/succeeded").iter().filter_map(Value::as_i64).sum();
+    assert_eq!(sum, answered, "{run}");
+    let points =
+        ["p50", "p90", "p99", "p99.9", "max"].map(|name| int(run, &format!("/operations/all/latency_ns/{name}")));
+    assert!(points[0] > 0 && points.is_sorted(), "{points:?}");
+}
+
+/// What waits for a server that stands still counts from its own due time, and not from when it was let go.
+#[test]
+fn two_seconds_of_standstill_are_two_seconds_in_the_tail() {
+    let cases = Cases::of("percentiles");
+    let site = Site::new(2);
+    let server = site.place.start();
+    let json = site.file("run.json");
+    let mut load = site.load(&url(&server), &["--rate", "100", "--duration", "8", "--connections", "4", "--check"]);
+    load.arg("--json").arg(&json);
+    let load = Running::start(load);
+    site.wait_for_orders(&server, 5);
+    signal(server.pid(), "STOP");
+    std::thread::sleep(PAUSE);
+    signal(server.pid(), "CONT");
+    let output = load.ended();
+    assert!(output.status.success(), "{}", said(&output));
+    let run = site.figures();
+    assert_eq!(int(&run, "/operations/all/answered"), 800, "{}", said(&output));
+    // Of 800 operations 200 were due while it stood still, evenly: the last one in a hundred waited for almost all of it.
+    let least = [("max", 1_900), ("p99.9", 1_900), ("p99", 1_800), ("p90", 1_000)];
+    for (name, millis) in least {
+        let nanos = int(&run, &format!("/operations/all/latency_ns/{name}"));
+        assert!(nanos >= millis * 1_000_000, "{name} is {nanos} ns: {}", said(&output));
+        cases.one();
+    }
+    let refused = int(&run, "/operations/all/refused");
+    assert_eq!(refused, 0, "{}", said(&output));
+}

@@ -87,7 +87,7 @@ fn a_difference_is_found_and_named() {
             false,
             format!("1 acknowledged as cancelled and not cancelled: {name}-0-0"),
         ),
-        ("/orders/users", json!([site.users[0].id]), false, "50 acknowledged and missing".to_owned()),
+        ("/orders/users", json!([site.users[0].id]), false, "acknowledged and missing on the server".to_owned()),
         ("/orders/users", stranger, false, "user 9999999 sent orders in that run and is not in".to_owned()),
         ("/orders/fates/0", json!("x"), false, "not what `papertape load --json FILE` writes".to_owned()),
     ];

@@ -113,7 +113,7 @@ mod tests {
         for number in 0..answers {
             let due = Duration::from_millis(number);
             let (status, code) = if number % 2 == 0 { (200, None) } else { (400, Some(HOSTILE)) };
-            tally.offered += 1;
+            tally.offered += 2;
             tally.answered(Kind::ALL[number as usize % 3], due, 2 * due, status, code, status == 200);
         }
         tally.broken(HOSTILE);

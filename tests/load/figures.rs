@@ -34,27 +34,25 @@ fn every_operation_is_counted_and_every_order_is_there() {
         }
         assert!(answered > 0 && answered == int(&run, "/offered"), "{text}");
         assert_eq!((int(total, "/unanswered"), int(&run, "/unsent")), (0, 0), "{text}");
+        let (succeeded, refused) = (int(total, "/succeeded"), int(total, "/refused"));
+        assert_eq!((answered, sum(&run["statuses"])), (succeeded + refused, answered), "{text}");
+        assert_eq!((run["statuses"]["200"].as_i64(), sum(&run["codes"])), (Some(succeeded), refused), "{text}");
         // Who takes faster than the venue renews its levels finds too little of them, and leaves a killed order behind.
-        let (succeeded, killed) = (int(total, "/succeeded"), int(total, "/refused"));
-        let rows = [("statuses", "400"), ("codes", "FOK_ORDER_NOT_FILLED_ERROR")];
-        for (counts, name) in rows {
-            assert_eq!(run[counts][name].as_i64().unwrap_or(0), killed, "{text}");
-        }
-        assert_eq!((int(&run, "/statuses/200"), answered), (succeeded, succeeded + killed), "{text}");
+        // Who is faster than the disk, whose segments are small here, is told to wait.
+        let mut codes = at(&run, "/codes").as_object().expect("an object").keys();
+        assert!(codes.all(|code| ["FOK_ORDER_NOT_FILLED_ERROR", "SERVER_BUSY"].contains(&code.as_str())), "{text}");
         assert_eq!(at(&run, "/transport_errors"), &json!({}), "{text}");
-        let kinds = ["rest", "cross", "cancel"].map(|kind| run["operations"][kind]["answered"].as_i64().unwrap_or(0));
-        assert_eq!(kinds.iter().sum::<i64>(), answered, "{text}");
+        let kinds =
+            |name: &str| ["rest", "cross", "cancel"].map(|kind| run["operations"][kind][name].as_i64().unwrap_or(0));
+        let ([rests, crosses, cancels], [rested, _, cancelled]) = (kinds("answered"), kinds("succeeded"));
+        assert_eq!(rests + crosses + cancels, answered, "{text}");
         let check = at(&run, "/check");
-        assert_eq!(int(check, "/acknowledged"), kinds[0] + kinds[1], "{text}");
+        assert_eq!(int(check, "/acknowledged") + int(check, "/refused"), rests + crosses, "{text}");
         let cleaned = args.contains(&"--clean");
-        assert!(int(check, "/cancels_acknowledged") == kinds[2] || cleaned, "{text}");
-        if cleaned {
-            assert_eq!(int(&run, "/resting_afterwards"), 0, "{text}");
-            assert_eq!(int(check, "/cancels_acknowledged"), kinds[0], "{text}");
-        } else {
-            assert_eq!(int(&run, "/resting_afterwards"), kinds[0] - kinds[2], "a rest rests: {text}");
-        }
-        check_series(&run, succeeded, killed);
+        let (left, gone) = if cleaned { (0, rested) } else { (rested - cancelled, cancelled) };
+        let said = (int(&run, "/resting_afterwards"), int(check, "/cancels_acknowledged"));
+        assert_eq!(said, (left, gone), "a rest rests until its cancel: {text}");
+        check_series(&run, succeeded, refused);
         let page = fs::read_to_string(&report).expect("the run has written it");
         assert!(
             page.starts_with("<!DOCTYPE html>") && page.matches("<svg ").count() == 2 && page.ends_with("</html>\n")
@@ -63,6 +61,11 @@ fn every_operation_is_counted_and_every_order_is_there() {
         assert!(text.contains("check: equal"), "{text}");
         cases.one();
     }
+}
+
+/// Of all values of an object.
+fn sum(counts: &Value) -> i64 {
+    counts.as_object().expect("an object").values().filter_map(Value::as_i64).sum()
 }
 
 #[track_caller]

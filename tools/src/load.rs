@@ -45,6 +45,7 @@ use keys::Keys;
 use options::{Mix, Rate, Target};
 use outcome::{Asked, Outcome};
 use serde::Deserialize;
+use serde_json::Value;
 use speech::{Speech, Transport};
 use std::fs::File;
 use std::io::Write as _;
@@ -124,6 +125,8 @@ impl Load {
         let since = server_time(&mut ask, &key).await?;
         let now = instant::read(&since).ok_or_else(|| format!("{} has a time that is none: {since}", self.url))?;
         let instruments = instrument::choose(&mut ask, &key, now, self.duration).await?;
+        let mut server = Value::Null;
+        facts::server(&mut ask, &key, &mut server).await;
         let speech = Speech { transport: self.transport, authority: self.url.authority.clone() };
         let course = Course::new(
             ask.address(),
@@ -139,6 +142,7 @@ impl Load {
         let plan = Plan { connections: connections as usize, rate, duration, clean };
         let ran = drive::drive(course.clone(), &plan, instruments.into()).await?;
 
+        facts::server(&mut ask, &key, &mut server).await;
         let users = ran.users_used.iter().map(|user| self.keys.users[*user as usize].user_id).collect();
         let fates = ran.fates.iter().map(|fates| fates.write()).collect();
         let mut outcome = Outcome {
@@ -146,7 +150,7 @@ impl Load {
             ran,
             orders: Orders { run: course.run.clone(), since, users, fates },
             machine: facts::machine(),
-            server: facts::server(&mut ask, &key).await,
+            server,
             compared: None,
         };
         let mut failed = None;

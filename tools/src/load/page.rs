@@ -122,7 +122,7 @@ mod tests {
         let mut compared = Compared::default();
         compared.missing.count = 1;
         compared.missing.ids = vec![HOSTILE.to_owned()];
-        let said = json!({"version": HOSTILE}).as_object().cloned().expect("an object");
+        let said = json!({"processor": HOSTILE}).as_object().cloned().expect("an object");
         Outcome {
             asked: Asked {
                 command: HOSTILE.to_owned(),
@@ -149,8 +149,8 @@ mod tests {
                 cleaned: None,
             },
             orders: Orders { run: HOSTILE.to_owned(), since: HOSTILE.to_owned(), users: vec![1], fates: Vec::new() },
-            machine: said.clone(),
-            server: said,
+            machine: said,
+            server: json!({"version": {"version": HOSTILE}, "status": {"uptime_seconds": 7}}),
             compared: Some(compared),
         }
     }

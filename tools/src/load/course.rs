@@ -79,6 +79,10 @@ impl Course {
         self.tally.borrow_mut().offered += 1;
     }
 
+    pub fn under_way(&self) -> u64 {
+        self.under_way.get()
+    }
+
     /// So many are no more.
     pub fn finish(&self, count: u64) {
         self.under_way.set(self.under_way.get() - count);

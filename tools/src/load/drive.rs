@@ -28,6 +28,8 @@ const OPENED_AT_ONCE: usize = 64;
 /// within ten seconds what became of an order.
 const SEND_UNTIL: Duration = Duration::from_secs(5);
 const ANSWER_UNTIL: Duration = Duration::from_secs(15);
+/// Operations that wait or fly, in all. Who asks for more than any server does shall not run out of memory for it.
+const UNDER_WAY_MAX: u64 = 5_000_000;
 /// How long the resting orders of a run may take to be cancelled.
 const CLEAN_UNTIL: Duration = Duration::from_secs(120);
 /// How often the progress is drawn.
@@ -87,8 +89,8 @@ pub async fn drive(course: Rc<Course>, plan: &Plan, instruments: Rc<[Instrument]
     let bar = Bar::begin(&course, plan.duration);
     let interrupted = match plan.rate {
         Rate::PerSecond(rate) => {
-            let count = u64::from(rate) * plan.duration.as_nanos() as u64 / 1_000_000_000;
-            follow(&course, &lanes, rate, count.max(1), &mut interrupt)
+            let count = u128::from(rate) * plan.duration.as_nanos() / 1_000_000_000;
+            follow(&course, &lanes, rate, count.max(1) as u64, &mut interrupt)
                 .await
                 .map_err(|error| format!("no timer: {error}"))?
         }
@@ -113,7 +115,7 @@ pub async fn drive(course: Rc<Course>, plan: &Plan, instruments: Rc<[Instrument]
     lanes.iter().for_each(|lane| lane.close());
     let load_after = facts::load();
     let mut tally = course.tally.replace(Tally::new(plan.duration));
-    tally.unsent = unsent;
+    tally.unsent += unsent;
     tally.replaced = lanes.iter().map(|lane| lane.with_trader(|trader| trader.replaced)).sum();
     let cleaned = if plan.clean { Some(clean(&course, &lanes, plan.duration).await) } else { None };
     living.iter().for_each(JoinHandle::abort);
@@ -174,10 +176,16 @@ async fn follow(
         let now = course.now();
         let first = number;
         while number < count && due(number, rate) <= now {
-            let lane = (number % lanes.len() as u64) as usize;
-            course.offer();
-            let kind = course.mix.kind(lane, number / lanes.len() as u64);
-            lanes[lane].offer(kind, due(number, rate), now);
+            if course.under_way() < UNDER_WAY_MAX {
+                let lane = (number % lanes.len() as u64) as usize;
+                course.offer();
+                let kind = course.mix.kind(lane, number / lanes.len() as u64);
+                lanes[lane].offer(kind, due(number, rate), now);
+            } else {
+                let mut tally = course.tally.borrow_mut();
+                tally.offered += 1;
+                tally.unsent += 1;
+            }
             number += 1;
         }
         let touched = (number - first).min(lanes.len() as u64);
@@ -257,6 +265,81 @@ impl Bar {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::fate::Fate;
+    use crate::load::keys::{Keys, User};
+    use crate::load::options::Mix;
+    use crate::load::speech::Speech;
+    use std::io::{Read as _, Write as _};
+    use std::net::{SocketAddr, TcpListener};
+    use tokio::task::LocalSet;
+
+    /// A server that says yes to `answers` requests on each connection and ends it with the next one.
+    fn moody(answers: usize) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a client");
+                std::thread::spawn(move || {
+                    let (mut bytes, mut heard, mut left) = ([0; 4_096], Vec::new(), answers);
+                    while let Ok(count @ 1..) = stream.read(&mut bytes) {
+                        heard.extend_from_slice(&bytes[..count]);
+                        while let Some(end) = heard.windows(2).position(|two| two == b"\"}") {
+                            heard.drain(..end + 2);
+                            if left == 0 {
+                                return;
+                            }
+                            left -= 1;
+                            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").expect("it listens");
+                        }
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    fn run(address: SocketAddr, pipeline: usize, plan: Plan) -> Result<Ran, String> {
+        let users = [User { user_id: 1, api_key: "k".into(), tier: None }];
+        let keys = Keys { file: "f".into(), users: users.into() };
+        let speech = Speech { transport: Transport::Rest, authority: address.to_string() };
+        let mix = Mix::parse("rest=100").expect("it is one");
+        let tally = Tally::new(plan.duration);
+        let course = Rc::new(Course::new(address, speech, keys, "run".into(), mix, pipeline, tally));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let instruments: Rc<[Instrument]> = vec![Instrument::sample("7")].into();
+        LocalSet::new().block_on(&runtime, drive(course, &plan, instruments))
+    }
+
+    #[test]
+    fn what_a_broken_connection_took_along_is_unknown_and_nothing_is_lost() {
+        let duration = Duration::from_millis(300);
+        let rows = [(1, 1), (2, 1), (1, 4), (3, 8)];
+        for (connections, pipeline) in rows {
+            let plan = Plan { connections, rate: Rate::PerSecond(200), duration, clean: false };
+            let ran = run(moody(10), pipeline, plan).expect("it answers");
+            let (tally, total) = (&ran.tally, ran.tally.total());
+            assert_eq!(tally.offered, 60);
+            assert_eq!(total.succeeded + total.unanswered + tally.unsent, 60, "{connections} x {pipeline}");
+            assert!(total.succeeded > 0 && total.unanswered > 0 && tally.reconnects > 0, "{connections} x {pipeline}");
+            let count =
+                |fate| ran.fates.iter().flat_map(|fates| fates.iter()).filter(|one| *one == fate).count() as u64;
+            assert_eq!((count(Fate::Placed), count(Fate::Unknown)), (total.succeeded, total.unanswered));
+            assert!(!tally.transport.is_empty(), "why it ended");
+        }
+        println!("broken connections: {} cases", rows.len());
+    }
+
+    #[test]
+    fn a_server_that_lets_nobody_in_is_one_sentence() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        drop(listener);
+        let plan = Plan { connections: 2, rate: Rate::Max, duration: Duration::from_millis(100), clean: false };
+        let said = run(address, 1, plan).err().expect("nobody listens");
+        assert!(said.contains("not one of 2 connections was opened: connection refused"), "{said}");
+        println!("closed doors: 1 case");
+    }
 
     #[test]
     fn operations_are_due_at_even_distances() {

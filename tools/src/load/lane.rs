@@ -35,7 +35,7 @@ pub struct Lane {
     /// The key of its socket, where a socket has one.
     socket_user: u32,
     desk: RefCell<Desk>,
-    /// Bytes are left over that the socket had no room for.
+    /// Bytes are left over that the socket had no room for, or the connection is to be ended.
     blocked: Notify,
 }
 
@@ -120,13 +120,14 @@ impl Lane {
     /// come to something.
     pub async fn live(self: Rc<Self>, opened: impl FnOnce(Result<(), String>)) {
         let mut opened = Some(opened);
-        let mut backoff = BACKOFF.0;
+        let (mut backoff, mut was_open) = (BACKOFF.0, false);
         loop {
             let key = &self.course.keys.users[self.socket_user as usize].api_key;
             let ended = match open(self.course.address, &self.course.speech, key).await {
                 Ok((stream, heard)) => {
                     let (reader, writer) = stream.into_split();
                     self.desk.borrow_mut().writer = Some(Rc::new(writer));
+                    self.course.tally.borrow_mut().reconnects += u64::from(std::mem::replace(&mut was_open, true));
                     if let Some(opened) = opened.take() {
                         opened(Ok(()));
                     }
@@ -137,35 +138,39 @@ impl Lane {
                     }
                     ended
                 }
-                Err(error) => error,
+                Err(error) => Some(error),
             };
-            self.end(&ended);
-            if let Some(opened) = opened.take() {
-                opened(Err(ended));
+            if let Some(ended) = ended {
+                self.end(&ended);
+                if let Some(opened) = opened.take() {
+                    opened(Err(ended));
+                }
             }
             tokio::time::sleep(backoff).await;
             backoff = (2 * backoff).min(BACKOFF.1);
-            self.course.tally.borrow_mut().reconnects += 1;
         }
     }
 
-    /// Reads answers until the connection ends; gives why it did, and whether there was any answer.
-    async fn listen(&self, mut reader: OwnedReadHalf, mut heard: Vec<u8>) -> (String, bool) {
+    /// Reads answers until the connection ends; gives why it did, unless we ended it, and whether there was any answer.
+    async fn listen(&self, mut reader: OwnedReadHalf, mut heard: Vec<u8>) -> (Option<String>, bool) {
         let room = (self.course.pipeline * ANSWER_BYTES).clamp(READ_BYTES.0, READ_BYTES.1);
         let mut heard_some = false;
         loop {
+            if self.desk.borrow().writer.is_none() {
+                return (None, heard_some);
+            }
             match self.take(&mut heard) {
                 Ok(answers) => heard_some |= answers > 0,
-                Err(ended) => return (ended, heard_some),
+                Err(ended) => return (Some(ended), heard_some),
             }
             heard.reserve(room);
             let blocked = self.desk.borrow().blocked_writer();
             tokio::select! {
                 biased;
                 read = reader.read_buf(&mut heard) => match read {
-                    Ok(0) => return ("closed by the server".to_owned(), heard_some),
+                    Ok(0) => return (Some("closed by the server".to_owned()), heard_some),
                     Ok(_) => {}
-                    Err(error) => return (said(&error), heard_some),
+                    Err(error) => return (Some(said(&error)), heard_some),
                 },
                 () = writable(blocked) => self.flush(),
                 () = self.blocked.notified() => {}
@@ -233,10 +238,12 @@ impl Lane {
         desk.written = 0;
     }
 
-    /// The run is over; what is still in flight will not be waited for.
+    /// The run is over; what is still in flight will not be waited for. Its connection ends with it: an answer that comes
+    /// late must not be taken for that to something later.
     pub fn close(&self) {
         if !self.desk.borrow().flying.is_empty() {
             self.end("not answered until the end");
+            self.blocked.notify_one();
         }
     }
 }

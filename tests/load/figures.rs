@@ -1,12 +1,13 @@
 //! Figures of runs: everything that was due is counted once, and the server has what was acknowledged.
 
-use crate::{Running, Site, said, url};
+use crate::{Running, Site, keys_file, said, url};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Duration;
 use tests::cases::Cases;
 use tests::json::{at, int, list};
 use tests::server::signal;
+use tests::world::World;
 
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -15,17 +16,18 @@ fn every_operation_is_counted_and_every_order_is_there() {
     let cases = Cases::of("runs");
     let site = Site::new(2);
     let server = site.place.start();
-    let runs: [&[&str]; 6] = [
-        &["--rate", "200", "--connections", "3"],
-        &["--rate", "200", "--connections", "3", "--transport", "ws"],
-        &["--rate", "200", "--connections", "1", "--pipeline", "8", "--mix", "rest=30,cross=40,cancel=30"],
-        &["--rate", "200", "--connections", "2", "--mix", "cross=100", "--transport", "ws", "--pipeline", "4"],
-        &["--rate", "max", "--connections", "2", "--pipeline", "4"],
-        &["--rate", "max", "--connections", "3", "--transport", "ws", "--pipeline", "4", "--clean"],
+    let runs = [
+        "--rate 200 --connections 3",
+        "--rate 200 --connections 3 --transport ws",
+        "--rate 200 --connections 1 --pipeline 8 --mix rest=30,cross=40,cancel=30",
+        "--rate 200 --connections 2 --pipeline 4 --mix cross=100 --transport ws",
+        "--rate max --connections 2 --pipeline 4",
+        "--rate max --connections 3 --pipeline 4 --transport ws --clean",
     ];
     for args in runs {
+        let args: Vec<&str> = args.split(' ').collect();
         let report = site.file("report.html");
-        let asked = [args, &["--duration", "1", "--check", "--report", "report.html"]].concat();
+        let asked = [&args[..], &["--duration", "1", "--check", "--report", "report.html"]].concat();
         let (text, run) = site.load_well(&server, &asked);
         let total = at(&run, "/operations/all");
         let answered = int(total, "/answered");
@@ -61,6 +63,20 @@ fn every_operation_is_counted_and_every_order_is_there() {
         assert!(text.contains("check: equal"), "{text}");
         cases.one();
     }
+}
+
+/// Where every book is thin, the thin ones are traded.
+#[test]
+fn a_small_venue_is_traded_as_it_is() {
+    let cases = Cases::of("small venues");
+    let World { place, server, users, .. } = World::start(2);
+    let keys = keys_file(&place, "keys.jsonl", users.iter().map(|user| (user.id, user.key.as_str())));
+    let site = Site { place, users, keys };
+    let (text, run) = site.load_well(&server, &["--rate", "50", "--duration", "1", "--check"]);
+    assert_eq!(int(&run, "/operations/all/answered"), 50, "{text}");
+    assert_eq!(int(&run, "/operations/rest/refused"), 0, "{text}");
+    assert!(int(&run, "/operations/cross/succeeded") > 0, "{text}");
+    cases.one();
 }
 
 /// Of all values of an object.

@@ -27,30 +27,16 @@ fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::S
 #[test]
 fn what_was_acknowledged_outlives_the_server() {
     let cases = Cases::of("kills");
-    let runs: [(&[&str], bool); 4] = [
-        (&["--rate", "300", "--duration", "5", "--connections", "3", "--pipeline", "4", "--check"], true),
-        (
-            &[
-                "--rate",
-                "max",
-                "--duration",
-                "4",
-                "--connections",
-                "2",
-                "--transport",
-                "ws",
-                "--pipeline",
-                "8",
-                "--check",
-            ],
-            true,
-        ),
-        (&["--rate", "max", "--duration", "2", "--connections", "2", "--pipeline", "8"], false),
-        (&["--rate", "300", "--duration", "2", "--connections", "2", "--transport", "ws", "--check"], false),
+    let runs = [
+        ("--rate 300 --duration 5 --connections 3 --pipeline 4 --check", true),
+        ("--rate 2000 --duration 4 --connections 2 --transport ws --pipeline 8 --check", true),
+        ("--rate max --duration 2 --connections 2 --pipeline 8", false),
+        ("--rate 300 --duration 2 --connections 2 --transport ws --check", false),
     ];
     for (args, comes_back) in runs {
         let mut site = Site::new(2);
-        let (server, run, text) = killed(&mut site, args, comes_back);
+        let args: Vec<&str> = args.split(' ').collect();
+        let (server, run, text) = killed(&mut site, &args, comes_back);
         assert!(at(&run, "/transport_errors").as_object().is_some_and(|errors| !errors.is_empty()), "{text}");
         assert_eq!(int(&run, "/reconnects") > 0, comes_back, "{text}");
         assert!(int(&run, "/operations/all/succeeded") > 0, "{text}");

@@ -9,9 +9,12 @@ use serde::Deserialize;
 use std::time::Duration;
 
 /// Most tokens that a run trades.
-const INSTRUMENTS_MAX: usize = 8;
-/// Most markets that are looked at for them.
+const INSTRUMENTS_MAX: usize = 16;
+/// Markets that they are chosen among: the most traded ones.
 const MARKETS_MAX: usize = 100;
+/// Most markets whose books are looked at, and what a book has that is not thin.
+const OUTLIVING_MAX: usize = 40;
+const DEEP_SHARES: f64 = 2_000.0;
 /// Different prices of resting orders.
 const RESTING_PRICES_MAX: u16 = 8;
 /// What a market must live beyond the run.
@@ -114,16 +117,28 @@ struct Book {
 #[derive(Deserialize)]
 struct Level {
     price: String,
+    size: String,
+}
+
+impl Book {
+    /// Shares on the thinner side.
+    fn depth(&self) -> f64 {
+        let shares = |levels: &[Level]| levels.iter().filter_map(|level| level.size.parse::<f64>().ok()).sum::<f64>();
+        shares(&self.bids).min(shares(&self.asks))
+    }
 }
 
 /// Tokens with books on both sides, of markets that outlive the run; those nearest to even odds, for there is most room
-/// below the touch and most to take.
+/// below the touch. Thin books, which a few orders empty, are taken where there are no others.
 pub async fn choose(ask: &mut Ask, key: &str, now: Timestamp, run: Duration) -> Result<Vec<Instrument>, String> {
     let mut markets: Vec<Market> = ask.read(&format!("/v1/markets?limit={MARKETS_MAX}"), key).await?;
     markets.sort_by_key(|market| market.off_middle().unwrap_or(ONE));
     let needed_until = Timestamp(now.0 + (run + SPARE).as_micros() as u64);
-    let (mut found, mut outliving) = (Vec::new(), 0);
+    let (mut deep, mut thin, mut outliving) = (Vec::new(), Vec::new(), 0);
     for market in &markets {
+        if deep.len() == INSTRUMENTS_MAX || outliving == OUTLIVING_MAX {
+            break;
+        }
         let Some(token) = market.clob_token_ids.as_ref().and_then(|tokens| tokens.first()) else { continue };
         let detail: Detail = ask.read(&format!("/v1/markets/{}", market.condition_id), key).await?;
         if detail.end_date.as_deref().and_then(instant::read).is_some_and(|end| end < needed_until) {
@@ -132,12 +147,12 @@ pub async fn choose(ask: &mut Ask, key: &str, now: Timestamp, run: Duration) -> 
         outliving += 1;
         // A market whose book is not there yet is passed over.
         if let Some(book) = ask.read_if_there::<Book>(&format!("/v1/book?token_id={token}"), key).await? {
-            found.extend(Instrument::of(&book));
-        }
-        if found.len() == INSTRUMENTS_MAX {
-            break;
+            let books = if book.depth() >= DEEP_SHARES { &mut deep } else { &mut thin };
+            books.extend(Instrument::of(&book));
         }
     }
+    thin.truncate(INSTRUMENTS_MAX);
+    let found = if deep.is_empty() { thin } else { deep };
     match found.is_empty() {
         true => Err(format!(
             "none of {} markets can be traded: {outliving} stay open until {} s after the run, and none of those has bids \
@@ -156,7 +171,8 @@ mod tests {
 
     /// Prices of the resting orders, of the buy and the sale, and the size, for a book.
     fn shown(bids: &[&str], asks: &[&str], tick: &str, minimum: &str) -> Option<String> {
-        let levels = |prices: &[&str]| prices.iter().map(|price| json!({"price": price})).collect::<Vec<_>>();
+        let levels =
+            |prices: &[&str]| prices.iter().map(|price| json!({"price": price, "size": "10"})).collect::<Vec<_>>();
         let book = json!({
             "token_id": "7", "bids": levels(bids), "asks": levels(asks), "tick_size": tick, "min_order_size": minimum
         });

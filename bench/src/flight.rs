@@ -1,7 +1,8 @@
 //! Load with many requests in flight on each connection, whatever is spoken on it; on one thread.
 //!
 //! A connection sends as many requests as may be in flight in one write, and with each read of answers as many more.
-//! Latency counts from the write.
+//! Latency counts from the write. With a pause, a connection that has one request in flight waits so long from write to
+//! write, and connections begin one after the other within it.
 
 use crate::load::Reached;
 use crate::report::nanoseconds;
@@ -9,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
@@ -40,6 +41,7 @@ pub struct Answer {
 pub struct Flights<S> {
     runtime: Runtime,
     connections: Vec<Connection<S>>,
+    pause: Duration,
 }
 
 struct Connection<S> {
@@ -58,7 +60,7 @@ impl<S: Speaks> Flights<S> {
     where
         F: Future<Output = io::Result<TcpStream>>,
     {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let mut connections = Vec::new();
         for speaker in speakers {
             let stream = runtime.block_on(open(&speaker))?;
@@ -66,7 +68,13 @@ impl<S: Speaks> Flights<S> {
             let (flying, out, heard) = (VecDeque::new(), Vec::new(), Vec::new());
             connections.push(Connection { stream, speaker, next: 0, flying, out, heard });
         }
-        Ok(Flights { runtime, connections })
+        Ok(Flights { runtime, connections, pause: Duration::ZERO })
+    }
+
+    /// At least so long from one write of a connection to its next.
+    pub fn with_pause(mut self, pause: Duration) -> Flights<S> {
+        self.pause = pause;
+        self
     }
 
     /// Sends `count` requests over the first `connections`, on each with at most `in_flight` without an answer. A
@@ -75,6 +83,7 @@ impl<S: Speaks> Flights<S> {
         let heard = Rc::new(RefCell::new((nanoseconds(), BTreeMap::new())));
         let begun = Instant::now();
         let tasks = LocalSet::new();
+        let pause = self.pause;
         let working: Vec<_> = self
             .connections
             .drain(..connections)
@@ -88,7 +97,10 @@ impl<S: Speaks> Flights<S> {
                         latency.saturating_record(since.elapsed().as_nanos() as u64);
                         *statuses.entry(answer.status).or_default() += 1;
                     };
-                    connection.fly(in_flight, share, answered).await.map(|()| connection)
+                    if !pause.is_zero() {
+                        tokio::time::sleep(pause * index as u32 / connections as u32).await;
+                    }
+                    connection.fly(in_flight, share, pause, answered).await.map(|()| connection)
                 })
             })
             .collect();
@@ -111,12 +123,18 @@ impl<S: Speaks> Connection<S> {
         &mut self,
         in_flight: usize,
         count: usize,
+        pause: Duration,
         mut answered: impl FnMut(Answer, Instant),
     ) -> io::Result<()> {
         let (mut sent, mut done) = (0, 0);
+        let mut next: Option<tokio::time::Instant> = None;
         while done < count {
             self.out.clear();
+            if let Some(next) = next.filter(|_| !pause.is_zero() && self.flying.is_empty()) {
+                tokio::time::sleep_until(next).await;
+            }
             let now = Instant::now();
+            next = Some((now + pause).into());
             while sent < count && self.flying.len() < in_flight {
                 self.speaker.request(self.next, &mut self.out);
                 self.flying.push_back((self.next, now));

@@ -36,7 +36,8 @@ pub fn run(size: Size, report: &mut Report) {
     let mut server = Server::start_on_pulse(&place.write_config("process"));
     let [token, _] = pulse::tokens();
     let (watcher, traders) = place.keys.split_last().expect("there are keys");
-    let clients = traders.iter().enumerate().map(|(number, key)| Client::new(number, key.expose(), &token));
+    let clients =
+        traders.iter().enumerate().map(|(number, key)| Client::new(&number.to_string(), key.expose(), &token));
     let mut load = Load::connect(server.address, clients).expect("the server listens");
     let door = Door {
         key: Some(watcher.expose().to_owned()),

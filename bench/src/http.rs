@@ -1,16 +1,23 @@
-//! Orders over HTTP on a real server in a process of its own, beside its own liveness answers on the same sockets.
+//! Orders over HTTP on a real server in a process of its own, beside a bare hyper server that reads the same requests
+//! and answers the same bytes without a look at them.
 //!
 //! The server is this program once more, serving an empty directory with seeded users; its venue is a recording in
 //! which the books stand still, so that every fill is known beforehand. After the last order the server is killed,
 //! and what its log holds is part of the result.
 
-use crate::load::{Load, Reached};
+use crate::flight::Flights;
+use crate::load::{self, Load, Reached};
 use crate::orders::{FILLS_EVERY, Orders};
+use crate::reference::Kind;
 use crate::report::{Report, Size, nanoseconds};
 use crate::seeded::Place;
 use crate::server::{Server, TICK_MICROS};
+use crate::trader::{Over, Trader};
+use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,13 +25,15 @@ const ROUNDS: usize = 5;
 /// The rate of the open load, as a part of what the same connections reached.
 const OPEN_PART: f64 = 0.5;
 
+/// Connections, requests in flight on each, requests of one round.
+type Row = (usize, usize, usize);
+
 pub fn run(size: Size, report: &mut Report) {
     for durability in ["process", "power"] {
-        // (connections, requests of one round)
-        let plan: &[(usize, usize)] = match (size, durability) {
-            (Size::Small, _) => &[(2, 40)],
-            (Size::Full, "process") => &[(1, 4_000), (16, 30_000), (64, 30_000)],
-            (Size::Full, _) => &[(1, 2_000), (16, 15_000), (64, 30_000), (256, 40_000)],
+        let plan: &[Row] = match (size, durability) {
+            (Size::Small, _) => &[(2, 1, 40), (2, 4, 40)],
+            (Size::Full, "process") => &[(1, 1, 4_000), (16, 1, 30_000), (64, 1, 30_000), (16, 16, 60_000)],
+            (Size::Full, _) => &[(1, 1, 2_000), (16, 1, 15_000), (64, 1, 30_000), (256, 1, 40_000)],
         };
         measure(durability, plan, size, report);
     }
@@ -35,77 +44,129 @@ pub fn run(size: Size, report: &mut Report) {
     );
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Order,
-    Health,
+/// Users on a server: one request at a time each, and many.
+struct Users {
+    alone: Load<Client>,
+    together: Flights<Trader>,
 }
 
-fn measure(durability: &str, plan: &[(usize, usize)], size: Size, report: &mut Report) {
-    let users = plan.iter().map(|(connections, _)| *connections).max().expect("a plan has rows");
+impl Users {
+    fn connect(address: SocketAddr, place: &Place, token: &str, name: &str) -> Users {
+        let keys = || place.keys.iter().enumerate();
+        let clients = keys().map(|(number, key)| Client::new(&format!("{name}-{number}"), key.expose(), token));
+        let traders =
+            keys().map(|(number, key)| Trader::new(Over::Http, &format!("{name}-{number}"), key.expose(), token, 1));
+        Users {
+            alone: Load::connect(address, clients).expect("the server listens"),
+            together: Flights::open(traders, |_| tokio::net::TcpStream::connect(address)).expect("the server listens"),
+        }
+    }
+
+    /// One round at full speed.
+    fn go(&mut self, (connections, in_flight, count): Row) -> Reached {
+        let reached = match in_flight {
+            1 => self.alone.run(connections, count, None, Client::order),
+            _ => self.together.run(connections, in_flight, count),
+        };
+        well(reached, count)
+    }
+
+    /// So many a second, whatever becomes of them.
+    fn go_at(&mut self, connections: usize, count: usize, rate: f64) -> Reached {
+        well(self.alone.run(connections, count, Some(rate), Client::order), count)
+    }
+}
+
+fn well(reached: std::io::Result<Reached>, count: usize) -> Reached {
+    let reached = reached.expect("the server answers");
+    assert_eq!(reached.statuses, BTreeMap::from([(200, count as u64)]), "everything is answered well");
+    reached
+}
+
+fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
+    let users = plan.iter().map(|(connections, ..)| *connections).max().expect("a plan has rows");
     let place = Place::seeded(users, size);
     let token = write_tape(&place.tape());
     let mut server = Server::start(&place.write_config(durability));
-    let clients = place.keys.iter().enumerate().map(|(number, key)| Client::new(number, key.expose(), &token));
-    let mut load = Load::connect(server.address, clients).expect("the server listens");
-    let mut orders = 0;
-    let mut go = |connections, count, rate, asked: Asked| {
-        let request = match asked {
-            Asked::Order => Client::order,
-            Asked::Health => Client::health,
-        };
-        let reached = load.run(connections, count, rate, request).expect("the server answers");
-        assert_eq!(reached.statuses, BTreeMap::from([(200, count as u64)]), "everything is answered well");
-        orders += if asked == Asked::Order { count } else { 0 };
-        reached
-    };
+    let answer = place.path().join("answer.json");
+    let sample = one_answer(server.address, Client::new("sample", place.keys[0].expose(), &token));
+    std::fs::write(&answer, &sample).expect("room for an answer");
+    let bare = Server::reference(Kind::Hyper, Some(&answer));
+    let mut ours = Users::connect(server.address, &place, &token, "ours");
+    let mut beside = Users::connect(bare.address, &place, &token, "bare");
+    let mut orders = 1;
 
     // A connection that says nothing at first is closed after some seconds, and most wait for their turn for longer.
-    go(users, users, None, Asked::Health);
-    for (connections, count) in plan.iter().copied() {
-        let name = |what: &str| format!("{durability}, {connections} conns: {what}");
-        let (mut ratios, mut rates) = (Vec::new(), Vec::new());
+    for in_flight in [1, 2] {
+        ours.go((users, in_flight, users));
+        orders += users;
+    }
+    for row @ (connections, in_flight, count) in plan.iter().copied() {
+        let name = |what: &str| format!("{durability}, {connections} x {in_flight}: {what}");
+        let (mut ratios, mut tails, mut rates) = (Vec::new(), Vec::new(), Vec::new());
         let (mut placing, mut answering) = (nanoseconds(), nanoseconds());
-        let add = |to: &mut hdrhistogram::Histogram<u64>, reached: &Reached| {
+        let add = |to: &mut Histogram<u64>, reached: &Reached| {
             to.add(&reached.latency).expect("histograms of one kind");
         };
-        let (mut order_ticks, mut health_ticks) = (0, 0);
+        let mut ticks = [0; 2];
         for _ in 0..size.pick(1, ROUNDS) {
-            let begin = server.ticks();
-            let health = go(connections, count, None, Asked::Health);
-            let between = server.ticks();
-            let order = go(connections, count, None, Asked::Order);
-            order_ticks += server.ticks() - between;
-            health_ticks += between - begin;
-            ratios.push(order.rate() / health.rate());
-            rates.push(order.rate());
-            add(&mut placing, &order);
-            add(&mut answering, &health);
+            let before = [server.ticks(), bare.ticks()];
+            let answered = beside.go(row);
+            let placed = ours.go(row);
+            orders += count;
+            ticks = [ticks[0] + server.ticks() - before[0], ticks[1] + bare.ticks() - before[1]];
+            ratios.push(placed.rate() / answered.rate());
+            let p99 = |reached: &Reached| reached.latency.value_at_quantile(0.99) as f64;
+            tails.push(p99(&placed) / p99(&answered));
+            rates.push(placed.rate());
+            add(&mut placing, &placed);
+            add(&mut answering, &answered);
         }
         rates.sort_by(f64::total_cmp);
         let median = rates[rates.len() / 2];
         report.figure(&name("orders, median of the rounds"), median, "a second");
-        report.ratio(&name("orders beside health answers"), ratios);
+        report.ratio(&name("orders beside a bare hyper"), ratios);
+        report.ratio(&name("their p99 beside its"), tails);
         // The one figure that other work on the machine changes little.
         let micros = |ticks: u64| ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
-        report.figure(&name("server's processor time, order"), micros(order_ticks), "us");
-        report.figure(&name("server's processor time, health"), micros(health_ticks), "us");
+        report.figure(&name("processor time, order"), micros(ticks[0]), "us");
+        report.figure(&name("processor time, bare hyper"), micros(ticks[1]), "us");
         report.percentiles(&name("order, full speed"), &placing);
-        report.percentiles(&name("health, full speed"), &answering);
-
-        let asked = median * OPEN_PART;
-        let order = go(connections, count, Some(asked), Asked::Order);
-        let health = go(connections, count, Some(asked), Asked::Health);
-        report.rate(&name("orders, open load"), asked, order.rate());
-        report.percentiles(&name("order, from when it was due"), &order.latency);
-        report.percentiles(&name("health, from when it was due"), &health.latency);
+        report.percentiles(&name("bare hyper, full speed"), &answering);
+        if in_flight == 1 {
+            let asked = median * OPEN_PART;
+            let order = ours.go_at(connections, count, asked);
+            orders += count;
+            report.rate(&name("orders, open load"), asked, order.rate());
+            report.percentiles(&name("order, from when it was due"), &order.latency);
+        }
     }
+    report.note(&format!("{durability}: answer"), format!("{} bytes of JSON from both", sample.len()));
 
-    drop(load);
+    drop((ours, beside));
     server.kill();
     let kept = place.kept();
     assert_eq!(kept.orders, orders as u64, "what was acknowledged is in the log, and nothing else");
     report.computed(kept.text);
+}
+
+/// The JSON that answers an order.
+fn one_answer(address: SocketAddr, mut client: Client) -> Vec<u8> {
+    let (mut request, mut answer, mut piece) = (Vec::new(), Vec::new(), [0; 4_096]);
+    client.order(&mut request);
+    let mut stream = TcpStream::connect(address).expect("the server listens");
+    stream.write_all(&request).expect("the server reads");
+    loop {
+        let read = stream.read(&mut piece).expect("the server answers");
+        assert!(read > 0, "the server answers in full");
+        answer.extend_from_slice(&piece[..read]);
+        if let Some((200, bytes)) = load::head(&answer)
+            && answer.len() >= bytes
+        {
+            let body = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head ends");
+            return answer.split_off(body + 4);
+        }
+    }
 }
 
 /// A recording of one market, listed with one deep book and then silent; gives the token that is traded.
@@ -149,12 +210,13 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(number: usize, key: &str, token: &str) -> Client {
+    /// `name` is in all its client ids.
+    pub fn new(name: &str, key: &str, token: &str) -> Client {
         let head = format!(
             "POST /v1/orders HTTP/1.1\r\nHost: bench\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n\
              Content-Length: "
         );
-        Client { head, orders: Orders::new(number.to_string(), token), body: String::new() }
+        Client { head, orders: Orders::new(name.to_owned(), token), body: String::new() }
     }
 
     pub fn order(&mut self, request: &mut Vec<u8>) {
@@ -164,10 +226,5 @@ impl Client {
         request.extend_from_slice(self.body.len().to_string().as_bytes());
         request.extend_from_slice(b"\r\n\r\n");
         request.extend_from_slice(self.body.as_bytes());
-    }
-
-    /// The reference: an answer that needs no credential, no shard and no log.
-    fn health(&mut self, request: &mut Vec<u8>) {
-        request.extend_from_slice(b"GET /v1/health/live HTTP/1.1\r\nHost: bench\r\n\r\n");
     }
 }

@@ -27,6 +27,7 @@ mod server;
 mod shard;
 mod sockets;
 mod trade;
+mod trader;
 mod walk;
 mod wire;
 mod world;
@@ -54,12 +55,8 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "commit", question: "how many durable groups beside raw write and sync?", run: commit::durable },
     Scenario { name: "recovery", question: "how fast does a log become state again?", run: recovery::run },
-    Scenario { name: "http", question: "how many orders a second over HTTP, beside health answers?", run: http::run },
-    Scenario {
-        name: "echo",
-        question: "what does a text there and back cost, beside the frame library?",
-        run: echo::run,
-    },
+    Scenario { name: "http", question: "how many orders a second over HTTP, beside a bare hyper?", run: http::run },
+    Scenario { name: "echo", question: "how long is a text there and back, beside the frame library?", run: echo::run },
     Scenario {
         name: "fanout",
         question: "how many frames of one hot market leave, beside raw writes?",

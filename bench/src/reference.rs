@@ -2,7 +2,15 @@
 
 use crate::pulse::{self, Beats};
 use crate::server::LISTENS;
+use bytes::Bytes;
 use fastwebsockets::{Frame, OpCode, Payload, Role, WebSocket};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +27,8 @@ const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrad
 /// What a reference does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
+    /// The HTTP library reads a request to its end and answers the template, whatever was asked.
+    Hyper,
     /// The frame library sends back what it reads.
     Echo,
     /// Encoded frames go to each socket with one write for all that came at once.
@@ -37,6 +47,14 @@ pub fn serve(kind: Kind, template: Option<&Path>) -> io::Result<()> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("reference {LISTENS}{}", listener.local_addr()?);
         match kind {
+            Kind::Hyper => {
+                let answer = Bytes::from(template);
+                loop {
+                    let (stream, _) = listener.accept().await?;
+                    stream.set_nodelay(true)?;
+                    tokio::task::spawn_local(answer_all(stream, answer.clone()));
+                }
+            }
             Kind::Echo => loop {
                 let stream = shaken(&listener).await?;
                 // It ends with its peer.
@@ -59,6 +77,23 @@ async fn shaken(listener: &TcpListener) -> io::Result<TcpStream> {
     }
     stream.write_all(SWITCHED).await?;
     Ok(stream)
+}
+
+/// Set like ours: answers to requests that came together leave together.
+async fn answer_all(stream: TcpStream, answer: Bytes) {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let answer = answer.clone();
+        async move {
+            while let Some(frame) = request.body_mut().frame().await {
+                frame?;
+            }
+            let mut response = Response::new(Full::new(answer));
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            Ok::<_, hyper::Error>(response)
+        }
+    });
+    // It ends with its peer.
+    let _ = http1::Builder::new().pipeline_flush(true).serve_connection(TokioIo::new(stream), service).await;
 }
 
 async fn echo(stream: TcpStream) -> Result<(), fastwebsockets::WebSocketError> {

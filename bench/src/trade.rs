@@ -4,98 +4,22 @@
 //! Afterwards the server is killed, and what its log holds is part of the result.
 
 use crate::echo::Echo;
-use crate::flight::{Answer, Flights, Speaks, UNASKED};
-use crate::load::{self, Reached};
-use crate::orders::{FILLS_EVERY, Orders};
+use crate::flight::Flights;
+use crate::load::Reached;
+use crate::orders::FILLS_EVERY;
 use crate::pulse;
 use crate::reference::Kind;
 use crate::report::{Report, Size, nanoseconds};
 use crate::seeded::Place;
 use crate::server::{Server, TICK_MICROS};
-use crate::wire::{self, Door, TEXT};
+use crate::trader::{Over, Trader};
+use crate::wire::Door;
 use std::collections::BTreeMap;
 use tokio::net::TcpStream;
 
 const ROUNDS: usize = 5;
 /// Of one batch: the bound of the highest tier.
 const BATCH: usize = 25;
-
-/// What orders travel over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
-    Http,
-    Socket,
-}
-
-/// One user on one connection.
-struct Trader {
-    over: Over,
-    key: String,
-    orders: Orders,
-    /// Orders of one request; 1 = no batch.
-    batch: usize,
-    body: String,
-}
-
-impl Trader {
-    fn new(over: Over, number: usize, key: &str, batch: usize) -> Trader {
-        let [token, _] = pulse::tokens();
-        let orders = Orders::new(format!("{over:?}-{batch}-{number}"), &token);
-        Trader { over, key: key.to_owned(), orders, batch, body: String::new() }
-    }
-
-    fn write_orders(&mut self) {
-        self.body.clear();
-        match self.batch {
-            1 => self.orders.write(&mut self.body),
-            count => self.orders.write_batch(count, &mut self.body),
-        }
-    }
-}
-
-impl Speaks for Trader {
-    fn request(&mut self, number: u64, out: &mut Vec<u8>) {
-        self.write_orders();
-        let Trader { key, body, batch, .. } = self;
-        let alone = *batch == 1;
-        match self.over {
-            Over::Http => {
-                let path = if alone { "/v1/orders" } else { "/v1/orders/batch" };
-                let length = body.len();
-                let head = format!(
-                    "POST {path} HTTP/1.1\r\nHost: bench\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n\
-                     Content-Length: {length}\r\n\r\n"
-                );
-                out.extend_from_slice(head.as_bytes());
-                out.extend_from_slice(body.as_bytes());
-            }
-            Over::Socket => {
-                let op = if alone { "order.place" } else { "order.batch" };
-                wire::text(out, format!("{{\"id\":{number},\"op\":\"{op}\",\"params\":{body}}}").as_bytes());
-            }
-        }
-    }
-
-    fn answer(&mut self, bytes: &[u8]) -> Option<Answer> {
-        if self.over == Over::Http {
-            let (status, length) = load::head(bytes)?;
-            return (bytes.len() >= length).then_some(Answer { bytes: length, number: None, status });
-        }
-        let (first, payload, length) = wire::frame(bytes)?;
-        let (number, status) = match first {
-            TEXT => said(payload).map_or((None, 500), |(number, status)| (Some(number), status)),
-            _ => (None, UNASKED),
-        };
-        Some(Answer { bytes: length, number, status })
-    }
-}
-
-/// Number and status of an answer on the trade channel.
-fn said(payload: &[u8]) -> Option<(u64, u16)> {
-    let rest = std::str::from_utf8(payload).ok()?.strip_prefix("{\"id\":")?;
-    let (number, rest) = rest.split_once(",\"status\":")?;
-    Some((number.parse().ok()?, rest.get(..3)?.parse().ok()?))
-}
 
 pub fn run(size: Size, report: &mut Report) {
     // (connections, in flight on each, orders of a request, requests of one round)
@@ -113,6 +37,7 @@ pub fn run(size: Size, report: &mut Report) {
         ],
     };
     let bare = Server::reference(Kind::Echo, None);
+    let [token, _] = &pulse::tokens();
     for batch in [1, BATCH] {
         let rows: Vec<_> = plan.iter().filter(|(_, _, orders, _)| *orders == batch).collect();
         let Some(most) = rows.iter().map(|(connections, ..)| *connections).max() else { continue };
@@ -122,19 +47,17 @@ pub fn run(size: Size, report: &mut Report) {
         let mut orders = 0;
         let speakers = |over| {
             let keys = place.keys[..most].iter().enumerate();
-            keys.map(move |(number, key)| Trader::new(over, number, key.expose(), batch))
+            keys.map(move |(number, key)| Trader::new(over, &number.to_string(), key.expose(), token, batch))
         };
         let http = |_: &Trader| TcpStream::connect(ours.address);
         let mut http = Flights::open(speakers(Over::Http), http).expect("the server listens");
         let socket = |trader: &Trader| {
-            let door = Door { key: Some(trader.key.clone()), ..Door::new(ours.address, "/v1/ws/trade") };
+            let door = Door { key: Some(trader.key().to_owned()), ..Door::new(ours.address, "/v1/ws/trade") };
             async move { door.open().await.map(|(stream, _)| stream) }
         };
         let mut socket = Flights::open(speakers(Over::Socket), socket).expect("the server listens");
-        let mut longest = Vec::new();
-        let mut sample = Trader::new(Over::Http, 0, "", batch);
-        sample.write_orders();
-        longest.extend_from_slice(sample.body.as_bytes());
+        let mut sample = Trader::new(Over::Http, "0", "", token, batch);
+        let longest = sample.body().as_bytes().to_vec();
         let echo = |_: &Echo| {
             let door = Door::new(bare.address, "/");
             async move { door.open().await.map(|(stream, _)| stream) }

@@ -262,6 +262,10 @@ fn a_resume_goes_on_where_it_was_also_over_a_kill() {
         for from in [0, 1, 5, 11, 12, 13, 1_000_000] {
             for (events, kinds) in [("events=all&", vec!["fill", "order"]), ("", vec!["fill"])] {
                 let mut socket = open(&world, 0, &format!("{events}from_seq={from}"));
+                if from > 12 {
+                    // A number of another history: it is told where this one goes on.
+                    assert_eq!(socket.json(), json!({"type": "gap", "from_seq": 13}), "from {from}");
+                }
                 let expected: Vec<Value> = all
                     .iter()
                     .filter(|frame| int(frame, "/user_seq") > from && kinds.contains(&text(frame, "/type")))
@@ -293,17 +297,22 @@ fn a_resume_goes_on_where_it_was_also_over_a_kill() {
 
 #[test]
 fn what_is_too_old_is_told_as_a_gap() {
+    const KEPT: i64 = 65_536;
     let cases = Cases::of("gaps");
     let mut world = brisk();
     let mut client = world.user(0);
     let rain = world.markets.rain.clone();
-    let entry = limit(&rain, "BUY", "0.20", "5");
-    // 600 orders and their ends: 1,200 facts, of which the newest 1,024 are kept.
-    for _ in 0..24 {
-        client.post("/v1/orders/batch", &json!(vec![entry.clone(); 25])).expect(200);
+    // Orders and their ends, of which the newest facts are kept.
+    let batch = json!(vec![limit(&rain, "BUY", "0.20", "5"); 25]);
+    let mut newest = 0;
+    while newest < KEPT + 1_000 {
+        for _ in 0..60 {
+            client.post("/v1/orders/batch", &batch).expect(200);
+        }
         client.post("/v1/cancel-all?confirm=true", &json!({})).expect(200);
+        newest += 2 * 60 * 25;
     }
-    let oldest = 1_200 - 1_024 + 1;
+    let oldest = newest - KEPT + 1;
     for restarted in [false, true] {
         if restarted {
             world.crash();
@@ -311,13 +320,54 @@ fn what_is_too_old_is_told_as_a_gap() {
         for from in [0, 1, oldest - 2] {
             let mut socket = open(&world, 0, &format!("events=all&from_seq={from}"));
             assert_eq!(socket.json(), json!({"type": "gap", "from_seq": oldest}), "from {from}");
-            let got = frames(&mut socket, 1_024);
-            assert!(got.iter().zip(oldest..).all(|(frame, seq)| int(frame, "/user_seq") == seq));
+            assert_eq!(int(&socket.json(), "/user_seq"), oldest);
             cases.one();
         }
-        let mut socket = open(&world, 0, &format!("events=all&from_seq={}", oldest - 1));
-        let got = frames(&mut socket, 1_024);
-        assert_eq!((int(&got[0], "/user_seq"), int(&got[1_023], "/user_seq")), (oldest, 1_200));
+        // More than a queue holds, and to the end.
+        for (from, count) in [(oldest - 1, 1), (newest - 3_000, 3_000)] {
+            let mut socket = open(&world, 0, &format!("events=all&from_seq={from}"));
+            let got: Vec<i64> = (0..count).map(|_| int(&socket.json(), "/user_seq")).collect();
+            assert!(got.iter().copied().eq(from + 1..=from + count), "from {from}");
+            cases.one();
+        }
+    }
+}
+
+/// One step of a sweep and one of a matching cycle make up to a thousand facts each, more than a socket's queue holds.
+#[test]
+fn thousands_of_facts_at_once_reach_whoever_reads() {
+    const ORDERS: usize = 3_000;
+    let cases = Cases::of("bursts of facts");
+    let mut world = brisk();
+    let mut client = world.user(0);
+    let rain = world.markets.rain.clone();
+    let mut all = open(&world, 0, "events=all");
+    let mut fills = open(&world, 0, "");
+    let batch = json!(vec![limit(&rain, "BUY", "0.10", "5"); 25]);
+    let seqs = |socket: &mut Socket, status: &str| -> Vec<i64> {
+        let frames: Vec<Value> = (0..ORDERS).map(|_| socket.json()).collect();
+        assert!(frames.iter().all(|frame| text(frame, "/status") == status), "{status}");
+        frames.iter().map(|frame| int(frame, "/user_seq")).collect()
+    };
+    let mut told = 0;
+    for ending in ["CANCELLED", "FILLED"] {
+        for _ in 0..ORDERS / 25 {
+            client.post("/v1/orders/batch", &batch).expect(200);
+        }
+        let placed = seqs(&mut all, "PENDING");
+        assert!(placed.into_iter().eq(told + 1..=told + ORDERS as i64), "placed, then {ending}");
+        match ending {
+            "CANCELLED" => _ = client.post("/v1/cancel-all?confirm=true", &json!({})).expect(200),
+            _ => world.tape.books(&rain, &[("0.01", "10")], &[("0.10", "1000000")]),
+        }
+        let ended = told + ORDERS as i64 + 1..=told + 2 * ORDERS as i64;
+        assert!(seqs(&mut all, ending).into_iter().eq(ended.clone()), "{ending}");
+        if ending == "FILLED" {
+            assert!(seqs(&mut fills, ending).into_iter().eq(ended), "{ending}, fills alone");
+        } else {
+            assert_eq!(fills.so_far(), Vec::<Value>::new(), "nothing was filled, and the socket is open");
+        }
+        told += 2 * ORDERS as i64;
         cases.one();
     }
 }

@@ -271,6 +271,9 @@ fn numbers_are_for_those_who_resume() {
             (0, json!({"markets": [vote.condition]}), vec![6]),
         ] {
             let mut socket = open_from(&world, from, &more);
+            if from > 6 {
+                assert_eq!(socket.json(), json!({"type": "gap", "from_seq": 7}), "a number of another history");
+            }
             let numbers: Vec<i64> =
                 frames(&mut socket, expected.len()).iter().map(|frame| int(frame, "/user_seq")).collect();
             assert_eq!(numbers, expected, "from {from} with {more}");

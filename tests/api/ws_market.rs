@@ -6,7 +6,7 @@ use tests::json::{at, list, text};
 use tests::socket::Socket;
 use tests::tape::Market;
 use tests::token::token;
-use tests::world::World;
+use tests::world::{World, changed};
 
 fn open(world: &World, query: &str) -> Socket {
     Socket::open(world.server.address(), &format!("/v1/ws/market{query}"), &[])
@@ -247,6 +247,20 @@ fn markets_begin_and_end_for_those_who_want_to_know() {
     assert_eq!(told, expected);
     assert!(told["tags"].is_array() && told["timestamp"].is_string());
     assert_eq!(stranger.json(), told, "whatever a socket is subscribed to");
+    cases.one();
+    // One that cannot be traded yet is new when it opens.
+    let hail = Market::new(78, "hail", "weather", 0.01);
+    let closed = changed(&hail.listed(None), &json!({"active": false}));
+    world.tape.rest("/markets", &json!([closed]));
+    let fog = Market::new(79, "fog", "weather", 0.01);
+    world.tape.list(&[&fog]);
+    assert_eq!(text(&stranger.json(), "/slug"), "fog");
+    world.tape.list(&[&hail]);
+    let told = stranger.json();
+    assert_eq!(
+        (text(&told, "/event_type"), text(&told, "/slug"), &told["active"]),
+        ("new_market", "hail", &json!(true))
+    );
     cases.one();
 
     world.tape.resolve(&rain, ["0", "1"]);

@@ -122,6 +122,35 @@ fn at_count(value: &Value, path: &str) -> usize {
     at(value, path).as_object().expect("an object").len()
 }
 
+/// A market's price is told at most four times a second on a socket, the first one counted; what changed meanwhile comes
+/// then.
+#[test]
+fn a_price_rests_for_a_quarter_of_a_second() {
+    let cases = Cases::of("conflation");
+    let mut world = World::start(1);
+    let rain = world.markets.rain.clone();
+    // Another socket has the market shown at other moments.
+    let mut earlier = open(&world);
+    earlier.send(&json!({"action": "subscribe", "markets": [rain.condition]}));
+    for round in 0..4 {
+        let mut socket = open(&world);
+        world.tape.level(&rain, 0, "BUY", "0.40", &format!("{}", 100 + round));
+        earlier.until("price");
+        socket.send(&json!({"action": "subscribe", "markets": [rain.condition]}));
+        let mut at = int(&socket.until("price"), "/emit_ts_ms");
+        for step in 0..2 {
+            let best = format!("0.4{}", 1 - step);
+            world.tape.level(&rain, 0, "BUY", "0.41", if step == 0 { "50" } else { "0" });
+            let told = socket.until("price");
+            let next = int(&told, "/emit_ts_ms");
+            assert!(next - at >= 249, "round {round}: {} ms behind the one before", next - at);
+            assert_eq!(text(&told, "/best_bid"), best);
+            at = next;
+            cases.one();
+        }
+    }
+}
+
 #[test]
 fn subscriptions_are_acknowledged() {
     let cases = Cases::of("price subscriptions");

@@ -10,7 +10,7 @@ use tests::socket::{Got, PING, PONG, Socket, token};
 use tests::token::token as identity;
 use tests::world::World;
 
-const CHANNELS: [&str; 4] = ["/v1/ws/prices", "/v1/ws/executions", "/v1/ws/user", "/v1/ws/market"];
+const CHANNELS: [&str; 5] = ["/v1/ws/prices", "/v1/ws/executions", "/v1/ws/user", "/v1/ws/market", "/v1/ws/trade"];
 
 fn open(world: &World, path: &str, headers: &[(&str, &str)]) -> Socket {
     Socket::open(world.server.address(), path, headers)
@@ -29,7 +29,7 @@ fn a_token_opens_one_socket() {
     let cases = Cases::of("socket tokens");
     let mut world = World::start_with(2, |place| _ = place.clock_ahead(0));
     let mut user = world.user(0);
-    for path in CHANNELS.into_iter().chain(["/v1/ws/trade", "/ws/market", "/ws/user"]) {
+    for path in CHANNELS.into_iter().chain(["/ws/market", "/ws/user"]) {
         let once = token(&mut user);
         let with = format!("{path}?token={once}");
         open(&world, &with, &[]).is_alive();
@@ -96,7 +96,7 @@ fn a_header_is_refused_by_its_status() {
     let bearer = format!("Bearer {key}");
     let unknown = format!("{}0", &key[..key.len() - 1]);
     let unknown = if unknown == key { format!("{}1", &key[..key.len() - 1]) } else { unknown };
-    for path in CHANNELS.into_iter().chain(["/v1/ws/trade"]) {
+    for path in CHANNELS {
         for headers in [("X-API-Key", key.as_str()), ("Authorization", bearer.as_str())] {
             Socket::open(address, path, &[headers]).is_alive();
             cases.one();
@@ -174,7 +174,7 @@ fn every_channel_beats() {
     let cases = Cases::of("heartbeats");
     let world = World::start(1);
     let header = [("X-API-Key", world.users[0].key.as_str())];
-    for path in CHANNELS.into_iter().chain(["/v1/ws/trade"]) {
+    for path in CHANNELS {
         let mut socket = open(&world, path, &header);
         socket.so_far();
         socket.send_text("PING");
@@ -193,6 +193,32 @@ fn every_channel_beats() {
         }
         socket.send_frame(PING, b"");
         assert_eq!(socket.receive(), Got::Pong(Vec::new()), "{path}");
+        cases.one();
+    }
+}
+
+/// Whoever has not said yet who he is takes a place of his address.
+#[test]
+fn an_address_has_five_sockets_before_their_keys() {
+    let cases = Cases::of("sockets that have shown no key yet");
+    let world = World::start_with(1, |place| _ = place.set("limits", "meter_loopback", "true"));
+    let mut sockets: Vec<Socket> = (0..5).map(|_| open(&world, "/v1/ws/user", &[])).collect();
+    sockets.iter_mut().for_each(Socket::is_alive);
+    for path in ["/v1/ws/user", "/ws/user", "/v1/ws/market"] {
+        refused(&world, path, (4002, "CONNECTION_LIMIT"));
+        cases.one();
+    }
+    // A key gives the place back, whether it comes in the first frame or was there from the beginning.
+    for _ in 0..3 {
+        let mut known = open(&world, "/v1/ws/user", &[("X-API-Key", world.users[0].key.as_str())]);
+        known.is_alive();
+        let mut first = sockets.remove(0);
+        first.send(&json!({"type": "user", "auth": {"apiKey": world.users[0].key}, "markets": []}));
+        first.is_alive();
+        sockets.push(open(&world, "/v1/ws/user", &[]));
+        sockets.iter_mut().for_each(Socket::is_alive);
+        refused(&world, "/ws/user", (4002, "CONNECTION_LIMIT"));
+        first.is_alive();
         cases.one();
     }
 }

@@ -66,7 +66,7 @@ impl Market {
     }
 
     /// The market as the venue's catalogue shows it; `prices` decide a closed one.
-    fn listed(&self, closed: Option<[&str; 2]>) -> Value {
+    pub fn listed(&self, closed: Option<[&str; 2]>) -> Value {
         let list = |two: &[String; 2]| json!(two).to_string();
         let mut row = json!({
             "id": self.number.to_string(),
@@ -213,7 +213,7 @@ impl Tape {
         self.file.write_all(text.as_bytes()).expect("a tape can be written");
     }
 
-    fn rest(&mut self, path: &str, body: &Value) {
+    pub fn rest(&mut self, path: &str, body: &Value) {
         let line = json!({"r": self.now(), "v": "polymarket", "u": path, "s": 200, "b": body});
         self.line(&line.to_string());
     }

@@ -2,6 +2,7 @@
 
 mod asyncapi;
 mod journal;
+mod load;
 mod openapi;
 mod seed;
 mod serve;
@@ -27,6 +28,8 @@ enum Verb {
     Serve(serve::Serve),
     /// Make many users at once, each with a key; the server must be stopped.
     Seed(seed::Seed),
+    /// Load a running server with orders, and say how fast it answers.
+    Load(load::Load),
     /// Print an identity JWT signed with the configured secret.
     Token(token::Token),
     /// Print the OpenAPI document of the wire.
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     let done = match CommandLine::parse().verb {
         Verb::Serve(serve) => serve.run(),
         Verb::Seed(seed) => seed.run(),
+        Verb::Load(load) => load.run(),
         Verb::Token(token) => token.run(),
         Verb::OpenApi(verb) => verb.run(),
         Verb::AsyncApi(verb) => verb.run(),

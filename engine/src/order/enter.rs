@@ -70,6 +70,10 @@ impl Entry<'_> {
 
     /// GTC and GTD on a live book: what is there is taken, the rest rests as maker.
     pub fn take_then_rest(mut self, desk: &mut Desk, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
+        // Most limits lie away from the book: its best prices alone show that nothing is there to take.
+        if !self.ground.glance(self.terms.instrument)?.crossed_by(self.terms.side, self.terms.limit) {
+            return self.rest(false, facts);
+        }
         let sight = desk.look(self.ground, self.terms.instrument, self.terms.side)?;
         // Judged before depletion: that is what the sender sees (execution.md §4).
         if self.terms.post_only && sight.crossed_by(self.terms.side, self.terms.limit) {

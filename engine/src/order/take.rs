@@ -113,6 +113,15 @@ impl Ground<'_> {
         }
     }
 
+    /// The best prices of the effective book; none of a book that nobody heard of.
+    pub fn glance(&self, instrument: InstrumentId) -> Result<Sight, Reject> {
+        match self.books.effective_top(instrument) {
+            Ok(top) => Ok(Sight { bid: top.bid, ask: top.ask }),
+            Err(Unavailable::Unknown) => Ok(Sight { bid: None, ask: None }),
+            Err(Unavailable::Contended) => Err(Reject::Busy),
+        }
+    }
+
     /// The refusal of a quote of this age.
     pub fn stale(&self, age_us: u64) -> Reject {
         Reject::StaleQuote { age_ms: age_us / MILLISECOND, max_age_ms: self.rules.quote_age_max_us / MILLISECOND }

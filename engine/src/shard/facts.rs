@@ -7,8 +7,8 @@ use crate::user::User;
 use crate::user::facts::Fact;
 use crate::view::{FactPage, FactView, Happened};
 
-/// Facts of one page at most.
-pub const FACTS_PER_PAGE_MAX: usize = 256;
+/// Facts of one page at most: as many as one step of a sweep or a matching cycle makes, so that asking keeps pace.
+pub const FACTS_PER_PAGE_MAX: usize = 1_024;
 /// Fills that are gone back over for a page, beyond which it ends early: some 0.1 ms.
 const FILLS_PER_PAGE_MAX: usize = 10_000;
 

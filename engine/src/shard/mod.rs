@@ -470,15 +470,22 @@ impl<R> Shard<R> {
 
     /// Applies the facts from `from` on.
     fn enact(&mut self, owner: UserId, from: usize) {
-        let mut user_seq = self.users.get(owner).map_or(0, |user| user.order_facts);
         codec::encode(&self.facts[from..], &mut self.record);
-        for fact in &self.facts[from..] {
-            self.users.apply(owner, fact);
+        let mut facts = self.facts[from..].iter();
+        if self.users.get(owner).is_none()
+            && let Some(created) = facts.next()
+        {
+            self.users.apply(owner, created);
+            self.directory.observe(owner, created);
+        }
+        let Some((user, indexes)) = self.users.get_with_indexes(owner) else { return };
+        let mut user_seq = user.order_facts;
+        for fact in facts {
+            user.apply(fact, indexes);
             let (order, what, at) = match fact {
                 Mutation::OrderPlaced { order, at, .. } => (*order, OrderFact::Placed, *at),
                 Mutation::OrderFilled { order, trade, levels, qty, at, .. } => {
                     self.desk.deplete(owner, levels);
-                    let user = self.users.get(owner).expect("a fill was applied to its user");
                     let instrument = user.order(*order).expect("a fill was applied to its order").terms.instrument;
                     let resting = user.last_fill_was_resting();
                     (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty }, *at)

@@ -11,7 +11,6 @@ use crate::http::auth::{self, Credentials};
 use crate::http::call::{Call, Caller};
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
-use crate::http::route::Permission;
 use ahash::AHashMap;
 use engine::id::{KeyId, UserId};
 use engine::time::Timestamp;
@@ -54,17 +53,15 @@ pub enum Admitted {
 pub enum Nobody {
     /// Closed as one without a token.
     Refused,
-    /// Let in, counted by address.
+    /// Let in and counted by address, until he says who he is where a channel lets him.
     ByAddress,
-    /// Let in for as long as the first frame may take, and counted then.
-    UntilAuth,
 }
 
 /// Decides about the handshake of `call`.
 ///
 /// # Errors
-/// A header that is no usable key, or whose key lacks `needs`; a session token (401, streams.md §1.1).
-pub fn admit(call: &Call, nobody: Nobody, needs: Option<Permission>) -> Result<Admitted, Refusal> {
+/// A header that is no usable key; a session token (401, streams.md §1.1).
+pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
     // A token is spent by a handshake that succeeds.
     session::check_handshake(call)?;
     let app = call.app();
@@ -72,20 +69,13 @@ pub fn admit(call: &Call, nobody: Nobody, needs: Option<Permission>) -> Result<A
     let query = call.query();
     let token = query.get("token").filter(|token| !token.is_empty());
     Ok(match (shown, token) {
-        (Credentials { key: Some(key), .. }, _) => {
-            let bearer = by_key(app, key, call.now)?;
-            if needs == Some(Permission::Trade) && bearer.permissions != Permissions::ReadTrade {
-                return Err(Code::InsufficientPermission.into());
-            }
-            seated(app, Some(bearer))
-        }
+        (Credentials { key: Some(key), .. }, _) => seated(app, by_key(app, key, call.now)?),
         (Credentials { token: Some(_), .. }, _) => {
             return Err(Refusal::saying(Code::InvalidKey, "A session token opens no socket; mint one for it."));
         }
         (_, Some(token)) => by_token(app, token.as_bytes(), call.now),
         (_, None) => match nobody {
             Nobody::Refused => Admitted::Refused(Close::refused(Code::MissingAuth)),
-            Nobody::UntilAuth => Admitted::Open { bearer: None, seat: None },
             Nobody::ByAddress if exempt(call) => Admitted::Open { bearer: None, seat: None },
             Nobody::ByAddress => match app.seats.of_address(call.source.address) {
                 Some(seat) => Admitted::Open { bearer: None, seat: Some(seat) },
@@ -150,10 +140,9 @@ fn by_token(app: &App, token: &[u8], now: Timestamp) -> Admitted {
     }
 }
 
-fn seated(app: &App, bearer: Option<Bearer>) -> Admitted {
-    let Some(known) = &bearer else { return Admitted::Open { bearer: None, seat: None } };
-    match app.seats.of_user(app, known) {
-        Some(seat) => Admitted::Open { bearer, seat: Some(seat) },
+fn seated(app: &App, bearer: Bearer) -> Admitted {
+    match app.seats.of_user(app, &bearer) {
+        Some(seat) => Admitted::Open { bearer: Some(bearer), seat: Some(seat) },
         None => Admitted::Refused(Close::CONNECTION_LIMIT),
     }
 }

@@ -255,9 +255,13 @@ pub const CLOSE_CODES: &[(u16, &str, &str)] = &[
     (4002, "as many sockets as the tier allows are open: the new one is closed", "close another one"),
     (4003, "access restricted, or a permission is missing", "stop"),
     (4004, "no valid auth on /v1/ws/user within 10 s", "fix it"),
-    (4008, "more than 20 bad frames, or more than 30 frames in a second (neither counts on /v1/ws/trade)", "slow down"),
+    (
+        4008,
+        "more than 20 bad frames, or more than 30 frames in a second (operations on /v1/ws/trade do not count)",
+        "slow down",
+    ),
     (4009, "a slow consumer: over 1,024 frames or 4 MiB queued, or no byte taken for 15 s", "reconnect"),
-    (4010, "idle: no frame, not even a pong, for 60 s", "reconnect"),
+    (4010, "idle: for 60 s no frame, not even a pong, and nothing taken of what is queued", "reconnect"),
 ];
 
 fn introduction() -> String {
@@ -281,15 +285,16 @@ from the query.
 
 ## Limits
 
-Sockets per user over all channels: free 1, pro 3, pro_plus 10, enterprise 50. Anonymous sockets of the market channel: \
-5 per address. Subscriptions per socket: 50 unless the server sets more; what is over it is ignored. A message has at \
+Sockets per user over all channels: free 1, pro 3, pro_plus 10, enterprise 50. Sockets of nobody known: 5 per address; \
+they are those of the market channel without a credential, and those of the user channel until their `auth` frame. Subscriptions per socket: 50 unless the server sets more; what is over it is ignored. A message has at \
 most 64 KiB and is text. Handshakes and frames do not count as requests; each operation on the trade channel counts as \
-its REST twin does.
+its REST twin does, and for nothing else; what is no operation there counts as any frame does.
 
 ## Heartbeats
 
 The text `PING` is answered by the text `PONG`; `{\"action\":\"ping\"}` and `{\"type\":\"ping\"}` by a `pong` frame; `{}` is \
-ignored. The server sends a protocol ping every 20 s, and closes with 4010 after 60 s without any frame.
+ignored. The server sends a protocol ping every 20 s, ahead of all that is queued, and closes with 4010 after 60 s \
+without any frame from a peer that takes nothing of what is queued either.
 
 ## Order and gaps
 

@@ -40,7 +40,7 @@ async fn open(call: Call) -> Outcome {
         return Err(Refusal::validation(&params.problems));
     }
     let from = follow::from_seq(&query)?;
-    let admitted = admit(&call, Nobody::Refused, None)?;
+    let admitted = admit(&call, Nobody::Refused)?;
     // Of a token, too: the handshake that names another user's wallet has spent it.
     let wallet = match &admitted {
         Admitted::Open { bearer: Some(bearer), .. } => only(&call, bearer.user, wallets).await?,

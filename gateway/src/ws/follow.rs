@@ -27,8 +27,11 @@ use tokio::task::AbortHandle;
 
 /// How long a full shard is left alone.
 const BUSY_REST: Duration = Duration::from_millis(10);
-/// All frames of a resume.
-const RESUMED: Tag = Tag(0);
+/// All frames about facts.
+const TOLD: Tag = Tag(0);
+
+/// Beyond it a number is not the same to every reader of JSON.
+const FROM_SEQ_MAX: u64 = (1 << 53) - 1;
 
 /// What a channel makes of a fact.
 pub trait Teller: 'static {
@@ -51,12 +54,12 @@ impl Drop for Following {
 /// What is no number, as any wrong parameter.
 pub fn from_seq(query: &QueryText<'_>) -> Result<Option<u64>, Refusal> {
     let mut params = Params::new(query);
-    let from = params.integer("from_seq", 0..=u64::MAX);
+    let from = params.integer("from_seq", 0..=FROM_SEQ_MAX);
     if params.problems.is_empty() { Ok(from) } else { Err(Refusal::validation(&params.problems)) }
 }
 
 /// Tells a socket all facts behind number `from`, or those from now on, and goes on. Comes back when what was missed is
-/// queued; a number that nothing has yet is now.
+/// queued. A number that nothing has yet is now, and the peer is told so: it knows another history.
 ///
 /// # Errors
 /// Why the socket is to be closed.
@@ -74,14 +77,16 @@ pub async fn follow(
     follower.last.set(from.unwrap_or(now.newest).min(now.newest));
     if follower.last.get() + 1 < now.oldest {
         follower.last.set(now.oldest - 1);
-        follower.socket.send(&gap(now.oldest));
     }
-    follower.catch_up(Pace::AsTaken).await?;
+    if from.is_some_and(|from| from != follower.last.get()) {
+        follower.socket.send(&gap(follower.last.get() + 1));
+    }
+    follower.catch_up().await?;
     let task = tokio::task::spawn_local(follower.live(bell));
     Ok(Following(task.abort_handle()))
 }
 
-/// The first frame of a resume from before the oldest fact that is known.
+/// The first frame of a resume from before the oldest fact that is known, or from beyond the newest: where it goes on.
 fn gap(oldest: u64) -> Frame {
     Frame::json(|out| {
         object(out, |o| {
@@ -89,15 +94,6 @@ fn gap(oldest: u64) -> Frame {
             o.integer("from_seq", oldest);
         });
     })
-}
-
-/// How fast frames are queued.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pace {
-    /// As fast as the peer takes them: what was missed may be longer than a queue.
-    AsTaken,
-    /// At once; a peer that is too slow for it is closed.
-    AsItComes,
 }
 
 struct Follower<T> {
@@ -113,14 +109,16 @@ impl<T: Teller> Follower<T> {
     async fn live(self, bell: Bell) {
         loop {
             bell.rung().await;
-            if let Err(close) = caught(self.catch_up(Pace::AsItComes)).await.unwrap_or(Err(Close::INTERNAL)) {
+            if let Err(close) = caught(self.catch_up()).await.unwrap_or(Err(Close::INTERNAL)) {
                 return self.socket.close(close);
             }
         }
     }
 
-    /// Tells what happened since the last fact that was told.
-    async fn catch_up(&self, pace: Pace) -> Result<(), Close> {
+    /// Tells what happened since the last fact that was told, as fast as the peer takes it: the facts that are kept are the
+    /// queue behind the queue, so a burst of thousands closes nobody who reads. One who reads so slowly that facts are
+    /// forgotten before they are asked for is closed.
+    async fn catch_up(&self) -> Result<(), Close> {
         let mut frames = Vec::new();
         while self.socket.is_open() {
             let page = self.ask(self.last.get(), FACTS_PER_PAGE_MAX).await?;
@@ -131,7 +129,7 @@ impl<T: Teller> Follower<T> {
             for fact in &page.facts {
                 self.teller.tell(fact, &mut frames);
                 for frame in frames.drain(..) {
-                    self.queue(&frame, pace).await;
+                    self.queue(&frame).await;
                 }
                 self.last.set(fact.seq);
             }
@@ -143,11 +141,8 @@ impl<T: Teller> Follower<T> {
         Ok(())
     }
 
-    async fn queue(&self, frame: &Frame, pace: Pace) {
-        if pace == Pace::AsItComes {
-            return self.socket.send(frame);
-        }
-        while !self.socket.offer(RESUMED, frame) {
+    async fn queue(&self, frame: &Frame) {
+        while !self.socket.offer(TOLD, frame) {
             let drained = Rc::new(Notify::new());
             let notify = drained.clone();
             self.socket.when_drained(move || notify.notify_one());

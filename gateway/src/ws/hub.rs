@@ -13,14 +13,16 @@ use crate::app::App;
 use ahash::AHashMap;
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
-use engine::market::terms::Resolution;
+use engine::market::terms::{MarketState, Resolution};
 use engine::time::Timestamp;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
 /// A market's price is told at most this often.
@@ -45,9 +47,12 @@ pub struct Hub {
     curious: RefCell<Vec<Rc<Follower>>>,
     /// Markets below this are no news to them.
     listed: Cell<u32>,
-    /// Markets whose price is due, soonest first.
-    due: RefCell<VecDeque<(Instant, MarketId)>>,
+    /// Markets whose price is due, soonest first: one that was shown long ago is due before one shown lately, whenever
+    /// they were touched.
+    due: RefCell<BinaryHeap<Reverse<(Instant, MarketId)>>>,
     pacing: Cell<bool>,
+    /// A market is due before the one that pacing waits for.
+    sooner: Notify,
     last_stream: Cell<u64>,
     /// Pages of first books are made one at a time, whoever asked.
     dumps: Semaphore,
@@ -62,13 +67,17 @@ struct Watched {
     rests_until: Option<Instant>,
     /// It is among those due.
     is_due: bool,
+    /// It changed since it was last shown; else it is due for those alone who were shown it too lately then.
+    changed: bool,
 }
 
 /// Somebody who watches prices. Called while the hub hands out: it must not subscribe or unsubscribe then.
 pub trait Watcher {
-    fn price(&self, cell: &MarketCell, price: &Rc<Price>);
-    /// No more prices come behind it.
-    fn resolved(&self, cell: &MarketCell, resolution: Resolution);
+    /// Without `changed` it is for those alone who answered `false` the last time: they were shown the price too lately
+    /// to be shown another.
+    fn price(&self, cell: &MarketCell, price: &Rc<Price>, changed: bool) -> bool;
+    /// How the market ended, and the price that shows it; no more prices come behind it.
+    fn resolved(&self, cell: &MarketCell, resolution: Resolution, price: &Rc<Price>);
 }
 
 impl Hub {
@@ -82,6 +91,7 @@ impl Hub {
             listed: Cell::new(0),
             due: RefCell::default(),
             pacing: Cell::new(false),
+            sooner: Notify::new(),
             last_stream: Cell::new(u64::MAX),
             dumps: Semaphore::new(1),
             ending: watch::Sender::new(false),
@@ -188,20 +198,32 @@ impl Hub {
                 if let Some(cell) = self.app.catalog.market(change.market) {
                     listeners.iter().for_each(|followed| followed.change(change, cell));
                 }
-                listeners.len() + self.touch(change.market)
+                // Its frames are made for the first of them.
+                let made = if listeners.is_empty() { 0 } else { OWN_FRAME };
+                made + listeners.len() + self.touch(change.market)
             }
             Item::Touched(market) => self.touch(*market),
             Item::Listed(market, at) => self.list(*market, *at),
+            Item::Opened(market, at) => self.app.catalog.market(*market).map_or(0, |cell| self.show_new(cell, *at)),
             Item::Resolved(market, resolution, at) => self.resolve(*market, *resolution, *at),
         }
     }
 
+    /// A market came that may be traded or was; one that opens later is new when it opens.
     fn list(&self, market: MarketId, at: Timestamp) -> usize {
-        let Some(cell) = self.app.catalog.market(market).filter(|_| market.0 >= self.listed.get()) else { return 0 };
+        if market.0 < self.listed.get() {
+            return 0;
+        }
         self.listed.set(market.0 + 1);
+        let opens_later = |cell: &&MarketCell| cell.state() == MarketState::Upcoming;
+        self.app.catalog.market(market).filter(|cell| !opens_later(cell)).map_or(0, |cell| self.show_new(cell, at))
+    }
+
+    /// Tells of a new market to all who want to hear of them.
+    fn show_new(&self, cell: &MarketCell, at: Timestamp) -> usize {
         let frame = Frame::json(|out| market_text::new_market(out, cell, at));
         let curious = self.curious.borrow();
-        curious.iter().for_each(|follower| follower.listed(market, &frame));
+        curious.iter().for_each(|follower| follower.listed(cell.id, &frame));
         curious.len()
     }
 
@@ -213,38 +235,62 @@ impl Hub {
             let frame = Frame::json(|out| market_text::market_resolved(out, cell, resolution, at));
             followers.iter().for_each(|followed| followed.resolved(&frame));
         }
-        let mut watched = self.watched.borrow_mut();
-        let watchers = watched.get_mut(&market).map_or(&[][..], |watched| &watched.watchers);
-        watchers.iter().for_each(|(_, watcher)| watcher.resolved(cell, resolution));
-        followers.len() + watchers.len()
+        followers.len() + self.show_end(cell, resolution)
+    }
+
+    /// Tells how a market ended to all who watch its price; answers what that cost, in shared frames.
+    fn show_end(&self, cell: &MarketCell, resolution: Resolution) -> usize {
+        let watched = self.watched.borrow();
+        let Some(watchers) = watched.get(&cell.id).map(|watched| &watched.watchers) else { return 0 };
+        let price = Rc::new(Price::of(cell, &self.app));
+        watchers.iter().for_each(|(_, watcher)| watcher.resolved(cell, resolution, &price));
+        HANDED_PER_TURN / PRICES_PER_TURN + watchers.len() * OWN_FRAME
     }
 
     /// A market's price may have changed: it is told now, or when it has rested. Answers what that cost, in frames.
     fn touch(self: &Rc<Self>, market: MarketId) -> usize {
         let now = Instant::now();
         let mut markets = self.watched.borrow_mut();
-        let Some(watched) = markets.get_mut(&market).filter(|watched| !watched.is_due) else { return 0 };
+        let Some(watched) = markets.get_mut(&market) else { return 0 };
+        watched.changed = true;
+        if watched.is_due {
+            return 0;
+        }
         match watched.rests_until.filter(|until| *until > now) {
             None => self.show(watched, market, now),
             Some(until) => {
                 watched.is_due = true;
-                // All rest equally long, so this one is the last to be due.
-                self.due.borrow_mut().push_back((until, market));
-                if !self.pacing.replace(true) {
-                    tokio::task::spawn_local(pace(Rc::clone(self)));
-                }
+                self.show_later(market, until);
                 0
             }
         }
     }
 
+    fn show_later(self: &Rc<Self>, market: MarketId, until: Instant) {
+        let mut due = self.due.borrow_mut();
+        if due.peek().is_some_and(|Reverse((first, _))| until < *first) {
+            self.sooner.notify_one();
+        }
+        due.push(Reverse((until, market)));
+        if !self.pacing.replace(true) {
+            tokio::task::spawn_local(pace(Rc::clone(self)));
+        }
+    }
+
     /// Tells the price to all who watch it, and answers what that cost, in shared frames. A resolved market has none any
     /// more.
-    fn show(&self, watched: &mut Watched, market: MarketId, now: Instant) -> usize {
-        (watched.is_due, watched.rests_until) = (false, Some(now + PRICE_EVERY));
+    fn show(self: &Rc<Self>, watched: &mut Watched, market: MarketId, now: Instant) -> usize {
+        let until = now + PRICE_EVERY;
+        (watched.is_due, watched.rests_until) = (false, Some(until));
+        let changed = std::mem::take(&mut watched.changed);
         let Some(cell) = self.app.catalog.market(market).filter(|cell| cell.resolution().is_none()) else { return 0 };
         let price = Rc::new(Price::of(cell, &self.app));
-        watched.watchers.iter().for_each(|(_, watcher)| watcher.price(cell, &price));
+        let told = |(_, watcher): &(u64, Rc<dyn Watcher>)| watcher.price(cell, &price, changed);
+        // Everybody is told, whoever is not.
+        if watched.watchers.iter().filter(|watcher| !told(watcher)).count() > 0 {
+            watched.is_due = true;
+            self.show_later(market, until);
+        }
         HANDED_PER_TURN / PRICES_PER_TURN + watched.watchers.len() * OWN_FRAME
     }
 
@@ -274,10 +320,8 @@ impl Hub {
             for market in some {
                 self.touch(*market);
                 let resolved = self.app.catalog.market(*market).and_then(|cell| Some((cell, cell.resolution()?)));
-                if let Some((cell, resolution)) = resolved
-                    && let Some(watched) = self.watched.borrow().get(market)
-                {
-                    watched.watchers.iter().for_each(|(_, watcher)| watcher.resolved(cell, resolution));
+                if let Some((cell, resolution)) = resolved {
+                    self.show_end(cell, resolution);
                 }
             }
             tokio::task::yield_now().await;
@@ -318,20 +362,24 @@ async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
 async fn pace(hub: Rc<Hub>) {
     let _pacing = Pacing(Rc::clone(&hub));
     loop {
-        let next = hub.due.borrow().front().copied();
-        let Some((until, _)) = next else { break };
-        tokio::time::sleep_until(until).await;
+        let next = hub.due.borrow().peek().map(|Reverse((until, _))| *until);
+        let Some(until) = next else { break };
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(until) => {}
+            () = hub.sooner.notified() => continue,
+        }
         let now = Instant::now();
         let mut handed = 0;
         while handed < HANDED_PER_TURN {
             let mut due = hub.due.borrow_mut();
-            let Some(&(until, market)) = due.front() else { break };
-            if until > now {
-                break;
-            }
-            due.pop_front();
+            let Some(first) = due.peek_mut().filter(|first| first.0.0 <= now) else { break };
+            let Reverse((until, market)) = PeekMut::pop(first);
             drop(due);
-            if let Some(watched) = hub.watched.borrow_mut().get_mut(&market) {
+            let mut markets = hub.watched.borrow_mut();
+            // Those who watched it may have left and others come, who were shown it then.
+            let as_it_was = |watched: &&mut Watched| watched.is_due && watched.rests_until == Some(until);
+            if let Some(watched) = markets.get_mut(&market).filter(as_it_was) {
                 handed += hub.show(watched, market, now);
             }
         }

@@ -24,7 +24,7 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/market", "ws_market")
     .run(|call| Box::pin(open(call)))];
 
 async fn open(call: Call) -> Outcome {
-    let admitted = admit(&call, Nobody::ByAddress, None)?;
+    let admitted = admit(&call, Nobody::ByAddress)?;
     let tells_errors = matches!(call.query().get("errors"), Some("1" | "true"));
     upgrade(&call, admitted, move |socket, edge| Market::new(socket, edge, tells_errors))
 }

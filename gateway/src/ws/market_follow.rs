@@ -5,11 +5,12 @@
 //! token stands for all that was skipped.
 
 use super::change::{BookChange, Change, Follows, What};
+use super::close::Close;
 use super::frame::Frame;
 use super::hub::Hub;
 use super::market_text as text;
 use super::outbox::Tag;
-use super::session::Socket;
+use super::session::{Socket, caught};
 use crate::api::books::view::{self, Shown};
 use crate::wire::write::separate;
 use ahash::AHashMap;
@@ -20,11 +21,14 @@ use engine::market::catalog::MarketCell;
 use engine::market::terms::Resolution;
 use engine::time::Timestamp;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 /// Books of one array (streams.md §4.2).
 pub const BOOKS_PER_ARRAY_MAX: usize = 50;
+/// Markets that are caught up with before others get their turn on the thread: two books each.
+const MARKETS_PER_PAGE: usize = BOOKS_PER_ARRAY_MAX / 2;
 /// Tag of what is never withdrawn: first books, beginnings and ends of markets. No market has this number.
 const KEPT: Tag = Tag(u64::MAX);
 
@@ -37,10 +41,14 @@ pub struct Follower {
     count: Cell<usize>,
     /// The custom events are wanted.
     custom: Cell<bool>,
-    /// Markets that wait for the queue to empty.
+    /// Markets that wait for the queue to empty, each once.
     behind: RefCell<Vec<Rc<Followed>>>,
-    /// The first new market that the queue had no room for.
-    unlisted: Cell<Option<MarketId>>,
+    /// The queue was empty since catching up last looked.
+    drained: Cell<bool>,
+    /// Somebody catches up.
+    catching_up: Cell<bool>,
+    /// New markets that the queue had no room for, and those that came behind them.
+    unlisted: RefCell<VecDeque<MarketId>>,
 }
 
 /// One market that a socket follows.
@@ -50,6 +58,8 @@ pub struct Followed {
     tokens: [Token; 2],
     /// Changes are skipped until fresh books are sent.
     behind: Cell<bool>,
+    /// It is among those that wait for the follower's queue to empty.
+    waits: Cell<bool>,
     /// How it ended is told.
     resolved: Cell<bool>,
 }
@@ -79,12 +89,16 @@ impl Follower {
             count: Cell::new(0),
             custom: Cell::new(false),
             behind: RefCell::default(),
-            unlisted: Cell::new(None),
+            drained: Cell::new(false),
+            catching_up: Cell::new(false),
+            unlisted: RefCell::default(),
         });
-        let drained = Rc::downgrade(&follower);
+        let weak = Rc::downgrade(&follower);
         follower.socket.when_drained(move || {
-            if let Some(follower) = drained.upgrade() {
-                follower.catch_up();
+            let Some(follower) = weak.upgrade() else { return };
+            follower.drained.set(true);
+            if !follower.catching_up.replace(true) {
+                tokio::task::spawn_local(follower.catch_up());
             }
         });
         follower
@@ -117,6 +131,7 @@ impl Follower {
                 follower: Rc::downgrade(self),
                 tokens: Default::default(),
                 behind: Cell::new(false),
+                waits: Cell::new(false),
                 resolved: Cell::new(false),
             });
             self.hub.follow(&followed);
@@ -147,62 +162,87 @@ impl Follower {
         self.count.set(self.count.get() - 1);
         if followed.tokens.iter().all(|token| !token.follows.get()) {
             self.markets.borrow_mut().remove(&followed.market);
+            self.behind.borrow_mut().retain(|other| !Rc::ptr_eq(other, &followed));
             self.hub.unfollow(&followed);
         }
     }
 
     /// Sends the books of these tokens, at most [`BOOKS_PER_ARRAY_MAX`], as one array. Those without one are left out;
-    /// they come when there is one.
+    /// they come when there is one. Without room in the queue nothing is made: fresh books come once it is empty.
     pub fn dump(&self, instruments: &[InstrumentId]) {
-        let mut written = Vec::with_capacity(instruments.len());
+        let followed = |instrument: &InstrumentId| self.markets.borrow().get(&instrument.market()).cloned();
+        let lag = || instruments.iter().filter_map(followed).for_each(|followed| followed.lag());
+        if !self.socket.has_room() {
+            return lag();
+        }
         let frame = Frame::json(|out| {
             out.push(b'[');
-            for instrument in instruments {
-                let followed = self.markets.borrow().get(&instrument.market()).cloned();
-                let Some(followed) = followed else { continue };
+            for (instrument, followed) in instruments.iter().filter_map(|id| Some((id, followed(id)?))) {
                 let before = out.len();
                 separate(out);
                 if !followed.copy(instrument.outcome(), out) {
                     out.truncate(before);
                 }
-                written.push(followed);
             }
             out.push(b']');
         });
         if !self.socket.offer(KEPT, &frame) {
-            written.iter().for_each(|followed| followed.lag());
+            lag();
         }
     }
 
     /// A market is new.
     pub fn listed(&self, market: MarketId, frame: &Frame) {
-        if self.unlisted.get().is_none() && !self.socket.offer(KEPT, frame) {
-            self.unlisted.set(Some(market));
+        let mut unlisted = self.unlisted.borrow_mut();
+        if !unlisted.is_empty() || !self.socket.offer(KEPT, frame) {
+            unlisted.push_back(market);
         }
     }
 
-    /// The queue is empty again: sends what stands for all that was skipped, as far as there is room.
-    fn catch_up(&self) {
-        let mut behind = std::mem::take(&mut *self.behind.borrow_mut()).into_iter();
-        for followed in behind.by_ref() {
+    /// The queue is empty again: sends what stands for all that was skipped, a page at a time, as far as there is room.
+    async fn catch_up(self: Rc<Self>) {
+        let pages = async {
+            while self.drained.replace(false) {
+                let mut goes_on = true;
+                while goes_on {
+                    self.hub.one_page(|| goes_on = self.catch_up_page()).await;
+                }
+            }
+        };
+        if caught(pages).await.is_err() {
+            self.socket.close(Close::INTERNAL);
+        }
+        self.catching_up.set(false);
+    }
+
+    /// One page of it. True when there is more, and room.
+    fn catch_up_page(&self) -> bool {
+        for _ in 0..MARKETS_PER_PAGE {
+            let Some(followed) = self.behind.borrow_mut().pop() else { return self.list_page() };
+            followed.waits.set(false);
             if followed.behind.get() {
                 followed.catch_up();
             }
-            // No room again: no book is made that could not be sent.
+            // No room: no further book is made that could not be sent.
             if followed.behind.get() {
-                break;
+                return false;
             }
         }
-        self.behind.borrow_mut().extend(behind);
-        let Some(first) = self.unlisted.take() else { return };
+        true
+    }
+
+    /// One page of the new markets that found no room. True when there is more, and room.
+    fn list_page(&self) -> bool {
         let catalog = &self.hub.app().catalog;
-        for market in first.0..catalog.len() as u32 {
-            if self.unlisted.get().is_some() {
-                return;
+        for _ in 0..MARKETS_PER_PAGE {
+            let Some(market) = self.unlisted.borrow().front().copied() else { return false };
+            let cell = catalog.market(market).expect("a market that was listed stays");
+            if !self.socket.offer(KEPT, &Frame::json(|out| text::new_market(out, cell, cell.listed_at))) {
+                return false;
             }
-            let Some(cell) = catalog.market(MarketId(market)) else { continue };
-            self.listed(cell.id, &Frame::json(|out| text::new_market(out, cell, cell.listed_at)));
+            self.unlisted.borrow_mut().pop_front();
         }
+        true
     }
 
     /// Ends all subscriptions: the socket is gone.
@@ -300,12 +340,14 @@ impl Followed {
     }
 
     /// The queue is full: what waits of this market is dropped, and fresh books come when it is empty.
-    fn lag(self: &Followed) {
+    fn lag(&self) {
         self.fall_behind();
         let Some(follower) = self.follower.upgrade() else { return };
         follower.socket.withdraw(self.tag());
-        let me = follower.markets.borrow().get(&self.market).cloned();
-        follower.behind.borrow_mut().extend(me);
+        if !self.waits.replace(true) {
+            let me = follower.markets.borrow().get(&self.market).cloned();
+            follower.behind.borrow_mut().extend(me);
+        }
     }
 
     /// Sends fresh books, and how the market ended where that was skipped.

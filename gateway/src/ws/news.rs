@@ -33,6 +33,8 @@ pub enum Item {
     Touched(MarketId),
     /// A market is listed.
     Listed(MarketId, Timestamp),
+    /// It was listed before it could be traded; now it can.
+    Opened(MarketId, Timestamp),
     Resolved(MarketId, Resolution, Timestamp),
 }
 
@@ -229,9 +231,16 @@ impl News {
     }
 
     pub fn listed(&self, market: MarketId, at: Timestamp) {
-        for outlet in self.outlets.iter().filter(|outlet| outlet.curious.load(Relaxed) != 0) {
-            outlet.tell(Item::Listed(market, at));
-        }
+        self.curious().for_each(|outlet| outlet.tell(Item::Listed(market, at)));
+    }
+
+    pub fn opened(&self, market: MarketId, at: Timestamp) {
+        self.curious().for_each(|outlet| outlet.tell(Item::Opened(market, at)));
+    }
+
+    /// Where somebody hears of new markets.
+    fn curious(&self) -> impl Iterator<Item = &Arc<Outlet>> {
+        self.outlets.iter().filter(|outlet| outlet.curious.load(Relaxed) != 0)
     }
 
     pub fn resolved(&self, market: MarketId, resolution: Resolution, at: Timestamp) {

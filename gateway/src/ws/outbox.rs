@@ -7,7 +7,7 @@
 use super::close::Close;
 use super::frame::Frame;
 use ahash::AHashMap;
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use engine::time::Timestamp;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,6 +23,8 @@ pub const QUEUE_BYTES_MAX: usize = 4 << 20;
 /// Room beyond the bounds for what is never dropped: answers and pongs to a peer whose queue is full of other things.
 const SENT_FRAMES_MORE: usize = 64;
 const SENT_BYTES_MORE: usize = 64 << 10;
+/// What may still leave before the close frame; a peer that left more behind was not reading.
+const GOODBYE_BYTES_MAX: usize = 64 << 10;
 /// Frames that one write takes at most.
 const FRAMES_PER_WRITE_MAX: usize = 64;
 
@@ -37,16 +39,21 @@ pub struct Outbox {
     drained: RefCell<Option<Rc<dyn Fn()>>>,
     /// Server time since when the peer has taken nothing; 0 = it takes.
     stuck_since: Cell<u64>,
+    /// Server time at which a peer that had taken nothing took something again; 0 = it never had to.
+    took_again: Cell<u64>,
 }
 
 #[derive(Default)]
 struct State {
+    /// The rest of a frame that is half written: nothing may leave before it. Empty when no frame is.
+    half: Bytes,
+    /// Leaves before the queue: a ping behind a long queue would be answered too late. Empty when none waits.
+    ping: Bytes,
     queue: VecDeque<Entry>,
     /// Number of the queue's first entry: an entry's number never changes.
     first: u64,
+    /// Of all that waits.
     bytes: usize,
-    /// Bytes of the first entry that are written already.
-    written: usize,
     /// Numbers of replaceable frames that wait.
     latest: AHashMap<Tag, u64>,
     /// An offer was refused since the queue was last empty.
@@ -98,22 +105,26 @@ impl State {
         self.queue.retain(|entry| !entry.bytes.is_empty());
     }
 
+    /// Nothing waits.
+    fn is_empty(&self) -> bool {
+        self.half.is_empty() && self.ping.is_empty() && self.queue.is_empty()
+    }
+
     /// Forgets what waits, but for a frame that is half written.
     fn clear(&mut self) {
-        let half = (self.written > 0).then(|| self.queue.pop_front()).flatten();
         self.first += self.queue.len() as u64;
         self.queue.clear();
         self.latest.clear();
-        self.bytes = half.as_ref().map_or(0, |entry| entry.bytes.len());
-        if let Some(entry) = half {
-            self.first += 1;
-            self.queue.push_front(Entry { tag: None, ..entry });
-        }
+        self.ping = Bytes::new();
+        self.bytes = self.half.len();
     }
 
     fn close(&mut self, close: Close) {
         if self.closing.is_some() {
             return;
+        }
+        if self.bytes > GOODBYE_BYTES_MAX {
+            self.clear();
         }
         self.push(None, &Frame::close(close));
         self.closing = Some(close);
@@ -137,6 +148,19 @@ impl Outbox {
         state.push(None, frame);
     }
 
+    /// Sends a ping before all that is queued, behind a frame that is half written. One that still waits is enough.
+    pub fn ping(&self, ping: &Frame) {
+        let mut state = self.state.borrow_mut();
+        if state.closing.is_some() || !state.ping.is_empty() {
+            return;
+        }
+        state.ping = ping.bytes().clone();
+        state.bytes += state.ping.len();
+        if let Some(writer) = state.writer.take() {
+            writer.wake();
+        }
+    }
+
     /// Queues a frame in its order. False at the bound: it was not taken, and [`Outbox::when_drained`] will be called.
     pub fn offer(&self, tag: Tag, frame: &Frame) -> bool {
         let mut state = self.state.borrow_mut();
@@ -151,6 +175,14 @@ impl Outbox {
         true
     }
 
+    /// Whether an offer would be taken, before a frame is made for it. If not, [`Outbox::when_drained`] will be called.
+    pub fn has_room(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        let full = state.closing.is_none() && state.is_full(0);
+        state.refused |= full;
+        !full
+    }
+
     /// Queues the newest frame of a tag, and drops the one that waits, if one does. Should the queue be full of other
     /// things the frame is dropped; a newer one will come.
     pub fn replace(&self, tag: Tag, frame: &Frame) {
@@ -158,8 +190,7 @@ impl Outbox {
         if state.closing.is_some() {
             return;
         }
-        let half = u64::from(state.written > 0);
-        if let Some(number) = state.latest.remove(&tag).filter(|number| *number >= state.first + half) {
+        if let Some(number) = state.latest.remove(&tag).filter(|number| *number >= state.first) {
             let entry = &mut state.queue[(number - state.first) as usize];
             state.bytes -= entry.bytes.len();
             entry.bytes = Bytes::new();
@@ -176,11 +207,9 @@ impl Outbox {
     /// Drops what waits of a tag, but for a frame that is half written.
     pub fn withdraw(&self, tag: Tag) {
         let state = &mut *self.state.borrow_mut();
-        let mut keep = usize::from(state.written > 0);
         let mut freed = 0;
         state.queue.retain(|entry| {
-            let kept = keep > 0 || entry.tag != Some(tag);
-            keep = keep.saturating_sub(1);
+            let kept = entry.tag != Some(tag);
             freed += if kept { 0 } else { entry.bytes.len() };
             kept
         });
@@ -194,14 +223,18 @@ impl Outbox {
         *self.drained.borrow_mut() = Some(Rc::new(call));
     }
 
-    /// Drops all that waits.
-    pub fn drop_waiting(&self) {
-        self.state.borrow_mut().clear();
-    }
-
-    /// Queues the close as the last frame. The first one counts.
+    /// Queues the close as the last frame, behind what is queued while that is little. The first one counts.
     pub fn close(&self, close: Close) {
         self.state.borrow_mut().close(close);
+    }
+
+    /// The same for a peer that may have nothing more of what is queued.
+    pub fn cut(&self, close: Close) {
+        let mut state = self.state.borrow_mut();
+        if state.closing.is_none() {
+            state.clear();
+            state.close(close);
+        }
     }
 
     /// Drops everything and ends at once: the peer takes nothing any more.
@@ -235,15 +268,21 @@ impl Outbox {
         .await
     }
 
-    /// Frames and bytes that wait.
-    pub fn waiting(&self) -> (usize, usize) {
-        let state = self.state.borrow();
-        (state.queue.len(), state.bytes)
+    /// Frames that wait, without one that is half written.
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        self.state.borrow().queue.len()
     }
 
     /// Since when the peer has taken nothing of what waits.
     pub fn stuck_since(&self) -> Option<Timestamp> {
         Some(Timestamp(self.stuck_since.get())).filter(|since| since.0 > 0)
+    }
+
+    /// When the peer last made room for what could not leave before: a sign of life, as no other write is, since what
+    /// the system takes may wait there for a peer that is gone. The beginning of time when it never did.
+    pub fn took_again(&self) -> Timestamp {
+        Timestamp(self.took_again.get())
     }
 
     /// Writes until the close frame has left; then shuts the writing half down. `now` says server time.
@@ -264,12 +303,12 @@ impl Outbox {
         loop {
             {
                 let mut state = self.state.borrow_mut();
-                if state.finished || (state.queue.is_empty() && state.closing.is_some()) {
+                if state.finished || (state.is_empty() && state.closing.is_some()) {
                     state.finished = true;
                     return Poll::Ready(Ok(()));
                 }
                 state.skip_dropped();
-                if !state.queue.is_empty() {
+                if !state.is_empty() {
                     let written = state.write(context, to);
                     if written.is_pending() {
                         if self.stuck_since.get() == 0 {
@@ -282,7 +321,9 @@ impl Outbox {
                         0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                         count => state.advance(count),
                     }
-                    self.stuck_since.set(0);
+                    if self.stuck_since.replace(0) > 0 {
+                        self.took_again.set(now().0);
+                    }
                     continue;
                 }
                 state.writer = Some(context.waker().clone());
@@ -312,28 +353,37 @@ impl State {
     fn write(&self, context: &mut Context<'_>, to: &mut (impl AsyncWrite + Unpin)) -> Poll<io::Result<usize>> {
         let mut pieces = [IoSlice::new(&[]); FRAMES_PER_WRITE_MAX];
         let mut count = 0;
-        let mut skip = self.written;
-        for (piece, entry) in pieces.iter_mut().zip(&self.queue) {
-            *piece = IoSlice::new(&entry.bytes[std::mem::take(&mut skip)..]);
+        let ahead = [&self.half, &self.ping].into_iter().filter(|bytes| !bytes.is_empty());
+        for (piece, bytes) in pieces.iter_mut().zip(ahead.chain(self.queue.iter().map(|entry| &entry.bytes))) {
+            *piece = IoSlice::new(bytes);
             count += 1;
         }
         Pin::new(to).poll_write_vectored(context, &pieces[..count])
     }
 
+    /// So many bytes have left.
     fn advance(&mut self, count: usize) {
-        let mut left = count + std::mem::take(&mut self.written);
-        while let Some(entry) = self.queue.front() {
-            let length = entry.bytes.len();
-            if left < length {
-                self.written = left;
+        self.bytes -= count;
+        let mut left = count;
+        while left > 0 {
+            let mut frame = if !self.half.is_empty() {
+                std::mem::take(&mut self.half)
+            } else if !self.ping.is_empty() {
+                std::mem::take(&mut self.ping)
+            } else {
+                self.first += 1;
+                self.queue.pop_front().expect("no more leaves than waits").bytes
+            };
+            if left < frame.len() {
+                frame.advance(left);
+                self.half = frame;
                 return;
             }
-            left -= length;
-            self.bytes -= length;
-            self.queue.pop_front();
-            self.first += 1;
+            left -= frame.len();
         }
-        self.latest.clear();
+        if self.queue.is_empty() {
+            self.latest.clear();
+        }
     }
 }
 
@@ -381,7 +431,7 @@ mod tests {
         let outbox = Outbox::default();
         let texts: Vec<String> = (0..10_000).map(|number| number.to_string()).collect();
         texts.iter().enumerate().for_each(|(number, text)| outbox.replace(Tag(number as u64 % 3), &frame(text)));
-        assert!(outbox.waiting().0 <= QUEUE_FRAMES_MAX);
+        assert!(outbox.waiting() <= QUEUE_FRAMES_MAX);
         assert_eq!(read(&outbox), bytes(&["9997", "9998", "9999"]));
         println!("replaced frames: 10006 cases");
     }
@@ -398,12 +448,72 @@ mod tests {
         (0..SENT_FRAMES_MORE).for_each(|_| outbox.send(&frame("answer")));
         assert_eq!(outbox.closing(), None);
         outbox.withdraw(Tag(0));
-        assert_eq!(outbox.waiting().0, QUEUE_FRAMES_MAX / 2 + SENT_FRAMES_MORE);
+        assert_eq!(outbox.waiting(), QUEUE_FRAMES_MAX / 2 + SENT_FRAMES_MORE);
         while outbox.offer(Tag(1), &frame("x")) {}
         (0..=SENT_FRAMES_MORE).for_each(|_| outbox.send(&frame("answer")));
         assert_eq!(outbox.closing(), Some(Close::SLOW_CONSUMER));
         assert_eq!(read(&outbox), Frame::close(Close::SLOW_CONSUMER).bytes()[..]);
         println!("full queues: 4 cases");
+    }
+
+    /// Of a queue of so many frames 5 bytes have left when `then` is done to it: all that its peer reads.
+    fn half_read(frames: usize, then: impl FnOnce(&Outbox)) -> Vec<u8> {
+        let outbox = Rc::new(Outbox::default());
+        (0..frames).for_each(|_| outbox.send(&Frame::text(&[b'x'; 1_000])));
+        run(async {
+            let (mut to, mut from) = tokio::io::duplex(5);
+            let queue = Rc::clone(&outbox);
+            let writing = tokio::task::spawn_local(async move { queue.write(&mut to, || Timestamp(1)).await });
+            tokio::task::yield_now().await;
+            assert_eq!(outbox.waiting(), frames - 1);
+            then(&outbox);
+            outbox.close(Close::NORMAL);
+            let mut read = Vec::new();
+            from.read_to_end(&mut read).await.expect("a whole stream");
+            writing.await.expect("it runs").expect("the peer reads");
+            read
+        })
+    }
+
+    type Ends = fn(&Outbox);
+
+    #[test]
+    fn a_close_comes_behind_little() {
+        let revoked = Close::INVALID_KEY;
+        let rows: [(&str, usize, Ends, usize, Close); 6] = [
+            ("a short queue", 10, |outbox| outbox.close(Close::INVALID_KEY), 10, revoked),
+            ("a long queue", 1_000, |outbox| outbox.close(Close::INVALID_KEY), 1, revoked),
+            ("cut off", 10, |outbox| outbox.cut(Close::INVALID_KEY), 1, revoked),
+            ("cut off, long", 1_000, |outbox| outbox.cut(Close::INVALID_KEY), 1, revoked),
+            ("as usual", 10, |_| {}, 10, Close::NORMAL),
+            (
+                "a ping before a cut",
+                10,
+                |outbox| (outbox.ping(&Frame::ping()), outbox.cut(Close::IDLE)).1,
+                1,
+                Close::IDLE,
+            ),
+        ];
+        for (what, frames, then, left, close) in rows {
+            let mut expected = Frame::text(&[b'x'; 1_000]).bytes().repeat(left);
+            expected.extend_from_slice(Frame::close(close).bytes());
+            assert!(half_read(frames, then) == expected, "{what}");
+        }
+        println!("closes behind queues: {} cases", rows.len());
+    }
+
+    #[test]
+    fn a_ping_overtakes_what_is_queued() {
+        let one = Frame::text(&[b'x'; 1_000]).bytes().to_vec();
+        let twice = |outbox: &Outbox| (0..2).for_each(|_| outbox.ping(&Frame::ping()));
+        let expected = [&one, &Frame::ping().bytes()[..], &one, &one, Frame::close(Close::NORMAL).bytes()].concat();
+        assert!(half_read(3, twice) == expected, "behind what is half written, and once");
+        let outbox = Outbox::default();
+        outbox.replace(Tag(1), &frame("old"));
+        outbox.ping(&Frame::ping());
+        outbox.replace(Tag(1), &frame("new"));
+        assert_eq!(read(&outbox), [&Frame::ping().bytes()[..], &bytes(&["new"])].concat());
+        println!("pings before queues: 2 cases");
     }
 
     #[test]

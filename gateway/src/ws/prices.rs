@@ -3,7 +3,7 @@
 use super::admit::{Nobody, Which, admit};
 use super::close::Close;
 use super::frame::Frame;
-use super::hub::Watcher;
+use super::hub::{PRICE_EVERY, Watcher};
 use super::market::ids;
 use super::outbox::Tag;
 use super::price_text::{self, Price};
@@ -20,6 +20,7 @@ use engine::market::catalog::MarketCell;
 use engine::market::terms::Resolution;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use tokio::time::Instant;
 
 /// Prices that are made before others get their turn on the thread.
 const PRICES_PER_TURN: usize = 16;
@@ -30,7 +31,7 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/prices", "ws_prices")
     .run(|call| Box::pin(open(call)))];
 
 async fn open(call: Call) -> Outcome {
-    let admitted = admit(&call, Nobody::Refused, None)?;
+    let admitted = admit(&call, Nobody::Refused)?;
     upgrade(&call, admitted, Prices::new)
 }
 
@@ -47,6 +48,8 @@ struct Teller {
     socket: Rc<Socket>,
     seq: Cell<u64>,
     resolved: RefCell<Vec<MarketId>>,
+    /// Markets that were subscribed to lately: until when their first price stands, and whether another one came since.
+    begun: RefCell<Vec<(MarketId, Instant, bool)>>,
 }
 
 /// What is wrong with a message, or a part of it.
@@ -65,7 +68,8 @@ impl Prices {
     fn new(socket: Rc<Socket>, edge: Rc<Edge>) -> Prices {
         let tier = socket.bearer().map(|bearer| bearer.tier);
         let subscriptions_max = edge.app.config.streams.subscriptions_max(tier);
-        let teller = Rc::new(Teller { socket, seq: Cell::new(0), resolved: RefCell::default() });
+        let teller =
+            Rc::new(Teller { socket, seq: Cell::new(0), resolved: RefCell::default(), begun: RefCell::default() });
         Prices { edge, teller, markets: RefCell::default(), subscriptions_max }
     }
 
@@ -124,10 +128,10 @@ impl Prices {
             let Some(cell) = app.catalog.market(market) else { continue };
             // It may have ended while others had their turn: then no price follows.
             if !self.teller.resolved.borrow().contains(&market) {
-                self.teller.tell(cell, &Price::of(cell, app));
+                self.teller.begin(cell, &Price::of(cell, app));
             }
             if let Some(resolution) = cell.resolution() {
-                self.teller.resolved(cell, resolution);
+                self.teller.end(cell, resolution);
             }
             if (count + 1).is_multiple_of(PRICES_PER_TURN) {
                 tokio::task::yield_now().await;
@@ -145,6 +149,7 @@ impl Prices {
                 accepted.push(*id);
                 self.edge.hub.unwatch(market, self.teller.socket.id());
                 self.teller.resolved.borrow_mut().retain(|resolved| *resolved != market);
+                self.teller.begun.borrow_mut().retain(|(begun, ..)| *begun != market);
             }
         }
         self.acknowledge("unsubscribed", &accepted);
@@ -208,21 +213,45 @@ impl Teller {
         self.seq.set(self.seq.get() + 1);
         self.socket.replace(Tag(u64::from(cell.id.0)), &Frame::json(|out| price.frame(out, self.seq.get())));
     }
-}
 
-impl Watcher for Teller {
-    fn price(&self, cell: &MarketCell, price: &Rc<Price>) {
-        if !self.resolved.borrow().contains(&cell.id) {
-            self.tell(cell, price);
-        }
+    /// The price at the beginning of a subscription.
+    fn begin(&self, cell: &MarketCell, price: &Price) {
+        self.tell(cell, price);
+        let mut begun = self.begun.borrow_mut();
+        begun.retain(|(market, ..)| *market != cell.id);
+        begun.push((cell.id, Instant::now() + PRICE_EVERY, false));
     }
 
-    fn resolved(&self, cell: &MarketCell, resolution: Resolution) {
+    /// Tells once how a market ended.
+    fn end(&self, cell: &MarketCell, resolution: Resolution) {
         let mut resolved = self.resolved.borrow_mut();
         if !resolved.contains(&cell.id) {
             resolved.push(cell.id);
             let now = self.socket.now();
             self.socket.send(&Frame::json(|out| price_text::resolved(out, cell, resolution, now)));
         }
+    }
+}
+
+impl Watcher for Teller {
+    fn price(&self, cell: &MarketCell, price: &Rc<Price>, changed: bool) -> bool {
+        let (mut begun, mut missed) = (self.begun.borrow_mut(), false);
+        if let Some(place) = begun.iter().position(|(market, ..)| *market == cell.id) {
+            let (_, until, has_missed) = &mut begun[place];
+            if Instant::now() < *until {
+                *has_missed |= changed;
+                return !*has_missed;
+            }
+            missed = *has_missed;
+            begun.swap_remove(place);
+        }
+        if (changed || missed) && !self.resolved.borrow().contains(&cell.id) {
+            self.tell(cell, price);
+        }
+        true
+    }
+
+    fn resolved(&self, cell: &MarketCell, resolution: Resolution, _: &Rc<Price>) {
+        self.end(cell, resolution);
     }
 }

@@ -12,11 +12,22 @@ use tokio::io::AsyncRead;
 pub enum Message {
     /// UTF-8.
     Text(Bytes),
-    /// A piece of a text that goes on.
-    Fragment,
+    /// A piece of a text that goes on; so many bytes.
+    Fragment(usize),
     Ping(Bytes),
     Pong,
     Close,
+}
+
+impl Message {
+    /// Bytes that were read for it, without its header.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Message::Text(bytes) | Message::Ping(bytes) => bytes.len(),
+            Message::Fragment(bytes) => *bytes,
+            Message::Pong | Message::Close => 0,
+        }
+    }
 }
 
 /// Why there is no next message.
@@ -67,7 +78,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             OpCode::Text if fin => text(payload),
             OpCode::Text | OpCode::Continuation => {
                 self.begun.extend_from_slice(&payload);
-                if fin { text(self.begun.split().freeze()) } else { Ok(Message::Fragment) }
+                if fin { text(self.begun.split().freeze()) } else { Ok(Message::Fragment(payload.len())) }
             }
             OpCode::Binary => Err(End::Refused(Close::BINARY)),
         }

@@ -35,15 +35,18 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 
+/// Frames and bytes of one socket that are read before others get their turn on the thread; the writer is one of them.
+const FRAMES_PER_TURN: u32 = 32;
+const BYTES_PER_TURN: usize = 64 << 10;
 /// Inbound frames of one second, pings too (streams.md §1.3).
 const FRAMES_PER_SECOND_MAX: u32 = 30;
 /// Frames that make no sense, over the life of a socket.
 const BAD_FRAMES_MAX: u32 = 20;
+/// How long a goodbye may take to leave: the peer has to read what the system holds before it.
+const GOODBYE_WITHIN: Duration = Duration::from_secs(5);
 /// How long, and for how many bytes, a peer is listened to that was told to stop.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 8 << 20;
-/// What may still leave before the goodbye; a peer that left more behind was not reading.
-const GOODBYE_BYTES_MAX: usize = 64 << 10;
 /// What a handshake's key is hashed with (RFC 6455 §1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -81,8 +84,10 @@ pub trait Channel: 'static {
     /// Which channel it is, among figures.
     const WHICH: Which;
 
-    /// Whether inbound frames count against the rate of [`Close::TOO_MANY_FRAMES`].
-    const METERED: bool = true;
+    /// Whether its messages are operations, each of which passes the windows of its REST twin. A message that was
+    /// understood then counts for nothing here; every other frame counts against the rate of
+    /// [`Close::TOO_MANY_FRAMES`], as all frames do elsewhere.
+    const TAKES_OPERATIONS: bool = false;
 
     /// Before the first message is read: greeting frames, what was missed.
     ///
@@ -122,6 +127,11 @@ impl Socket {
         self.outbox.offer(tag, frame)
     }
 
+    /// See [`Outbox::has_room`].
+    pub fn has_room(&self) -> bool {
+        self.outbox.has_room()
+    }
+
     /// See [`Outbox::replace`].
     pub fn replace(&self, tag: Tag, frame: &Frame) {
         self.outbox.replace(tag, frame);
@@ -137,7 +147,7 @@ impl Socket {
         self.outbox.when_drained(call);
     }
 
-    /// Ends the socket behind what is queued. The first reason counts.
+    /// See [`Outbox::close`].
     pub fn close(&self, close: Close) {
         self.outbox.close(close);
     }
@@ -160,7 +170,7 @@ impl Socket {
         self.bearer.borrow().clone()
     }
 
-    /// Its peer has said who he is.
+    /// Its peer has said who he is: his seat takes the place of the one by address.
     pub fn admit(&self, bearer: Bearer, seat: Seat) {
         *self.bearer.borrow_mut() = Some(bearer);
         *self.seat.borrow_mut() = Some(seat);
@@ -273,21 +283,15 @@ async fn run<C: Channel>(
             drop(channel);
             // Before the goodbye: whoever sees the close may come again at once.
             drop(socket.seat.take());
-            if socket.is_open() && socket.outbox.waiting().1 > GOODBYE_BYTES_MAX {
-                socket.outbox.drop_waiting();
-            }
             socket.close(close);
         }
     }
     // It is out of everybody's sight; what is left is the goodbye.
-    let _ = tokio::time::timeout(LINGER, async {
-        let _ = writing.await;
-        if let Some(rest) = reader.into_rest() {
-            read_away(rest).await;
-        }
-    })
-    .await;
+    let _ = tokio::time::timeout(GOODBYE_WITHIN, writing).await;
     socket.outbox.abort(Close::NORMAL);
+    if let Some(rest) = reader.into_rest() {
+        let _ = tokio::time::timeout(LINGER, read_away(rest)).await;
+    }
     entered.ends(socket.outbox.closing().unwrap_or(Close::NORMAL));
 }
 
@@ -310,7 +314,7 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
     if let Err(close) = channel.opened().await {
         return close;
     }
-    let mut inbound = Inbound::default();
+    let (mut inbound, mut turn) = (Inbound::default(), Turn::default());
     loop {
         let message = match reader.next().await {
             Ok(message) => message,
@@ -319,33 +323,56 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
         };
         let now = socket.now();
         socket.times.heard.set(now);
-        if C::METERED && !inbound.takes(now) {
+        turn.read(message.bytes()).await;
+        let text = match &message {
+            Message::Text(bytes) => std::str::from_utf8(bytes).expect("the reader proved it"),
+            _ => "",
+        };
+        let beat = match &message {
+            Message::Close => return Close::NORMAL,
+            Message::Pong | Message::Fragment(_) => Heartbeat::Ignored,
+            Message::Ping(payload) => Heartbeat::Answered(Frame::pong(payload)),
+            Message::Text(_) => heartbeat(text, now),
+        };
+        let may_be_operation = C::TAKES_OPERATIONS && beat == Heartbeat::None;
+        if !may_be_operation && !inbound.takes(now) {
             return Close::TOO_MANY_FRAMES;
         }
-        let said = match message {
-            Message::Close => return Close::NORMAL,
-            Message::Pong | Message::Fragment => Ok(Said::Understood),
-            Message::Ping(payload) => {
-                socket.send(&Frame::pong(&payload));
+        let said = match beat {
+            Heartbeat::Answered(frame) => {
+                socket.send(&frame);
                 Ok(Said::Understood)
             }
-            Message::Text(bytes) => {
-                let text = std::str::from_utf8(&bytes).expect("the reader proved it");
-                match heartbeat(text, now) {
-                    Heartbeat::Answered(frame) => {
-                        socket.send(&frame);
-                        Ok(Said::Understood)
-                    }
-                    Heartbeat::Ignored => Ok(Said::Understood),
-                    Heartbeat::None => channel.message(text).await,
-                }
-            }
+            Heartbeat::Ignored => Ok(Said::Understood),
+            Heartbeat::None => channel.message(text).await,
         };
         match said {
             Ok(Said::Understood) => {}
+            Ok(Said::Nonsense) if may_be_operation && !inbound.takes(now) => return Close::TOO_MANY_FRAMES,
             Ok(Said::Nonsense) if inbound.bad < BAD_FRAMES_MAX => inbound.bad += 1,
             Ok(Said::Nonsense) => return Close::TOO_MANY_BAD_FRAMES,
             Err(close) => return close,
+        }
+    }
+}
+
+/// What was read since others had their turn. Without turns a peer that sends without a pause keeps the thread for
+/// itself: what it sent lies in the kernel's buffers and ours, and reading it waits for nothing.
+#[derive(Default)]
+struct Turn {
+    frames: u32,
+    bytes: usize,
+}
+
+impl Turn {
+    /// Counts a frame, and lets the others go on when the turn is over: not behind each frame, so that answers leave
+    /// together.
+    async fn read(&mut self, bytes: usize) {
+        self.frames += 1;
+        self.bytes += bytes;
+        if self.frames > FRAMES_PER_TURN || self.bytes > BYTES_PER_TURN {
+            *self = Turn { frames: 1, bytes };
+            tokio::task::yield_now().await;
         }
     }
 }

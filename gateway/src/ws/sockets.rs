@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The server's own pings (streams.md §1.5).
 const PING_EVERY_US: u64 = 20 * SECOND;
-/// A peer of whom nothing was heard, not even a pong.
+/// A peer of whom nothing was heard, not even a pong, and who took nothing of what waited for him.
 const IDLE_US: u64 = 60 * SECOND;
 /// A peer that takes no byte.
 const STUCK_US: u64 = 15 * SECOND;
@@ -79,18 +79,15 @@ impl Sockets {
                 socket.outbox().abort(Close::SLOW_CONSUMER);
             } else if !socket.is_open() {
                 continue;
-            } else if now.since(times.heard.get()) >= IDLE_US {
+            } else if now.since(times.heard.get().max(socket.outbox().took_again())) >= IDLE_US {
                 socket.close(Close::IDLE);
             } else if times.auth_until.get().is_some_and(|until| now >= until) {
                 socket.close(Close::AUTH_TIMEOUT);
             } else if let Some(close) = socket.bearer().and_then(|bearer| admit::ended(app, &bearer, now)) {
-                socket.close(close);
+                socket.outbox().cut(close);
             } else if now.since(times.pinged.get()) >= PING_EVERY_US {
                 times.pinged.set(now);
-                // It waits behind what is queued already; a full queue needs no ping to show that the peer is slow.
-                if socket.outbox().waiting().0 == 0 {
-                    socket.send(&ping);
-                }
+                socket.outbox().ping(&ping);
             }
         }
     }
@@ -103,3 +100,6 @@ async fn sweep(sockets: Rc<Sockets>, app: std::sync::Arc<App>) {
     }
     sockets.sweeping.set(false);
 }
+
+#[cfg(test)]
+mod tests;

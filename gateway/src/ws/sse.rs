@@ -190,32 +190,35 @@ impl Asked {
 }
 
 /// Where a stream's news gather until it has room.
+#[derive(Default)]
 struct Mailbox {
-    app: Arc<App>,
     /// In the order in which their first change came; the newest price of each.
     prices: RefCell<Vec<(MarketId, Rc<Price>)>>,
     bell: Notify,
 }
 
-impl Mailbox {
-    fn new(app: Arc<App>) -> Mailbox {
-        Mailbox { app, prices: RefCell::default(), bell: Notify::new() }
+impl Watcher for Mailbox {
+    fn price(&self, cell: &MarketCell, price: &Rc<Price>, changed: bool) -> bool {
+        if changed {
+            self.put(cell, price);
+        }
+        true
+    }
+
+    /// The last price shows what each outcome pays.
+    fn resolved(&self, cell: &MarketCell, _: Resolution, price: &Rc<Price>) {
+        self.put(cell, price);
     }
 }
 
-impl Watcher for Mailbox {
-    fn price(&self, cell: &MarketCell, price: &Rc<Price>) {
+impl Mailbox {
+    fn put(&self, cell: &MarketCell, price: &Rc<Price>) {
         let mut prices = self.prices.borrow_mut();
         match prices.iter_mut().find(|(market, _)| *market == cell.id) {
             Some((_, waiting)) => *waiting = Rc::clone(price),
             None => prices.push((cell.id, Rc::clone(price))),
         }
         self.bell.notify_one();
-    }
-
-    /// The last price shows what each outcome pays.
-    fn resolved(&self, cell: &MarketCell, _: Resolution) {
-        self.price(cell, &Rc::new(Price::of(cell, &self.app)));
     }
 }
 
@@ -237,7 +240,7 @@ impl Drop for Stream {
 
 impl Stream {
     fn new(asked: Asked, hub: Rc<Hub>) -> Stream {
-        let mailbox = Rc::new(Mailbox::new(hub.app().clone()));
+        let mailbox = Rc::new(Mailbox::default());
         let id = hub.stream_id();
         asked.markets.iter().for_each(|market| hub.watch(*market, id, mailbox.clone()));
         Stream { asked, hub, id, mailbox, told: AHashMap::new(), keepalives: 0 }

@@ -7,17 +7,27 @@ use super::session::{Channel, Said, Socket, upgrade};
 use crate::http::route::{RateClass, Route};
 use crate::http::server;
 use crate::http::testing::{World, run};
+use std::cell::Cell;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-const ROUTES: &[Route] = &[Route::get("/v1/ws/echo", "echo").rate(RateClass::Exempt).run(|call| {
-    Box::pin(async move {
-        let admitted = admit(&call, Nobody::ByAddress, None)?;
-        upgrade(&call, admitted, |socket, _| Echo(socket))
-    })
-})];
+const ROUTES: &[Route] = &[
+    Route::get("/v1/ws/echo", "echo").rate(RateClass::Exempt).run(|call| {
+        Box::pin(async move {
+            let admitted = admit(&call, Nobody::ByAddress)?;
+            upgrade(&call, admitted, |socket, _| Echo(socket))
+        })
+    }),
+    Route::get("/v1/ws/work", "work").rate(RateClass::Exempt).run(|call| {
+        Box::pin(async move {
+            let admitted = admit(&call, Nobody::ByAddress)?;
+            upgrade(&call, admitted, |_, _| Work)
+        })
+    }),
+];
 
 struct Echo(Rc<Socket>);
 
@@ -46,17 +56,60 @@ impl Channel for Echo {
     }
 }
 
+thread_local! {
+    /// Operations so far.
+    static WORKED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Takes operations: every text but `bad` is one.
+struct Work;
+
+impl Channel for Work {
+    const WHICH: Which = Which::Trade;
+    const TAKES_OPERATIONS: bool = true;
+
+    async fn opened(&mut self) -> Result<(), Close> {
+        Ok(())
+    }
+
+    async fn message(&mut self, text: &str) -> Result<Said, Close> {
+        if text == "bad" {
+            return Ok(Said::Nonsense);
+        }
+        WORKED.set(WORKED.get() + 1);
+        Ok(Said::Understood)
+    }
+}
+
+/// A close frame as it leaves.
+fn close(code: u16, reason: &str) -> Vec<u8> {
+    let mut out = vec![0x88, 2 + reason.len() as u8];
+    out.extend_from_slice(&code.to_be_bytes());
+    out.extend_from_slice(reason.as_bytes());
+    out
+}
+
 fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
-    let mut out = vec![first, 0x80 | payload.len() as u8, 1, 2, 3, 4];
+    let mut out = match payload.len() {
+        0..126 => vec![first, 0x80 | payload.len() as u8],
+        length => [&[first, 0xfe], &(length as u16).to_be_bytes()[..]].concat(),
+    };
+    out.extend_from_slice(&[1, 2, 3, 4]);
     out.extend(payload.iter().zip([1, 2, 3, 4].iter().cycle()).map(|(byte, mask)| byte ^ mask));
     out
 }
 
 /// What the server says to `sent` up to the end of the stream, behind the head of its answer.
-async fn said_to(address: std::net::SocketAddr, sent: &[u8]) -> Vec<u8> {
+async fn said_to(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
+    said_at("/v1/ws/echo", address, sent).await
+}
+
+async fn said_at(path: &str, address: SocketAddr, sent: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let head = "GET /v1/ws/echo HTTP/1.1\r\nHost: t\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
-        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: t\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
+        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
     stream.write_all(&[head.as_bytes(), sent].concat()).await.unwrap();
     let mut said = Vec::new();
     stream.read_to_end(&mut said).await.unwrap();
@@ -76,15 +129,10 @@ fn a_socket_lives_from_its_handshake_to_its_close() {
         let (end, ending) = watch::channel(false);
         let connections = edge.app.connections.clone();
         let serving = tokio::task::spawn_local(server::serve(listener, Rc::clone(&edge), connections, ending));
-        let close = |code: u16, reason: &str| {
-            let mut out = vec![0x88, 2 + reason.len() as u8];
-            out.extend_from_slice(&code.to_be_bytes());
-            out.extend_from_slice(reason.as_bytes());
-            out
-        };
         let hello = b"\x81\x05hello".to_vec();
         let goodbye = masked(0x88, &1000u16.to_be_bytes());
         let bad: Vec<u8> = (0..21).flat_map(|_| masked(0x81, b"bad")).collect();
+        // The clock of the test stands: they are all of one second.
         let many: Vec<u8> = (0..31).flat_map(|_| masked(0x8a, b"")).collect();
         for (what, sent, expected) in [
             ("a close", goodbye.clone(), close(1000, "")),
@@ -140,5 +188,79 @@ fn a_socket_lives_from_its_handshake_to_its_close() {
         assert_eq!(open.await.unwrap(), [hello, close(1001, "SERVER_SHUTDOWN")].concat());
         assert_eq!(serving.await.unwrap(), 0, "nothing had to be cut off");
         println!("sockets: 14 cases");
+    });
+}
+
+/// Whatever a peer of the channel for operations sends, the thread is not its own.
+#[test]
+fn operations_are_free_and_all_else_is_counted() {
+    let world = World::new("", &[ROUTES]);
+    let edge = Rc::clone(&world.edge);
+    run(async move {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_end, ending) = watch::channel(false);
+        let connections = edge.app.connections.clone();
+        tokio::task::spawn_local(server::serve(listener, Rc::clone(&edge), connections, ending));
+        // Somebody else on this thread, and the most operations between two turns of his: those of two turns of the
+        // socket, since the order of those who let others go on may turn round.
+        let most = Rc::new(Cell::new(0));
+        let seen = Rc::clone(&most);
+        tokio::task::spawn_local(async move {
+            let mut last = WORKED.get();
+            loop {
+                tokio::task::yield_now().await;
+                seen.set(seen.get().max(WORKED.get() - last));
+                last = WORKED.get();
+            }
+        });
+        let times = |count: usize, frame: Vec<u8>| frame.repeat(count);
+        let goodbye = masked(0x88, b"");
+        let (done, many, bad) = (close(1000, ""), close(4008, "RATE_LIMIT_EXCEEDED"), close(4008, "INVALID_REQUEST"));
+        let pongs = |text: &[u8], last: &[u8]| [&text.repeat(30), last].concat();
+        let work = || masked(0x81, b"work");
+        let mut cases = 0;
+        // (what, bytes, what is said, operations, at most in one turn)
+        for (what, sent, expected, worked, in_a_turn) in [
+            ("operations", [times(2_000, work()), goodbye.clone()].concat(), done.clone(), 2_000, 64),
+            ("long ones", [times(40, masked(0x81, &[b'w'; 30_000])), goodbye.clone()].concat(), done.clone(), 40, 4),
+            ("pings", times(31, masked(0x89, b"")), pongs(b"\x8a\x00", &many), 0, 0),
+            ("pongs", times(31, masked(0x8a, b"")), many.clone(), 0, 0),
+            ("PING", times(31, masked(0x81, b"PING")), pongs(b"\x81\x04PONG", &many), 0, 0),
+            ("empty objects", times(31, masked(0x81, b"{}")), many.clone(), 0, 0),
+            ("fragments", [masked(0x01, b""), times(30, masked(0x00, b""))].concat(), many.clone(), 0, 0),
+            ("nonsense", times(21, masked(0x81, b"bad")), bad, 0, 0),
+            ("some nonsense", [times(20, masked(0x81, b"bad")), work(), goodbye.clone()].concat(), done.clone(), 1, 1),
+            (
+                "nonsense and pongs",
+                [
+                    times(12, masked(0x81, b"bad")),
+                    times(18, masked(0x8a, b"")),
+                    times(40, work()),
+                    masked(0x81, b"bad"),
+                ]
+                .concat(),
+                many,
+                40,
+                40,
+            ),
+            (
+                "pongs among operations",
+                [times(30, [work(), masked(0x8a, b""), work()].concat()), goodbye].concat(),
+                done,
+                60,
+                60,
+            ),
+        ] {
+            WORKED.set(0);
+            tokio::task::yield_now().await;
+            most.set(0);
+            let said = said_at("/v1/ws/work", address, &sent).await;
+            assert_eq!(String::from_utf8_lossy(&said), String::from_utf8_lossy(&expected), "{what}");
+            assert_eq!(WORKED.get(), worked, "{what}");
+            assert!(most.get() <= in_a_turn, "{what}: {} in one turn", most.get());
+            cases += 1;
+        }
+        println!("peers who send without a pause: {cases} cases");
     });
 }

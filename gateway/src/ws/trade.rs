@@ -22,6 +22,7 @@ use crate::wire::query::encode;
 use crate::wire::read::{self, Value};
 use crate::wire::write::{self, Object, object};
 use bytes::Bytes;
+use engine::id::KeyId;
 use hyper::header::HeaderValue;
 use hyper::{Method, Uri};
 use std::borrow::Cow;
@@ -39,8 +40,6 @@ const PARAMS: &str = "params";
 /// Operations of one socket that are under way; who sends more waits to be read. Half of what an outbox holds: all their
 /// answers may come at once.
 const UNDER_WAY_MAX: usize = QUEUE_FRAMES_MAX / 2;
-/// Frames of one socket that are read before others get their turn on the thread.
-const READ_PER_TURN: u32 = 32;
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/trade", "ws_trade")
     .rate(RateClass::Exempt)
@@ -50,22 +49,33 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/trade", "ws_trade")
 /// A token that a session token minted has no key whose windows its operations could count against.
 fn open(call: &Call) -> Outcome {
     let app = call.app();
-    let admitted = match admit::admit(call, Nobody::Refused, None)? {
-        Admitted::Open { bearer: Some(Bearer { key: None, .. }), .. } => Admitted::Refused(Close::NO_PERMISSION),
-        admitted => admitted,
-    };
-    let key_slot = match &admitted {
-        Admitted::Open { bearer, .. } => bearer.as_ref().and_then(|bearer| app.directory.slot(bearer.key?)),
-        Admitted::Refused(_) => None,
-    };
-    let by = Operator { key_slot: key_slot.unwrap_or_default(), source: call.source };
+    let mut admitted = admit::admit(call, Nobody::Refused)?;
+    let mut key_slot = None;
+    if let Admitted::Open { bearer, .. } = &admitted {
+        match operates(bearer.as_ref(), |key| app.directory.slot(key)) {
+            Ok(slot) => key_slot = Some(slot),
+            Err(close) => admitted = Admitted::Refused(close),
+        }
+    }
+    let source = call.source;
     let verbose = wants_details(&app.front.names, &call.headers);
-    upgrade(call, admitted, move |socket, edge| Trade {
-        socket,
-        desk: Desk::new(edge, by, verbose),
-        room: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
-        read: 0,
+    upgrade(call, admitted, move |socket, edge| {
+        let key_slot = key_slot.expect("a socket without a key's slot was refused");
+        Trade {
+            socket,
+            desk: Desk::new(edge, Operator { key_slot, source }, verbose),
+            room: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
+        }
     })
+}
+
+/// The slot of the key that operations count against.
+///
+/// # Errors
+/// Why there is none.
+fn operates(bearer: Option<&Bearer>, slot: impl Fn(KeyId) -> Option<u32>) -> Result<u32, Close> {
+    let key = bearer.and_then(|bearer| bearer.key).ok_or(Close::NO_PERMISSION)?;
+    slot(key).ok_or(Close::INVALID_KEY)
 }
 
 /// The channel: each operation is a task of its own, so that their answers may overtake each other. What has begun is
@@ -74,15 +84,11 @@ struct Trade {
     socket: Rc<Socket>,
     desk: Desk,
     room: Arc<Semaphore>,
-    /// Frames read so far.
-    read: u32,
 }
 
 impl Channel for Trade {
     const WHICH: Which = Which::Trade;
-
-    /// Each operation passes the windows and caps of its REST twin.
-    const METERED: bool = false;
+    const TAKES_OPERATIONS: bool = true;
 
     async fn opened(&mut self) -> Result<(), Close> {
         Ok(())
@@ -90,6 +96,12 @@ impl Channel for Trade {
 
     async fn message(&mut self, text: &str) -> Result<Said, Close> {
         let asked = self.desk.read(text);
+        if asked.operation.is_err() {
+            // Answered, too, while there are few of them.
+            let answer = self.desk.answer(asked).await;
+            self.socket.send(&answer);
+            return Ok(Said::Nonsense);
+        }
         let place = Arc::clone(&self.room).acquire_owned().await.map_err(|_| Close::INTERNAL)?;
         let (socket, desk) = (Rc::clone(&self.socket), self.desk.clone());
         tokio::task::spawn_local(async move {
@@ -97,12 +109,6 @@ impl Channel for Trade {
             drop(place);
             socket.send(&answer);
         });
-        // Operations and the writer have their turn, but not behind each frame: so their answers leave together.
-        self.read = self.read.wrapping_add(1);
-        if self.read.is_multiple_of(READ_PER_TURN) {
-            tokio::task::yield_now().await;
-        }
-        // What is no operation is answered, too (streams.md §1.3: a refusal is an answer here).
         Ok(Said::Understood)
     }
 }

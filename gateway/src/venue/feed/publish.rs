@@ -13,6 +13,7 @@ use engine::book::{BookSide, BookWriter, Books, Depth, LastTrade};
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::catalog::{Catalog, MarketCell};
 use engine::market::mutation::MarketMutation;
+use engine::market::terms::MarketState;
 use engine::time::Timestamp;
 use std::sync::Arc;
 
@@ -76,13 +77,24 @@ impl Publisher {
             MarketMutation::TickChanged { market, .. } => self.catalog.market(*market).map(MarketCell::tick),
             _ => None,
         };
+        let opens = match fact {
+            MarketMutation::MarketStateChanged { market, state: MarketState::Active, .. } => {
+                self.catalog.market(*market).is_some_and(|cell| cell.state() == MarketState::Upcoming)
+            }
+            _ => false,
+        };
         engine::market::publish(fact, &self.catalog, writer);
         if !self.news.anybody() {
             return;
         }
         match fact {
             MarketMutation::MarketListed { market, .. } => self.news.listed(*market, venue_now),
-            MarketMutation::MarketStateChanged { market, .. } => self.news.touched(*market),
+            MarketMutation::MarketStateChanged { market, .. } => {
+                if opens {
+                    self.news.opened(*market, venue_now);
+                }
+                self.news.touched(*market);
+            }
             MarketMutation::TickChanged { market, tick, .. } if self.news.wanted(*market) => {
                 let said = [(); 2].map(|()| Said { whole: true, ..Said::default() });
                 let ticks = before.map(|before| (before, *tick));

@@ -96,16 +96,16 @@ const ERRORS: Param = Param::query("errors", Schema::Word(&["1"]), "Tells in fra
 
 const GAP: Message = Message::json(
     "gap",
-    "First after a handshake with `from_seq`, when older facts than that were asked for than are kept.",
+    "First after a handshake with a `from_seq` that cannot be gone on from: older facts were asked for than are kept, or newer ones than there are (of another data directory).",
     &Schema::Object(&Shape::new(
         "Gap",
-        "Facts are missing.",
+        "The stream goes on elsewhere than was asked for.",
         &[
             field("type", Schema::Word(&["gap"]), ""),
-            field("from_seq", INTEGER, "The oldest `user_seq` that is kept: it and what follows is sent."),
+            field("from_seq", INTEGER, "The `user_seq` from which on facts are sent."),
         ],
     )),
     r#"{"type":"gap","from_seq":1017}"#,
 );
 const USER_SEQ: &str = "Number of the order fact among those of the user, from 1.";
-const SEQ: &str = "Number of the frame on this socket, from 1.";
+const SEQ: &str = "Number among the frames of this socket that carry one, from 1.";

@@ -1,6 +1,6 @@
 //! `/v1/ws/prices` (streams.md §2).
 
-use super::{CONDITION_IDS, ERROR, INSTANT, KEY, PING, PING_JSON, PONG, PONG_JSON, SEQ, SIDE, TEXTS, TOKEN};
+use super::{CONDITION_IDS, ERROR, INSTANT, KEY, PING, PING_JSON, PONG, PONG_JSON, SIDE, TEXTS, TOKEN};
 use crate::http::schema::{
     BOOLEAN, CONDITION_ID, INTEGER, PRICE, PRICE_OR_NULL, QTY_OR_NULL, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID,
     TOKEN_ID_OR_NULL, VOL_OR_NULL, field, optional,
@@ -136,7 +136,11 @@ const PRICE_FRAME: Message = Message::json(
             field("active", BOOLEAN, ""),
             field("closed", BOOLEAN, ""),
             field("stale", BOOLEAN, "Nothing was heard of it for 30 s."),
-            field("seq", INTEGER, SEQ),
+            field(
+                "seq",
+                INTEGER,
+                "Prices made for this socket, from 1. A number that is missing is a price that a newer one replaced in the queue.",
+            ),
         ],
     )),
     r#"{"type":"price","market_id":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","condition_id":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","emit_ts_ms":1793871202420,"source":"websocket","updated_at":"2026-11-05T09:33:22.417Z","ws_updated_at":"2026-11-05T09:33:22.417Z","outcomes":[{"label":"Yes","price":"0.395","token_id":"721503","best_bid":"0.38","best_ask":"0.41","last_trade":"0.39"},{"label":"No","price":"0.605","token_id":"883490"}],"tokens":{"721503":{"label":"Yes","price":"0.395"},"883490":{"label":"No","price":"0.605"}},"buy":"0.38","sell":"0.41","best_bid":"0.38","best_ask":"0.41","last_trade":"0.39","last_trade_side":"SELL","last_trade_size":"12","volume":"48210.75","active":true,"closed":false,"stale":false,"seq":4}"#,

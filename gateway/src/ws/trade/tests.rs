@@ -366,3 +366,19 @@ fn a_handler_that_dies_answers() {
         (&"x".into(), &500.into(), &"INTERNAL_ERROR".into())
     );
 }
+
+/// Slot 0 is somebody's.
+#[test]
+fn without_a_slot_nothing_is_operated() {
+    let by = |key| Bearer { user: UserId(1), key, tier: Tier::Free, permissions: Permissions::ReadTrade, alias: None };
+    let known = |key: KeyId| (key == KeyId(7)).then_some(3);
+    for (bearer, expected) in [
+        (Some(by(Some(KeyId(7)))), Ok(3)),
+        (Some(by(Some(KeyId(8)))), Err(Close::INVALID_KEY)),
+        (Some(by(None)), Err(Close::NO_PERMISSION)),
+        (None, Err(Close::NO_PERMISSION)),
+    ] {
+        assert_eq!(operates(bearer.as_ref(), known), expected, "{bearer:?}");
+    }
+    println!("slots: 4 cases");
+}

@@ -1,0 +1,125 @@
+//! Figures of runs: everything that was due is counted once, and the server has what was acknowledged.
+
+use crate::{Running, Site, keys_file, said, url};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::Duration;
+use tests::cases::Cases;
+use tests::json::{at, int, list};
+use tests::server::signal;
+use tests::world::World;
+
+const PAUSE: Duration = Duration::from_secs(2);
+
+#[test]
+fn every_operation_is_counted_and_every_order_is_there() {
+    let cases = Cases::of("runs");
+    let site = Site::new(2);
+    let server = site.place.start();
+    let runs = [
+        "--rate 200 --connections 3",
+        "--rate 200 --connections 3 --transport ws",
+        "--rate 200 --connections 1 --pipeline 8 --mix rest=30,cross=40,cancel=30",
+        "--rate 200 --connections 2 --pipeline 4 --mix cross=100 --transport ws",
+        "--rate max --connections 2 --pipeline 4",
+        "--rate max --connections 3 --pipeline 4 --transport ws --clean",
+    ];
+    for args in runs {
+        let args: Vec<&str> = args.split(' ').collect();
+        let report = site.file("report.html");
+        let asked = [&args[..], &["--duration", "1", "--check", "--report", "report.html"]].concat();
+        let (text, run) = site.load_well(&server, &asked);
+        let total = at(&run, "/operations/all");
+        let answered = int(total, "/answered");
+        if args[1] == "200" {
+            assert_eq!((int(&run, "/offered"), answered), (200, 200), "{text}");
+        }
+        assert!(answered > 0 && answered == int(&run, "/offered"), "{text}");
+        assert_eq!((int(total, "/unanswered"), int(&run, "/unsent")), (0, 0), "{text}");
+        let (succeeded, refused) = (int(total, "/succeeded"), int(total, "/refused"));
+        assert_eq!((answered, sum(&run["statuses"])), (succeeded + refused, answered), "{text}");
+        assert_eq!((run["statuses"]["200"].as_i64(), sum(&run["codes"])), (Some(succeeded), refused), "{text}");
+        // Who takes faster than the venue renews its levels finds too little of them, and leaves a killed order behind.
+        // Who is faster than the disk, whose segments are small here, is told to wait.
+        let mut codes = at(&run, "/codes").as_object().expect("an object").keys();
+        assert!(codes.all(|code| ["FOK_ORDER_NOT_FILLED_ERROR", "SERVER_BUSY"].contains(&code.as_str())), "{text}");
+        assert_eq!(at(&run, "/transport_errors"), &json!({}), "{text}");
+        let kinds =
+            |name: &str| ["rest", "cross", "cancel"].map(|kind| run["operations"][kind][name].as_i64().unwrap_or(0));
+        let ([rests, crosses, cancels], [rested, _, cancelled]) = (kinds("answered"), kinds("succeeded"));
+        assert_eq!(rests + crosses + cancels, answered, "{text}");
+        let check = at(&run, "/check");
+        assert_eq!(int(check, "/acknowledged") + int(check, "/refused"), rests + crosses, "{text}");
+        let cleaned = args.contains(&"--clean");
+        let (left, gone) = if cleaned { (0, rested) } else { (rested - cancelled, cancelled) };
+        let said = (int(&run, "/resting_afterwards"), int(check, "/cancels_acknowledged"));
+        assert_eq!(said, (left, gone), "a rest rests until its cancel: {text}");
+        check_series(&run, succeeded, refused);
+        let page = fs::read_to_string(&report).expect("the run has written it");
+        assert!(
+            page.starts_with("<!DOCTYPE html>") && page.matches("<svg ").count() == 2 && page.ends_with("</html>\n")
+        );
+        assert!(page.contains("1.0.0-beta") && text.contains("1.0.0-beta"), "the server's version is a fact");
+        assert!(text.contains("check: equal"), "{text}");
+        cases.one();
+    }
+}
+
+/// Where every book is thin, the thin ones are traded.
+#[test]
+fn a_small_venue_is_traded_as_it_is() {
+    let cases = Cases::of("small venues");
+    let World { place, server, users, .. } = World::start(2);
+    let keys = keys_file(&place, "keys.jsonl", users.iter().map(|user| (user.id, user.key.as_str())));
+    let site = Site { place, users, keys };
+    let (text, run) = site.load_well(&server, &["--rate", "50", "--duration", "1", "--check"]);
+    assert_eq!(int(&run, "/operations/all/answered"), 50, "{text}");
+    assert_eq!(int(&run, "/operations/rest/refused"), 0, "{text}");
+    assert!(int(&run, "/operations/cross/succeeded") > 0, "{text}");
+    cases.one();
+}
+
+/// Of all values of an object.
+fn sum(counts: &Value) -> i64 {
+    counts.as_object().expect("an object").values().filter_map(Value::as_i64).sum()
+}
+
+#[track_caller]
+fn check_series(run: &Value, succeeded: i64, refused: i64) {
+    for (series, expected) in [("/series/succeeded", succeeded), ("/series/refused", refused)] {
+        let sum: i64 = list(run, series).iter().filter_map(Value::as_i64).sum();
+        assert_eq!(sum, expected, "{series}: {run}");
+    }
+    let points =
+        ["p50", "p90", "p99", "p99.9", "max"].map(|name| int(run, &format!("/operations/all/latency_ns/{name}")));
+    assert!(points[0] > 0 && points.is_sorted(), "{points:?}");
+}
+
+/// What waits for a server that stands still counts from its own due time, and not from when it was let go.
+#[test]
+fn two_seconds_of_standstill_are_two_seconds_in_the_tail() {
+    let cases = Cases::of("percentiles");
+    let site = Site::new(2);
+    let server = site.place.start();
+    let json = site.file("run.json");
+    let mut load = site.load(&url(&server), &["--rate", "100", "--duration", "8", "--connections", "4", "--check"]);
+    load.arg("--json").arg(&json);
+    let load = Running::start(load);
+    site.wait_for_orders(&server, 5);
+    signal(server.pid(), "STOP");
+    std::thread::sleep(PAUSE);
+    signal(server.pid(), "CONT");
+    let output = load.ended();
+    assert!(output.status.success(), "{}", said(&output));
+    let run = site.figures();
+    assert_eq!(int(&run, "/operations/all/answered"), 800, "{}", said(&output));
+    // Of 800 operations 200 were due while it stood still, evenly: the last one in a hundred waited for almost all of it.
+    let least = [("max", 1_900), ("p99.9", 1_900), ("p99", 1_800), ("p90", 1_000)];
+    for (name, millis) in least {
+        let nanos = int(&run, &format!("/operations/all/latency_ns/{name}"));
+        assert!(nanos >= millis * 1_000_000, "{name} is {nanos} ns: {}", said(&output));
+        cases.one();
+    }
+    let refused = int(&run, "/operations/all/refused");
+    assert_eq!(refused, 0, "{}", said(&output));
+}

@@ -1,0 +1,89 @@
+//! A server that dies in mid-run: what was acknowledged is there afterwards, and a client that says otherwise is found
+//! out.
+
+use crate::{Running, Site, said, url};
+use serde_json::{Value, json};
+use std::fs;
+use tests::cases::Cases;
+use tests::json::{at, int};
+
+/// Runs a load and kills the server in the middle of it.
+#[track_caller]
+fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::Server, Value, String) {
+    let mut server = site.place.start();
+    let address = server.address();
+    let mut load = site.load(&url(&server), args);
+    load.arg("--json").arg(site.file("run.json"));
+    let load = Running::start(load);
+    site.wait_for_orders(&server, 20);
+    server.kill();
+    site.place.set("server", "listen", &format!("\"{address}\""));
+    let back = comes_back.then(|| site.place.start());
+    let output = load.ended();
+    assert!(output.status.success() == comes_back || !args.contains(&"--check"), "{}", said(&output));
+    (back.unwrap_or_else(|| site.place.start()), site.figures(), said(&output))
+}
+
+#[test]
+fn what_was_acknowledged_outlives_the_server() {
+    let cases = Cases::of("kills");
+    let runs = [
+        ("--rate 300 --duration 5 --connections 3 --pipeline 4 --check", true),
+        ("--rate 2000 --duration 4 --connections 2 --transport ws --pipeline 8 --check", true),
+        ("--rate max --duration 2 --connections 2 --pipeline 8", false),
+        ("--rate 300 --duration 2 --connections 2 --transport ws --check", false),
+    ];
+    for (args, comes_back) in runs {
+        let mut site = Site::new(2);
+        let args: Vec<&str> = args.split(' ').collect();
+        let (server, run, text) = killed(&mut site, &args, comes_back);
+        assert!(at(&run, "/transport_errors").as_object().is_some_and(|errors| !errors.is_empty()), "{text}");
+        assert_eq!(int(&run, "/reconnects") > 0, comes_back, "{text}");
+        assert!(int(&run, "/operations/all/succeeded") > 0, "{text}");
+        if args.contains(&"--check") {
+            assert_eq!(text.contains("check: equal"), comes_back, "{text}");
+            assert_eq!(text.contains("the check was not made"), !comes_back, "{text}");
+        }
+        let (equal, said) = site.check(&server, &site.file("run.json"));
+        assert!(equal && said.starts_with("equal: "), "{said}\n{text}");
+        cases.one();
+    }
+}
+
+#[test]
+fn a_difference_is_found_and_named() {
+    let cases = Cases::of("differences");
+    let site = Site::new(2);
+    let server = site.place.start();
+    let args = ["--rate", "100", "--duration", "1", "--connections", "1", "--mix", "rest=50,cross=50"];
+    let (_, run) = site.load_well(&server, &args);
+    let (name, fates) = (at(&run, "/orders/run").as_str().expect("a name"), at(&run, "/orders/fates/0"));
+    assert_eq!(fates, "p100");
+    let stranger = json!([9_999_999]);
+    let rows = [
+        ("/orders/fates/0", json!("p100"), true, "equal: 100 orders and 0 cancels".to_owned()),
+        ("/orders/fates/0", json!("u100"), true, "100 without an answer (100 happened, 0 did not)".to_owned()),
+        ("/orders/fates/0", json!("p100u3"), true, "3 without an answer (0 happened, 3 did not)".to_owned()),
+        ("/orders/fates/0", json!("p101"), false, format!("1 acknowledged and missing on the server: {name}-0-100")),
+        ("/orders/fates/0", json!("r1p99"), false, format!("1 on the server without an acknowledgement: {name}-0-0")),
+        ("/orders/fates/0", json!("p99"), false, format!("1 on the server without an acknowledgement: {name}-0-99")),
+        (
+            "/orders/fates/0",
+            json!("c1p99"),
+            false,
+            format!("1 acknowledged as cancelled and not cancelled: {name}-0-0"),
+        ),
+        ("/orders/users", json!([site.users[0].id]), false, "acknowledged and missing on the server".to_owned()),
+        ("/orders/users", stranger, false, "user 9999999 sent orders in that run and is not in".to_owned()),
+        ("/orders/fates/0", json!("x"), false, "not what `papertape load --json FILE` writes".to_owned()),
+    ];
+    for (place, value, equal, expected) in rows {
+        let mut changed = run.clone();
+        *changed.pointer_mut(place).expect(place) = value.clone();
+        let file = site.file("changed.json");
+        fs::write(&file, changed.to_string()).expect("room for a file");
+        let (was_equal, said) = site.check(&server, &file);
+        assert!(was_equal == equal && said.contains(&expected), "{place} = {value}: {said}");
+        cases.one();
+    }
+}

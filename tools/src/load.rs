@@ -1,0 +1,270 @@
+//! `load`: a client that loads a running server with orders and says how fast it answers.
+//!
+//! | File | Says |
+//! |---|---|
+//! | `options.rs`, `keys.rs` | what may be asked for |
+//! | `instrument.rs`, `ask.rs` | what is traded, asked of the server itself |
+//! | `kind.rs`, `trader.rs`, `fate.rs` | what each operation is about, and what becomes of its order |
+//! | `speech.rs`, `frame.rs`, `open.rs` | how it is said on the wire |
+//! | `drive.rs`, `course.rs`, `lane.rs`, `pace.rs` | when it is said, and on which connection |
+//! | `tally.rs` | what is counted |
+//! | `check.rs` | the client's orders against the server's |
+//! | `outcome.rs`, `facts.rs`, `text.rs`, `page.rs`, `chart.rs` | what is shown |
+
+mod ask;
+mod chart;
+mod check;
+mod course;
+mod drive;
+mod facts;
+mod fate;
+mod frame;
+mod instrument;
+mod keys;
+mod kind;
+mod lane;
+mod open;
+mod options;
+mod outcome;
+mod pace;
+mod page;
+mod speech;
+mod tally;
+mod text;
+mod trader;
+
+use crate::Failure;
+use crate::settings::{hex, say};
+use ask::Ask;
+use check::{Check, Compared, Orders};
+use clap::Args;
+use course::Course;
+use drive::Plan;
+use gateway::wire::instant;
+use keys::Keys;
+use options::{Mix, Rate, Target};
+use outcome::{Asked, Outcome};
+use serde::Deserialize;
+use serde_json::Value;
+use speech::{Speech, Transport};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+use tally::Tally;
+use tokio::task::LocalSet;
+
+#[derive(Args)]
+pub struct Load {
+    /// Where the server listens: http://host:port. Nothing else is ever spoken to.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080", value_parser = Target::parse)]
+    url: Target,
+    /// The users, as `papertape seed --out FILE` writes them.
+    #[arg(long, value_name = "FILE", value_parser = Keys::read)]
+    keys: Keys,
+    /// Operations a second, due at even distances (open loop); or max: as fast as connections × pipeline allow.
+    #[arg(long, value_name = "N|max", default_value = "1000", value_parser = Rate::parse, allow_hyphen_values = true)]
+    rate: Rate,
+    /// Length of the run in seconds.
+    #[arg(long, value_name = "S", default_value = "10", value_parser = options::duration, allow_hyphen_values = true)]
+    duration: Duration,
+    /// Connections; users are dealt out to them.
+    #[arg(long, value_name = "C", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=10_000), allow_hyphen_values = true)]
+    connections: u64,
+    /// Percentages of the kinds of operations: rest far from the touch, cross and take at once, cancel what rests.
+    #[arg(long, value_name = "MIX", default_value = "rest=60,cross=25,cancel=15", value_parser = Mix::parse)]
+    mix: Mix,
+    /// What orders travel over: HTTP requests, or the trade channel.
+    #[arg(long, value_enum, default_value_t = Transport::Rest)]
+    transport: Transport,
+    /// Most operations without an answer on one connection.
+    #[arg(long, value_name = "D", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=512), allow_hyphen_values = true)]
+    pipeline: u64,
+    /// Write a page with charts there.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write every figure there, and what a later check needs.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Compare the orders that were acknowledged with those that the server has, after this run; with the JSON file of an
+    /// earlier run: of that one, without a new one.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = Check::parse)]
+    check: Option<Check>,
+    /// Cancel what still rests of this run when it is over.
+    #[arg(long)]
+    clean: bool,
+}
+
+impl Load {
+    pub fn run(self) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let local = LocalSet::new();
+        match &self.check {
+            Some(Check::Earlier(orders)) => {
+                let compared = local.block_on(&runtime, self.compare(orders))?;
+                compared.lines().iter().for_each(say);
+                verdict(&compared)
+            }
+            _ => local.block_on(&runtime, self.load()),
+        }
+    }
+
+    async fn compare(&self, orders: &Orders) -> Result<Compared, String> {
+        check::compare(&mut Ask::open(&self.url).await?, &self.keys, orders).await
+    }
+
+    async fn load(&self) -> Result<(), Failure> {
+        // Who cannot write a report learns of it before the run and not behind it.
+        let create = |path: &PathBuf| File::create(path).map_err(|error| format!("{}: {error}", path.display()));
+        let report = self.report.as_ref().map(create).transpose()?;
+        let json = self.json.as_ref().map(create).transpose()?;
+
+        let mut ask = Ask::open(&self.url).await?;
+        let key = ask.key_let_in(&self.keys).await?;
+        let since = server_time(&mut ask, &key).await?;
+        let now = instant::read(&since).ok_or_else(|| format!("{} has a time that is none: {since}", self.url))?;
+        let instruments = instrument::choose(&mut ask, &key, now, self.duration).await?;
+        let mut server = Value::Null;
+        facts::server(&mut ask, &key, &mut server).await;
+        let speech = Speech { transport: self.transport, authority: self.url.authority.clone() };
+        let course = Course::new(
+            ask.address(),
+            speech,
+            self.keys.clone(),
+            run_name()?,
+            self.mix,
+            self.pipeline as usize,
+            Tally::new(self.duration),
+        );
+        let course = Rc::new(course);
+        let Load { rate, duration, connections, clean, .. } = *self;
+        let plan = Plan { connections: connections as usize, rate, duration, clean };
+        let ran = drive::drive(course.clone(), &plan, instruments.into()).await?;
+
+        facts::server(&mut ask, &key, &mut server).await;
+        let users = ran.users_used.iter().map(|user| self.keys.users[*user as usize].user_id).collect();
+        let fates = ran.fates.iter().map(|fates| fates.write()).collect();
+        let mut outcome = Outcome {
+            asked: self.asked(),
+            ran,
+            orders: Orders { run: course.run.clone(), since, users, fates },
+            machine: facts::machine(),
+            server,
+            compared: None,
+        };
+        let mut failed = None;
+        if self.check.is_some() {
+            match check::compare(&mut ask, &self.keys, &outcome.orders).await {
+                Ok(compared) => outcome.compared = Some(compared),
+                // The figures of the run are worth keeping all the same, and so is what a later check needs.
+                Err(error) => failed = Some(format!("the check was not made: {error}")),
+            }
+        }
+        say(text::table(&outcome).trim_end());
+        write(report, self.report.as_deref(), || page::page(&outcome))?;
+        write(json, self.json.as_deref(), || format!("{:#}\n", outcome.json()))?;
+        if outcome.ran.tally.total().succeeded == 0 {
+            return Err(nothing_succeeded(&outcome).into());
+        }
+        match (failed, &outcome.compared) {
+            (Some(error), _) => Err(error.into()),
+            (None, Some(compared)) => verdict(compared),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn asked(&self) -> Asked {
+        let tiers = self.keys.tiers();
+        Asked {
+            command: command_line(std::env::args()),
+            target: self.url.clone(),
+            rate: self.rate,
+            duration: self.duration,
+            connections: self.connections as usize,
+            pipeline: self.pipeline as usize,
+            mix: self.mix,
+            transport: self.transport,
+            users: self.keys.users.len(),
+            tiers: if tiers.is_empty() { String::new() } else { format!(" (tier {})", tiers.join(", ")) },
+        }
+    }
+}
+
+/// The server's own time, which its orders will carry.
+async fn server_time(ask: &mut Ask, key: &str) -> Result<String, String> {
+    #[derive(Deserialize)]
+    struct Health {
+        timestamp: String,
+    }
+    let health: Health = ask.read("/v1/health", key).await?;
+    Ok(health.timestamp)
+}
+
+/// What the ids of this run begin with, unlike those of any other.
+fn run_name() -> Result<String, Failure> {
+    let mut random = [0; 6];
+    getrandom::fill(&mut random)?;
+    Ok(format!("load-{}", hex(&random)))
+}
+
+/// Exit code 1 when the two differ.
+fn verdict(compared: &Compared) -> Result<(), Failure> {
+    match compared.is_equal() {
+        true => Ok(()),
+        false => Err("the orders that were acknowledged are not the orders of the server".into()),
+    }
+}
+
+fn nothing_succeeded(outcome: &Outcome) -> String {
+    let total = outcome.ran.tally.total();
+    if total.answered() > 0 {
+        return format!("not one operation succeeded; the most frequent answer is {}", outcome.most_frequent_code());
+    }
+    let most = outcome.ran.tally.transport.iter().max_by_key(|(_, count)| **count);
+    let why =
+        most.map_or("no connection had anything to say".to_owned(), |(why, count)| format!("{why}, {count} times"));
+    format!("not one operation was answered: {why}")
+}
+
+fn write(file: Option<File>, path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    let (Some(mut file), Some(path)) = (file, path) else { return Ok(()) };
+    file.write_all(text().as_bytes()).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// A command line that a shell reads as it was.
+fn command_line(args: impl Iterator<Item = String>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    let quoted = args.map(|arg| match !arg.is_empty() && arg.chars().all(plain) {
+        true => arg,
+        false => format!("'{}'", arg.replace('\'', r"'\''")),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_shown_as_it_can_be_repeated() {
+        let cases: [(&[&str], &str); 4] = [
+            (&["papertape", "load", "--rate", "max"], "papertape load --rate max"),
+            (&["a", "two words", ""], "a 'two words' ''"),
+            (&["it's", "$HOME"], r"'it'\''s' '$HOME'"),
+            (&["--mix=rest=60,cross=40"], "--mix=rest=60,cross=40"),
+        ];
+        for (args, expected) in cases {
+            assert_eq!(command_line(args.iter().map(|arg| (*arg).to_owned())), expected);
+        }
+        println!("command lines: {} cases", cases.len());
+    }
+
+    #[test]
+    fn no_two_runs_have_one_name() {
+        let names = [run_name(), run_name()].map(|name| name.expect("the system has randomness"));
+        assert_ne!(names[0], names[1]);
+        assert!(names[0].starts_with("load-") && names[0].len() == 17, "{}", names[0]);
+        println!("names: 2 cases");
+    }
+}

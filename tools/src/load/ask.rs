@@ -1,0 +1,143 @@
+//! Cold questions to the server, one after the other: what is traded, what it is, what it has.
+
+use super::keys::Keys;
+use super::options::Target;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{HOST, HeaderValue, RETRY_AFTER};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+/// How long one answer may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often a refusal for want of room is asked again.
+const TRIES_MAX: u32 = 100;
+/// Keys that are tried before the file is called wrong.
+const KEYS_TRIED_MAX: usize = 16;
+/// What is shown of an answer.
+const SHOWN_BYTES_MAX: usize = 200;
+
+/// A client of one server.
+pub struct Ask {
+    target: Target,
+    address: SocketAddr,
+    sender: Option<SendRequest<Empty<Bytes>>>,
+}
+
+impl Ask {
+    /// Finds the server, or says in one sentence why not.
+    pub async fn open(target: &Target) -> Result<Ask, String> {
+        let silent = |why: String| format!("no server answers at {target}: {why}");
+        let found = timeout(PATIENCE, tokio::net::lookup_host((target.host.as_str(), target.port))).await;
+        let found = found.map_err(|_| silent("its name was not resolved in time".into()))?;
+        let addresses = found.map_err(|error| silent(error.to_string()))?;
+        let mut why = "its name has no address".to_owned();
+        for address in addresses {
+            match connect(address).await {
+                Ok(sender) => return Ok(Ask { target: target.clone(), address, sender: Some(sender) }),
+                Err(error) => why = error,
+            }
+        }
+        Err(silent(why))
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The first of these keys that the server lets in; the others are none of our business before the run.
+    pub async fn key_let_in(&mut self, keys: &Keys) -> Result<String, String> {
+        let mut refused = String::new();
+        let tried = keys.users.iter().take(KEYS_TRIED_MAX);
+        for user in tried.clone() {
+            let (status, _, body) = self.get("/v1/markets?limit=1", &user.api_key).await?;
+            if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                return Ok(user.api_key.clone());
+            }
+            refused = shown(status, &body);
+        }
+        Err(format!("{} lets in none of the first {} keys: {refused}", self.target, tried.len()))
+    }
+
+    /// An answer that must be there.
+    pub async fn read<T: DeserializeOwned>(&mut self, path: &str, key: &str) -> Result<T, String> {
+        self.read_if_there(path, key).await?.ok_or_else(|| format!("{}{path} is not there", self.target))
+    }
+
+    /// An answer, or `None` for 404. Whoever has no room at present is asked again.
+    pub async fn read_if_there<T: DeserializeOwned>(&mut self, path: &str, key: &str) -> Result<Option<T>, String> {
+        let target = self.target.clone();
+        for _ in 0..TRIES_MAX {
+            let (status, retry_after, body) = self.get(path, key).await?;
+            match status {
+                StatusCode::OK => {
+                    let read = serde_json::from_slice(&body);
+                    return read
+                        .map(Some)
+                        .map_err(|error| format!("{target}{path} answers what is not understood: {error}"));
+                }
+                StatusCode::NOT_FOUND => return Ok(None),
+                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => sleep(retry_after).await,
+                _ => return Err(format!("{target}{path} answers {}", shown(status, &body))),
+            }
+        }
+        Err(format!("{target}{path} was refused {TRIES_MAX} times for want of room"))
+    }
+
+    async fn get(&mut self, path: &str, key: &str) -> Result<(StatusCode, Duration, Bytes), String> {
+        // A connection that rested too long is gone without a word; the second one is new.
+        for last in [false, true] {
+            let mut sender = match self.sender.take().filter(|sender| !sender.is_closed()) {
+                Some(sender) => sender,
+                None => connect(self.address)
+                    .await
+                    .map_err(|error| format!("no server answers at {}: {error}", self.target))?,
+            };
+            let request = Request::get(path).header(HOST, &self.target.authority).header("X-API-Key", key);
+            let request = request.body(Empty::new()).map_err(|error| format!("{path}: {error}"))?;
+            let answered = timeout(PATIENCE, async {
+                let answer = sender.send_request(request).await?;
+                let (status, retry_after) = (answer.status(), retry_after(&answer));
+                Ok::<_, hyper::Error>((status, retry_after, answer.into_body().collect().await?.to_bytes()))
+            });
+            match answered.await {
+                Ok(Ok(answer)) => {
+                    self.sender = Some(sender);
+                    return Ok(answer);
+                }
+                Ok(Err(_)) if !last => {}
+                Ok(Err(error)) => return Err(format!("{}{path}: {error}", self.target)),
+                Err(_) => return Err(format!("{}{path} is not answered within {} s", self.target, PATIENCE.as_secs())),
+            }
+        }
+        unreachable!("the last try returns")
+    }
+}
+
+/// The beginning of an answer that is no good one.
+fn shown(status: StatusCode, body: &[u8]) -> String {
+    format!("{} {}", status.as_u16(), String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES_MAX)]))
+}
+
+/// What a refusal advises; a second without advice.
+fn retry_after<T>(answer: &Response<T>) -> Duration {
+    let seconds = answer.headers().get(RETRY_AFTER).map(HeaderValue::to_str);
+    let seconds = seconds.and_then(|text| text.ok()?.parse().ok()).unwrap_or(1);
+    Duration::from_secs(seconds).min(PATIENCE)
+}
+
+async fn connect(address: SocketAddr) -> Result<SendRequest<Empty<Bytes>>, String> {
+    let stream = timeout(PATIENCE, TcpStream::connect(address)).await;
+    let stream = stream.map_err(|_| format!("no connection within {} s", PATIENCE.as_secs()))?;
+    let stream = stream.map_err(|error| error.to_string())?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    // How it ends is seen by whoever asks next.
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(sender)
+}

@@ -1,0 +1,323 @@
+//! After a run: the orders that the client was told of against the orders that the server has.
+//!
+//! What was acknowledged must be there, once; a cancel that was acknowledged must have happened; what was refused must
+//! not be there, and nothing that was never sent. An order without an answer may be there or not.
+
+use super::ask::Ask;
+use super::fate::{Fate, Fates};
+use super::keys::Keys;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Orders of one page: the most that the route gives.
+const PAGE_ORDERS: usize = 200;
+/// Ids that are named, of each sort that is wrong.
+const NAMED_MAX: usize = 10;
+/// Characters of a time up to its seconds.
+const SECONDS_CHARS: usize = 19;
+
+/// The orders of a run, as they are kept in its JSON file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Orders {
+    /// What the client's ids begin with.
+    pub run: String,
+    /// The server's time before the first one.
+    pub since: String,
+    /// Ids of the users who sent them.
+    pub users: Vec<u64>,
+    /// [`Fates::write`] of each connection.
+    pub fates: Vec<String>,
+}
+
+/// What is to be checked.
+#[derive(Clone)]
+pub enum Check {
+    /// The run that was just made.
+    ThisRun,
+    /// One that was made before.
+    Earlier(Arc<Orders>),
+}
+
+impl Check {
+    /// Nothing, or the JSON file of a run.
+    pub fn parse(file: &str) -> Result<Check, String> {
+        #[derive(Deserialize)]
+        struct File {
+            orders: Orders,
+        }
+        if file.is_empty() {
+            return Ok(Check::ThisRun);
+        }
+        let text = std::fs::read(file).map_err(|error| format!("it cannot be read: {error}"))?;
+        let File { orders } = serde_json::from_slice(&text)
+            .map_err(|error| format!("it is not what `papertape load --json FILE` writes: {error}"))?;
+        match orders.fates.iter().all(|fates| Fates::read(fates).is_some()) {
+            true => Ok(Check::Earlier(Arc::new(orders))),
+            false => Err("its fates of orders are not what `papertape load --json FILE` writes".to_owned()),
+        }
+    }
+}
+
+/// How the two compare.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    pub acknowledged: u64,
+    pub cancels_acknowledged: u64,
+    pub refused: u64,
+    /// Orders without an answer that are there, and that are not.
+    pub unknown_there: u64,
+    pub unknown_absent: u64,
+    pub missing: Wrong,
+    /// There although they were refused, or never sent, or twice.
+    pub extra: Wrong,
+    /// Acknowledged as cancelled, and not so.
+    pub not_cancelled: Wrong,
+}
+
+/// Ids of orders with which something is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Wrong {
+    pub count: u64,
+    /// The first of them.
+    pub ids: Vec<String>,
+}
+
+impl Wrong {
+    fn add(&mut self, id: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.ids.len() < NAMED_MAX {
+            self.ids.push(id());
+        }
+    }
+}
+
+impl Compared {
+    pub fn is_equal(&self) -> bool {
+        self.missing.count + self.extra.count + self.not_cancelled.count == 0
+    }
+
+    /// In one line, and one more for each sort that is wrong.
+    pub fn lines(&self) -> Vec<String> {
+        let Compared { acknowledged, cancels_acknowledged, refused, unknown_there, unknown_absent, .. } = self;
+        let word = if self.is_equal() { "equal" } else { "DIFFERENT" };
+        let mut lines = vec![format!(
+            "{word}: {acknowledged} orders and {cancels_acknowledged} cancels acknowledged, {refused} orders refused, \
+             {} without an answer ({unknown_there} happened, {unknown_absent} did not)",
+            unknown_there + unknown_absent
+        )];
+        for (what, wrong) in [
+            ("acknowledged and missing on the server", &self.missing),
+            ("on the server without an acknowledgement", &self.extra),
+            ("acknowledged as cancelled and not cancelled", &self.not_cancelled),
+        ] {
+            if wrong.count > 0 {
+                let more = if wrong.count > wrong.ids.len() as u64 { ", …" } else { "" };
+                lines.push(format!("{} {what}: {}{more}", wrong.count, wrong.ids.join(", ")));
+            }
+        }
+        lines
+    }
+}
+
+#[derive(Deserialize)]
+struct Page {
+    orders: Vec<Row>,
+    next_cursor: Option<String>,
+    has_more: bool,
+}
+
+/// An order as the server lists it.
+#[derive(Deserialize)]
+struct Row {
+    client_order_id: Option<String>,
+    status: String,
+    created_at: String,
+}
+
+/// What was found on the server of one connection's orders: times an order was listed, and whether it is cancelled.
+type Seen = Vec<(u8, bool)>;
+
+/// Reads the orders of every user who sent any, newest first, back to the beginning of the run.
+pub async fn compare(ask: &mut Ask, keys: &Keys, orders: &Orders) -> Result<Compared, String> {
+    let by_id: HashMap<u64, &str> = keys.users.iter().map(|user| (user.user_id, user.api_key.as_str())).collect();
+    let fates: Vec<Fates> = orders.fates.iter().map(|text| Fates::read(text).unwrap_or_default()).collect();
+    let mut seen: Vec<Seen> = fates.iter().map(|fates| vec![(0, false); fates.next() as usize]).collect();
+    let mut compared = Compared::default();
+    for user in &orders.users {
+        let key = by_id
+            .get(user)
+            .ok_or_else(|| format!("user {user} sent orders in that run and is not in {}", keys.file.display()))?;
+        let mut cursor = None;
+        loop {
+            let from = cursor.map_or(String::new(), |cursor| format!("&cursor={cursor}"));
+            let page: Page = ask.read(&format!("/v1/orders?limit={PAGE_ORDERS}{from}"), key).await?;
+            for row in &page.orders {
+                look(row, &orders.run, &mut seen, &mut compared);
+            }
+            let older = page.orders.last().is_some_and(|row| is_before(&row.created_at, &orders.since));
+            cursor = page.next_cursor.filter(|_| page.has_more && !older);
+            if cursor.is_none() {
+                break;
+            }
+        }
+    }
+    for (lane, (fates, seen)) in fates.iter().zip(&seen).enumerate() {
+        for (number, (fate, seen)) in fates.iter().zip(seen).enumerate() {
+            judge(fate, *seen, || format!("{}-{lane}-{number}", orders.run), &mut compared);
+        }
+    }
+    Ok(compared)
+}
+
+/// Whether a time lies in an earlier second than another one; both as the server writes them.
+fn is_before(time: &str, other: &str) -> bool {
+    time.get(..SECONDS_CHARS) < other.get(..SECONDS_CHARS)
+}
+
+/// Notes an order that the server has, if it is one of this run.
+fn look(row: &Row, run: &str, seen: &mut [Seen], compared: &mut Compared) {
+    let Some(id) = row.client_order_id.as_deref() else { return };
+    let Some(rest) = id.strip_prefix(run).and_then(|rest| rest.strip_prefix('-')) else { return };
+    let place = rest.split_once('-').and_then(|(lane, number)| Some((lane.parse().ok()?, number.parse().ok()?)));
+    let found = place.and_then(|(lane, number): (usize, usize)| seen.get_mut(lane)?.get_mut(number));
+    match found {
+        Some((times, cancelled)) => {
+            *times = times.saturating_add(1);
+            *cancelled = row.status == "CANCELLED";
+        }
+        None => compared.extra.add(|| id.to_owned()),
+    }
+}
+
+fn judge(fate: Fate, (times, cancelled): (u8, bool), id: impl Fn() -> String, compared: &mut Compared) {
+    if times > 1 {
+        compared.extra.add(|| format!("{} {times} times", id()));
+    }
+    match fate {
+        Fate::Placed | Fate::Cancelled => {
+            compared.acknowledged += 1;
+            if times == 0 {
+                compared.missing.add(&id);
+            }
+        }
+        Fate::Refused => {
+            compared.refused += 1;
+            if times > 0 {
+                compared.extra.add(&id);
+            }
+        }
+        Fate::Unknown if times > 0 => compared.unknown_there += 1,
+        Fate::Unknown => compared.unknown_absent += 1,
+    }
+    if fate == Fate::Cancelled {
+        compared.cancels_acknowledged += 1;
+        if times > 0 && !cancelled {
+            compared.not_cancelled.add(&id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares fates of one connection with rows of the server.
+    fn compared(fates: &str, rows: &[(&str, &str)]) -> Compared {
+        let fates = Fates::read(fates).expect("fates");
+        let (mut seen, mut compared) = (vec![vec![(0, false); fates.next() as usize]], Compared::default());
+        for (id, status) in rows {
+            let created_at = "2026-11-22T00:00:00Z".into();
+            let row = Row { client_order_id: Some((*id).into()), status: (*status).into(), created_at };
+            look(&row, "run", &mut seen, &mut compared);
+        }
+        for (number, (fate, seen)) in fates.iter().zip(&seen[0]).enumerate() {
+            judge(fate, *seen, || format!("run-0-{number}"), &mut compared);
+        }
+        compared
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        type Rows = &'static [(&'static str, &'static str)];
+        const OPEN: &str = "PENDING";
+        const GONE: &str = "CANCELLED";
+        let cases: [(&str, Rows, &str); 12] = [
+            ("", &[], "equal: 0 orders and 0 cancels"),
+            ("p2", &[("run-0-0", OPEN), ("run-0-1", "FILLED")], "equal: 2 orders and 0 cancels acknowledged"),
+            ("p1", &[("run-0-0", GONE)], "equal: 1 orders"),
+            ("p2", &[("run-0-1", OPEN)], "1 acknowledged and missing on the server: run-0-0"),
+            ("c1", &[("run-0-0", GONE)], "equal: 1 orders and 1 cancels"),
+            ("c1", &[("run-0-0", OPEN)], "1 acknowledged as cancelled and not cancelled: run-0-0"),
+            ("c1", &[], "1 acknowledged and missing on the server: run-0-0"),
+            ("r1", &[], "1 orders refused"),
+            ("r1", &[("run-0-0", OPEN)], "1 on the server without an acknowledgement: run-0-0"),
+            (
+                "u2",
+                &[("run-0-1", OPEN)],
+                "equal: 0 orders and 0 cancels acknowledged, 0 orders refused, 2 without an answer (1 happened, 1 did not)",
+            ),
+            (
+                "p1",
+                &[("run-0-0", OPEN), ("run-0-0", OPEN)],
+                "1 on the server without an acknowledgement: run-0-0 2 times",
+            ),
+            (
+                "p1",
+                &[
+                    ("run-0-0", OPEN),
+                    ("run-0-1", OPEN),
+                    ("run-1-0", OPEN),
+                    ("run-x", OPEN),
+                    ("runs-0-0", OPEN),
+                    ("a", OPEN),
+                ],
+                "3 on the server without an acknowledgement: run-0-1, run-1-0, run-x",
+            ),
+        ];
+        for (fates, rows, expected) in cases {
+            let compared = compared(fates, rows);
+            let said = compared.lines().join("\n");
+            assert!(said.contains(expected), "{fates} {rows:?}: {said}");
+            assert_eq!(compared.is_equal(), !expected.contains(" server") && !expected.contains("not cancelled"));
+        }
+        let many = compared("p30", &[]);
+        assert!(many.lines()[1].starts_with("30 acknowledged") && many.lines()[1].ends_with("run-0-9, …"), "{many:?}");
+        println!("comparisons: {} cases", cases.len() + 1);
+    }
+
+    #[test]
+    fn times_are_compared_by_their_seconds() {
+        let (early, late) = ("2026-11-22T00:00:00.9Z", "2026-11-22T00:00:01Z");
+        let cases = [(early, late, true), (late, early, false), (early, "2026-11-22T00:00:00Z", false)];
+        for (time, other, expected) in cases {
+            assert_eq!(is_before(time, other), expected, "{time} {other}");
+        }
+        println!("times: {} cases", cases.len());
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_refused() {
+        let folder = std::env::temp_dir().join(format!("papertape-check-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a temporary folder");
+        let write = |text: &str| {
+            let file = folder.join("run.json");
+            std::fs::write(&file, text).expect("room for a file");
+            Check::parse(file.to_str().expect("a plain path"))
+        };
+        let orders = r#"{"run":"a","since":"b","users":[1],"fates":["p1"]}"#;
+        assert!(matches!(Check::parse(""), Ok(Check::ThisRun)));
+        assert!(matches!(write(&format!("{{\"orders\":{orders},\"x\":1}}")), Ok(Check::Earlier(_))));
+        let wrong = ["", "[]", "{}", &format!("{{\"orders\":{}}}", orders.replace("p1", "x"))];
+        for text in wrong {
+            assert!(write(text).is_err_and(|said| said.contains("--json FILE")), "{text}");
+        }
+        std::fs::remove_dir_all(&folder).expect("it is ours");
+        assert!(write_missing(&folder).is_err_and(|said| said.contains("cannot be read")));
+        println!("files: {} cases", wrong.len() + 3);
+    }
+
+    fn write_missing(folder: &std::path::Path) -> Result<Check, String> {
+        Check::parse(folder.join("run.json").to_str().expect("a plain path"))
+    }
+}

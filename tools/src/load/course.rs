@@ -1,0 +1,100 @@
+//! What all connections of a run have in common: where it stands, what is counted, and how much is under way.
+
+use super::keys::Keys;
+use super::options::Mix;
+use super::speech::Speech;
+use super::tally::Tally;
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// What connections do by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing but what they are handed: before and after a run, and in an open loop.
+    Handed,
+    /// Each keeps its pipeline full.
+    Closed,
+    /// Each cancels what it knows to rest.
+    Clean,
+}
+
+/// One run, on one thread.
+pub struct Course {
+    pub address: SocketAddr,
+    pub speech: Speech,
+    pub keys: Keys,
+    /// What every id of this run begins with.
+    pub run: String,
+    pub mix: Mix,
+    /// Most operations without an answer on one connection.
+    pub pipeline: usize,
+    pub phase: Cell<Phase>,
+    pub tally: RefCell<Tally>,
+    begun: Cell<Instant>,
+    /// Offered, and neither answered nor given up.
+    under_way: Cell<u64>,
+    idle: Notify,
+}
+
+impl Course {
+    pub fn new(
+        address: SocketAddr,
+        speech: Speech,
+        keys: Keys,
+        run: String,
+        mix: Mix,
+        pipeline: usize,
+        tally: Tally,
+    ) -> Course {
+        Course {
+            address,
+            speech,
+            keys,
+            run,
+            mix,
+            pipeline,
+            phase: Cell::new(Phase::Handed),
+            tally: RefCell::new(tally),
+            begun: Cell::new(Instant::now()),
+            under_way: Cell::new(0),
+            idle: Notify::new(),
+        }
+    }
+
+    /// The run begins now.
+    pub fn begin(&self) {
+        self.begun.set(Instant::now());
+    }
+
+    /// Since the beginning.
+    pub fn now(&self) -> Duration {
+        self.begun.get().elapsed()
+    }
+
+    /// One more operation is under way.
+    pub fn offer(&self) {
+        self.under_way.set(self.under_way.get() + 1);
+        self.tally.borrow_mut().offered += 1;
+    }
+
+    pub fn under_way(&self) -> u64 {
+        self.under_way.get()
+    }
+
+    /// So many are no more.
+    pub fn finish(&self, count: u64) {
+        self.under_way.set(self.under_way.get() - count);
+        if self.under_way.get() == 0 {
+            self.idle.notify_one();
+        }
+    }
+
+    /// Comes back when nothing is under way.
+    pub async fn idle(&self) {
+        while self.under_way.get() > 0 {
+            self.idle.notified().await;
+        }
+    }
+}

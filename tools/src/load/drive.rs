@@ -1,0 +1,378 @@
+//! A run: connections are opened, operations become due, answers are waited for.
+//!
+//! In an open loop operation n is due at n ÷ rate, on connection n modulo connections, whatever became of the ones
+//! before. All of it is one thread: a client that is as light as that leaves the machine to the server.
+
+use super::course::{Course, Phase};
+use super::facts;
+use super::fate::Fates;
+use super::instrument::Instrument;
+use super::lane::Lane;
+use super::options::Rate;
+use super::pace::Pace;
+use super::speech::Transport;
+use super::tally::Tally;
+use super::trader::Trader;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Connections that are opened at once.
+const OPENED_AT_ONCE: usize = 64;
+/// After the last due time: how long what waits may still be sent, and how long answers are waited for. A server says
+/// within ten seconds what became of an order.
+const SEND_UNTIL: Duration = Duration::from_secs(5);
+const ANSWER_UNTIL: Duration = Duration::from_secs(15);
+/// Operations that wait or fly, in all. Who asks for more than any server does shall not run out of memory for it.
+const UNDER_WAY_MAX: u64 = 5_000_000;
+/// How long the resting orders of a run may take to be cancelled.
+const CLEAN_UNTIL: Duration = Duration::from_secs(120);
+/// How often the progress is drawn.
+const DRAW_EVERY: Duration = Duration::from_millis(200);
+
+/// A run that is over.
+pub struct Ran {
+    pub tally: Tally,
+    /// From the first due time to the last, or as long as the closed loop went.
+    pub lasted: Duration,
+    pub interrupted: bool,
+    /// Part of one core that this client used while it ran.
+    pub cores_used: Option<f64>,
+    pub load_before: Option<String>,
+    pub load_after: Option<String>,
+    /// Of each connection.
+    pub fates: Vec<Fates>,
+    /// Places in the keys file of those who sent an order.
+    pub users_used: Vec<u32>,
+    /// Own orders that rest, as far as the client knows.
+    pub resting: u64,
+    /// What cancelling them came to, where that was asked for.
+    pub cleaned: Option<Tally>,
+}
+
+/// How a run goes.
+pub struct Plan {
+    pub connections: usize,
+    pub rate: Rate,
+    pub duration: Duration,
+    pub clean: bool,
+}
+
+/// Those whose orders a connection carries. Over HTTP all users are dealt out; a socket has one.
+fn users_of(connection: usize, connections: usize, users: usize, transport: Transport) -> Vec<u32> {
+    let dealt = (connection..users).step_by(connections).map(|user| user as u32);
+    match transport {
+        Transport::Rest if connection < users => dealt.collect(),
+        Transport::Rest | Transport::Ws => vec![(connection % users) as u32],
+    }
+}
+
+/// Runs it on this thread's runtime, inside a local set.
+pub async fn drive(course: Rc<Course>, plan: &Plan, instruments: Rc<[Instrument]>) -> Result<Ran, String> {
+    let users = course.keys.users.len();
+    let lanes: Vec<Rc<Lane>> = (0..plan.connections)
+        .map(|number| {
+            let users = users_of(number, plan.connections, users, course.speech.transport);
+            let trader = Trader::new(users.clone(), instruments.clone());
+            Rc::new(Lane::new(course.clone(), number, users, trader))
+        })
+        .collect();
+    let living = open(&lanes).await?;
+    let mut interrupt = Box::pin(tokio::signal::ctrl_c());
+    let (load_before, ticks_before) = (facts::load(), facts::own_ticks());
+    course.begin();
+    let bar = Bar::begin(&course, plan.duration);
+    let interrupted = match plan.rate {
+        Rate::PerSecond(rate) => {
+            let count = u128::from(rate) * plan.duration.as_nanos() / 1_000_000_000;
+            follow(&course, &lanes, rate, count.max(1) as u64, &mut interrupt)
+                .await
+                .map_err(|error| format!("no timer: {error}"))?
+        }
+        Rate::Max => {
+            course.phase.set(Phase::Closed);
+            lanes.iter().for_each(|lane| lane.begin());
+            timeout(plan.duration, &mut interrupt).await.is_ok()
+        }
+    };
+    course.phase.set(Phase::Handed);
+    let lasted = course.now().max(if interrupted { Duration::ZERO } else { plan.duration });
+    let cores_used = ticks_before
+        .zip(facts::own_ticks())
+        .map(|(before, after)| (after - before) as f64 / facts::TICKS_PER_SECOND / course.now().as_secs_f64());
+    if !interrupted {
+        // Too late is not too little: what was due in time is still sent, for a while.
+        let _ = timeout(SEND_UNTIL, course.idle()).await;
+    }
+    let unsent: u64 = lanes.iter().map(|lane| lane.give_up_waiting()).sum();
+    let _ = timeout(ANSWER_UNTIL, course.idle()).await;
+    bar.end();
+    lanes.iter().for_each(|lane| lane.close());
+    let load_after = facts::load();
+    let mut tally = course.tally.replace(Tally::new(plan.duration));
+    tally.unsent += unsent;
+    tally.replaced = lanes.iter().map(|lane| lane.with_trader(|trader| trader.replaced)).sum();
+    let cleaned = if plan.clean { Some(clean(&course, &lanes, plan.duration).await) } else { None };
+    living.iter().for_each(JoinHandle::abort);
+    let mut users_used: Vec<u32> =
+        lanes.iter().flat_map(|lane| lane.with_trader(|trader| trader.users_used().to_vec())).collect();
+    users_used.sort_unstable();
+    users_used.dedup();
+    Ok(Ran {
+        tally,
+        lasted,
+        interrupted,
+        cores_used,
+        load_before,
+        load_after,
+        fates: lanes.iter().map(|lane| lane.with_trader(|trader| trader.fates.clone())).collect(),
+        users_used,
+        resting: lanes.iter().map(|lane| lane.with_trader(|trader| trader.open_count() as u64)).sum(),
+        cleaned,
+    })
+}
+
+/// Gives every lane its life. At least one of them must have a connection, or there is nothing to load.
+async fn open(lanes: &[Rc<Lane>]) -> Result<Vec<JoinHandle<()>>, String> {
+    let (mut living, mut refused) = (Vec::with_capacity(lanes.len()), Vec::new());
+    for some in lanes.chunks(OPENED_AT_ONCE) {
+        let mut opening = Vec::with_capacity(some.len());
+        for lane in some {
+            let (sender, opened) = oneshot::channel();
+            let told = move |result| drop(sender.send(result));
+            living.push(tokio::task::spawn_local(lane.clone().live(told)));
+            opening.push(opened);
+        }
+        for opened in opening {
+            if let Ok(Err(why)) = opened.await {
+                refused.push(why);
+            }
+        }
+    }
+    match refused.first() {
+        Some(why) if refused.len() == lanes.len() => {
+            Err(format!("not one of {} connections was opened: {why}", lanes.len()))
+        }
+        _ => Ok(living),
+    }
+}
+
+/// Offers `count` operations as they become due; tells whether it was interrupted before.
+async fn follow(
+    course: &Course,
+    lanes: &[Rc<Lane>],
+    rate: u32,
+    count: u64,
+    interrupt: &mut (impl Future<Output = io::Result<()>> + Unpin),
+) -> io::Result<bool> {
+    let pace = Pace::new()?;
+    let mut number = 0;
+    while number < count {
+        let now = course.now();
+        let first = number;
+        while number < count && due(number, rate) <= now {
+            if course.under_way() < UNDER_WAY_MAX {
+                let lane = (number % lanes.len() as u64) as usize;
+                course.offer();
+                let kind = course.mix.kind(lane, number / lanes.len() as u64);
+                lanes[lane].offer(kind, due(number, rate), now);
+            } else {
+                let mut tally = course.tally.borrow_mut();
+                tally.offered += 1;
+                tally.unsent += 1;
+            }
+            number += 1;
+        }
+        let touched = (number - first).min(lanes.len() as u64);
+        for place in 0..touched {
+            lanes[((first + place) % lanes.len() as u64) as usize].flush();
+        }
+        if number == count {
+            break;
+        }
+        tokio::select! {
+            biased;
+            _ = &mut *interrupt => return Ok(true),
+            rested = rest(&pace, due(number, rate).saturating_sub(course.now())) => rested?,
+        }
+    }
+    Ok(false)
+}
+
+/// When an operation is due, since the beginning.
+fn due(number: u64, rate: u32) -> Duration {
+    let (rate, second) = (u64::from(rate), 1_000_000_000);
+    // In parts, so that nothing overflows in the longest run at the highest rate.
+    Duration::new(number / rate, (number % rate * second / rate) as u32)
+}
+
+async fn rest(pace: &Pace, time: Duration) -> io::Result<()> {
+    if time.is_zero() {
+        tokio::task::yield_now().await;
+        return Ok(());
+    }
+    pace.rest(time).await
+}
+
+/// Cancels what rests, as fast as the connections allow.
+async fn clean(course: &Course, lanes: &[Rc<Lane>], run: Duration) -> Tally {
+    course.phase.set(Phase::Clean);
+    lanes.iter().for_each(|lane| lane.begin());
+    let _ = timeout(CLEAN_UNTIL, course.idle()).await;
+    course.phase.set(Phase::Handed);
+    lanes.iter().for_each(|lane| lane.close());
+    course.tally.replace(Tally::new(run))
+}
+
+/// The progress on a terminal; nothing anywhere else.
+struct Bar {
+    bar: ProgressBar,
+    drawing: JoinHandle<()>,
+}
+
+impl Bar {
+    fn begin(course: &Rc<Course>, run: Duration) -> Bar {
+        let bar = ProgressBar::new(run.as_millis() as u64);
+        let style = ProgressStyle::with_template("{wide_bar} {msg}").expect("the template is sound");
+        bar.set_style(style);
+        let (drawn, course) = (bar.clone(), course.clone());
+        let drawing = tokio::task::spawn_local(async move {
+            let mut before = 0;
+            loop {
+                tokio::time::sleep(DRAW_EVERY).await;
+                let total = course.tally.borrow().total();
+                let rate = (total.answered() - before) as f64 / DRAW_EVERY.as_secs_f64();
+                before = total.answered();
+                drawn.set_position(course.now().as_millis() as u64);
+                let (answered, refused, unanswered) = (total.answered(), total.refused, total.unanswered);
+                drawn.set_message(format!("{answered} answers, {rate:.0}/s, {refused} refused, {unanswered} lost"));
+            }
+        });
+        Bar { bar, drawing }
+    }
+
+    fn end(self) {
+        self.drawing.abort();
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::fate::Fate;
+    use crate::load::keys::{Keys, User};
+    use crate::load::options::Mix;
+    use crate::load::speech::Speech;
+    use std::io::{Read as _, Write as _};
+    use std::net::{SocketAddr, TcpListener};
+    use tokio::task::LocalSet;
+
+    /// A server that says yes to `answers` requests on each connection and ends it with the next one.
+    fn moody(answers: usize) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a client");
+                std::thread::spawn(move || {
+                    let (mut bytes, mut heard, mut left) = ([0; 4_096], Vec::new(), answers);
+                    while let Ok(count @ 1..) = stream.read(&mut bytes) {
+                        heard.extend_from_slice(&bytes[..count]);
+                        while let Some(end) = heard.windows(2).position(|two| two == b"\"}") {
+                            heard.drain(..end + 2);
+                            if left == 0 {
+                                return;
+                            }
+                            left -= 1;
+                            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").expect("it listens");
+                        }
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    fn run(address: SocketAddr, pipeline: usize, plan: Plan) -> Result<Ran, String> {
+        let users = [User { user_id: 1, api_key: "k".into(), tier: None }];
+        let keys = Keys { file: "f".into(), users: users.into() };
+        let speech = Speech { transport: Transport::Rest, authority: address.to_string() };
+        let mix = Mix::parse("rest=100").expect("it is one");
+        let tally = Tally::new(plan.duration);
+        let course = Rc::new(Course::new(address, speech, keys, "run".into(), mix, pipeline, tally));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let instruments: Rc<[Instrument]> = vec![Instrument::sample("7")].into();
+        LocalSet::new().block_on(&runtime, drive(course, &plan, instruments))
+    }
+
+    #[test]
+    fn what_a_broken_connection_took_along_is_unknown_and_nothing_is_lost() {
+        let duration = Duration::from_millis(300);
+        let rows = [(1, 1), (2, 1), (1, 4), (3, 8)];
+        for (connections, pipeline) in rows {
+            let plan = Plan { connections, rate: Rate::PerSecond(200), duration, clean: false };
+            let ran = run(moody(10), pipeline, plan).expect("it answers");
+            let (tally, total) = (&ran.tally, ran.tally.total());
+            assert_eq!(tally.offered, 60);
+            assert_eq!(total.succeeded + total.unanswered + tally.unsent, 60, "{connections} x {pipeline}");
+            assert!(total.succeeded > 0 && total.unanswered > 0 && tally.reconnects > 0, "{connections} x {pipeline}");
+            let count =
+                |fate| ran.fates.iter().flat_map(|fates| fates.iter()).filter(|one| *one == fate).count() as u64;
+            assert_eq!((count(Fate::Placed), count(Fate::Unknown)), (total.succeeded, total.unanswered));
+            assert!(!tally.transport.is_empty(), "why it ended");
+        }
+        println!("broken connections: {} cases", rows.len());
+    }
+
+    #[test]
+    fn a_server_that_lets_nobody_in_is_one_sentence() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        drop(listener);
+        let plan = Plan { connections: 2, rate: Rate::Max, duration: Duration::from_millis(100), clean: false };
+        let said = run(address, 1, plan).err().expect("nobody listens");
+        assert!(said.contains("not one of 2 connections was opened: connection refused"), "{said}");
+        println!("closed doors: 1 case");
+    }
+
+    #[test]
+    fn operations_are_due_at_even_distances() {
+        let nanos = Duration::from_nanos;
+        let cases = [
+            (0, 1, nanos(0)),
+            (1, 1, Duration::from_secs(1)),
+            (1, 3, nanos(333_333_333)),
+            (3, 3, Duration::from_secs(1)),
+            (999_999, 1_000_000, nanos(999_999_000)),
+            (863_999_999_999, 10_000_000, Duration::new(86_399, 999_999_900)),
+        ];
+        for (number, rate, expected) in cases {
+            assert_eq!(due(number, rate), expected, "{number} at {rate}");
+        }
+        let rate = 7;
+        assert!((1..1_000).all(|number| due(number, rate) > due(number - 1, rate)));
+        println!("due times: {} cases", cases.len() + 1);
+    }
+
+    #[test]
+    fn users_are_dealt_out_to_connections() {
+        let cases: [(usize, usize, usize, Transport, &[u32]); 6] = [
+            (0, 2, 5, Transport::Rest, &[0, 2, 4]),
+            (1, 2, 5, Transport::Rest, &[1, 3]),
+            (0, 3, 1, Transport::Rest, &[0]),
+            (2, 3, 2, Transport::Rest, &[0]),
+            (1, 2, 5, Transport::Ws, &[1]),
+            (6, 9, 5, Transport::Ws, &[1]),
+        ];
+        for (connection, connections, users, transport, expected) in cases {
+            assert_eq!(users_of(connection, connections, users, transport), expected, "{connection} of {connections}");
+        }
+        println!("deals: {} cases", cases.len());
+    }
+}

@@ -1,0 +1,326 @@
+//! One connection: operations wait for room in its pipeline, are written together, and are paired with their answers.
+//!
+//! Nothing here waits with an operation in hand: what is due goes into the lane at once, whatever the connection does,
+//! and keeps its due time. A connection that ends is opened again for as long as the run lasts; what had been sent on
+//! it has an unknown outcome.
+
+use super::course::{Course, Phase};
+use super::frame;
+use super::kind::Kind;
+use super::open::open;
+use super::speech::{Heard, is_success};
+use super::trader::{Deed, Trader, Verdict};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Notify;
+
+/// Room for one answer, about; a pipeline wants as much for each of its operations, within these bounds.
+const ANSWER_BYTES: usize = 2 << 10;
+const READ_BYTES: (usize, usize) = (4 << 10, 64 << 10);
+/// A heap of bytes that is no answer.
+const HEARD_BYTES_MAX: usize = 4 << 20;
+/// Rest before a connection is opened again: the first one, and the longest.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// A connection and whom it trades for.
+pub struct Lane {
+    course: Rc<Course>,
+    number: usize,
+    /// The key of its socket, where a socket has one.
+    socket_user: u32,
+    desk: RefCell<Desk>,
+    /// Bytes are left over that the socket had no room for, or the connection is to be ended.
+    blocked: Notify,
+}
+
+struct Desk {
+    trader: Trader,
+    writer: Option<Rc<OwnedWriteHalf>>,
+    /// Bytes to be sent, and how many of them were.
+    out: Vec<u8>,
+    written: usize,
+    /// Due and not yet sent, oldest first.
+    waiting: VecDeque<(Kind, Duration)>,
+    /// Sent and not yet answered, oldest first.
+    flying: VecDeque<Flight>,
+    next_flight: u64,
+    /// Operations that this lane itself began, in a closed loop.
+    begun: u64,
+    id: String,
+}
+
+struct Flight {
+    number: u64,
+    deed: Deed,
+    due: Duration,
+}
+
+impl Lane {
+    pub fn new(course: Rc<Course>, number: usize, users: Vec<u32>, trader: Trader) -> Lane {
+        let desk = Desk {
+            trader,
+            writer: None,
+            out: Vec::new(),
+            written: 0,
+            waiting: VecDeque::new(),
+            flying: VecDeque::new(),
+            next_flight: 0,
+            begun: 0,
+            id: String::new(),
+        };
+        Lane { course, number, socket_user: users[0], desk: RefCell::new(desk), blocked: Notify::new() }
+    }
+
+    /// An operation that is due. It is written with the next [`Lane::flush`].
+    pub fn offer(&self, kind: Kind, due: Duration, now: Duration) {
+        let desk = &mut *self.desk.borrow_mut();
+        let free = desk.writer.is_some() && desk.waiting.is_empty() && desk.flying.len() < self.course.pipeline;
+        if free {
+            self.course.tally.borrow_mut().sent_after(now.saturating_sub(due));
+            desk.send(kind, due, &self.course, self.number);
+        } else {
+            desk.waiting.push_back((kind, due));
+        }
+    }
+
+    /// Writes what there is.
+    pub fn flush(&self) {
+        // Whether the connection has ended is seen by whoever reads from it.
+        let _ = self.desk.borrow_mut().flush();
+        if self.desk.borrow().is_blocked() {
+            self.blocked.notify_one();
+        }
+    }
+
+    /// Begins what the phase allows, for a lane that has nothing in flight whose answer would.
+    pub fn begin(&self) {
+        self.desk.borrow_mut().pump(&self.course, self.number);
+        self.flush();
+    }
+
+    /// Gives up what waits; gives how many operations that were.
+    pub fn give_up_waiting(&self) -> u64 {
+        let waiting = std::mem::take(&mut self.desk.borrow_mut().waiting);
+        self.course.finish(waiting.len() as u64);
+        waiting.len() as u64
+    }
+
+    /// The trader, when the run is over.
+    pub fn with_trader<T>(&self, look: impl FnOnce(&Trader) -> T) -> T {
+        look(&self.desk.borrow().trader)
+    }
+
+    /// Opens the connection, and opens it again until it is dropped. `opened` is called once, when the first attempt has
+    /// come to something.
+    pub async fn live(self: Rc<Self>, opened: impl FnOnce(Result<(), String>)) {
+        let mut opened = Some(opened);
+        let (mut backoff, mut was_open) = (BACKOFF.0, false);
+        loop {
+            let key = &self.course.keys.users[self.socket_user as usize].api_key;
+            let ended = match open(self.course.address, &self.course.speech, key).await {
+                Ok((stream, heard)) => {
+                    let (reader, writer) = stream.into_split();
+                    self.desk.borrow_mut().writer = Some(Rc::new(writer));
+                    self.course.tally.borrow_mut().reconnects += u64::from(std::mem::replace(&mut was_open, true));
+                    if let Some(opened) = opened.take() {
+                        opened(Ok(()));
+                    }
+                    self.begin();
+                    let (ended, heard_some) = self.listen(reader, heard).await;
+                    if heard_some {
+                        backoff = BACKOFF.0;
+                    }
+                    ended
+                }
+                Err(error) => Some(error),
+            };
+            if let Some(ended) = ended {
+                self.end(&ended);
+                if let Some(opened) = opened.take() {
+                    opened(Err(ended));
+                }
+            }
+            tokio::time::sleep(backoff).await;
+            backoff = (2 * backoff).min(BACKOFF.1);
+        }
+    }
+
+    /// Reads answers until the connection ends; gives why it did, unless we ended it, and whether there was any answer.
+    async fn listen(&self, mut reader: OwnedReadHalf, mut heard: Vec<u8>) -> (Option<String>, bool) {
+        let room = (self.course.pipeline * ANSWER_BYTES).clamp(READ_BYTES.0, READ_BYTES.1);
+        let mut heard_some = false;
+        loop {
+            if self.desk.borrow().writer.is_none() {
+                return (None, heard_some);
+            }
+            match self.take(&mut heard) {
+                Ok(answers) => heard_some |= answers > 0,
+                Err(ended) => return (Some(ended), heard_some),
+            }
+            heard.reserve(room);
+            let blocked = self.desk.borrow().blocked_writer();
+            tokio::select! {
+                biased;
+                read = reader.read_buf(&mut heard) => match read {
+                    Ok(0) => return (Some("closed by the server".to_owned()), heard_some),
+                    Ok(_) => {}
+                    Err(error) => return (Some(said(&error)), heard_some),
+                },
+                () = writable(blocked) => self.flush(),
+                () = self.blocked.notified() => {}
+            }
+        }
+    }
+
+    /// Takes the whole answers off the front, begins as many operations anew, and writes them. Gives the answers.
+    fn take(&self, heard: &mut Vec<u8>) -> Result<usize, String> {
+        let (mut taken, mut answers) = (0, 0);
+        let desk = &mut *self.desk.borrow_mut();
+        let now = self.course.now();
+        while taken < heard.len() {
+            match self.course.speech.hear(&heard[taken..]) {
+                Heard::Part => break,
+                Heard::Other { bytes } => taken += bytes,
+                Heard::Ping { bytes, payload } => {
+                    frame::pong(&mut desk.out, payload);
+                    taken += bytes;
+                }
+                Heard::Closed(why) => return Err(why),
+                Heard::Broken(why) => return Err(why.to_owned()),
+                Heard::Answer(answer) => {
+                    let place = match answer.flight {
+                        Some(number) => desk.flying.iter().position(|flight| flight.number == number),
+                        None => (!desk.flying.is_empty()).then_some(0),
+                    };
+                    let flight = place.and_then(|place| desk.flying.remove(place));
+                    let Flight { deed, due, .. } = flight.ok_or("an answer to nothing")?;
+                    let verdict = Verdict::of(answer.status, answer.code, answer.order_exists);
+                    desk.trader.learn(deed, verdict);
+                    let succeeded = is_success(answer.status);
+                    let mut tally = self.course.tally.borrow_mut();
+                    tally.answered(deed.kind(), due, now, answer.status, answer.code, succeeded);
+                    self.course.finish(1);
+                    taken += answer.bytes;
+                    answers += 1;
+                    if answer.last {
+                        return Err("closed by the server, as it said".to_owned());
+                    }
+                }
+            }
+        }
+        heard.drain(..taken);
+        if heard.len() > HEARD_BYTES_MAX {
+            return Err("an answer without an end".to_owned());
+        }
+        desk.pump(&self.course, self.number);
+        desk.flush().map_err(|error| said(&error))?;
+        Ok(answers)
+    }
+
+    /// The connection is gone, and with it the answers to what was sent.
+    fn end(&self, why: &str) {
+        let desk = &mut *self.desk.borrow_mut();
+        let mut tally = self.course.tally.borrow_mut();
+        tally.broken(why);
+        for flight in desk.flying.drain(..) {
+            desk.trader.learn(flight.deed, Verdict::Unknown);
+            tally.kinds[flight.deed.kind() as usize].unanswered += 1;
+            self.course.finish(1);
+        }
+        desk.writer = None;
+        desk.out.clear();
+        desk.written = 0;
+    }
+
+    /// The run is over; what is still in flight will not be waited for. Its connection ends with it: an answer that comes
+    /// late must not be taken for that to something later.
+    pub fn close(&self) {
+        if !self.desk.borrow().flying.is_empty() {
+            self.end("not answered until the end");
+            self.blocked.notify_one();
+        }
+    }
+}
+
+/// Comes back when there is room; never without a writer that lacks it.
+async fn writable(blocked: Option<Rc<OwnedWriteHalf>>) {
+    match blocked {
+        // An error is seen by the flush that follows.
+        Some(writer) => drop(writer.writable().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// The kind of an error; its number adds nothing, and one kind is one row.
+fn said(error: &io::Error) -> String {
+    error.kind().to_string()
+}
+
+impl Desk {
+    /// Sends what waits, and what the phase allows to begin, while the pipeline has room.
+    fn pump(&mut self, course: &Course, lane: usize) {
+        if self.writer.is_none() {
+            return;
+        }
+        while self.flying.len() < course.pipeline {
+            let (kind, due) = match (self.waiting.pop_front(), course.phase.get()) {
+                (Some(waiting), _) => waiting,
+                (None, Phase::Closed) => {
+                    self.begun += 1;
+                    course.offer();
+                    (course.mix.kind(lane, self.begun - 1), course.now())
+                }
+                (None, Phase::Clean) if self.trader.open_count() > 0 => {
+                    course.offer();
+                    (Kind::Cancel, course.now())
+                }
+                (None, _) => return,
+            };
+            self.send(kind, due, course, lane);
+        }
+    }
+
+    fn send(&mut self, kind: Kind, due: Duration, course: &Course, lane: usize) {
+        let deed = self.trader.next(kind);
+        let order = deed.order();
+        self.id.clear();
+        write!(self.id, "{}-{lane}-{}", course.run, order.number).expect("a string grows");
+        let number = self.next_flight;
+        self.next_flight += 1;
+        let key = &course.keys.users[order.user as usize].api_key;
+        match self.trader.opening(deed) {
+            Some(opening) => course.speech.place(&mut self.out, number, key, opening, &self.id),
+            None => course.speech.cancel(&mut self.out, number, key, &self.id),
+        }
+        self.flying.push_back(Flight { number, deed, due });
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.writer.is_some() && self.written < self.out.len()
+    }
+
+    fn blocked_writer(&self) -> Option<Rc<OwnedWriteHalf>> {
+        if self.is_blocked() { self.writer.clone() } else { None }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let Some(writer) = &self.writer else { return Ok(()) };
+        while self.written < self.out.len() {
+            match writer.try_write(&self.out[self.written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => self.written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.clear();
+        self.written = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! Opening a connection: a stream, and on the trade channel the handshake that turns it into a socket.
+
+use super::speech::{Speech, Transport};
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// How long a server may take to let one in.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest head of an answer to a handshake.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+
+/// A stream on which operations can be spoken, and what has already come on it; or why there is none.
+pub async fn open(address: SocketAddr, speech: &Speech, key: &str) -> Result<(TcpStream, Vec<u8>), String> {
+    let opened = timeout(PATIENCE, async {
+        let stream = TcpStream::connect(address).await.map_err(said)?;
+        stream.set_nodelay(true).map_err(said)?;
+        match speech.transport {
+            Transport::Rest => Ok((stream, Vec::new())),
+            Transport::Ws => upgrade(stream, &speech.authority, key).await,
+        }
+    });
+    opened.await.unwrap_or_else(|_| Err("no connection in time".to_owned()))
+}
+
+async fn upgrade(mut stream: TcpStream, authority: &str, key: &str) -> Result<(TcpStream, Vec<u8>), String> {
+    // The nonce is there for caches between the two; there is none, so it is not even random.
+    let head = format!(
+        "GET /v1/ws/trade HTTP/1.1\r\nHost: {authority}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: bG9hZCBpcyBub3QgbHVjaw==\r\nX-API-Key: {key}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.map_err(said)?;
+    let mut heard = Vec::new();
+    let end = loop {
+        if let Some(at) = heard.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if heard.len() > HEAD_BYTES_MAX || stream.read_buf(&mut heard).await.map_err(said)? == 0 {
+            return Err("no answer to the handshake".to_owned());
+        }
+    };
+    if heard.starts_with(b"HTTP/1.1 101 ") {
+        return Ok((stream, heard.split_off(end)));
+    }
+    Err(refusal(&String::from_utf8_lossy(&heard[..end])))
+}
+
+/// What the head of an answer that is no 101 says.
+fn refusal(head: &str) -> String {
+    let mut said = "handshake refused".to_owned();
+    if let Some(status) = head.split(' ').nth(1) {
+        write!(said, " with {status}").expect("a string grows");
+    }
+    let named =
+        |line: &&str| line.split_once(':').is_some_and(|(name, _)| name.to_ascii_lowercase().ends_with("-code"));
+    if let Some((_, code)) = head.lines().find(named).and_then(|line| line.split_once(':')) {
+        write!(said, " {}", code.trim()).expect("a string grows");
+    }
+    said
+}
+
+fn said(error: io::Error) -> String {
+    error.kind().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_handshake_names_status_and_code() {
+        let cases = [
+            ("HTTP/1.1 401 Unauthorized\r\nX-Svc-Code: INVALID_KEY\r\n\r\n", "handshake refused with 401 INVALID_KEY"),
+            ("HTTP/1.1 503 Busy\r\nServer: a\r\n\r\n", "handshake refused with 503"),
+            ("\r\n\r\n", "handshake refused"),
+        ];
+        for (head, expected) in cases {
+            assert_eq!(refusal(head), expected);
+        }
+        println!("handshakes: {} cases", cases.len());
+    }
+}

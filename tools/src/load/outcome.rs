@@ -1,0 +1,339 @@
+//! What a run came to, in rows: the source of the table, of the JSON file and of the page.
+
+use super::check::{Compared, Orders};
+use super::drive::Ran;
+use super::kind::Kind;
+use super::options::{Mix, Rate, Target};
+use super::speech::Transport;
+use super::tally::{Counts, Tally};
+use hdrhistogram::Histogram;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Quantiles that are named.
+pub const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
+/// What is shown of what the server says of itself; the JSON file has all of it.
+const SERVER_FACTS: [(&str, &str); 8] = [
+    ("server version", "/version/version"),
+    ("server commit", "/version/git_sha"),
+    ("server state", "/status/status"),
+    ("server up for [s]", "/status/uptime_seconds"),
+    ("server data [bytes]", "/status/database/size_bytes"),
+    ("server resting orders", "/status/matching_engine/pending_orders"),
+    ("server last cycle [ms]", "/status/matching_engine/last_cycle_ms"),
+    ("server active markets", "/status/markets/active"),
+];
+/// From here on the client itself is in doubt: its part of a core, and the lag of one send in a hundred.
+const CORES_USED_MAX: f64 = 0.9;
+const LAG_MAX: Duration = Duration::from_millis(1);
+/// Parts of the offered rate and of all answers that are worth a word.
+const ACHIEVED_MIN: f64 = 0.95;
+const REFUSED_MAX: f64 = 0.01;
+
+/// What was asked for.
+pub struct Asked {
+    pub command: String,
+    pub target: Target,
+    pub rate: Rate,
+    pub duration: Duration,
+    pub connections: usize,
+    pub pipeline: usize,
+    pub mix: Mix,
+    pub transport: Transport,
+    pub users: usize,
+    pub tiers: String,
+}
+
+/// A run with everything that is said of it.
+pub struct Outcome {
+    pub asked: Asked,
+    pub ran: Ran,
+    pub orders: Orders,
+    pub machine: Map<String, Value>,
+    /// Answers of the server about itself, by [`super::facts::server`].
+    pub server: Value,
+    pub compared: Option<Compared>,
+}
+
+/// One line of the table: a kind, or all.
+pub struct Row {
+    pub name: &'static str,
+    pub counts: Counts,
+    pub latency: Histogram<u64>,
+    /// Answers a second.
+    pub achieved: f64,
+}
+
+impl Outcome {
+    fn tally(&self) -> &Tally {
+        &self.ran.tally
+    }
+
+    /// The kinds that were asked for or happened, then all of them.
+    pub fn rows(&self) -> Vec<Row> {
+        let tally = self.tally();
+        let seconds = self.seconds();
+        let row =
+            |name, counts: Counts, latency| Row { name, counts, latency, achieved: counts.answered() as f64 / seconds };
+        let kinds = Kind::ALL
+            .into_iter()
+            .filter(|kind| self.asked.mix.percent(*kind) > 0 || tally.kinds[*kind as usize] != Counts::default());
+        let mut rows: Vec<Row> = kinds
+            .map(|kind| row(kind.name(), tally.kinds[kind as usize], tally.latency[kind as usize].clone()))
+            .collect();
+        rows.push(row("all", tally.total(), tally.total_latency()));
+        rows
+    }
+
+    /// From the beginning to the end of the schedule or to the last answer, whichever came later.
+    pub fn seconds(&self) -> f64 {
+        self.ran.lasted.max(self.tally().last_answer).as_secs_f64()
+    }
+
+    /// Operations a second that were due, in an open loop.
+    pub fn offered(&self) -> Option<f64> {
+        match self.asked.rate {
+            Rate::PerSecond(_) => Some(self.tally().offered as f64 / self.ran.lasted.as_secs_f64()),
+            Rate::Max => None,
+        }
+    }
+
+    /// What the latencies are counted from.
+    pub fn loop_name(&self) -> &'static str {
+        match self.asked.rate {
+            Rate::PerSecond(_) => "open loop: latency counts from the scheduled time of each operation",
+            Rate::Max => {
+                "closed loop (max): each connection keeps its pipeline full, latency counts from the send; \
+                          what a stalled server would have kept waiting is not in it"
+            }
+        }
+    }
+
+    /// Whether this client could not do what it was asked for.
+    pub fn is_saturated(&self) -> bool {
+        self.ran.cores_used.is_some_and(|cores| cores >= CORES_USED_MAX) || self.lag_p99() > LAG_MAX
+    }
+
+    pub fn lag_p99(&self) -> Duration {
+        Duration::from_nanos(self.tally().lag.value_at_quantile(0.99))
+    }
+
+    /// What must be known before a figure is believed.
+    pub fn warnings(&self) -> Vec<String> {
+        let (tally, total, mut warnings) = (self.tally(), self.tally().total(), Vec::new());
+        if let Some(cores) = self.ran.cores_used.filter(|cores| *cores >= CORES_USED_MAX) {
+            warnings.push(format!(
+                "the client itself was saturated: it used {:.0} % of the one core that it has, so rate and latency are its \
+                 own limits, not the server's",
+                100.0 * cores
+            ));
+        }
+        if self.lag_p99() > LAG_MAX {
+            warnings.push(format!(
+                "the client itself was late: of the operations whose connection was free, one in a hundred was sent {} or \
+                 more after its time; that is part of the latencies",
+                duration(self.lag_p99().as_nanos() as u64)
+            ));
+        }
+        let achieved = total.answered() as f64 / self.seconds();
+        if let Some(offered) = self.offered().filter(|offered| achieved < ACHIEVED_MIN * offered) {
+            warnings
+                .push(format!("{achieved:.0} answers a second were achieved of {offered:.0} operations that were due"));
+        }
+        if tally.unsent > 0 {
+            warnings.push(format!(
+                "{} operations were due and never sent, for want of room on the connections: they are in no percentile, \
+                 and would have been the slowest",
+                tally.unsent
+            ));
+        }
+        if total.unanswered > 0 {
+            warnings.push(format!(
+                "{} operations were sent and never answered: they are in no percentile",
+                total.unanswered
+            ));
+        }
+        if total.refused as f64 > REFUSED_MAX * total.answered() as f64 {
+            warnings.push(format!(
+                "{} of {} answers were refusals, and the percentiles have them in: {}",
+                total.refused,
+                total.answered(),
+                self.most_frequent_code()
+            ));
+        }
+        if self.ran.interrupted {
+            warnings.push("interrupted before its time".to_owned());
+        }
+        warnings
+    }
+
+    /// The code of most refusals, and how often it was.
+    pub fn most_frequent_code(&self) -> String {
+        let most = self.tally().codes.iter().max_by_key(|(_, count)| **count);
+        most.map_or("no code".to_owned(), |(code, count)| format!("{code}, {count} times"))
+    }
+
+    /// Name and value of everything that was asked, and of what is known about both machines.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let Asked { rate, duration, connections, pipeline, mix, transport, users, tiers, target, .. } = &self.asked;
+        let mut facts: Vec<(String, String)> = Vec::new();
+        let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
+        fact("server", target.to_string());
+        for (name, place) in SERVER_FACTS {
+            match self.server.pointer(place) {
+                Some(Value::String(text)) => fact(name, text.clone()),
+                Some(Value::Null) | None => {}
+                Some(other) => fact(name, other.to_string()),
+            }
+        }
+        fact("run", format!("{}, from {} on (the server's time)", self.orders.run, self.orders.since));
+        let per_second = if *rate == Rate::Max { "" } else { " operations a second" };
+        fact("asked for", format!("{rate}{per_second} for {} s, {mix}", duration.as_secs_f64()));
+        fact("loop", self.loop_name().to_owned());
+        fact("connections", format!("{connections} over {transport}, at most {pipeline} operations in flight on each"));
+        fact("users", format!("{} of {users} in the keys file{tiers}", self.orders.users.len()));
+        for (name, value) in &self.machine {
+            fact(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        }
+        let load = |load: &Option<String>| load.as_deref().unwrap_or("?").to_owned();
+        let (before, after) = (load(&self.ran.load_before), load(&self.ran.load_after));
+        fact("load average", format!("{before} before, {after} after"));
+        if let Some(cores) = self.ran.cores_used {
+            fact("client", format!("used {:.0} % of one core", 100.0 * cores));
+        }
+        if !self.tally().lag.is_empty() {
+            fact(
+                "send lag",
+                format!("p99 {} of {} sends", self::duration(self.lag_p99().as_nanos() as u64), self.tally().lag.len()),
+            );
+        }
+        facts
+    }
+
+    /// Counts beside the percentiles, each a name and how many.
+    pub fn counts(&self) -> Vec<(String, u64)> {
+        let tally = self.tally();
+        let mut counts: Vec<(String, u64)> = Vec::new();
+        counts.extend(tally.statuses.iter().map(|(status, count)| (format!("status {status}"), *count)));
+        counts.extend(tally.codes.iter().map(|(code, count)| (format!("code {code}"), *count)));
+        counts.extend(tally.transport.iter().map(|(what, count)| (format!("connection: {what}"), *count)));
+        let others = [
+            ("reconnects", tally.reconnects),
+            ("sent and never answered", tally.total().unanswered),
+            ("due and never sent", tally.unsent),
+            ("cancels with nothing to cancel, sent as rest", tally.replaced),
+        ];
+        counts.extend(others.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count)));
+        counts
+    }
+
+    /// What is left in the books of the venue.
+    pub fn left(&self) -> String {
+        match &self.ran.cleaned {
+            None => format!("{} orders of this run still rest (--clean cancels them)", self.ran.resting),
+            Some(cleaned) => format!(
+                "{} resting orders were cancelled afterwards, {} still rest",
+                cleaned.kinds[Kind::Cancel as usize].succeeded,
+                self.ran.resting
+            ),
+        }
+    }
+
+    pub fn json(&self) -> Value {
+        let tally = self.tally();
+        let rows: Map<String, Value> = self
+            .rows()
+            .into_iter()
+            .map(|Row { name, counts, latency, achieved }| {
+                let at = |(name, quantile): (&str, f64)| (name.to_owned(), json!(latency.value_at_quantile(quantile)));
+                let row = json!({
+                    "answered": counts.answered(),
+                    "succeeded": counts.succeeded,
+                    "refused": counts.refused,
+                    "unanswered": counts.unanswered,
+                    "achieved_per_second": achieved,
+                    "mean_ns": latency.mean(),
+                    "latency_ns": Value::Object(QUANTILES.into_iter().map(at).collect()),
+                });
+                (name.to_owned(), row)
+            })
+            .collect();
+        let asked = &self.asked;
+        json!({
+            "command": asked.command,
+            "url": asked.target.to_string(),
+            "rate": asked.rate.to_string(),
+            "loop": self.loop_name(),
+            "duration_s": asked.duration.as_secs_f64(),
+            "connections": asked.connections,
+            "pipeline": asked.pipeline,
+            "mix": asked.mix.to_string(),
+            "transport": asked.transport.to_string(),
+            "seconds": self.seconds(),
+            "offered": tally.offered,
+            "offered_per_second": self.offered(),
+            "operations": rows,
+            "statuses": tally.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect::<Map<_, _>>(),
+            "codes": tally.codes,
+            "transport_errors": tally.transport,
+            "reconnects": tally.reconnects,
+            "unsent": tally.unsent,
+            "cancels_replaced_by_rests": tally.replaced,
+            "resting_afterwards": self.ran.resting,
+            "interrupted": self.ran.interrupted,
+            "client": {
+                "saturated": self.is_saturated(),
+                "cores_used": self.ran.cores_used,
+                "send_lag_p99_ns": self.lag_p99().as_nanos() as u64,
+                "machine": self.machine,
+                "load_average_before": self.ran.load_before,
+                "load_average_after": self.ran.load_after,
+            },
+            "server": self.server,
+            "warnings": self.warnings(),
+            "series": {
+                "width_ms": tally.series.width.as_millis() as u64,
+                "succeeded": tally.series.stretches.iter().map(|stretch| stretch.succeeded).collect::<Vec<_>>(),
+                "refused": tally.series.stretches.iter().map(|stretch| stretch.refused).collect::<Vec<_>>(),
+            },
+            "check": self.compared,
+            "orders": self.orders,
+        })
+    }
+}
+
+/// Three digits and a unit.
+pub fn duration(nanos: u64) -> String {
+    let shown = |value: f64, unit: &str| match value {
+        value if value >= 100.0 => format!("{value:.0} {unit}"),
+        value if value >= 10.0 => format!("{value:.1} {unit}"),
+        value => format!("{value:.2} {unit}"),
+    };
+    match nanos {
+        nanos if nanos >= 1_000_000_000 => shown(nanos as f64 / 1e9, "s"),
+        nanos if nanos >= 1_000_000 => shown(nanos as f64 / 1e6, "ms"),
+        nanos => shown(nanos as f64 / 1e3, "us"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits() {
+        let cases = [
+            (0, "0.00 us"),
+            (999, "1.00 us"),
+            (12_345, "12.3 us"),
+            (999_499, "999 us"),
+            (1_000_000, "1.00 ms"),
+            (250_000_000, "250 ms"),
+            (2_004_000_000, "2.00 s"),
+        ];
+        for (nanos, expected) in cases {
+            assert_eq!(duration(nanos), expected, "{nanos}");
+        }
+        println!("durations: {} cases", cases.len());
+    }
+}

@@ -1,0 +1,308 @@
+//! What is spoken on a connection: orders and cancels out, answers in. Pure; it knows no socket.
+//!
+//! Over HTTP/1.1 answers come in the order of the requests, over the trade channel each names the operation it answers.
+
+use super::frame;
+use clap::ValueEnum;
+use std::fmt;
+use std::io::Write as _;
+use std::mem::MaybeUninit;
+
+/// Most header lines of an answer.
+const HEADERS_MAX: usize = 64;
+
+/// What operations travel over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// `POST /v1/orders`, `DELETE /v1/orders/by-client-id/…`
+    Rest,
+    /// `order.place`, `order.cancel` on `/v1/ws/trade`
+    Ws,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Transport::Rest => "rest",
+            Transport::Ws => "ws",
+        })
+    }
+}
+
+/// Both directions of one transport to one server.
+pub struct Speech {
+    pub transport: Transport,
+    pub authority: String,
+}
+
+/// What the first bytes that were heard are.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Heard<'a> {
+    /// Not yet whole.
+    Part,
+    Answer(Answer<'a>),
+    /// To be sent back as it is.
+    Ping {
+        bytes: usize,
+        payload: &'a [u8],
+    },
+    /// Answers nothing.
+    Other {
+        bytes: usize,
+    },
+    /// The server ends the connection, and why.
+    Closed(String),
+    /// Not what was agreed upon.
+    Broken(&'static str),
+}
+
+/// The answer to one operation.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// On the wire.
+    pub bytes: usize,
+    /// Which operation; `None` = the oldest without an answer.
+    pub flight: Option<u64>,
+    pub status: u16,
+    /// The error code, where it is one.
+    pub code: Option<&'a str>,
+    /// A refusal that left an order behind all the same.
+    pub order_exists: bool,
+    /// The connection ends behind it.
+    pub last: bool,
+}
+
+impl Speech {
+    /// Places the order whose body begins with `opening` and ends with the client's id.
+    pub fn place(&self, out: &mut Vec<u8>, flight: u64, key: &str, opening: &[u8], id: &str) {
+        const CLOSING: &[u8] = b"\"}";
+        match self.transport {
+            Transport::Rest => {
+                let length = opening.len() + id.len() + CLOSING.len();
+                self.head(out, "POST /v1/orders", "", key);
+                write!(out, "Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n")
+                    .expect("a vector grows");
+                for part in [opening, id.as_bytes(), CLOSING] {
+                    out.extend_from_slice(part);
+                }
+            }
+            Transport::Ws => frame::text(out, |out| {
+                write!(out, "{{\"id\":{flight},\"op\":\"order.place\",\"params\":").expect("a vector grows");
+                for part in [opening, id.as_bytes(), CLOSING, b"}"] {
+                    out.extend_from_slice(part);
+                }
+            }),
+        }
+    }
+
+    /// Cancels the order with the client's id, which has no character that a target or a text would have to escape.
+    pub fn cancel(&self, out: &mut Vec<u8>, flight: u64, key: &str, id: &str) {
+        match self.transport {
+            Transport::Rest => {
+                self.head(out, "DELETE /v1/orders/by-client-id/", id, key);
+                out.extend_from_slice(b"\r\n");
+            }
+            Transport::Ws => frame::text(out, |out| {
+                write!(out, "{{\"id\":{flight},\"op\":\"order.cancel\",\"params\":{{\"client_order_id\":\"{id}\"}}}}")
+                    .expect("a vector grows");
+            }),
+        }
+    }
+
+    fn head(&self, out: &mut Vec<u8>, method_target: &str, rest: &str, key: &str) {
+        for part in [method_target, rest, " HTTP/1.1\r\nHost: ", &self.authority, "\r\nX-API-Key: ", key, "\r\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
+
+    /// Reads what stands at the beginning.
+    pub fn hear<'a>(&self, bytes: &'a [u8]) -> Heard<'a> {
+        match self.transport {
+            Transport::Rest => hear_http(bytes),
+            Transport::Ws => hear_frame(bytes),
+        }
+    }
+}
+
+fn hear_http(bytes: &[u8]) -> Heard<'_> {
+    let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+    let mut head = httparse::Response::new(&mut []);
+    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut head, bytes, &mut headers);
+    let head_bytes = match parsed {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Heard::Part,
+        Err(_) => return Heard::Broken("an answer that is not HTTP/1.1"),
+    };
+    let status = head.code.unwrap_or_default();
+    let (mut body_bytes, mut order_exists, mut last) = (None, false, false);
+    for header in head.headers.iter() {
+        let (name, value) = (header.name.as_bytes(), header.value);
+        match name.len() {
+            14 if name.eq_ignore_ascii_case(b"content-length") => body_bytes = number(value),
+            10 if name.eq_ignore_ascii_case(b"connection") => last = value.eq_ignore_ascii_case(b"close"),
+            // The brand stands in front of it.
+            length if length > 9 => order_exists |= name[length - 9..].eq_ignore_ascii_case(b"-order-id"),
+            _ => {}
+        }
+    }
+    let body_bytes = match (body_bytes, status) {
+        (Some(length), _) => length,
+        (None, 204 | 304) => 0,
+        (None, _) => return Heard::Broken("an answer without Content-Length"),
+    };
+    let Some(body) = bytes[head_bytes..].get(..body_bytes) else { return Heard::Part };
+    let code = if is_success(status) { None } else { code_in(body) };
+    let bytes = head_bytes + body_bytes;
+    Heard::Answer(Answer { bytes, flight: None, status, code, order_exists, last })
+}
+
+fn hear_frame(bytes: &[u8]) -> Heard<'_> {
+    let Some(frame::Frame { first, payload, bytes }) = frame::read(bytes) else { return Heard::Part };
+    match first {
+        frame::TEXT => match said(payload) {
+            Some((flight, status)) => {
+                let failed = !is_success(status);
+                let code = if failed { code_in(payload) } else { None };
+                let order_exists = failed && find(payload, b"\"order_id\":").is_some();
+                Heard::Answer(Answer { bytes, flight: Some(flight), status, code, order_exists, last: false })
+            }
+            None => Heard::Broken("a frame that is no answer"),
+        },
+        frame::PING => Heard::Ping { bytes, payload },
+        frame::PONG => Heard::Other { bytes },
+        frame::CLOSE => {
+            let code = payload.first_chunk().map_or(1_005, |code| u16::from_be_bytes(*code));
+            let reason = String::from_utf8_lossy(payload.get(2..).unwrap_or_default());
+            Heard::Closed(format!("closed with {code} {reason}").trim_end().to_owned())
+        }
+        _ => Heard::Broken("a frame of a kind that has no place here"),
+    }
+}
+
+/// Number and status of an answer on the trade channel.
+fn said(payload: &[u8]) -> Option<(u64, u16)> {
+    let rest = payload.strip_prefix(b"{\"id\":")?;
+    let comma = rest.iter().position(|byte| *byte == b',')?;
+    let status = rest[comma..].strip_prefix(b",\"status\":")?.get(..3)?;
+    Some((number(&rest[..comma])? as u64, number(status)? as u16))
+}
+
+pub fn is_success(status: u16) -> bool {
+    (200..300).contains(&status)
+}
+
+fn number(text: &[u8]) -> Option<usize> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// The code in an error envelope, which stands in an object of its own on the trade channel.
+fn code_in(body: &[u8]) -> Option<&str> {
+    const NAME: &[u8] = b"\"error\":\"";
+    let code = &body[find(body, NAME)? + NAME.len()..];
+    let end = code.iter().position(|byte| *byte == b'"')?;
+    std::str::from_utf8(&code[..end]).ok()
+}
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    text.windows(what.len()).position(|window| window == what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn speech(transport: Transport) -> Speech {
+        Speech { transport, authority: "venue:8080".into() }
+    }
+
+    #[test]
+    fn operations_are_written_as_the_wire_wants_them() {
+        let opening = br#"{"price":"0.01","client_order_id":""#;
+        let mut out = Vec::new();
+        speech(Transport::Rest).place(&mut out, 7, "KEY", opening, "a-0-1");
+        speech(Transport::Rest).cancel(&mut out, 8, "KEY", "a-0-1");
+        let expected = "POST /v1/orders HTTP/1.1\r\nHost: venue:8080\r\nX-API-Key: KEY\r\n\
+             Content-Type: application/json\r\nContent-Length: 42\r\n\r\n\
+             {\"price\":\"0.01\",\"client_order_id\":\"a-0-1\"}\
+             DELETE /v1/orders/by-client-id/a-0-1 HTTP/1.1\r\nHost: venue:8080\r\nX-API-Key: KEY\r\n\r\n";
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+        let rows: [(&str, &str); 2] = [
+            ("place", r#"{"id":7,"op":"order.place","params":{"price":"0.01","client_order_id":"a-0-1"}}"#),
+            ("cancel", r#"{"id":7,"op":"order.cancel","params":{"client_order_id":"a-0-1"}}"#),
+        ];
+        for (what, expected) in rows {
+            let mut out = Vec::new();
+            match what {
+                "place" => speech(Transport::Ws).place(&mut out, 7, "KEY", opening, "a-0-1"),
+                _ => speech(Transport::Ws).cancel(&mut out, 7, "KEY", "a-0-1"),
+            }
+            let masked_by_nothing = &out[out.len() - expected.len()..];
+            assert_eq!(String::from_utf8_lossy(masked_by_nothing), expected);
+        }
+        println!("operations: {} cases", rows.len() + 2);
+    }
+
+    fn answer(bytes: usize, status: u16, code: Option<&str>) -> Answer<'_> {
+        Answer { bytes, flight: None, status, code, order_exists: false, last: false }
+    }
+
+    #[test]
+    fn answers_over_http_are_whole_when_their_length_says_so() {
+        let refused =
+            "HTTP/1.1 400 Bad\r\nX-Svc-Code: A\r\nX-Svc-Order-Id: 9\r\ncontent-length: 13\r\n\r\n{\"error\":\"A\"}";
+        let cases = [
+            ("", Heard::Part),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", Heard::Part),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{", Heard::Part),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", Heard::Answer(answer(40, 200, None))),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 2", Heard::Answer(answer(40, 200, None))),
+            ("HTTP/1.1 204 No\r\n\r\n", Heard::Answer(answer(19, 204, None))),
+            (refused, Heard::Answer(Answer { order_exists: true, ..answer(refused.len(), 400, Some("A")) })),
+            (
+                "HTTP/1.1 503 Busy\r\nConnection: Close\r\nContent-Length: 2\r\n\r\nno",
+                Heard::Answer(Answer { last: true, ..answer(61, 503, None) }),
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+                Heard::Broken("an answer without Content-Length"),
+            ),
+            ("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", Heard::Broken("an answer without Content-Length")),
+            ("SSH-2.0-OpenSSH\r\n", Heard::Broken("an answer that is not HTTP/1.1")),
+        ];
+        for (bytes, expected) in &cases {
+            assert_eq!(speech(Transport::Rest).hear(bytes.as_bytes()), *expected, "{bytes:?}");
+        }
+        println!("answers over HTTP: {} cases", cases.len());
+    }
+
+    #[test]
+    fn answers_on_the_channel_name_their_operation() {
+        let refused = r#"{"id":4,"status":400,"error":{"error":"A","message":"B"},"code":"A","order_id":9}"#;
+        let answered = |flight, status, code| Answer { flight: Some(flight), ..answer(0, status, code) };
+        let cases: [(u8, &[u8], Heard<'_>); 8] = [
+            (frame::TEXT, br#"{"id":3,"status":200,"result":{"order_id":1}}"#, Heard::Answer(answered(3, 200, None))),
+            (
+                frame::TEXT,
+                refused.as_bytes(),
+                Heard::Answer(Answer { order_exists: true, ..answered(4, 400, Some("A")) }),
+            ),
+            (frame::TEXT, br#"{"id":null,"status":400}"#, Heard::Broken("a frame that is no answer")),
+            (frame::PING, b"hm", Heard::Ping { bytes: 4, payload: b"hm" }),
+            (frame::PONG, b"", Heard::Other { bytes: 2 }),
+            (frame::CLOSE, b"\x0f\xa2CONNECTION_LIMIT", Heard::Closed("closed with 4002 CONNECTION_LIMIT".into())),
+            (frame::CLOSE, b"", Heard::Closed("closed with 1005".into())),
+            (0x82, b"", Heard::Broken("a frame of a kind that has no place here")),
+        ];
+        for (first, payload, expected) in &cases {
+            let mut bytes = vec![*first, payload.len() as u8];
+            bytes.extend_from_slice(payload);
+            let mut heard = speech(Transport::Ws).hear(&bytes);
+            if let Heard::Answer(answer) = &mut heard {
+                assert_eq!(std::mem::take(&mut answer.bytes), bytes.len());
+            }
+            assert_eq!(heard, *expected, "{first:x} {payload:?}");
+            assert_eq!(speech(Transport::Ws).hear(&bytes[..bytes.len() - 1]), Heard::Part);
+        }
+        println!("answers on the channel: {} cases", 2 * cases.len());
+    }
+}

@@ -1,0 +1,270 @@
+//! What the operations of one connection are about: which order is placed for whom, which is cancelled, what is held.
+//! Pure; it knows neither bytes nor time.
+
+use super::fate::{Fate, Fates};
+use super::instrument::Instrument;
+use super::kind::Kind;
+use super::speech::is_success;
+use gateway::http::code::{Code, Effect};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// An order of this connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// By the order of sending, from 0.
+    pub number: u32,
+    /// Its user's place in the keys file.
+    pub user: u32,
+}
+
+/// An operation that was decided on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    Rest { order: Own, instrument: u32 },
+    Buy { order: Own, instrument: u32 },
+    Sell { order: Own, instrument: u32 },
+    Cancel { order: Own },
+}
+
+impl Deed {
+    pub fn kind(self) -> Kind {
+        match self {
+            Deed::Rest { .. } => Kind::Rest,
+            Deed::Buy { .. } | Deed::Sell { .. } => Kind::Cross,
+            Deed::Cancel { .. } => Kind::Cancel,
+        }
+    }
+
+    pub fn order(self) -> Own {
+        match self {
+            Deed::Rest { order, .. } | Deed::Buy { order, .. } | Deed::Sell { order, .. } | Deed::Cancel { order } => {
+                order
+            }
+        }
+    }
+}
+
+/// What an answer, or the want of one, says about an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It happened.
+    Done,
+    /// The order is there, and more is not known: it was killed, or committed too late to say more.
+    There,
+    /// Nothing happened. `later`: the same may be done a moment afterwards.
+    Refused { later: bool },
+    /// It may have happened.
+    Unknown,
+}
+
+impl Verdict {
+    /// By the status, the error code, and whether the refusal names an order.
+    pub fn of(status: u16, code: Option<&str>, order_exists: bool) -> Verdict {
+        if is_success(status) {
+            return Verdict::Done;
+        }
+        if order_exists {
+            return Verdict::There;
+        }
+        let known = code.and_then(|text| Code::ALL.iter().find(|code| code.text() == text));
+        match known.map(|code| code.effect()) {
+            Some(Effect::Done) => Verdict::There,
+            Some(Effect::Unknown) => Verdict::Unknown,
+            // A server error of another server promises nothing.
+            None if status >= 500 => Verdict::Unknown,
+            Some(Effect::Nothing) | None => Verdict::Refused { later: matches!(status, 409 | 429 | 503) },
+        }
+    }
+}
+
+/// The orders of one connection.
+pub struct Trader {
+    /// Places in the keys file of those whose orders this connection carries, in turn.
+    users: Vec<u32>,
+    instruments: Rc<[Instrument]>,
+    pub fates: Fates,
+    /// Acknowledged and resting, oldest first.
+    open: VecDeque<Own>,
+    /// Bought and not sold again, oldest first: user and instrument of each lot.
+    held: VecDeque<(u32, u32)>,
+    /// Cancels that became resting orders, for want of anything to cancel.
+    pub replaced: u64,
+}
+
+impl Trader {
+    pub fn new(users: Vec<u32>, instruments: Rc<[Instrument]>) -> Trader {
+        assert!(!users.is_empty() && !instruments.is_empty(), "somebody trades something");
+        let (open, held) = (VecDeque::new(), VecDeque::new());
+        Trader { users, instruments, fates: Fates::default(), open, held, replaced: 0 }
+    }
+
+    /// The next operation of that kind.
+    pub fn next(&mut self, kind: Kind) -> Deed {
+        match kind {
+            Kind::Cancel => match self.open.pop_front() {
+                Some(order) => Deed::Cancel { order },
+                None => {
+                    self.replaced += 1;
+                    self.next(Kind::Rest)
+                }
+            },
+            Kind::Rest => {
+                let order = self.begin(None);
+                Deed::Rest { order, instrument: self.instrument_of(order) }
+            }
+            Kind::Cross => match self.held.pop_front() {
+                Some((user, instrument)) => Deed::Sell { order: self.begin(Some(user)), instrument },
+                None => {
+                    let order = self.begin(None);
+                    Deed::Buy { order, instrument: self.instrument_of(order) }
+                }
+            },
+        }
+    }
+
+    fn begin(&mut self, user: Option<u32>) -> Own {
+        let number = self.fates.begin();
+        Own { number, user: user.unwrap_or(self.users[number as usize % self.users.len()]) }
+    }
+
+    /// Goes through all of them for each user, too.
+    fn instrument_of(&self, order: Own) -> u32 {
+        (order.number / self.users.len() as u32 + order.user) % self.instruments.len() as u32
+    }
+
+    /// The body of an order up to the client's id.
+    pub fn opening(&self, deed: Deed) -> Option<&[u8]> {
+        match deed {
+            Deed::Rest { order, instrument } => Some(self.instruments[instrument as usize].rest(order.number)),
+            Deed::Buy { instrument, .. } => Some(&self.instruments[instrument as usize].buy),
+            Deed::Sell { instrument, .. } => Some(&self.instruments[instrument as usize].sell),
+            Deed::Cancel { .. } => None,
+        }
+    }
+
+    /// What became of an operation.
+    pub fn learn(&mut self, deed: Deed, verdict: Verdict) {
+        if let Deed::Cancel { order } = deed {
+            match verdict {
+                Verdict::Done => self.fates.set(order.number, Fate::Cancelled),
+                Verdict::Refused { later: true } => self.open.push_back(order),
+                Verdict::Refused { later: false } | Verdict::There | Verdict::Unknown => {}
+            }
+            return;
+        }
+        let fate = match verdict {
+            Verdict::Done | Verdict::There => Fate::Placed,
+            Verdict::Refused { .. } => Fate::Refused,
+            Verdict::Unknown => Fate::Unknown,
+        };
+        self.fates.set(deed.order().number, fate);
+        match (deed, verdict) {
+            (Deed::Rest { order, .. }, Verdict::Done) => self.open.push_back(order),
+            (Deed::Buy { order, instrument }, Verdict::Done) => self.held.push_back((order.user, instrument)),
+            // Whoever could not sell still has it.
+            (Deed::Sell { order, instrument }, Verdict::Refused { later: true }) => {
+                self.held.push_back((order.user, instrument));
+            }
+            _ => {}
+        }
+    }
+
+    /// Own orders that rest, as far as is known.
+    pub fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whose orders this connection has sent so far.
+    pub fn users_used(&self) -> &[u32] {
+        &self.users[..self.users.len().min(self.fates.next() as usize)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trader(users: &[u32]) -> Trader {
+        let instruments: Vec<_> = (0..3).map(|number| Instrument::sample(&number.to_string())).collect();
+        Trader::new(users.to_vec(), instruments.into())
+    }
+
+    #[test]
+    fn orders_go_round_users_and_instruments() {
+        let mut trader = trader(&[4, 9]);
+        let mut seen: Vec<_> = Vec::new();
+        for number in 0..12 {
+            let Deed::Rest { order, instrument } = trader.next(Kind::Rest) else { panic!("a rest is a rest") };
+            assert_eq!((order.number, order.user), (number, [4, 9][number as usize % 2]));
+            seen.push((order.user, instrument));
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 6, "each user trades each instrument: {seen:?}");
+        println!("orders: 12 cases");
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_cancelled_and_sold_once() {
+        let mut trader = trader(&[4]);
+        // Nothing is open: a cancel is a rest.
+        let first = trader.next(Kind::Cancel);
+        assert_eq!((first.kind(), trader.replaced), (Kind::Rest, 1));
+        trader.learn(first, Verdict::Done);
+        let cancel = trader.next(Kind::Cancel);
+        assert_eq!(cancel, Deed::Cancel { order: first.order() });
+        assert_eq!(trader.next(Kind::Cancel).kind(), Kind::Rest, "it is being cancelled already");
+        trader.learn(cancel, Verdict::Refused { later: true });
+        assert_eq!(trader.next(Kind::Cancel), cancel, "a busy server is asked again");
+        trader.learn(cancel, Verdict::Done);
+        let buy = trader.next(Kind::Cross);
+        assert!(matches!(buy, Deed::Buy { .. }));
+        trader.learn(buy, Verdict::Done);
+        let sell = trader.next(Kind::Cross);
+        assert!(matches!(sell, Deed::Sell { .. }), "{sell:?}");
+        trader.learn(sell, Verdict::Refused { later: true });
+        let again = trader.next(Kind::Cross);
+        assert!(matches!(again, Deed::Sell { .. }), "{again:?}");
+        trader.learn(again, Verdict::There);
+        assert!(matches!(trader.next(Kind::Cross), Deed::Buy { .. }));
+        assert_eq!(trader.fates.write(), "c1u1p1r1p1u1");
+        println!("a life of orders: 8 cases");
+    }
+
+    #[test]
+    fn an_answer_says_what_happened() {
+        let nothing = Verdict::Refused { later: false };
+        let cases = [
+            (200, None, false, Verdict::Done),
+            (400, Some("FOK_ORDER_NOT_FILLED_ERROR"), true, Verdict::There),
+            (400, Some("INSUFFICIENT_BALANCE"), false, nothing),
+            (401, Some("INVALID_KEY"), false, nothing),
+            (404, None, false, nothing),
+            (409, Some("TRADE_IN_PROGRESS"), false, Verdict::Refused { later: true }),
+            (429, Some("RATE_LIMIT_EXCEEDED"), false, Verdict::Refused { later: true }),
+            (500, Some("EXECUTION_ERROR"), false, nothing),
+            (500, Some("INTERNAL_ERROR"), false, Verdict::Unknown),
+            (500, None, false, Verdict::Unknown),
+            (500, Some("ORDER_EXECUTION_FAILED"), false, Verdict::There),
+            (502, Some("A_CODE_OF_OTHERS"), false, Verdict::Unknown),
+            (503, Some("SERVER_BUSY"), false, Verdict::Refused { later: true }),
+            (503, Some("PERSISTENCE_UNKNOWN"), false, Verdict::Unknown),
+            (503, Some("DEADLINE_OVERSHOT_BUT_PERSISTED"), false, Verdict::There),
+        ];
+        for (status, code, order_exists, expected) in cases {
+            assert_eq!(Verdict::of(status, code, order_exists), expected, "{status} {code:?}");
+        }
+        println!("verdicts: {} cases", cases.len());
+    }
+
+    #[test]
+    fn users_without_an_order_are_not_asked_about() {
+        let mut trader = trader(&[4, 9, 7]);
+        assert!(trader.users_used().is_empty());
+        trader.next(Kind::Rest);
+        trader.next(Kind::Rest);
+        assert_eq!(trader.users_used(), [4, 9]);
+        println!("users: 2 cases");
+    }
+}

@@ -24,8 +24,8 @@ fn a_flood_of_what_is_no_operation_ends() {
         ("PING", TEXT, "PING", "RATE_LIMIT_EXCEEDED"),
         ("pings as JSON", TEXT, r#"{"type":"ping"}"#, "RATE_LIMIT_EXCEEDED"),
         ("nonsense", TEXT, "nonsense", "INVALID_REQUEST"),
-        ("unknown operations", TEXT, r#"{"id":1,"op":"order.amend","params":{}}"#, "INVALID_REQUEST"),
-        ("operations about nothing", TEXT, r#"{"id":1,"op":"order.cancel","params":{}}"#, "INVALID_REQUEST"),
+        ("unknown operations", TEXT, r#"{"id":1,"op":"order.amend","params":{}}"#, "RATE_LIMIT_EXCEEDED"),
+        ("operations about nothing", TEXT, r#"{"id":1,"op":"order.cancel","params":{}}"#, "RATE_LIMIT_EXCEEDED"),
     ] {
         let mut socket = open(&world, &world.users[0].key);
         socket.send_bytes(&tests::socket::frame(first, payload.as_bytes()).repeat(61));

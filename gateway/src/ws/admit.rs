@@ -53,8 +53,10 @@ pub enum Admitted {
 pub enum Nobody {
     /// Closed as one without a token.
     Refused,
-    /// Let in and counted by address, until he says who he is where a channel lets him.
+    /// Let in and counted by address.
     ByAddress,
+    /// The same until he says who he is; counted apart from those who need not, so that they take no place from him.
+    UntilAuth,
 }
 
 /// Decides about the handshake of `call`.
@@ -76,8 +78,8 @@ pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
         (_, Some(token)) => by_token(app, token.as_bytes(), call.now),
         (_, None) => match nobody {
             Nobody::Refused => Admitted::Refused(Close::refused(Code::MissingAuth)),
-            Nobody::ByAddress if exempt(call) => Admitted::Open { bearer: None, seat: None },
-            Nobody::ByAddress => match app.seats.of_address(call.source.address) {
+            Nobody::ByAddress | Nobody::UntilAuth if exempt(call) => Admitted::Open { bearer: None, seat: None },
+            _ => match app.seats.of_address(call.source.address, nobody == Nobody::UntilAuth) {
                 Some(seat) => Admitted::Open { bearer: None, seat: Some(seat) },
                 None => Admitted::Refused(Close::CONNECTION_LIMIT),
             },
@@ -201,7 +203,7 @@ pub struct ChannelCount {
 #[derive(Debug, Default)]
 pub struct Seats {
     users: Mutex<AHashMap<UserId, u32>>,
-    addresses: Mutex<AHashMap<IpAddr, u32>>,
+    addresses: Mutex<AHashMap<(IpAddr, bool), u32>>,
     /// By [`Which`].
     channels: [ChannelSeats; Which::ALL.len()],
     /// Sockets that ended, by reason. Touched once in the life of a socket.
@@ -220,7 +222,8 @@ pub struct Seat {
 #[derive(Clone, Copy, Debug)]
 enum Of {
     User(UserId),
-    Address(IpAddr),
+    /// And whether he may still say who he is.
+    Address(IpAddr, bool),
 }
 
 impl Seats {
@@ -230,14 +233,14 @@ impl Seats {
         taken(&self.users, bearer.user, max).then(|| Seat { seats: Arc::clone(self), of: Of::User(bearer.user) })
     }
 
-    /// One more socket of an address that shows no credential; an IPv6 address counts by its /64.
-    pub fn of_address(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+    /// One more socket of an address that shows no credential, or none yet; an IPv6 address counts by its /64.
+    pub fn of_address(self: &Arc<Self>, address: IpAddr, until_auth: bool) -> Option<Seat> {
         let address = match address {
             IpAddr::V4(_) => address,
             IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
         };
-        let free = taken(&self.addresses, address, ANONYMOUS_PER_ADDRESS_MAX);
-        free.then(|| Seat { seats: Arc::clone(self), of: Of::Address(address) })
+        let free = taken(&self.addresses, (address, until_auth), ANONYMOUS_PER_ADDRESS_MAX);
+        free.then(|| Seat { seats: Arc::clone(self), of: Of::Address(address, until_auth) })
     }
 
     /// Sockets open now, for health answers.
@@ -301,7 +304,7 @@ impl Drop for Seat {
     fn drop(&mut self) {
         match self.of {
             Of::User(user) => given_back(&self.seats.users, user),
-            Of::Address(address) => given_back(&self.seats.addresses, address),
+            Of::Address(address, until_auth) => given_back(&self.seats.addresses, (address, until_auth)),
         }
     }
 }

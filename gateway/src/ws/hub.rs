@@ -10,7 +10,7 @@ use super::news::{Interest, Item, Lost, Outlet};
 use super::price_text::Price;
 use super::session::caught;
 use crate::app::App;
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::{MarketState, Resolution};
@@ -47,6 +47,8 @@ pub struct Hub {
     curious: RefCell<Vec<Rc<Follower>>>,
     /// Markets below this are no news to them.
     listed: Cell<u32>,
+    /// But for these, which could not be traded yet: each is news once it opens.
+    upcoming: RefCell<AHashSet<MarketId>>,
     /// Markets whose price is due, soonest first: one that was shown long ago is due before one shown lately, whenever
     /// they were touched.
     due: RefCell<BinaryHeap<Reverse<(Instant, MarketId)>>>,
@@ -89,6 +91,7 @@ impl Hub {
             watched: RefCell::default(),
             curious: RefCell::default(),
             listed: Cell::new(0),
+            upcoming: RefCell::default(),
             due: RefCell::default(),
             pacing: Cell::new(false),
             sooner: Notify::new(),
@@ -157,6 +160,9 @@ impl Hub {
         self.outlet().count_curious(true);
         if self.curious.borrow().is_empty() {
             self.listed.set(self.listed.get().max(self.app.catalog.len() as u32));
+            let markets = (0..self.listed.get()).map(MarketId);
+            let upcoming = |market: &MarketId| self.app.catalog.market(*market).is_some_and(opens_later);
+            *self.upcoming.borrow_mut() = markets.filter(upcoming).collect();
         }
         self.curious.borrow_mut().push(Rc::clone(follower));
     }
@@ -204,19 +210,26 @@ impl Hub {
             }
             Item::Touched(market) => self.touch(*market),
             Item::Listed(market, at) => self.list(*market, *at),
-            Item::Opened(market, at) => self.app.catalog.market(*market).map_or(0, |cell| self.show_new(cell, *at)),
+            Item::Opened(market, at) => self.open(*market, *at),
             Item::Resolved(market, resolution, at) => self.resolve(*market, *resolution, *at),
         }
     }
 
-    /// A market came that may be traded or was; one that opens later is new when it opens.
+    /// A market came; one that cannot be traded yet is new when it opens.
     fn list(&self, market: MarketId, at: Timestamp) -> usize {
-        if market.0 < self.listed.get() {
+        let Some(cell) = self.app.catalog.market(market).filter(|_| market.0 >= self.listed.get()) else { return 0 };
+        self.listed.set(market.0 + 1);
+        if opens_later(cell) {
+            self.upcoming.borrow_mut().insert(market);
             return 0;
         }
-        self.listed.set(market.0 + 1);
-        let opens_later = |cell: &&MarketCell| cell.state() == MarketState::Upcoming;
-        self.app.catalog.market(market).filter(|cell| !opens_later(cell)).map_or(0, |cell| self.show_new(cell, at))
+        self.show_new(cell, at)
+    }
+
+    /// A market may have opened.
+    fn open(&self, market: MarketId, at: Timestamp) -> usize {
+        let Some(cell) = self.app.catalog.market(market).filter(|cell| !opens_later(cell)) else { return 0 };
+        if self.upcoming.borrow_mut().remove(&market) { self.show_new(cell, at) } else { 0 }
     }
 
     /// Tells of a new market to all who want to hear of them.
@@ -311,6 +324,11 @@ impl Hub {
             let at = self.app.catalog.market(market).map_or(Timestamp(0), |cell| cell.listed_at);
             self.list(market, at);
         }
+        let upcoming: Vec<MarketId> = self.upcoming.borrow().iter().copied().collect();
+        for some in upcoming.chunks(PRICES_PER_TURN) {
+            some.iter().for_each(|market| _ = self.open(*market, self.app.books.venue_now(self.app.clock.now())));
+            tokio::task::yield_now().await;
+        }
         for some in all.chunks(PRICES_PER_TURN) {
             some.iter().for_each(|followed| followed.catch_up());
             tokio::task::yield_now().await;
@@ -327,6 +345,11 @@ impl Hub {
             tokio::task::yield_now().await;
         }
     }
+}
+
+/// It is listed and cannot be traded yet.
+fn opens_later(cell: &MarketCell) -> bool {
+    cell.state() == MarketState::Upcoming
 }
 
 /// Hands out for as long as the thread lives. What panics there must not silence every stream of the thread: the listeners

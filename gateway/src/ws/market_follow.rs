@@ -41,8 +41,8 @@ pub struct Follower {
     count: Cell<usize>,
     /// The custom events are wanted.
     custom: Cell<bool>,
-    /// Markets that wait for the queue to empty, each once.
-    behind: RefCell<Vec<Rc<Followed>>>,
+    /// Markets that wait for the queue to empty, each once, first come, first served.
+    behind: RefCell<VecDeque<Rc<Followed>>>,
     /// The queue was empty since catching up last looked.
     drained: Cell<bool>,
     /// Somebody catches up.
@@ -218,7 +218,7 @@ impl Follower {
     /// One page of it. True when there is more, and room.
     fn catch_up_page(&self) -> bool {
         for _ in 0..MARKETS_PER_PAGE {
-            let Some(followed) = self.behind.borrow_mut().pop() else { return self.list_page() };
+            let Some(followed) = self.behind.borrow_mut().pop_front() else { return self.list_page() };
             followed.waits.set(false);
             if followed.behind.get() {
                 followed.catch_up();

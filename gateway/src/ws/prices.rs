@@ -114,6 +114,8 @@ impl Prices {
             if !known {
                 self.markets.borrow_mut().push(market);
                 new.push(market);
+                // No price is told by others before the first one.
+                self.teller.rest(market);
                 self.edge.hub.watch(market, self.teller.socket.id(), self.teller.clone());
             }
         }
@@ -217,9 +219,15 @@ impl Teller {
     /// The price at the beginning of a subscription.
     fn begin(&self, cell: &MarketCell, price: &Price) {
         self.tell(cell, price);
+        self.rest(cell.id);
+    }
+
+    /// From now on no other price of the market is told for a while.
+    fn rest(&self, market: MarketId) {
         let mut begun = self.begun.borrow_mut();
-        begun.retain(|(market, ..)| *market != cell.id);
-        begun.push((cell.id, Instant::now() + PRICE_EVERY, false));
+        let missed = begun.iter().any(|(known, _, missed)| *known == market && *missed);
+        begun.retain(|(known, ..)| *known != market);
+        begun.push((market, Instant::now() + PRICE_EVERY, missed));
     }
 
     /// Tells once how a market ended.

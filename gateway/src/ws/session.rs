@@ -75,6 +75,8 @@ pub(super) struct Times {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
     Understood,
+    /// It was to be an operation and is answered with a refusal: it counts like any frame.
+    Refused,
     /// It made no sense here: more than a few end the socket.
     Nonsense,
 }
@@ -348,7 +350,8 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
         };
         match said {
             Ok(Said::Understood) => {}
-            Ok(Said::Nonsense) if may_be_operation && !inbound.takes(now) => return Close::TOO_MANY_FRAMES,
+            Ok(_) if may_be_operation && !inbound.takes(now) => return Close::TOO_MANY_FRAMES,
+            Ok(Said::Refused) => {}
             Ok(Said::Nonsense) if inbound.bad < BAD_FRAMES_MAX => inbound.bad += 1,
             Ok(Said::Nonsense) => return Close::TOO_MANY_BAD_FRAMES,
             Err(close) => return close,

@@ -98,9 +98,10 @@ impl Channel for Trade {
         let asked = self.desk.read(text);
         if asked.operation.is_err() {
             // Answered, too, while there are few of them.
+            let said = if asked.id.is_some() { Said::Refused } else { Said::Nonsense };
             let answer = self.desk.answer(asked).await;
             self.socket.send(&answer);
-            return Ok(Said::Nonsense);
+            return Ok(said);
         }
         let place = Arc::clone(&self.room).acquire_owned().await.map_err(|_| Close::INTERNAL)?;
         let (socket, desk) = (Rc::clone(&self.socket), self.desk.clone());

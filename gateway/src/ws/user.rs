@@ -44,7 +44,7 @@ async fn open(call: Call) -> Outcome {
     let tells_errors = matches!(query.get("errors"), Some("1" | "true"));
     let agent = call.header(&header::USER_AGENT).unwrap_or_default().to_ascii_lowercase();
     let wants_orders = agent.contains(EVENTFUL_AGENT);
-    let admitted = admit(&call, Nobody::ByAddress)?;
+    let admitted = admit(&call, Nobody::UntilAuth)?;
     upgrade(&call, admitted, move |socket, edge| User {
         socket,
         edge,

@@ -78,7 +78,7 @@ impl Publisher {
             _ => None,
         };
         let opens = match fact {
-            MarketMutation::MarketStateChanged { market, state: MarketState::Active, .. } => {
+            MarketMutation::MarketStateChanged { market, .. } => {
                 self.catalog.market(*market).is_some_and(|cell| cell.state() == MarketState::Upcoming)
             }
             _ => false,

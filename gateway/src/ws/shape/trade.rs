@@ -13,7 +13,7 @@ pub const CHANNEL: Channel = Channel {
         REST twin, with the same checks, windows, caps and idempotency, and counts as that request; a batch counts as \
         one. Operations begin in the order in which they were sent, many may be in flight, and their answers may \
         overtake each other. A refusal is an answer: the socket stays open. What is no operation is answered too, and \
-        counts as a bad frame: more than 20 close the socket with 4008. Needs a key, or a token that a key minted: \
+        counts for 4008: one with an id as any frame, one without as a bad one. Needs a key, or a token that a key minted: \
         one minted by a session token closes with 4003. `GET /v1/openapi.json` describes the twins: order.place is \
         `POST /v1/orders`, order.batch `POST /v1/orders/batch`, order.cancel `DELETE /v1/orders/{order_id}` or \
         `/v1/orders/by-client-id/{client_order_id}`, order.status the GET of both, cancel_all `POST /v1/cancel-all`.",

@@ -4,6 +4,7 @@
 //! Refused: anything but one value of UTF-8 JSON (RFC 8259), nesting deeper than [`DEPTH_MAX`], more than
 //! [`VALUES_MAX`] values, and a field that occurs twice in one object. What the values mean is the asker's business.
 
+use super::plain_bytes;
 use std::borrow::Cow;
 
 /// Deepest nesting of arrays and objects.
@@ -301,17 +302,15 @@ impl<'a> Reader<'a> {
     fn string(&mut self) -> Result<Cow<'a, str>, NotJson> {
         self.at += 1;
         let start = self.at;
-        loop {
-            match self.peek() {
-                Some(b'"') => {
-                    let text = &self.text[start..self.at];
-                    self.at += 1;
-                    return Ok(Cow::Borrowed(text));
-                }
-                Some(b'\\') => return self.escaped(start).map(Cow::Owned),
-                Some(0..=0x1f) | None => return self.wrong(),
-                Some(_) => self.at += 1,
+        self.at += plain_bytes(&self.text.as_bytes()[start..]);
+        match self.peek() {
+            Some(b'"') => {
+                let text = &self.text[start..self.at];
+                self.at += 1;
+                Ok(Cow::Borrowed(text))
             }
+            Some(b'\\') => self.escaped(start).map(Cow::Owned),
+            _ => self.wrong(),
         }
     }
 

@@ -1,5 +1,8 @@
 //! Names of the headers that carry the brand.
 
+use super::limit::RateState;
+use crate::config::TIERS;
+use crate::wire::decimal;
 use hyper::header::{HeaderName, HeaderValue};
 
 /// Header names that carry the brand (contract, neutral names), made once.
@@ -12,6 +15,8 @@ pub struct Names {
     pub beta_cutoff: HeaderName,
     /// The six rate headers, each plain and branded.
     pub rate: [(HeaderName, HeaderName); 6],
+    /// Both names of each of them as lines begin with them.
+    rate_lines: [(Box<[u8]>, Box<[u8]>); 6],
     /// What a browser's script may send and read.
     pub allowed_request_headers: HeaderValue,
     pub exposed_headers: HeaderValue,
@@ -46,11 +51,45 @@ impl Names {
             verbose: branded("Verbose")?,
             order_id: branded("Order-Id")?,
             beta_cutoff: HeaderName::from_static("x-api-beta-cutoff"),
+            rate_lines: rate.each_ref().map(|(plain, branded)| (line(plain), line(branded))),
             rate,
             allowed_request_headers: HeaderValue::try_from(allowed.join(", ")).ok()?,
             exposed_headers: HeaderValue::try_from(exposed.join(", ")).ok()?,
         })
     }
+}
+
+impl Names {
+    /// Writes the twelve lines of the rate headers, as [`RateState::values`] has their values.
+    pub fn write_rate(&self, out: &mut Vec<u8>, rate: &RateState) {
+        let numbers = [
+            rate.per_minute.into(),
+            rate.remaining.into(),
+            rate.reset,
+            rate.per_second.into(),
+            rate.remaining_per_second.into(),
+        ];
+        let [lines @ .., tier] = &self.rate_lines;
+        let pair = |out: &mut Vec<u8>, (plain, branded): &(Box<[u8]>, Box<[u8]>), value: &[u8]| {
+            for name in [plain, branded] {
+                out.extend_from_slice(name);
+                out.extend_from_slice(value);
+                out.extend_from_slice(b"\r\n");
+            }
+        };
+        let mut text = Vec::with_capacity(20);
+        for (lines, number) in lines.iter().zip(numbers) {
+            text.clear();
+            decimal::integer(&mut text, number);
+            pair(out, lines, &text);
+        }
+        pair(out, tier, TIERS[rate.tier as usize].1.as_bytes());
+    }
+}
+
+/// `name: `
+fn line(name: &HeaderName) -> Box<[u8]> {
+    format!("{name}: ").into_bytes().into()
 }
 
 #[cfg(test)]

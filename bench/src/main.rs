@@ -19,6 +19,7 @@ mod load;
 mod machine;
 mod orders;
 mod pulse;
+mod reads;
 mod recovery;
 mod reference;
 mod report;
@@ -56,6 +57,11 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "commit", question: "how many durable groups beside raw write and sync?", run: commit::durable },
     Scenario { name: "recovery", question: "how fast does a log become state again?", run: recovery::run },
     Scenario { name: "http", question: "how many orders a second over HTTP, beside a bare hyper?", run: http::run },
+    Scenario {
+        name: "reads",
+        question: "how many reads a second while the book changes, beside a bare hyper?",
+        run: reads::run,
+    },
     Scenario { name: "echo", question: "how long is a text there and back, beside the frame library?", run: echo::run },
     Scenario {
         name: "fanout",

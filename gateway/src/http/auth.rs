@@ -147,12 +147,12 @@ fn alias(key: &str) -> Zeroizing<String> {
 /// The text of a UUID.
 pub(super) fn uuid_text(bytes: &[u8; 16]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(36));
-    text.push_str(std::str::from_utf8(&*uuid_digits(bytes)).expect("hex digits are ASCII"));
+    text.push_str(std::str::from_utf8(&*Zeroizing::new(uuid_digits(bytes))).expect("hex digits are ASCII"));
     text
 }
 
-fn uuid_digits(bytes: &[u8; 16]) -> Zeroizing<[u8; 36]> {
-    let mut text = Zeroizing::new([b'-'; 36]);
+fn uuid_digits(bytes: &[u8; 16]) -> [u8; 36] {
+    let mut text = [b'-'; 36];
     let places = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
     for (place, byte) in places.into_iter().zip(bytes) {
         text[place..place + 2].copy_from_slice(&digits_of(*byte));
@@ -198,7 +198,7 @@ fn random_uuid() -> [u8; 36] {
     });
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    *uuid_digits(&bytes)
+    uuid_digits(&bytes)
 }
 
 #[cfg(test)]

@@ -493,6 +493,89 @@ mod tests {
         }
     }
 
+    /// Status, sorted lines and body of an answer as it is written; `None` when it is left to the library.
+    fn written(dress: &Dress<'_>, outcome: Outcome) -> Option<(u16, Vec<String>, Vec<u8>)> {
+        let mut out = Vec::new();
+        let (status, made) = dress.write(outcome, &mut out);
+        if made.is_some() {
+            assert_eq!(out, b"", "all or nothing is written");
+            return None;
+        }
+        let mut room = [httparse::EMPTY_HEADER; 64];
+        let mut head = httparse::Response::new(&mut room);
+        let httparse::Status::Complete(head_bytes) = head.parse(&out).expect("a sound head") else {
+            panic!("half a head: {}", String::from_utf8_lossy(&out));
+        };
+        assert_eq!((head.code, head.version), (Some(status.as_u16()), Some(1)));
+        let line =
+            |header: &httparse::Header<'_>| format!("{}: {}", header.name, String::from_utf8_lossy(header.value));
+        let mut lines: Vec<_> = head.headers.iter().map(line).collect();
+        lines.sort_unstable();
+        Some((status.as_u16(), lines, out[head_bytes..].to_vec()))
+    }
+
+    /// The same of the answer that the library would send.
+    fn sent(dress: &Dress<'_>, outcome: Outcome) -> (u16, Vec<String>, Vec<u8>) {
+        let response = dress.finish(outcome);
+        let status = response.status().as_u16();
+        let mut lines: Vec<_> = response
+            .headers()
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII")))
+            .collect();
+        let body = body(response).to_vec();
+        if status != 204 {
+            lines.push(format!("content-length: {}", body.len()));
+        }
+        lines.push("date: Thu, 01 Jan 1970 00:00:07 GMT".to_owned());
+        lines.sort_unstable();
+        (status, lines, body)
+    }
+
+    #[test]
+    fn what_is_written_is_what_would_be_sent() {
+        let names = names();
+        let rate = RateState {
+            per_minute: 120,
+            remaining: 7,
+            reset: 60,
+            per_second: 10,
+            remaining_per_second: 3,
+            tier: engine::user::Tier::Pro,
+        };
+        let outcomes: [fn() -> Outcome; 8] = [
+            || Ok(Reply::json(b"{\"a\":1}".to_vec())),
+            || Ok(Reply::json(vec![b' '; 5_000])),
+            || Ok(Reply::created(b"{}".to_vec())),
+            || Ok(Reply::json(Vec::new()).with_status(StatusCode::NO_CONTENT)),
+            || Ok(Reply::json(b"[]".to_vec()).with_header(header::ALLOW, HeaderValue::from_static("GET"))),
+            || Err(Code::MarketClosed.into()),
+            || Err(Refusal::from(Code::InvalidPostOnlyOrder).order_id(7)),
+            || Err(Refusal::placements(250)),
+        ];
+        let mut cases = 0;
+        for outcome in outcomes {
+            for bits in 0..32 {
+                let on = |bit: u32| bits >> bit & 1 == 1;
+                let dress = Dress {
+                    rate: on(0).then_some(rate),
+                    takes_gzip: on(1),
+                    private: on(2),
+                    public_route: on(3),
+                    beta_cutoff: on(4).then_some(Timestamp::from_secs(9)),
+                    used: Used { begun: Timestamp::from_secs(7), ..Used::default() },
+                    ..dress(&names)
+                };
+                assert_eq!(written(&dress, outcome()), Some(sent(&dress, outcome())));
+                cases += 1;
+            }
+        }
+        let ends = Dress { closes: true, ..dress(&names) };
+        assert_eq!(written(&ends, Ok(Reply::json(Vec::new()))), None);
+        assert_eq!(written(&dress(&names), Err(Refusal::broken("no"))), None);
+        println!("answers: {} cases", cases + 2);
+    }
+
     #[test]
     fn head_tells_the_length_and_sends_nothing() {
         let names = names();

@@ -242,6 +242,8 @@ enum Failure {
 
 /// A request that was let in, with its body: its handler at work.
 pub struct Begun {
+    /// Of its route, for the log.
+    operation: &'static str,
     running: Running,
     in_flight: Option<InFlight>,
     _placement: Option<Placement>,
@@ -252,7 +254,8 @@ impl Begun {
     /// Step 11.
     fn new(call: Call, in_flight: Option<InFlight>) -> Result<Begun, Refusal> {
         let _placement = placement(&call)?;
-        Ok(Begun { running: (call.route.run)(call), in_flight, _placement, timer: None })
+        let operation = call.route.name;
+        Ok(Begun { operation, running: (call.route.run)(call), in_flight, _placement, timer: None })
     }
 
     /// Steps 12 to 18. A panic in them ends this request and nothing more.
@@ -272,7 +275,7 @@ impl Begun {
             }
             Err(_) => Failure::Panicked,
         };
-        tracing::error!(?failure, "a request was given up");
+        tracing::error!(operation = self.operation, ?failure, "a request was given up");
         Poll::Ready(Err(Refusal::from(Code::InternalError).closing()))
     }
 }

@@ -94,7 +94,7 @@ impl Object<'_> {
         self.out
     }
 
-    #[inline]
+    #[inline(always)]
     fn quoted(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
         let out = self.name(name);
         out.push(b'"');
@@ -102,13 +102,19 @@ impl Object<'_> {
         out.push(b'"');
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn null(&mut self, name: &str) {
         self.name(name).extend_from_slice(b"null");
     }
 
+    /// Several fields that are null, as they stand.
+    pub fn nulls(&mut self, fields: &'static str) {
+        separate(self.out);
+        self.out.extend_from_slice(fields.as_bytes());
+    }
+
     /// The field by `write`, or null.
-    #[inline]
+    #[inline(always)]
     pub fn or_null<T>(&mut self, name: &str, value: Option<T>, write: impl FnOnce(&mut Self, &str, T)) {
         match value {
             Some(value) => write(self, name, value),
@@ -116,43 +122,43 @@ impl Object<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn text(&mut self, name: &str, text: &str) {
         string(self.name(name), text);
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn text_or_null(&mut self, name: &str, text: Option<&str>) {
         self.or_null(name, text, Self::text);
     }
 
     /// A text that needs no escapes: words of ours.
-    #[inline]
+    #[inline(always)]
     pub fn word(&mut self, name: &str, word: &'static str) {
         self.quoted(name, |out| out.extend_from_slice(word.as_bytes()));
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn word_or_null(&mut self, name: &str, word: Option<&'static str>) {
         self.or_null(name, word, Self::word);
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn boolean(&mut self, name: &str, yes: bool) {
         boolean(self.name(name), yes);
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn integer(&mut self, name: &str, value: u64) {
         decimal::integer(self.name(name), value);
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn integer_or_null(&mut self, name: &str, value: Option<u64>) {
         self.or_null(name, value, Self::integer);
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn price(&mut self, name: &str, price: Price) {
         self.quoted(name, |out| decimal::price(out, price));
     }
@@ -162,7 +168,7 @@ impl Object<'_> {
         self.money(name, average);
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn money(&mut self, name: &str, cash: Cash) {
         self.quoted(name, |out| decimal::money(out, cash));
     }
@@ -171,7 +177,7 @@ impl Object<'_> {
         self.or_null(name, cash, Self::money);
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn qty(&mut self, name: &str, qty: Qty) {
         self.quoted(name, |out| decimal::qty(out, qty));
     }
@@ -182,12 +188,12 @@ impl Object<'_> {
     }
 
     /// A moment in the native form (wire.md §2).
-    #[inline]
+    #[inline(always)]
     pub fn ts(&mut self, name: &str, at: Timestamp) {
         self.quoted(name, |out| instant::ts(out, at));
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn ts_or_null(&mut self, name: &str, at: Option<Timestamp>) {
         self.or_null(name, at, Self::ts);
     }

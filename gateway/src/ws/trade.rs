@@ -227,26 +227,31 @@ fn twin(frame: &Value<'_>, body: &str, app: &App) -> Result<Operation, Refusal> 
         Some(_) => return Err(invalid("op is not a string.")),
         None => return Err(invalid("op is missing.")),
     };
-    let params = frame.get(PARAMS).filter(|params| **params != Value::Null);
-    let params = params.ok_or_else(|| invalid("params is missing."));
-    let (method, target, body) = match op {
-        "order.place" => (Method::POST, "/v1/orders".to_owned(), named(params?).map(|_| body)?),
-        "order.batch" => (Method::POST, "/v1/orders/batch".to_owned(), params.map(|_| body)?),
-        "order.cancel" => (Method::DELETE, order(named(params?)?)?, ""),
+    let shown = frame.get(PARAMS).filter(|params| **params != Value::Null);
+    let shown = shown.ok_or_else(|| invalid("params is missing."));
+    let read = |shown: &Value<'_>| {
+        named(shown)?;
+        read::json(body.as_bytes()).map_err(|error| Refusal::saying(Code::InvalidBody, error.to_string()))
+    };
+    let plain = |target: &'static str| Ok(Uri::from_static(target));
+    let (method, uri, body) = match op {
+        "order.place" => (Method::POST, plain("/v1/orders"), named(shown?).map(|_| body)?),
+        "order.batch" => (Method::POST, plain("/v1/orders/batch"), shown.map(|_| body)?),
+        "order.cancel" => (Method::DELETE, Uri::try_from(order(&read(shown?)?)?), ""),
         "order.status" => {
-            let params = named(params?)?;
-            (Method::GET, order(params)? + &query(params, &["source", "wallet_id"])?, "")
+            let params = read(shown?)?;
+            (Method::GET, Uri::try_from(order(&params)? + &query(&params, &["source", "wallet_id"])?), "")
         }
         "cancel_all" => {
-            let params = named(params?)?;
-            (Method::POST, "/v1/cancel-all".to_owned() + &query(params, &["confirm"])?, body)
+            let params = read(shown?)?;
+            (Method::POST, Uri::try_from("/v1/cancel-all".to_owned() + &query(&params, &["confirm"])?), body)
         }
         _ => {
             return Err(invalid("Known operations: order.place, order.cancel, order.batch, order.status, cancel_all."));
         }
     };
     // A target too long for a URI is too long for a request.
-    let uri = Uri::try_from(target).map_err(|_| Refusal::broken("The request target is longer than 8 KiB."))?;
+    let uri = uri.map_err(|_| Refusal::broken("The request target is longer than 8 KiB."))?;
     match app.front.router.find(&method, uri.path(), |route| route.gate.is_none()) {
         Found::Route(route, variables) => {
             Ok(Operation { route, uri, variables, body: Bytes::copy_from_slice(body.as_bytes()) })

@@ -26,8 +26,28 @@ use tokio::time::Sleep;
 
 /// Bytes that gather before they are written whatever else there is to do. Larger pieces are not copied.
 const GATHER_BYTES_MAX: usize = 64 * 1_024;
-/// Capacity that a connection keeps between answers; there may be thousands of them.
-const KEPT_BYTES_MAX: usize = 8 * 1_024;
+/// Buffers that wait for a connection with something to say; there may be thousands without. None is larger than this.
+const SPARE_MAX: usize = 16;
+const SPARE_BYTES_MAX: usize = 2 * GATHER_BYTES_MAX;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An empty buffer, with room if one is spare.
+fn buffer() -> Vec<u8> {
+    SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
+/// Lays a buffer aside for whoever needs one next.
+fn spare(mut buffer: Vec<u8>) {
+    SPARE.with_borrow_mut(|spare| {
+        if spare.len() < SPARE_MAX && (1..=SPARE_BYTES_MAX).contains(&buffer.capacity()) {
+            buffer.clear();
+            spare.push(buffer);
+        }
+    });
+}
 /// How long, and for how many bytes, a peer is listened to that was told to stop.
 const LINGER: Duration = Duration::from_millis(500);
 const LINGER_BYTES_MAX: usize = 8 << 20;
@@ -128,6 +148,9 @@ impl Socket {
     /// Lets an answer be written behind those that have gathered.
     pub(super) fn gather<T>(&self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let mut gathered = std::mem::take(&mut self.0.wire.borrow_mut().gathered);
+        if gathered.capacity() == 0 {
+            gathered = buffer();
+        }
         let written = write(&mut gathered);
         self.0.wire.borrow_mut().gathered = gathered;
         written
@@ -218,8 +241,9 @@ impl Wire {
                 count => self.written += count,
             }
         }
-        self.gathered.clear();
-        self.gathered.shrink_to(KEPT_BYTES_MAX);
+        if self.gathered.capacity() > 0 {
+            spare(std::mem::take(&mut self.gathered));
+        }
         self.written = 0;
         Poll::Ready(Ok(()))
     }
@@ -235,6 +259,9 @@ impl Wire {
             ready!(self.flush(context))?;
             let written = self.stream().poll_write(context, large);
             return self.bounded(context, written);
+        }
+        if self.gathered.capacity() == 0 {
+            self.gathered = buffer();
         }
         let mut taken = 0;
         for piece in pieces {

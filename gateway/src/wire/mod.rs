@@ -8,19 +8,8 @@ pub mod read;
 pub mod write;
 
 /// How many of these bytes come before the first that a JSON string cannot hold as it is: a quote, a backslash, a control
-/// character. Many at a time, and the last of them eight at a time.
+/// character. Eight at a time.
 pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
-    /// What vector units look at together.
-    const MANY: usize = 32;
-    let special = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
-    let mut many = bytes.chunks_exact(MANY);
-    let plain =
-        many.by_ref().take_while(|bytes| !bytes.iter().fold(false, |found, byte| found | special(byte))).count();
-    plain * MANY + few_plain_bytes(&bytes[plain * MANY..])
-}
-
-/// The same, eight at a time.
-fn few_plain_bytes(bytes: &[u8]) -> usize {
     /// That byte eight times.
     const fn each(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])

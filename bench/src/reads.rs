@@ -48,7 +48,7 @@ pub fn run(size: Size, report: &mut Report) {
             let name = |row: &str| format!("{what}, {connections} x {in_flight}: {row}");
             let (mut ratios, mut rates) = (Vec::new(), Vec::new());
             let (mut reading, mut answering) = (nanoseconds(), nanoseconds());
-            let mut ticks = 0;
+            let (mut ticks, mut given_up) = (0, 0);
             for _ in 0..size.pick(1, ROUNDS) {
                 let texts = beside.run(connections, in_flight, count).expect("the reference answers");
                 // As long as a round can last; told to rest behind it.
@@ -58,9 +58,11 @@ pub fn run(size: Size, report: &mut Report) {
                 let reads = here.run(connections, in_flight, count).expect("the server answers");
                 ticks += ours.ticks() - begun;
                 ours.tell(Beats::REST);
-                for reached in [&texts, &reads] {
-                    assert_eq!(reached.statuses, BTreeMap::from([(200, count as u64)]), "everything is answered well");
-                }
+                assert_eq!(texts.statuses, BTreeMap::from([(200, count as u64)]), "everything is answered");
+                // A feed that loses its core in the middle of a write holds its readers up, and some give up.
+                let well = reads.statuses.get(&200).copied().unwrap_or_default();
+                given_up += count as u64 - well;
+                assert!(well > count as u64 * 99 / 100, "nearly all are answered well: {:?}", reads.statuses);
                 rates.push(reads.rate());
                 ratios.push(reads.rate() / texts.rate());
                 reading.add(&reads.latency).expect("histograms of one kind");
@@ -71,6 +73,7 @@ pub fn run(size: Size, report: &mut Report) {
             report.ratio(&name("beside a bare hyper"), ratios);
             let micros = ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
             report.figure(&name("processor time, with the feed's"), micros, "us");
+            report.figure(&name("reads that met a write without end"), given_up as f64, "");
             report.percentiles(&name("ours"), &reading);
             report.percentiles(&name("bare hyper"), &answering);
         }

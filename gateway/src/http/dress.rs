@@ -173,7 +173,7 @@ impl Dress<'_> {
             outcome => {
                 let response = self.finish(outcome);
                 let status = response.status();
-                (status, self.write_whole(response, out).err())
+                (status, self.write_whole(response, out))
             }
         }
     }
@@ -192,14 +192,13 @@ impl Dress<'_> {
             && !self.closes
     }
 
-    /// # Errors
-    /// The response itself, where its body is not whole, or none may follow on the connection.
-    fn write_whole(&self, response: Response<Body>, out: &mut Vec<u8>) -> Result<(), Response<Body>> {
+    /// Gives the response back where its body is not whole, or none may follow on the connection.
+    fn write_whole(&self, response: Response<Body>, out: &mut Vec<u8>) -> Option<Response<Body>> {
         let status = response.status();
         let last = response.headers().contains_key(header::CONNECTION) || status.is_informational() || self.is_head;
         let body = match response.body() {
             Body::Whole(whole) if !last => whole.bytes().clone(),
-            _ => return Err(response),
+            _ => return Some(response),
         };
         out.extend_from_slice(b"HTTP/1.1 ");
         out.extend_from_slice(status.as_str().as_bytes());
@@ -214,7 +213,7 @@ impl Dress<'_> {
         }
         self.end_head(out, (status != StatusCode::NO_CONTENT).then_some(body.len()));
         out.extend_from_slice(&body);
-        Ok(())
+        None
     }
 
     fn end_head(&self, out: &mut Vec<u8>, body_bytes: Option<usize>) {

@@ -51,10 +51,16 @@ pub(super) struct Express<'a> {
     answering: Option<(Answering<'a>, u64)>,
     /// Where the last target led: most connections ask for the same again.
     last: Option<Last>,
-    /// The last key and its hash.
-    key: Option<(Zeroizing<Vec<u8>>, Option<[u8; 32]>)>,
+    /// The last key that was shown.
+    key: Option<Shown>,
     /// An answer that the library is to send, in place of one of its own making.
     made: Rc<RefCell<Option<Response<Body>>>>,
+}
+
+struct Shown {
+    text: Zeroizing<Vec<u8>>,
+    /// `None`: of a text that can be no key.
+    hash: Option<[u8; 32]>,
 }
 
 struct Last {
@@ -260,10 +266,10 @@ impl<'a> Express<'a> {
     /// The hash of a key that was shown; `None` for a text that can be none.
     fn key_hash(&mut self, shown: &[u8]) -> Option<[u8; 32]> {
         match &self.key {
-            Some((last, hash)) if ***last == *shown => *hash,
+            Some(Shown { text, hash }) if **text == *shown => *hash,
             _ => {
                 let hash = auth::key_hash(shown, &self.edge.app.config.brand.key_prefix);
-                self.key = (shown.len() <= KEY_BYTES_MAX).then(|| (Zeroizing::new(shown.to_vec()), hash));
+                self.key = (shown.len() <= KEY_BYTES_MAX).then(|| Shown { text: Zeroizing::new(shown.to_vec()), hash });
                 hash
             }
         }

@@ -56,7 +56,8 @@ pub fn run(size: Size, report: &mut Report) {
     for (peer, ratios) in peers::APPEND.iter().zip(peers).filter(|(_, ratios)| !ratios.is_empty()) {
         report.ratio_above(&LOOP_FLOOR, &rates, &format!("rate beside {}", peer.name), ratios);
     }
-    report.note("bare loop", "into a warm mapping of a file, as the log: 120 bytes copied, their crc32c, length and crc");
+    report
+        .note("bare loop", "into a warm mapping of a file, as the log: 120 bytes copied, their crc32c, length and crc");
     report.durability("process: in the mapping, not synced");
     report.not_included("any sync, encoding the facts, preparing segments");
 }

@@ -42,7 +42,10 @@ impl Floor {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Refused { of, least, reached } = self;
-        write!(f, "refused: {of} reached {reached:.0} a second, below the floor of {least:.0}; the machine is not quiet")
+        write!(
+            f,
+            "refused: {of} reached {reached:.0} a second, below the floor of {least:.0}; the machine is not quiet"
+        )
     }
 }
 

@@ -107,7 +107,8 @@ struct CommandLine {
 }
 
 fn main() -> ExitCode {
-    let CommandLine { scenario, json, peers: with_peers, place, small, serve, pulse, reference, template } = CommandLine::parse();
+    let CommandLine { scenario, json, peers: with_peers, place, small, serve, pulse, reference, template } =
+        CommandLine::parse();
     if let Some(config) = serve {
         let served = if pulse { pulse::serve(&config) } else { server::serve(&config) };
         return match served {

@@ -43,7 +43,9 @@ pub fn stream(count: usize) -> (Vec<Operation>, Matched) {
                 let at = chance.below(book.resting.len() as u64) as usize;
                 Operation::Cancel { of: book.resting[at] }
             }
-            4 if index >= RESTING_FIRST => Operation::Take { is_buy: chance.below(2) == 0, shares: 5 + chance.below(196) },
+            4 if index >= RESTING_FIRST => {
+                Operation::Take { is_buy: chance.below(2) == 0, shares: 5 + chance.below(196) }
+            }
             _ => {
                 // Denser near the middle.
                 let near = chance.below(u64::from(REACH)) + 1;
@@ -130,7 +132,10 @@ mod tests {
         for (index, operation) in operations.iter().enumerate() {
             match *operation {
                 Operation::Rest { is_bid, tick, shares } => {
-                    assert!(if is_bid { tick < MID } else { tick > MID } && tick.abs_diff(MID) <= REACH, "{operation:?}");
+                    assert!(
+                        if is_bid { tick < MID } else { tick > MID } && tick.abs_diff(MID) <= REACH,
+                        "{operation:?}"
+                    );
                     assert!(shares >= SHARES_MIN, "{operation:?}");
                     rests += 1;
                 }

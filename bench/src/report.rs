@@ -239,7 +239,10 @@ mod tests {
             assert!(text.contains(", load "), "{text}");
             if is_published {
                 assert!(text.contains("2.00 × [1.00–3.00]"), "{text}");
-                assert_eq!((&figure["median"], &figure["min"], &figure["max"]), (&json!(2.0), &json!(1.0), &json!(3.0)));
+                assert_eq!(
+                    (&figure["median"], &figure["min"], &figure["max"]),
+                    (&json!(2.0), &json!(1.0), &json!(3.0))
+                );
                 assert!(figure["refused"].is_null(), "{figure}");
             } else {
                 assert!(!text.contains('×') && text.contains("refused: a loop reached 4000 a second"), "{text}");

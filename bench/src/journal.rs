@@ -40,13 +40,19 @@ impl Journal {
     }
 
     pub fn append(&mut self, version: u16, owner: u64, time: u64, payload: &[u8]) {
+        self.append_untended(version, owner, time, payload);
+        if self.behind_bytes > TEND_BYTES {
+            self.tend();
+        }
+    }
+
+    /// The same, and the caller tends.
+    #[inline]
+    pub fn append_untended(&mut self, version: u16, owner: u64, time: u64, payload: &[u8]) {
         self.last_time = self.last_time.max(time);
         let appended = self.running.log.append(Kind::Mutations, version, owner, self.last_time, payload);
         appended.expect("spares are prepared in time");
         self.behind_bytes += payload.len();
-        if self.behind_bytes > TEND_BYTES {
-            self.tend();
-        }
     }
 
     /// One more record of [`RECORD_BYTES`], not synced. The caller tends.
@@ -67,8 +73,13 @@ impl Journal {
     /// Makes durable what was appended, and prepares what was used up.
     pub fn tend(&mut self) {
         self.running.syncer.turn().expect("the disk syncs");
-        while self.running.preparer.turn().expect("room for spares") == Prepared::One {}
+        self.prepare();
         self.behind_bytes = 0;
+    }
+
+    /// Prepares what was used up.
+    pub fn prepare(&mut self) {
+        while self.running.preparer.turn().expect("room for spares") == Prepared::One {}
     }
 
     /// The end in order.

@@ -7,12 +7,16 @@
 
 mod acks;
 mod append;
+mod book;
+mod busy;
 mod chance;
 mod commit;
+mod device;
 mod echo;
 mod fanout;
 mod flight;
 mod floor;
+mod frames;
 mod hostile;
 mod http;
 mod journal;
@@ -54,6 +58,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "ladder", question: "what does reading a book cost while the feed writes it?", run: ladder::run },
     Scenario { name: "walk", question: "what does a taker walk of ten levels with fees cost?", run: walk::run },
     Scenario { name: "shard", question: "what does one order cost, decided, applied and encoded?", run: shard::run },
+    Scenario { name: "book", question: "what does the stream mix1M cost, beside bare books?", run: book::run },
     Scenario {
         name: "append",
         question: "what does an append cost beside a bare copy and checksum?",
@@ -61,6 +66,9 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "commit", question: "how many durable groups beside raw write and sync?", run: commit::run },
     Scenario { name: "acks", question: "how many durable acknowledgements with 1,024 in flight?", run: acks::run },
+    Scenario { name: "device", question: "what does the device write for one durable record?", run: device::run },
+    Scenario { name: "busy", question: "what do two busy processes leave of the durable rate?", run: busy::run },
+    Scenario { name: "frames", question: "how fast are records read back, beside a bare scan?", run: frames::run },
     Scenario { name: "recovery", question: "how fast does a log become state again?", run: recovery::run },
     Scenario { name: "http", question: "how many orders a second over HTTP, beside a bare hyper?", run: http::run },
     Scenario { name: "echo", question: "how long is a text there and back, beside the frame library?", run: echo::run },
@@ -78,7 +86,7 @@ const SCENARIOS: &[Scenario] = &[
 #[derive(Parser)]
 struct CommandLine {
     /// A scenario's name, or all.
-    #[arg(required_unless_present_any = ["serve", "reference"])]
+    #[arg(required_unless_present_any = ["serve", "reference", "busy"])]
     scenario: Option<String>,
     /// Write the results to this file as JSON too.
     #[arg(long, value_name = "FILE")]
@@ -92,6 +100,9 @@ struct CommandLine {
     /// Run the small size of the tests: nothing to publish.
     #[arg(long)]
     small: bool,
+    /// Be a process that computes when it is told to.
+    #[arg(long, hide = true)]
+    busy: bool,
     /// Be the server that a scenario asks.
     #[arg(long, value_name = "CONFIG", hide = true)]
     serve: Option<PathBuf>,
@@ -107,8 +118,12 @@ struct CommandLine {
 }
 
 fn main() -> ExitCode {
-    let CommandLine { scenario, json, peers: with_peers, place, small, serve, pulse, reference, template } =
+    let CommandLine { scenario, json, peers: with_peers, place, small, busy, serve, pulse, reference, template } =
         CommandLine::parse();
+    if busy {
+        busy::be();
+        return ExitCode::SUCCESS;
+    }
     if let Some(config) = serve {
         let served = if pulse { pulse::serve(&config) } else { server::serve(&config) };
         return match served {

@@ -1,15 +1,22 @@
-//! Benchmarks by name: `cargo run --release -p bench -- SCENARIO|all [--json FILE]`. One scenario, one question.
+//! Benchmarks by name: `cargo run --release -p bench -- SCENARIO|all [--peers] [--json FILE]`. One scenario, one question.
 //!
 //! A single time says little on a shared machine, so a scenario runs its work beside a reference in the same run, in
 //! turns, and prints ratios with the least and the greatest. Each result carries machine facts and a hash of what was
 //! computed: two runs of the same work must show the same hash. Every scenario also has a small size, which the tests
-//! run, so that none rots.
+//! run, so that none rots. With `--peers` libraries of others run the same work in the same run (`peers`).
 
+mod acks;
+mod append;
+mod book;
+mod busy;
 mod chance;
 mod commit;
+mod device;
 mod echo;
 mod fanout;
 mod flight;
+mod floor;
+mod frames;
 mod hostile;
 mod http;
 mod journal;
@@ -17,8 +24,11 @@ mod ladder;
 mod listeners;
 mod load;
 mod machine;
+mod mixed;
 mod orders;
+mod peers;
 mod pulse;
+mod raw;
 mod recovery;
 mod reference;
 mod report;
@@ -48,12 +58,17 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "ladder", question: "what does reading a book cost while the feed writes it?", run: ladder::run },
     Scenario { name: "walk", question: "what does a taker walk of ten levels with fees cost?", run: walk::run },
     Scenario { name: "shard", question: "what does one order cost, decided, applied and encoded?", run: shard::run },
+    Scenario { name: "book", question: "what does the stream mix1M cost, beside bare books?", run: book::run },
     Scenario {
         name: "append",
         question: "what does an append cost beside a bare copy and checksum?",
-        run: commit::append,
+        run: append::run,
     },
-    Scenario { name: "commit", question: "how many durable groups beside raw write and sync?", run: commit::durable },
+    Scenario { name: "commit", question: "how many durable groups beside raw write and sync?", run: commit::run },
+    Scenario { name: "acks", question: "how many durable acknowledgements with 1,024 in flight?", run: acks::run },
+    Scenario { name: "device", question: "what does the device write for one durable record?", run: device::run },
+    Scenario { name: "busy", question: "what do two busy processes leave of the durable rate?", run: busy::run },
+    Scenario { name: "frames", question: "how fast are records read back, beside a bare scan?", run: frames::run },
     Scenario { name: "recovery", question: "how fast does a log become state again?", run: recovery::run },
     Scenario { name: "http", question: "how many orders a second over HTTP, beside a bare hyper?", run: http::run },
     Scenario { name: "echo", question: "how long is a text there and back, beside the frame library?", run: echo::run },
@@ -71,17 +86,23 @@ const SCENARIOS: &[Scenario] = &[
 #[derive(Parser)]
 struct CommandLine {
     /// A scenario's name, or all.
-    #[arg(required_unless_present_any = ["serve", "reference"])]
+    #[arg(required_unless_present_any = ["serve", "reference", "busy"])]
     scenario: Option<String>,
     /// Write the results to this file as JSON too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Let libraries of others do the same work beside ours; needs the feature `peers`.
+    #[arg(long)]
+    peers: bool,
     /// Where logs are written; the system's place for temporary files when absent.
     #[arg(long, value_name = "DIR")]
     place: Option<PathBuf>,
     /// Run the small size of the tests: nothing to publish.
     #[arg(long)]
     small: bool,
+    /// Be a process that computes when it is told to.
+    #[arg(long, hide = true)]
+    busy: bool,
     /// Be the server that a scenario asks.
     #[arg(long, value_name = "CONFIG", hide = true)]
     serve: Option<PathBuf>,
@@ -97,7 +118,12 @@ struct CommandLine {
 }
 
 fn main() -> ExitCode {
-    let CommandLine { scenario, json, place, small, serve, pulse, reference, template } = CommandLine::parse();
+    let CommandLine { scenario, json, peers: with_peers, place, small, busy, serve, pulse, reference, template } =
+        CommandLine::parse();
+    if busy {
+        busy::be();
+        return ExitCode::SUCCESS;
+    }
     if let Some(config) = serve {
         let served = if pulse { pulse::serve(&config) } else { server::serve(&config) };
         return match served {
@@ -117,6 +143,9 @@ fn main() -> ExitCode {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         return failure(&format!("there is no scenario {wanted:?}; there are: all, {}", names.join(", ")));
     }
+    if with_peers && !peers::ARE_BUILT {
+        return failure(&format!("this program was built without peers; build them with: {}", peers::BUILD_COMMAND));
+    }
     if let Some(place) = place {
         // Nobody has asked for it before.
         let _ = tempfile::env::override_temp_dir(&place);
@@ -126,7 +155,7 @@ fn main() -> ExitCode {
     println!("{}\n", machine::text(&facts));
     let mut results = Vec::new();
     for scenario in chosen {
-        let mut report = Report::new(scenario.name, scenario.question);
+        let mut report = Report::new(scenario.name, scenario.question, size, with_peers);
         (scenario.run)(size, &mut report);
         println!("{report}");
         results.push(report.json());

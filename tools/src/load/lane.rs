@@ -5,7 +5,6 @@
 //! it has an unknown outcome.
 
 use super::course::{Course, Phase};
-use super::frame;
 use super::kind::Kind;
 use super::open::open;
 use super::speech::{Heard, is_success};
@@ -19,6 +18,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
+use tools::frame;
 
 /// Room for one answer, about; a pipeline wants as much for each of its operations, within these bounds.
 const ANSWER_BYTES: usize = 2 << 10;

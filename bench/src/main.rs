@@ -7,6 +7,7 @@
 
 mod chance;
 mod commit;
+mod crowd;
 mod echo;
 mod fanout;
 mod flight;
@@ -17,6 +18,7 @@ mod ladder;
 mod listeners;
 mod load;
 mod machine;
+mod memory;
 mod orders;
 mod pulse;
 mod recovery;
@@ -64,6 +66,7 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "trade", question: "how many orders a second over a socket, beside HTTP?", run: trade::run },
     Scenario { name: "sockets", question: "what does an idle socket cost?", run: sockets::run },
+    Scenario { name: "memory", question: "what do users and orders cost in memory?", run: memory::run },
     Scenario { name: "hostile", question: "what do orders feel of a thousand who do not read?", run: hostile::run },
 ];
 
@@ -71,7 +74,7 @@ const SCENARIOS: &[Scenario] = &[
 #[derive(Parser)]
 struct CommandLine {
     /// A scenario's name, or all.
-    #[arg(required_unless_present_any = ["serve", "reference"])]
+    #[arg(required_unless_present_any = ["serve", "reference", "weigh"])]
     scenario: Option<String>,
     /// Write the results to this file as JSON too.
     #[arg(long, value_name = "FILE")]
@@ -91,13 +94,19 @@ struct CommandLine {
     /// The text of its frames.
     #[arg(long, value_name = "FILE", hide = true)]
     template: Option<PathBuf>,
+    #[command(flatten)]
+    task: memory::Task,
     /// With a market that changes when it is told to.
     #[arg(long, hide = true)]
     pulse: bool,
 }
 
 fn main() -> ExitCode {
-    let CommandLine { scenario, json, place, small, serve, pulse, reference, template } = CommandLine::parse();
+    let CommandLine { scenario, json, place, small, serve, pulse, reference, template, task } = CommandLine::parse();
+    if task.is_wanted() {
+        task.run();
+        return ExitCode::SUCCESS;
+    }
     if let Some(config) = serve {
         let served = if pulse { pulse::serve(&config) } else { server::serve(&config) };
         return match served {

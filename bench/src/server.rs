@@ -92,6 +92,11 @@ impl Server {
         machine::resident_bytes(self.child.id()).expect("it runs")
     }
 
+    /// Those of them that belong to no file: without the pages of the log.
+    pub fn anonymous_bytes(&self) -> u64 {
+        machine::anonymous_bytes(self.child.id()).expect("it runs")
+    }
+
     pub fn kill(&mut self) {
         // It may have ended already.
         let _ = self.child.kill();

@@ -5,7 +5,8 @@ use crate::chance::Chance;
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::book::{BookWriter, Books};
 use engine::command::{
-    Answer, AskedPrice, Command, CreateUser, Envelope, IssueKey, Placement, PlacementTerms, Secret, Size,
+    Answer, AskedPrice, Command, CreateUser, Envelope, IdSource, IssueKey, Placement, PlacementTerms, RequestIdentity,
+    Secret, Size,
 };
 use engine::directory::Directory;
 use engine::id::{InstrumentId, KeyId, MARKETS, MarketId, OrderId, Outcome, UserId};
@@ -25,7 +26,7 @@ use std::sync::Arc;
 /// 2026-10-02T09:15:00Z.
 const START: Timestamp = Timestamp(1_790_932_500 * SECOND);
 /// Best bid and best ask in cents; nine levels behind each.
-const BEST_BID: u16 = 49;
+pub const BEST_BID: u16 = 49;
 const BEST_ASK: u16 = 51;
 const LEVELS: u16 = 10;
 /// Shares of each level: a usual take crosses into the second one.
@@ -38,6 +39,11 @@ const SHARES_PER_TAKE: u64 = 45;
 pub struct Trader {
     pub user: UserId,
     pub key: KeyId,
+}
+
+impl Trader {
+    /// Takes the place of one who is still to come.
+    pub const NOBODY: Trader = Trader { user: UserId(0), key: KeyId(0) };
 }
 
 /// One thing that a trader does.
@@ -202,6 +208,17 @@ impl World {
         Envelope { owner: self.traders[trader].user, command, received_at: self.now, reply: index }
     }
 
+    /// A bid of a trader with an id of his own.
+    pub fn named_envelope(&self, index: usize, step: Step, client_order_id: String) -> Envelope<usize> {
+        let mut envelope = self.envelope(index, step, &[]);
+        if let Command::Place(placement) = &mut envelope.command {
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&(client_order_id.len() as u64).to_le_bytes());
+            placement.request = Some(RequestIdentity { client_order_id, digest, source: IdSource::Body });
+        }
+        envelope
+    }
+
     fn placement(&self, trader: usize, market: u32, side: Side, cents: u16, shares: u64) -> Command {
         let instrument: InstrumentId = MarketId(market).instrument(Outcome::First);
         Command::Place(Box::new(Placement {
@@ -228,6 +245,11 @@ impl World {
     pub fn take<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, envelope: Envelope<usize>, out: &mut Out<F>) {
         self.now = self.now.plus(1);
         self.shard.take(envelope, self.now, out);
+    }
+
+    /// Markets and users.
+    pub fn state(&self) -> (&Markets, &Users) {
+        (&self.markets, self.shard.users())
     }
 
     /// Over the whole state.

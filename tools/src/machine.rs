@@ -51,10 +51,19 @@ pub fn anonymous_bytes(pid: u32) -> Option<u64> {
     status_bytes(pid, "RssAnon:")
 }
 
+/// Bytes that programs may still take before the system is short of memory.
+pub fn available_bytes() -> Option<u64> {
+    kibibytes(&read("/proc/meminfo"), "MemAvailable:")
+}
+
 fn status_bytes(pid: u32, name: &str) -> Option<u64> {
-    let status = read(&format!("/proc/{pid}/status"));
-    let kibibytes = status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?;
-    Some(1_024 * kibibytes.parse::<u64>().ok()?)
+    kibibytes(&read(&format!("/proc/{pid}/status")), name)
+}
+
+/// What a line of that name says, in bytes.
+fn kibibytes(text: &str, name: &str) -> Option<u64> {
+    let words = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(1_024 * words.split_whitespace().next()?.parse::<u64>().ok()?)
 }
 
 fn read(path: &str) -> String {
@@ -69,8 +78,9 @@ mod tests {
     fn every_fact_is_there() {
         let Machine { processor, cores, kernel, build } = Machine::look();
         assert!(!processor.is_empty() && cores > 0 && kernel.len() > "Linux ".len() && !build.is_empty());
+        assert!(available_bytes().is_some_and(|bytes| bytes > 1 << 20));
         assert!(load().is_some_and(|load| load.parse::<f64>().is_ok()));
-        println!("facts: 5 cases");
+        println!("facts: 6 cases");
     }
 
     #[test]

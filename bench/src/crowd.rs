@@ -79,7 +79,8 @@ impl std::fmt::Display for Crowd {
 
 /// As many orders as were wished for, or as the free memory holds.
 pub fn orders_within_memory(wished: usize, size: Size) -> usize {
-    let fits = machine::available_bytes().map_or(u64::MAX, |bytes| (bytes as f64 * MEMORY_PART) as u64) / BYTES_PER_ORDER;
+    let fits =
+        machine::available_bytes().map_or(u64::MAX, |bytes| (bytes as f64 * MEMORY_PART) as u64) / BYTES_PER_ORDER;
     match size {
         Size::Small => wished,
         Size::Full => wished.min(fits as usize),

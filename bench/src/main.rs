@@ -11,6 +11,7 @@ mod crowd;
 mod echo;
 mod fanout;
 mod flight;
+mod growth;
 mod hostile;
 mod http;
 mod journal;
@@ -67,6 +68,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "trade", question: "how many orders a second over a socket, beside HTTP?", run: trade::run },
     Scenario { name: "sockets", question: "what does an idle socket cost?", run: sockets::run },
     Scenario { name: "memory", question: "what do users and orders cost in memory?", run: memory::run },
+    Scenario { name: "growth", question: "what becomes of rate and start when a server grows?", run: growth::run },
     Scenario { name: "hostile", question: "what do orders feel of a thousand who do not read?", run: hostile::run },
 ];
 

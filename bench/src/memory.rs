@@ -196,7 +196,11 @@ fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: Option<&
         snapshot::write(markets, &[shard], &mut file).and_then(|()| file.flush()).expect("room for a snapshot");
     }
     let hash = hex(&world.digest());
-    Weighed { users_bytes: with_users.saturating_sub(before), orders_bytes: with_orders.saturating_sub(with_users), hash }
+    Weighed {
+        users_bytes: with_users.saturating_sub(before),
+        orders_bytes: with_orders.saturating_sub(with_users),
+        hash,
+    }
 }
 
 /// All of the copy, users and orders together.

@@ -186,8 +186,10 @@ impl World {
     /// Users of a stream of orders, with secrets that are the same in each run.
     pub fn add_traders<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, count: usize, out: &mut Out<F>) {
         for number in 0..count {
+            // Spread as real hashes are: the directory takes them as they come.
+            let mut chance = Chance::seeded(number as u64);
             let mut hash = [0; 32];
-            hash[..8].copy_from_slice(&(number as u64).to_le_bytes());
+            hash.chunks_mut(8).for_each(|part| part.copy_from_slice(&chance.next().to_le_bytes()));
             let alias_hash = hash.map(|byte| !byte);
             self.add_trader(Secret { hash, alias_hash, prefix: format!("bench_{number:010}") }, out);
         }
@@ -267,7 +269,8 @@ fn listing(number: u32) -> Listing {
     Listing {
         venue: Venue::Synthetic,
         venue_market_id: number.to_string(),
-        condition: format!("0x{number:064x}"),
+        // Unlike that of any recording or pulse, which may stand beside these.
+        condition: format!("0xbe{number:062x}"),
         tokens: [format!("{number}01"), format!("{number}02")],
         outcomes: ["Yes".to_owned(), "No".to_owned()],
         slug: format!("market-{number}"),

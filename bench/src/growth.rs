@@ -5,8 +5,7 @@
 //! a large world is one of cold memory. Over HTTP both servers stand on what the same worlds left in their logs, and
 //! orders go to one live market. A start is timed from the beginning of the process to its first ready answer.
 
-use crate::chance::Chance;
-use crate::crowd::{Crowd, Open, orders_within_memory};
+use crate::crowd::{Crowd, orders_within_memory};
 use crate::http::Client;
 use crate::journal::Journal;
 use crate::load::{Load, Reached};
@@ -14,11 +13,9 @@ use crate::pulse;
 use crate::report::{Report, Size, nanoseconds, timed};
 use crate::seeded::Place;
 use crate::server::Server;
-use crate::world::{Out, Step, World};
-use engine::command::Envelope;
-use engine::id::{OrderId, UserId};
+use crate::steady::Steady;
+use engine::id::UserId;
 use engine::mutation::codec;
-use engine::order::Side;
 use engine::time::Timestamp;
 use gateway::clock::Clock;
 use gateway::{checkpoint, recover};
@@ -27,8 +24,6 @@ use std::path::Path;
 use wal::Running;
 
 const ROUNDS: usize = 5;
-/// Commands that are made ahead of the clock.
-const CHUNK: usize = 4_096;
 /// Connections of the HTTP load, each with a user of its own.
 const CONNECTIONS: usize = 64;
 /// Goals: the rate in process and over HTTP beside the small size, and seconds until a million open orders serve again.
@@ -63,77 +58,6 @@ pub fn run(size: Size, report: &mut Report) {
     starts(size, report);
     report.durability("process over HTTP; in process records are made and not kept");
     report.not_included("in process: making the command, the log; over HTTP: a feed beside it, TLS, a network");
-}
-
-/// A world in which as many orders rest as are cancelled.
-struct Steady<F> {
-    crowd: Crowd,
-    world: World,
-    out: Out<F>,
-    open: Vec<Open>,
-    /// A trader who holds what the next take sells, and in which market.
-    bought: Option<(usize, u32)>,
-    chance: Chance,
-}
-
-/// What becomes of an answer.
-enum Then {
-    Rests(u32),
-    Nothing,
-}
-
-impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
-    fn new(crowd: Crowd, record: F) -> Steady<F> {
-        let (world, mut out, open) = crowd.fill(record);
-        out.orders = vec![OrderId(0); CHUNK];
-        Steady { crowd, world, out, open, bought: None, chance: Chance::seeded(37) }
-    }
-
-    /// Seconds that `count` commands took.
-    fn go(&mut self, count: usize) -> f64 {
-        let mut seconds = 0.0;
-        for first in (0..count).step_by(CHUNK) {
-            let (envelopes, thens): (Vec<_>, Vec<_>) = (0..CHUNK.min(count - first)).map(|at| self.next(at)).unzip();
-            let Steady { world, out, .. } = self;
-            seconds += timed(|| envelopes.into_iter().for_each(|envelope| world.take(envelope, out))).0;
-            for (at, then) in thens.into_iter().enumerate() {
-                if let Then::Rests(trader) = then {
-                    self.open.push(Open { trader, order: self.out.orders[at] });
-                }
-            }
-        }
-        assert_eq!(self.out.refused, 0, "every command does something: {}", self.crowd);
-        seconds
-    }
-
-    fn next(&mut self, at: usize) -> (Envelope<usize>, Then) {
-        let Crowd { users, markets, .. } = self.crowd;
-        let chance = &mut self.chance;
-        match chance.below(20) {
-            0..=1 => {
-                let (trader, market, side) = match self.bought.take() {
-                    Some((trader, market)) => (trader, market, Side::Sell),
-                    None => {
-                        let bought = (chance.below(users as u64) as usize, chance.below(markets.into()) as u32);
-                        self.bought = Some(bought);
-                        (bought.0, bought.1, Side::Buy)
-                    }
-                };
-                (self.world.envelope(at, Step::Take { trader, market, side }, &[]), Then::Nothing)
-            }
-            2..=10 if !self.open.is_empty() => {
-                let place = chance.below(self.open.len() as u64) as usize;
-                let Open { trader, order } = self.open.swap_remove(place);
-                let step = Step::Cancel { trader: trader as usize, of: 0 };
-                (self.world.envelope(at, step, &[order]), Then::Nothing)
-            }
-            _ => {
-                let trader = chance.below(users as u64) as usize;
-                let step = Crowd::rest_step(trader, markets, chance);
-                (self.world.envelope(at, step, &[]), Then::Rests(trader as u32))
-            }
-        }
-    }
 }
 
 fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut Report) {
@@ -176,13 +100,6 @@ fn settle(place: &Place, crowd: Crowd) {
     journal.end();
 }
 
-/// A server on the log of a crowd, and those who trade on it.
-struct Standing {
-    place: Place,
-    server: Server,
-    load: Load<Client>,
-}
-
 fn over_http(small: Crowd, size: Size, report: &mut Report) {
     let connections = size.pick(2, CONNECTIONS);
     let large = size.pick(
@@ -191,19 +108,23 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
     );
     let count = size.pick(100, 30_000);
     let [token, _] = &pulse::tokens();
-    let mut sides = [("small", small), ("large", large)].map(|(name, crowd)| {
+    let mut servers = [small, large].map(|crowd| {
         let place = Place::seeded(connections, size);
         settle(&place, crowd);
         let server = Server::start_on_pulse(&place.write_config("process"));
+        (place, server)
+    });
+    // Only now: a connection that says nothing at first is closed after some seconds.
+    let mut loads = [0, 1].map(|at: usize| {
+        let (place, server) = &servers[at];
         let keys = place.keys.iter().enumerate();
-        let clients = keys.map(|(number, key)| Client::new(&format!("{name}-{number}"), key.expose(), token));
-        let load = Load::connect(server.address, clients).expect("the server listens");
-        Standing { place, server, load }
+        let clients = keys.map(|(number, key)| Client::new(&format!("{at}-{number}"), key.expose(), token));
+        Load::connect(server.address, clients).expect("the server listens")
     });
     let mut ratios = Vec::new();
     let mut latency = [nanoseconds(), nanoseconds()];
     for round in 0..=size.pick(1, ROUNDS) {
-        let reached = [0, 1].map(|at: usize| well(sides[at].load.run(connections, count, None, Client::order), count));
+        let reached = [0, 1].map(|at: usize| well(loads[at].run(connections, count, None, Client::order), count));
         if round > 0 {
             ratios.push(reached[1].rate() / reached[0].rate());
             for (sum, reached) in latency.iter_mut().zip(&reached) {
@@ -216,12 +137,11 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
     report.note("goal over HTTP", format!("at least {HTTP_MIN}"));
     report.percentiles("order over HTTP, small", &latency[0]);
     report.percentiles("order over HTTP, large", &latency[1]);
-    for side in &mut sides {
-        side.server.kill();
-    }
-    for (side, crowd) in sides.iter().zip([small, large]) {
-        let rounds = size.pick(1, ROUNDS) + 1;
-        let kept = side.place.kept();
+    drop(loads);
+    let rounds = size.pick(1, ROUNDS) + 1;
+    for ((place, server), crowd) in servers.iter_mut().zip([small, large]) {
+        server.kill();
+        let kept = place.kept();
         assert_eq!(kept.orders, (crowd.open + rounds * count) as u64, "what was acknowledged is in the log");
         report.computed(kept.orders.to_le_bytes());
     }

@@ -9,6 +9,7 @@ mod chance;
 mod commit;
 mod crowd;
 mod echo;
+mod endurance;
 mod fanout;
 mod flight;
 mod growth;
@@ -24,18 +25,20 @@ mod orders;
 mod pulse;
 mod recovery;
 mod reference;
+mod replay;
 mod report;
 mod seeded;
 mod server;
 mod shard;
 mod sockets;
+mod steady;
 mod trade;
 mod trader;
 mod walk;
 mod wire;
 mod world;
 
-use clap::Parser;
+use clap::Parser as _;
 use report::{Report, Size};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -67,16 +70,21 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "trade", question: "how many orders a second over a socket, beside HTTP?", run: trade::run },
     Scenario { name: "sockets", question: "what does an idle socket cost?", run: sockets::run },
+    Scenario {
+        name: "replay",
+        question: "does the log tell the same each time, and who feels a snapshot?",
+        run: replay::run,
+    },
     Scenario { name: "memory", question: "what do users and orders cost in memory?", run: memory::run },
     Scenario { name: "growth", question: "what becomes of rate and start when a server grows?", run: growth::run },
     Scenario { name: "hostile", question: "what do orders feel of a thousand who do not read?", run: hostile::run },
 ];
 
 /// Benchmarks of papertape.
-#[derive(Parser)]
+#[derive(clap::Parser)]
 struct CommandLine {
     /// A scenario's name, or all.
-    #[arg(required_unless_present_any = ["serve", "reference", "weigh"])]
+    #[arg(required_unless_present_any = ["serve", "reference", "weigh", "kit"])]
     scenario: Option<String>,
     /// Write the results to this file as JSON too.
     #[arg(long, value_name = "FILE")]
@@ -87,6 +95,12 @@ struct CommandLine {
     /// Run the small size of the tests: nothing to publish.
     #[arg(long)]
     small: bool,
+    /// Length of `endurance` in minutes; `all` leaves it out.
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    minutes: u64,
+    /// Be the load kit, with these options.
+    #[arg(long, value_name = "ARGS", hide = true, num_args = 1.., allow_hyphen_values = true)]
+    kit: Option<Vec<String>>,
     /// Be the server that a scenario asks.
     #[arg(long, value_name = "CONFIG", hide = true)]
     serve: Option<PathBuf>,
@@ -103,8 +117,20 @@ struct CommandLine {
     pulse: bool,
 }
 
+/// The load kit, as `papertape load` has it.
+#[derive(clap::Parser)]
+struct Kit {
+    #[command(flatten)]
+    load: tools::load::Load,
+}
+
 fn main() -> ExitCode {
-    let CommandLine { scenario, json, place, small, serve, pulse, reference, template, task } = CommandLine::parse();
+    let CommandLine { scenario, json, place, small, minutes, kit, serve, pulse, reference, template, task } =
+        CommandLine::parse();
+    if let Some(args) = kit {
+        let Kit { load } = Kit::parse_from(std::iter::once("kit".to_owned()).chain(args));
+        return load.run().map_or_else(|error| failure(&error.to_string()), |()| ExitCode::SUCCESS);
+    }
     if task.is_wanted() {
         task.run();
         return ExitCode::SUCCESS;
@@ -124,9 +150,11 @@ fn main() -> ExitCode {
     }
     let wanted = scenario.unwrap_or_default();
     let chosen: Vec<_> = SCENARIOS.iter().filter(|scenario| wanted == "all" || scenario.name == wanted).collect();
-    if chosen.is_empty() {
+    let endures = wanted == endurance::NAME;
+    if chosen.is_empty() && !endures {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-        return failure(&format!("there is no scenario {wanted:?}; there are: all, {}", names.join(", ")));
+        let names = format!("all, {}, and by itself {}", names.join(", "), endurance::NAME);
+        return failure(&format!("there is no scenario {wanted:?}; there are: {names}"));
     }
     if let Some(place) = place {
         // Nobody has asked for it before.
@@ -139,6 +167,12 @@ fn main() -> ExitCode {
     for scenario in chosen {
         let mut report = Report::new(scenario.name, scenario.question);
         (scenario.run)(size, &mut report);
+        println!("{report}");
+        results.push(report.json());
+    }
+    if endures {
+        let mut report = Report::new(endurance::NAME, endurance::QUESTION);
+        endurance::run(size, minutes as usize, &mut report);
         println!("{report}");
         results.push(report.json());
     }

@@ -97,6 +97,14 @@ impl Server {
         machine::anonymous_bytes(self.child.id()).expect("it runs")
     }
 
+    /// Asks it to end in order, and waits for that.
+    pub fn terminate(&mut self) {
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status();
+        assert!(asked.is_ok_and(|status| status.success()), "a signal reaches it");
+        let ended = self.child.wait().expect("a child can be waited for");
+        assert!(ended.success(), "an orderly end: {ended}");
+    }
+
     pub fn kill(&mut self) {
         // It may have ended already.
         let _ = self.child.kill();

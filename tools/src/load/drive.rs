@@ -12,6 +12,7 @@ use super::pace::Pace;
 use super::speech::Transport;
 use super::tally::Tally;
 use super::trader::Trader;
+use crate::machine;
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::future::Future;
@@ -21,7 +22,6 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tools::machine;
 
 /// Connections that are opened at once.
 const OPENED_AT_ONCE: usize = 64;

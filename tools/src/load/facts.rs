@@ -1,8 +1,8 @@
 //! Facts about the machine of the client and about the server: without them a figure means nothing.
 
 use super::ask::Ask;
+use crate::machine::Machine;
 use serde_json::{Map, Value, json};
-use tools::machine::Machine;
 
 /// Processor, cores, kernel, and what this client is.
 pub fn machine() -> Map<String, Value> {

@@ -9,6 +9,7 @@ use super::kind::Kind;
 use super::open::open;
 use super::speech::{Heard, is_success};
 use super::trader::{Deed, Trader, Verdict};
+use crate::frame;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -18,7 +19,6 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
-use tools::frame;
 
 /// Room for one answer, about; a pipeline wants as much for each of its operations, within these bounds.
 const ANSWER_BYTES: usize = 2 << 10;

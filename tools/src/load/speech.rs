@@ -2,11 +2,11 @@
 //!
 //! Over HTTP/1.1 answers come in the order of the requests, over the trade channel each names the operation it answers.
 
+use crate::frame;
 use clap::ValueEnum;
 use std::fmt;
 use std::io::Write as _;
 use std::mem::MaybeUninit;
-use tools::frame;
 
 /// Most header lines of an answer.
 const HEADERS_MAX: usize = 64;

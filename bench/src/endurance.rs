@@ -3,8 +3,8 @@
 //! was acknowledged must be on the server, whatever became of the server meanwhile.
 //!
 //! Flat means: of the minutes without a restart, the last third has a p99.9 of at most [`TAIL_GROWTH_MAX`] times that of
-//! the first third (medians); the memory that one more order takes does not grow from the first half to the second by
-//! more than [`MEMORY_GROWTH_MAX`]; and the log never takes more than the segments that checkpoints leave it. Orders are
+//! the first third (medians); memory divided by the orders that are kept is in the last third at most
+//! [`MEMORY_GROWTH_MAX`] times that of the middle one; and the log never takes more than the segments that checkpoints leave it. Orders are
 //! never forgotten, so memory and snapshots do grow with them, and nothing else may.
 
 use crate::pulse::Beats;
@@ -267,16 +267,15 @@ fn judge(minutes: &[Minute], size: Size, report: &mut Report) {
     report.figure("p99.9 of the last third", last / 1e6, "ms");
     report.note("p99.9", flat(last / first, TAIL_GROWTH_MAX));
 
-    let half = minutes.len() / 2;
-    let per_order = |some: &[Minute]| {
-        let (Some(first), Some(last)) = (some.first(), some.last()) else { return 0.0 };
-        let bytes = last.anonymous_bytes as f64 - first.anonymous_bytes as f64;
-        bytes / (last.orders - first.orders).max(1) as f64
+    let per_order = |some: &[&Minute]| {
+        let bytes = some.iter().map(|minute| minute.anonymous_bytes as f64 / minute.orders.max(1) as f64);
+        bytes.sum::<f64>() / some.len() as f64
     };
-    let (before, after) = (per_order(&minutes[..=half]), per_order(&minutes[half..]));
-    report.figure("memory that one more order takes, first half", before, "bytes");
-    report.figure("memory that one more order takes, second half", after, "bytes");
-    report.note("memory", flat(after / before.max(1.0), MEMORY_GROWTH_MAX));
+    let (middle, last) =
+        (per_order(&quiet[third..(2 * third).min(quiet.len())]), per_order(&quiet[quiet.len() - third..]));
+    report.figure("memory by orders kept, middle third", middle, "bytes");
+    report.figure("memory by orders kept, last third", last, "bytes");
+    report.note("memory", flat(last / middle, MEMORY_GROWTH_MAX));
 
     let segment_bytes = size.pick(1_u64 << 20, 64 << 20);
     let bound = (2 * CHECKPOINT_SEGMENTS + SEGMENTS_MORE) * segment_bytes;
@@ -287,7 +286,7 @@ fn judge(minutes: &[Minute], size: Size, report: &mut Report) {
     report.figure("other files at the end: snapshots, history", last.snapshots_bytes as f64, "bytes");
     let sum = |of: fn(&Minute) -> u64| minutes.iter().map(of).sum::<u64>() as f64;
     report.figure("refused", sum(|minute| minute.refused), "");
-    report.figure("sent and not answered, all in minutes of a restart or not", sum(|minute| minute.unanswered), "");
+    report.figure("sent and not answered", sum(|minute| minute.unanswered), "");
     let restarts = minutes.iter().filter_map(|minute| minute.restart.as_ref());
     report.figure("longest restart", restarts.map(|restart| restart.seconds).fold(0.0, f64::max), "s");
 }

@@ -14,6 +14,8 @@ use std::time::Instant;
 
 /// Commands that are made ahead of the clock.
 const CHUNK: usize = 4_096;
+/// From the user of one buy to that of the next: far apart, and with no divisor in common with a round count of users.
+const TRADER_STRIDE: usize = 7_919;
 
 /// A world in which as many orders rest as are cancelled.
 pub struct Steady<F> {
@@ -23,6 +25,8 @@ pub struct Steady<F> {
     open: Vec<Open>,
     /// A trader who holds what the next take sells, and in which market.
     bought: Option<(usize, u32)>,
+    /// Buys so far.
+    taken: usize,
     chance: Chance,
 }
 
@@ -36,7 +40,7 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
     pub fn new(crowd: Crowd, record: F) -> Steady<F> {
         let (world, mut out, open) = crowd.fill(record);
         out.orders = vec![OrderId(0); CHUNK];
-        Steady { crowd, world, out, open, bought: None, chance: Chance::seeded(37) }
+        Steady { crowd, world, out, open, bought: None, taken: 0, chance: Chance::seeded(37) }
     }
 
     /// Seconds that `count` commands took.
@@ -80,7 +84,12 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
                 let (trader, market, side) = match self.bought.take() {
                     Some((trader, market)) => (trader, market, Side::Sell),
                     None => {
-                        let bought = (chance.below(users as u64) as usize, chance.below(markets.into()) as u32);
+                        // Nobody may take more than a book shows, and these stand still: all pairs of user and market
+                        // have their turn before one has it again.
+                        let trader = self.taken * TRADER_STRIDE % users;
+                        let market = ((self.taken / users + trader) % markets as usize) as u32;
+                        self.taken += 1;
+                        let bought = (trader, market);
                         self.bought = Some(bought);
                         (bought.0, bought.1, Side::Buy)
                     }

@@ -6,6 +6,7 @@
 //! run, so that none rots. With `--peers` libraries of others run the same work in the same run (`peers`).
 
 mod acks;
+mod answer;
 mod append;
 mod book;
 mod busy;
@@ -65,6 +66,11 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "walk", question: "what does a taker walk of ten levels with fees cost?", run: walk::run },
     Scenario { name: "shard", question: "what does one order cost, decided, applied and encoded?", run: shard::run },
     Scenario { name: "book", question: "what does the stream mix1M cost, beside bare books?", run: book::run },
+    Scenario {
+        name: "answer",
+        question: "how long is it from an order to its journaled answer, in process?",
+        run: answer::run,
+    },
     Scenario {
         name: "append",
         question: "what does an append cost beside a bare copy and checksum?",

@@ -34,6 +34,7 @@ mod orders;
 mod peers;
 mod pulse;
 mod raw;
+mod reads;
 mod recovery;
 mod reference;
 mod replay;
@@ -83,6 +84,11 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "frames", question: "how fast are records read back, beside a bare scan?", run: frames::run },
     Scenario { name: "recovery", question: "how fast does a log become state again?", run: recovery::run },
     Scenario { name: "http", question: "how many orders a second over HTTP, beside a bare hyper?", run: http::run },
+    Scenario {
+        name: "reads",
+        question: "how many reads a second while the book changes, beside a bare hyper?",
+        run: reads::run,
+    },
     Scenario { name: "echo", question: "how long is a text there and back, beside the frame library?", run: echo::run },
     Scenario {
         name: "fanout",

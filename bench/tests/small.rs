@@ -8,8 +8,9 @@ use std::process::Command;
 /// What every result says (house rules, proof).
 const SAID: [&str; 4] = ["durability", "rate", "not_included", "hash"];
 const MACHINE: [&str; 8] = ["version", "commit", "build", "machine", "cores", "kernel", "file system", "load"];
-const SCENARIOS: [&str; 12] = [
-    "ladder", "walk", "shard", "append", "commit", "recovery", "http", "echo", "fanout", "trade", "sockets", "hostile",
+const SCENARIOS: [&str; 13] = [
+    "ladder", "walk", "shard", "append", "commit", "recovery", "http", "reads", "echo", "fanout", "trade", "sockets",
+    "hostile",
 ];
 
 fn run(json: &Path) -> Value {

@@ -25,7 +25,9 @@ fn shape(response: &Response) -> String {
         true => format!("{name}: made, {} bytes", value.len()),
         false => format!("{name}: {}", cut(value, 1)),
     };
-    let headers: Vec<_> = response.headers.iter().map(|(name, value)| shown(name, value)).collect();
+    // Headers of different names have no order.
+    let mut headers: Vec<_> = response.headers.iter().map(|(name, value)| shown(name, value)).collect();
+    headers.sort();
     let body = cut(&response.lossy(), ID_DIGITS);
     let body = match body.split_once(AGE) {
         Some((before, behind)) => format!("{before}{AGE}{}", behind.trim_start_matches(|c: char| c.is_ascii_digit())),

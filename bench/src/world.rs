@@ -135,18 +135,51 @@ pub struct World {
     markets: Markets,
     pub traders: Vec<Trader>,
     pub now: Timestamp,
-    /// Kept, since a ladder has one writer for life.
-    _writer: BookWriter,
+    writer: BookWriter,
+    books: Vec<Book>,
+}
+
+/// The venue's still book of one outcome, best first.
+pub struct Book {
+    pub outcome: Outcome,
+    pub bids: Vec<(Price, Qty)>,
+    pub asks: Vec<(Price, Qty)>,
+}
+
+/// One order as a trader asks for it: a limit order that rests or fills.
+pub struct Asked {
+    pub trader: usize,
+    pub instrument: InstrumentId,
+    pub side: Side,
+    pub price: Price,
+    pub shares: u64,
+    pub request: Option<RequestIdentity>,
 }
 
 impl World {
     /// `markets` markets with still books. `record` gets what a log would.
     pub fn new(markets_count: u32, record: &mut impl FnMut(UserId, Timestamp, &[u8])) -> World {
+        let size = Qty::from_shares(LEVEL_SHARES);
+        let book = Book {
+            outcome: Outcome::First,
+            bids: (0..LEVELS).map(|level| (Price(100 * (BEST_BID - level)), size)).collect(),
+            asks: (0..LEVELS).map(|level| (Price(100 * (BEST_ASK + level)), size)).collect(),
+        };
+        World::with_books(markets_count, TickSize(100), vec![book], record)
+    }
+
+    /// The same with these books in each market.
+    pub fn with_books(
+        markets_count: u32,
+        tick: TickSize,
+        shown: Vec<Book>,
+        record: &mut impl FnMut(UserId, Timestamp, &[u8]),
+    ) -> World {
         let (books, catalog) = (Arc::new(Books::new()), Arc::new(Catalog::new()));
         let mut writer = books.writer().expect("the first to ask");
         let mut markets = Markets::new();
         for number in 0..markets_count {
-            let facts = markets.list(&listing(number), MarketState::Active, START, START);
+            let facts = markets.list(&listing(number, tick), MarketState::Active, START, START);
             let mut payload = Vec::new();
             codec::encode::<MarketMutation>(&facts, &mut payload);
             record(MARKETS, START, &payload);
@@ -154,15 +187,23 @@ impl World {
                 markets.apply(fact);
                 publish(fact, &catalog, &mut writer);
             }
-            let size = Qty::from_shares(LEVEL_SHARES);
-            let bids: Vec<_> = (0..LEVELS).map(|level| (Price(100 * (BEST_BID - level)), size)).collect();
-            let asks: Vec<_> = (0..LEVELS).map(|level| (Price(100 * (BEST_ASK + level)), size)).collect();
-            let instrument = MarketId(number).instrument(Outcome::First);
-            writer.frame(0, START, |frame| frame.snapshot(instrument, &bids, &asks, START, None));
         }
         let (rules, directory) = (Arc::new(Rules::default()), Arc::new(Directory::new()));
         let shard = Shard::new(0, 1, Users::default(), rules, books, catalog, directory);
-        World { shard, markets, traders: Vec::new(), now: START, _writer: writer }
+        let mut world = World { shard, markets, traders: Vec::new(), now: START, writer, books: shown };
+        for number in 0..markets_count {
+            world.show_books(MarketId(number));
+        }
+        world
+    }
+
+    /// Shows the books of a market anew, as a venue does: whatever somebody took of the last ones is there again.
+    pub fn show_books(&mut self, market: MarketId) {
+        let now = self.now;
+        for Book { outcome, bids, asks } in &self.books {
+            let instrument = market.instrument(*outcome);
+            self.writer.frame(0, now, |frame| frame.snapshot(instrument, bids, asks, now, None));
+        }
     }
 
     /// One more user, with a key, the highest tier and ten million dollars.
@@ -223,19 +264,24 @@ impl World {
 
     fn placement(&self, trader: usize, market: u32, side: Side, cents: u16, shares: u64) -> Command {
         let instrument: InstrumentId = MarketId(market).instrument(Outcome::First);
+        self.order(Asked { trader, instrument, side, price: Price(100 * cents), shares, request: None })
+    }
+
+    /// The command of a limit order.
+    pub fn order(&self, asked: Asked) -> Command {
         Command::Place(Box::new(Placement {
-            key: self.traders[trader].key,
+            key: self.traders[asked.trader].key,
             tier: Tier::Enterprise,
             route: EntryRoute::Native,
-            request: None,
+            request: asked.request,
             terms: Ok(PlacementTerms {
                 wallet: None,
-                instrument: Some(instrument),
-                side,
+                instrument: Some(asked.instrument),
+                side: asked.side,
                 order_type: OrderType::Limit,
                 time_in_force: TimeInForce::Gtc,
-                size: Size::Shares { qty: Qty::from_shares(shares), rounded_from: None },
-                price: AskedPrice::At(Price(100 * cents)),
+                size: Size::Shares { qty: Qty::from_shares(asked.shares), rounded_from: None },
+                price: AskedPrice::At(asked.price),
                 expiration: None,
                 post_only: false,
             }),
@@ -265,7 +311,7 @@ impl World {
     }
 }
 
-fn listing(number: u32) -> Listing {
+fn listing(number: u32, tick: TickSize) -> Listing {
     Listing {
         venue: Venue::Synthetic,
         venue_market_id: number.to_string(),
@@ -281,7 +327,7 @@ fn listing(number: u32) -> Listing {
         category: Category::Politics,
         tags: Vec::new(),
         event: None,
-        tick: TickSize(100),
+        tick,
         min_order_size: None,
         neg_risk: false,
         start: None,

@@ -76,7 +76,7 @@ struct Plan {
 pub fn run(size: Size, minutes: usize, report: &mut Report) {
     let plan = match size {
         Size::Small => Plan {
-            minutes: 4,
+            minutes: 6,
             length: Duration::from_secs(1),
             users: 4,
             connections: 2,

@@ -87,7 +87,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "trade", question: "how many orders a second over a socket, beside HTTP?", run: trade::run },
     Scenario { name: "sockets", question: "what does an idle socket cost?", run: sockets::run },
     Scenario {
-        name: "service",
+        name: service::NAME,
         question: "how many orders does the whole service take, beside a paper trader to install?",
         run: service::run,
     },
@@ -200,7 +200,9 @@ fn main() -> ExitCode {
         let names = format!("all, {}, and by itself {}", names.join(", "), endurance::NAME);
         return failure(&format!("there is no scenario {wanted:?}; there are: {names}"));
     }
-    if with_peers && !peers::ARE_BUILT {
+    // The peer of the whole service is a program, which the run installs.
+    let wants_libraries = chosen.iter().any(|scenario| scenario.name != service::NAME);
+    if with_peers && wants_libraries && !peers::ARE_BUILT {
         return failure(&format!("this program was built without peers; build them with: {}", peers::BUILD_COMMAND));
     }
     if let Some(place) = place {

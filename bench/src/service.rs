@@ -14,6 +14,8 @@ use engine::order::Side;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+pub const NAME: &str = "service";
+
 const ROUNDS: usize = 5;
 /// Nineteen shares at the best ask of 0.51 are the peer's ten dollars, nearly.
 const SHARES: u64 = 19;

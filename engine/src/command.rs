@@ -133,6 +133,14 @@ impl Command {
             _ => None,
         }
     }
+
+    /// The order that it is about, where it is one.
+    pub(crate) fn order(&self) -> Option<OrderId> {
+        match self {
+            Command::Cancel { order } | Command::Query(Query::Order(order)) => Some(*order),
+            _ => None,
+        }
+    }
 }
 
 /// What may be asked about one user.
@@ -408,7 +416,7 @@ pub enum AskedPrice {
     OffGrid,
 }
 
-/// What comes back.
+/// What comes back. An order's is the most frequent by far: it is large, so that it costs no allocation.
 #[derive(Clone, Debug)]
 pub enum Answer {
     Done,
@@ -421,7 +429,7 @@ pub enum Answer {
         old_expires_at: Timestamp,
     },
     Keys(Vec<KeyView>),
-    Order(Box<OrderView>),
+    Order(OrderView),
     Orders(OrderPage),
     Batch(Vec<BatchEntry>),
     Cancelled(CancelledOrders),
@@ -444,7 +452,7 @@ pub enum Answer {
     /// A refusal that left a killed order row (`X-Svc-Order-Id`), or that replays one.
     Killed {
         reject: Reject,
-        order: Box<OrderView>,
+        order: OrderView,
     },
     Refused(Reject),
     /// A cycle: resting orders looked at, filled, closed, and how many rest in the shard now.
@@ -468,7 +476,7 @@ pub enum Answer {
 /// What became of one entry of a batch.
 #[derive(Clone, Debug)]
 pub enum BatchEntry {
-    Placed(Box<OrderView>),
-    Killed { reject: Reject, order: Box<OrderView> },
+    Placed(OrderView),
+    Killed { reject: Reject, order: OrderView },
     Refused(Reject),
 }

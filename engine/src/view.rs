@@ -12,13 +12,44 @@ use crate::user::{Grant, Permissions, Position, Tier, Wallet};
 pub struct OrderView {
     pub order: Order,
     /// In time order.
-    pub fills: Vec<Fill>,
+    pub fills: Fills,
     /// Available cash of the wallet.
     pub available: Cash,
     /// The open episode of the order's instrument in its wallet.
     pub position: Option<Position>,
     /// An idempotent replay: figures are those of the first answer.
     pub is_replay: bool,
+}
+
+/// The fills of an order, in time order. A placement has at most one, and that needs no allocation.
+#[derive(Clone, Debug, Default)]
+pub enum Fills {
+    #[default]
+    None,
+    One(Fill),
+    Many(Vec<Fill>),
+}
+
+impl std::ops::Deref for Fills {
+    type Target = [Fill];
+    fn deref(&self) -> &[Fill] {
+        match self {
+            Fills::None => &[],
+            Fills::One(fill) => std::slice::from_ref(fill),
+            Fills::Many(fills) => fills,
+        }
+    }
+}
+
+impl FromIterator<Fill> for Fills {
+    fn from_iter<I: IntoIterator<Item = Fill>>(fills: I) -> Fills {
+        let mut fills = fills.into_iter();
+        match (fills.next(), fills.next()) {
+            (None, _) => Fills::None,
+            (Some(one), None) => Fills::One(one),
+            (Some(one), Some(two)) => Fills::Many([one, two].into_iter().chain(fills).collect()),
+        }
+    }
 }
 
 /// One page of orders, newest first.

@@ -127,6 +127,7 @@ impl Reply {
 
 /// One entry of the commit ring; order is what makes an answer depend on the records before it.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the answer to an order is the most frequent of all")]
 pub enum CommitItem {
     Record { owner: UserId, time: Timestamp, payload: Vec<u8> },
     Answer { reply: Reply, answer: Answer },

@@ -26,7 +26,7 @@ pub enum Late {
     /// Begun, and its commit is not confirmed: the sender must look the order up (`PERSISTENCE_UNKNOWN`).
     Unknown,
     /// Committed, but after the deadline (`DEADLINE_OVERSHOT_BUT_PERSISTED`).
-    Overshot(Answer),
+    Overshot(Box<Answer>),
 }
 
 /// The way into the core from one IO thread. Cheap to clone.
@@ -94,7 +94,9 @@ impl EngineClient {
         match answer {
             Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(Late::Busy),
             // A refusal had no effect, so there is nothing that a late answer could hide.
-            answer if overshot && changes && !matches!(answer, Answer::Refused(_)) => Err(Late::Overshot(answer)),
+            answer if overshot && changes && !matches!(answer, Answer::Refused(_)) => {
+                Err(Late::Overshot(Box::new(answer)))
+            }
             answer => Ok(answer),
         }
     }

@@ -29,7 +29,7 @@ fn run(operations: &[Operation]) -> (f64, Matched) {
                 }
                 Operation::Cancel { of } => {
                     let cancelled = book.cancel_order(id(of)).expect("a book that is open");
-                    assert!(black_box(cancelled).is_some(), "every cancel finds its order");
+                    matched.cancelled += u64::from(black_box(cancelled).is_some());
                 }
                 Operation::Take { is_buy, shares } => {
                     let taken = book.submit_market_order(id(index), shares, side(is_buy)).expect("there is a book");

@@ -85,7 +85,7 @@ pub fn place(
             amount,
             expiration: asked.expiration,
             post_only: asked.post_only,
-            client_order_id: shown_id(placement.request.as_ref()),
+            client_order_id: shown_id(placement.request.as_ref(), desk),
             route: placement.route,
             fee_rate: rules.fees.rate(market.listing.category),
             marketable: false,
@@ -146,8 +146,9 @@ fn daily_cap(user: &User, tier: Tier, rules: &Rules, now: Timestamp) -> Result<(
 }
 
 /// The sender's own id; an implicit one is nobody's business.
-fn shown_id(request: Option<&RequestIdentity>) -> Option<String> {
-    request.filter(|request| request.source != IdSource::Implicit).map(|request| request.client_order_id.clone())
+fn shown_id(request: Option<&RequestIdentity>, desk: &mut Desk) -> Option<String> {
+    let shown = request.filter(|request| request.source != IdSource::Implicit);
+    shown.map(|request| desk.text(&request.client_order_id))
 }
 
 /// Steps 1–6 as far as they are rules about orders: flags, quantity, post-only type, expiration.

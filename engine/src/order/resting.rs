@@ -147,6 +147,17 @@ impl Resting {
         }
     }
 
+    /// Reads where an order stands that is about to end.
+    pub(crate) fn warm(&self, order: &Order) -> usize {
+        let Some(sides) = self.books.get(&order.terms.instrument) else { return 0 };
+        let levels = match order.terms.side {
+            Side::Buy => &sides.buys.levels,
+            Side::Sell => &sides.sells.levels,
+        };
+        let at = levels.binary_search_by_key(&order.terms.limit, |level| level.price);
+        at.map_or(0, |at| usize::from(levels[at].orders.contains(order.id)))
+    }
+
     /// Takes an order out.
     pub(crate) fn remove(&mut self, order: &Order) {
         let (id, instrument) = (order.id, order.terms.instrument);

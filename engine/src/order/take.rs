@@ -9,6 +9,7 @@ use crate::book::{BookSide, Books, Effective, Reach, Unavailable};
 use crate::fee::taker_fee;
 use crate::id::{InstrumentId, UserId};
 use crate::market::catalog::Catalog;
+use crate::mutation::Mutation;
 use crate::order::depletion::Depletion;
 use crate::order::{Side, Taken};
 use crate::reject::Reject;
@@ -20,6 +21,10 @@ pub use crate::book::walk::Want;
 
 /// Levels that are copied at first; few orders reach further.
 const NEAR_LEVELS: usize = 8;
+/// Lists and texts whose room is kept for the next ones at most; a batch has fifteen orders.
+const SPARES_MAX: usize = 64;
+/// Longest text whose room is kept.
+const SPARE_TEXT_BYTES_MAX: usize = 256;
 
 /// What a decision reads besides its user.
 #[derive(Clone, Copy)]
@@ -97,6 +102,7 @@ pub struct Desk {
     young: AHashMap<UserId, Depletion>,
     old: AHashMap<UserId, Depletion>,
     spare: Vec<Vec<Taken>>,
+    spare_texts: Vec<String>,
 }
 
 impl Ground<'_> {
@@ -211,10 +217,34 @@ impl Desk {
     }
 
     /// Takes the rows of a fill back once they are written down, so that the next walk allocates nothing.
-    pub fn recycle(&mut self, mut taken: Vec<Taken>) {
-        if taken.capacity() > 0 && self.spare.len() < 64 {
+    fn recycle(&mut self, mut taken: Vec<Taken>) {
+        if taken.capacity() > 0 && self.spare.len() < SPARES_MAX {
             taken.clear();
             self.spare.push(taken);
+        }
+    }
+
+    /// A copy of a text, in room that one before it left.
+    pub fn text(&mut self, text: &str) -> String {
+        let mut copy = self.spare_texts.pop().unwrap_or_default();
+        copy.clear();
+        copy.push_str(text);
+        copy
+    }
+
+    /// Takes the room of what a fact held back once it is written down, so that the next one allocates nothing.
+    pub fn recycle_fact(&mut self, fact: Mutation) {
+        let text = match fact {
+            Mutation::OrderFilled { levels, .. } => return self.recycle(levels),
+            Mutation::OrderPlaced { terms, .. } => terms.client_order_id,
+            Mutation::RequestRemembered { client_order_id, .. } => Some(client_order_id),
+            _ => None,
+        };
+        // A text that few have so long is no room to keep.
+        if let Some(text) = text.filter(|text| (1..=SPARE_TEXT_BYTES_MAX).contains(&text.capacity()))
+            && self.spare_texts.len() < SPARES_MAX
+        {
+            self.spare_texts.push(text);
         }
     }
 

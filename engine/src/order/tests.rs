@@ -5,6 +5,7 @@
 //! `N1` (market 1). Orders are numbered from 1 in the order in which they left a row. The words are listed in
 //! [`world::World::act`], [`world::World::command`] and [`world::World::look`]. After each scenario the records are replayed onto nothing: same digest, all promises kept.
 
+mod allocations;
 mod asks;
 mod flags;
 mod keys;

@@ -44,6 +44,9 @@ use sweep::{Settling, Sweep};
 
 /// Commands that one turn takes from its ring at most.
 const COMMANDS_PER_TURN_MAX: usize = 256;
+/// Commands that are looked at together before they are run: an order waits mostly for memory, one access behind the
+/// other, and the waits of a group are one.
+const COMMANDS_AHEAD: usize = 16;
 
 /// How much the log can still take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +88,8 @@ pub struct Shard<R> {
     notices: Vec<Notice>,
     /// Those of them that are applied, in bytes.
     record: Vec<u8>,
+    /// Commands that were popped and are run next; empty between turns.
+    ahead: Vec<Envelope<R>>,
     sweeps: VecDeque<Sweep<R>>,
     emptyings: VecDeque<Emptying<R>>,
     settlings: VecDeque<Settling<R>>,
@@ -122,6 +127,7 @@ impl<R> Shard<R> {
             facts: Vec::new(),
             notices: Vec::new(),
             record: Vec::new(),
+            ahead: Vec::with_capacity(COMMANDS_AHEAD),
             sweeps: VecDeque::new(),
             emptyings: VecDeque::new(),
             settlings: VecDeque::new(),
@@ -167,10 +173,21 @@ impl<R> Shard<R> {
     pub fn turn(&mut self, inbox: &Ring<Envelope<R>>, now: Timestamp, outbox: &mut impl Outbox<R>) -> bool {
         self.reach(now);
         self.note_hour(outbox);
-        for _ in 0..COMMANDS_PER_TURN_MAX {
-            let Some(envelope) = inbox.pop() else { break };
-            self.take(envelope, now, outbox);
+        let mut ahead = std::mem::take(&mut self.ahead);
+        for _ in 0..COMMANDS_PER_TURN_MAX / COMMANDS_AHEAD {
+            ahead.extend(std::iter::from_fn(|| inbox.pop()).take(COMMANDS_AHEAD));
+            if ahead.len() > 1 {
+                self.users.warm(ahead.iter().map(|envelope| (envelope.owner, envelope.command.order())));
+            }
+            let were_all = ahead.len() < COMMANDS_AHEAD;
+            for envelope in ahead.drain(..) {
+                self.take(envelope, now, outbox);
+            }
+            if were_all {
+                break;
+            }
         }
+        self.ahead = ahead;
         self.work(outbox) || !inbox.is_empty()
     }
 
@@ -372,11 +389,11 @@ impl<R> Shard<R> {
         let user = self.users.get(owner).expect("it was there before");
         match placed {
             Placed::Stands(order) => match query::order(user, order) {
-                Some(view) => BatchEntry::Placed(Box::new(view)),
+                Some(view) => BatchEntry::Placed(view),
                 None => BatchEntry::Refused(Reject::ExecutionError),
             },
             Placed::Killed { order, reject } => match query::order(user, order) {
-                Some(view) => BatchEntry::Killed { reject, order: Box::new(view) },
+                Some(view) => BatchEntry::Killed { reject, order: view },
                 None => BatchEntry::Refused(reject),
             },
             Placed::Replay { .. } => unreachable!("answered above"),
@@ -412,7 +429,7 @@ impl<R> Shard<R> {
         }
         self.commit(owner, outbox);
         let view = self.users.get(owner).and_then(|user| query::order(user, order));
-        view.map_or(Answer::Refused(Reject::OrderNotFound), |view| Answer::Order(Box::new(view)))
+        view.map_or(Answer::Refused(Reject::OrderNotFound), Answer::Order)
     }
 
     /// Arms a heartbeat, or beats it; only arming and a new interval are facts.
@@ -516,9 +533,7 @@ impl<R> Shard<R> {
             outbox.notice(notice);
         }
         for fact in self.facts.drain(..) {
-            if let Mutation::OrderFilled { levels, .. } = fact {
-                self.desk.recycle(levels);
-            }
+            self.desk.recycle_fact(fact);
         }
     }
 }

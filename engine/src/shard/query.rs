@@ -38,7 +38,7 @@ pub fn answer(user: &User, query: Query, now: Timestamp) -> Answer {
         return Answer::Refused(Reject::WalletNotFound);
     }
     let found = |order: Option<OrderView>| match order {
-        Some(view) => Answer::Order(Box::new(view)),
+        Some(view) => Answer::Order(view),
         None => Answer::Refused(Reject::OrderNotFound),
     };
     match query {
@@ -79,22 +79,23 @@ pub fn replayed(user: &User, client_order_id: &str) -> BatchEntry {
         return BatchEntry::Refused(Reject::OrderNotFound);
     };
     let then = known.order_then(now);
-    let mut fills = user.fills_of(now);
     let mut filled = Qty::ZERO;
-    fills.retain(|fill| {
+    let fills = user.fills_of(now);
+    let in_time = fills.iter().take_while(|fill| {
         let in_time = filled < then.filled;
         filled += fill.qty;
         in_time
     });
+    let fills = in_time.cloned().collect();
     let position = known.first.position.map(|_| position_then(user, now, &known.first));
     let (reason, asked) = (known.first.closed, (now.terms.quantity, now.terms.limit));
     let fillable = now.terms.quality().fillable.unwrap_or(Qty::ZERO);
     let view = OrderView { order: then, fills, available: known.first.available, position, is_replay: true };
     match reason {
         Some(reason @ (CloseReason::FokNotFilled | CloseReason::FakNoFill)) => {
-            BatchEntry::Killed { reject: refusal(now.id, reason, fillable, asked.0, asked.1), order: Box::new(view) }
+            BatchEntry::Killed { reject: refusal(now.id, reason, fillable, asked.0, asked.1), order: view }
         }
-        _ => BatchEntry::Placed(Box::new(view)),
+        _ => BatchEntry::Placed(view),
     }
 }
 

@@ -4,11 +4,12 @@
 //! by the count of today.
 
 use super::shard_of;
-use crate::id::{MARKETS, UserId};
+use crate::id::{MARKETS, OrderId, UserId};
 use crate::market::Markets;
 use crate::market::mutation::MarketMutation;
 use crate::mutation::Mutation;
 use crate::mutation::codec::{CodecError, decode, each};
+use crate::user::users::AHEAD_MAX;
 use crate::user::{User, Users};
 
 /// The whole state: markets, and users by shard.
@@ -74,7 +75,7 @@ pub struct Record<'a> {
 }
 
 /// Facts that are looked at together before they are applied.
-const FACTS_PER_GROUP: usize = 32;
+const FACTS_PER_GROUP: usize = AHEAD_MAX;
 
 /// Folds many records: the same state as [`fold`] of one after the other, faster where users are many. A fact waits
 /// mostly for memory, one access behind the other; here those of a group of facts are waited for at once. Says how
@@ -109,9 +110,19 @@ pub fn is_readable(record: &Record<'_>) -> bool {
     each(version, payload, |_: &Mutation| {}).is_ok()
 }
 
+/// The order that a fact changes.
+fn concerned(fact: &Mutation) -> Option<OrderId> {
+    match fact {
+        Mutation::OrderFilled { order, .. }
+        | Mutation::OrderRested { order, .. }
+        | Mutation::OrderClosed { order, .. } => Some(*order),
+        _ => None,
+    }
+}
+
 fn apply_group(shards: &mut [Users], shards_count: usize, group: &mut Vec<(UserId, Mutation)>) {
     if let [users] = shards {
-        users.warm(group);
+        users.warm(group.iter().map(|(owner, fact)| (*owner, concerned(fact))));
     }
     for (owner, fact) in group.drain(..) {
         shards[shard_of(owner, shards_count)].apply(owner, &fact);

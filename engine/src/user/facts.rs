@@ -82,6 +82,11 @@ impl Facts {
         self.0.len()
     }
 
+    /// Reads the newest, where the next one goes.
+    pub fn warm(&self) -> usize {
+        self.0.back().map_or(0, |newest| newest.0 as usize)
+    }
+
     /// Adds the newest; the oldest may be forgotten for it.
     pub fn push(&mut self, fact: Fact) {
         if self.0.len() == FACTS_KEPT {

@@ -8,6 +8,9 @@ use crate::time::Timestamp;
 use ahash::AHashMap;
 use std::collections::BTreeSet;
 
+/// Instruments up to which an empty list of holders stays for the next one.
+const HOLDERS_KEPT: usize = 1_024;
+
 /// Resting orders, holders of instruments, heartbeats by the moment they lapse.
 #[derive(Debug, Default)]
 pub(crate) struct Indexes {
@@ -27,7 +30,7 @@ impl Indexes {
     pub fn position_closed(&mut self, position: PositionId, instrument: InstrumentId) {
         let holders = self.holders.get_mut(&instrument).expect("an open episode is indexed under its instrument");
         assert!(holders.remove(position), "an open episode is indexed under its instrument: position {position}");
-        if holders.is_empty() {
+        if holders.is_empty() && self.holders.len() > HOLDERS_KEPT {
             self.holders.remove(&instrument);
         }
     }

@@ -27,6 +27,7 @@ use crate::command::Wallets;
 use crate::id::{InstrumentId, KeyId, OrderId, PositionId, UserId, WalletId};
 use crate::order::{Fill, Order};
 use crate::time::Timestamp;
+use crate::view::Fills;
 use facts::Fact;
 use rows::Rows;
 use trading::{NOTHING, Trading};
@@ -117,7 +118,7 @@ impl User {
     }
 
     /// The fills of an order, in time order.
-    pub fn fills_of(&self, order: &Order) -> Vec<Fill> {
+    pub fn fills_of(&self, order: &Order) -> Fills {
         self.trading().fills_of(order)
     }
 

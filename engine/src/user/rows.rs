@@ -3,7 +3,7 @@
 
 /// Rows in a full block.
 const ROWS_PER_BLOCK: usize = 16;
-/// Room of a new block; it doubles until the block is full.
+/// Room of the first block; it doubles until the block is full.
 const ROWS_AT_FIRST: usize = 4;
 
 /// An append-only list; a row is found by its index, in constant time.
@@ -36,7 +36,8 @@ impl<T> Rows<T> {
             0 => self.last.reserve_exact(1),
             1 if self.full.is_empty() => self.last.reserve_exact(ROWS_AT_FIRST - 1),
             ROWS_PER_BLOCK => {
-                let next = Vec::with_capacity(ROWS_AT_FIRST);
+                // Who has filled one block goes on: the next has its whole room at once, so that no row is moved.
+                let next = Vec::with_capacity(ROWS_PER_BLOCK);
                 self.full.push(std::mem::replace(&mut self.last, next));
             }
             len => self.last.reserve_exact(len.min(ROWS_PER_BLOCK - len)),

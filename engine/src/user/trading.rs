@@ -14,6 +14,7 @@ use crate::mutation::codec::CodecError;
 use crate::order::Order;
 use crate::order::state::{Fill, NO_FILL};
 use crate::time::Timestamp;
+use crate::view::Fills;
 
 /// Orders, fills, positions and what is derived from them.
 #[derive(Debug, Default)]
@@ -95,7 +96,8 @@ impl Trading {
         let order = self.orders.last().map_or(0, |order| order.id.0);
         let fill = self.fills.last().map_or(0, |fill| fill.id.0);
         let index = self.index.last().map_or(0, |row| *row as usize);
-        (order ^ fill) as usize ^ index ^ self.open.last().map_or(0, |row| row as usize)
+        let lists = (order ^ fill) as usize ^ index ^ self.open.last().map_or(0, |row| row as usize);
+        lists ^ self.facts.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.rows.len())
     }
 
     /// The row of a position.
@@ -196,16 +198,23 @@ impl Trading {
     }
 
     /// The fills of an order, in time order.
-    pub fn fills_of(&self, order: &Order) -> Vec<Fill> {
-        let mut fills = Vec::new();
+    pub fn fills_of(&self, order: &Order) -> Fills {
         let mut row = order.last_fill;
+        if row == NO_FILL {
+            return Fills::None;
+        }
+        let last = &self.fills[row as usize];
+        if last.before == NO_FILL {
+            return Fills::One(last.clone());
+        }
+        let mut fills = Vec::new();
         while row != NO_FILL {
             let fill = &self.fills[row as usize];
             fills.push(fill.clone());
             row = fill.before;
         }
         fills.reverse();
-        fills
+        Fills::Many(fills)
     }
 
     /// Nothing was ever traded or armed.

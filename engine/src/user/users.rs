@@ -10,6 +10,9 @@ use crate::order::resting::Resting;
 use crate::time::Timestamp;
 use ahash::AHashMap;
 
+/// Users and orders that are looked at ahead together at most.
+pub(crate) const AHEAD_MAX: usize = 32;
+
 /// All users of one shard and the indexes over them.
 #[derive(Debug, Default)]
 pub struct Users {
@@ -49,35 +52,34 @@ impl Users {
         Some((self.users.get_mut(&id)?, &mut self.indexes))
     }
 
-    /// Reads what `apply` of these facts will read, step by step for all of them, so that the waits for memory overlap.
-    /// Changes nothing.
-    pub(crate) fn warm(&self, facts: &[(UserId, Mutation)]) {
-        const FACTS_MAX: usize = 32;
-        let mut users = [None; FACTS_MAX];
-        let mut rows = [None; FACTS_MAX];
-        for (user, (owner, _)) in users.iter_mut().zip(facts) {
-            *user = self.get(*owner);
+    /// Reads what is about to be read for these users and their orders, step by step for all of them, so that the waits
+    /// for memory overlap. Changes nothing. Of more than [`AHEAD_MAX`] the first are read.
+    pub(crate) fn warm(&self, ahead: impl Iterator<Item = (UserId, Option<OrderId>)>) {
+        let mut users = [None; AHEAD_MAX];
+        let mut rows = [None; AHEAD_MAX];
+        for (user, (owner, order)) in users.iter_mut().zip(ahead) {
+            *user = self.get(owner).map(|user| (user, order));
         }
         let mut read = 0;
-        for user in users.iter().flatten() {
-            read ^= user.wallets.len() ^ user.trading().orders.len();
+        for (user, _) in users.iter().flatten() {
+            read ^= user.wallets.len() ^ user.keys.len() ^ user.trading().orders.len();
         }
-        for ((user, row), (_, fact)) in users.iter().zip(&mut rows).zip(facts) {
-            let Some(user) = user else { continue };
+        for (user, row) in users.iter().zip(&mut rows) {
+            let Some((user, order)) = user else { continue };
             read ^= user.wallets.last().map_or(0, |wallet| wallet.cash.0 as usize);
-            *row = match fact {
-                Mutation::OrderFilled { order, .. }
-                | Mutation::OrderRested { order, .. }
-                | Mutation::OrderClosed { order, .. } => user.trading().order_row_hint(*order),
-                _ => None,
-            };
+            read ^= user.keys.last().map_or(0, |key| key.id.0 as usize);
+            *row = order.and_then(|order| user.trading().order_row_hint(order));
             read ^= user.trading().warm();
         }
-        for (user, row) in users.iter().zip(&rows) {
-            if let (Some(user), Some(row)) = (user, row) {
-                read ^=
-                    user.orders().get(*row).map_or(0, |order| order.filled.0 as usize ^ order.terms.limit.0 as usize);
+        let mut orders = [None; AHEAD_MAX];
+        for ((user, row), order) in users.iter().zip(&rows).zip(&mut orders) {
+            if let (Some((user, _)), Some(row)) = (user, row) {
+                *order = user.orders().get(*row);
+                read ^= order.map_or(0, |order| order.filled.0 as usize ^ order.terms.limit.0 as usize);
             }
+        }
+        for order in orders.into_iter().flatten() {
+            read ^= self.indexes.resting.warm(order);
         }
         std::hint::black_box(read);
     }

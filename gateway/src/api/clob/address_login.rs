@@ -139,10 +139,14 @@ async fn issued(call: &Call, user: UserId, credentials: Credentials) -> Result<C
         bootstrap: false,
         by: None,
     };
-    match call.edge.engine.ask(user, Command::IssueKey(issue), call.now).await {
-        Ok(Answer::Key(_)) | Err(Late::Overshot(Answer::Key(_))) => Ok(credentials),
-        Ok(other) | Err(Late::Overshot(other)) => Err(unexpected(&other, call.now)),
-        Err(Late::Busy) => Err(Code::ServerBusy.into()),
-        Err(Late::Unknown) => Err(Code::PersistenceUnknown.into()),
+    let answer = match call.edge.engine.ask(user, Command::IssueKey(issue), call.now).await {
+        Ok(answer) => answer,
+        Err(Late::Overshot(answer)) => *answer,
+        Err(Late::Busy) => return Err(Code::ServerBusy.into()),
+        Err(Late::Unknown) => return Err(Code::PersistenceUnknown.into()),
+    };
+    match answer {
+        Answer::Key(_) => Ok(credentials),
+        other => Err(unexpected(&other, call.now)),
     }
 }

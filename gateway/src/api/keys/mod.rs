@@ -254,7 +254,8 @@ fn optional_object(call: &Call) -> Result<Value<'_>, Refusal> {
 /// A key that exists is told even when that took too long: nothing else ever shows it again.
 async fn ask(call: &Call, command: Command) -> Result<Answer, Refusal> {
     match call.edge.engine.ask(call.caller().user, command, call.now).await {
-        Ok(answer) | Err(Late::Overshot(answer)) => Ok(answer),
+        Ok(answer) => Ok(answer),
+        Err(Late::Overshot(answer)) => Ok(*answer),
         Err(Late::Busy) => Err(Code::ServerBusy.into()),
         Err(Late::Unknown) => Err(Code::PersistenceUnknown.into()),
     }

@@ -71,7 +71,7 @@ fn a_new_key_is_shown_once_and_never_stored_by_anybody() {
 #[test]
 fn a_key_that_exists_is_told_however_late() {
     let town = Town::new();
-    town.shard(|_, _| Err(Late::Overshot(Answer::Key(Box::new(view(318))))));
+    town.shard(|_, _| Err(Late::Overshot(Box::new(Answer::Key(Box::new(view(318)))))));
     assert_eq!(town.send("POST", "/v1/keys", "").status, 201);
     town.shard(|_, _| Err(Late::Unknown));
     assert_eq!(town.send("POST", "/v1/keys", "").code(), (503, "PERSISTENCE_UNKNOWN"));

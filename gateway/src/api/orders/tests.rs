@@ -131,8 +131,8 @@ fn an_order_is_found_by_id_kind_and_wallet() {
     wallet.id = WALLET;
     let main = engine::user::Wallet { id: WalletId(2), kind: WalletKind::Main, ..wallet.clone() };
     recorded(&town, move |command| match command {
-        Command::Query(Query::Order(OrderId(90_415))) => Ok(Answer::Order(Box::new(view.clone()))),
-        Command::Query(Query::OrderByClientId(id)) if id == "g 1/2" => Ok(Answer::Order(Box::new(view.clone()))),
+        Command::Query(Query::Order(OrderId(90_415))) => Ok(Answer::Order(view.clone())),
+        Command::Query(Query::OrderByClientId(id)) if id == "g 1/2" => Ok(Answer::Order(view.clone())),
         Command::Query(Query::User) => Ok(Answer::User(Box::new(engine::view::UserView {
             id: engine::id::UserId(1),
             sub: None,
@@ -175,7 +175,7 @@ fn a_placement_is_answered_by_what_became_of_it() {
     let view = resting(&town);
     let body = r#"{"token_id":"81140002","side":"BUY","order_type":"limit","price":"0.37","quantity":"20"}"#;
     let standing = view.clone();
-    let asked = recorded(&town, move |_| Ok(Answer::Order(Box::new(standing.clone()))));
+    let asked = recorded(&town, move |_| Ok(Answer::Order(standing.clone())));
     let answer = town.send_with("POST", "/v1/orders", &[("idempotency-key", "k-1")], body);
     assert_eq!((answer.status, answer.header("cache-control")), (200, Some("private, no-store")));
     shows(answer.text().as_bytes(), r#"{"order_id":90415,"status":"PENDING","notional":"7.40"}"#);
@@ -194,7 +194,7 @@ fn a_placement_is_answered_by_what_became_of_it() {
     for (answer, status, code, headers) in [
         (Ok(Answer::Refused(Reject::MarketClosed)), 400, "MARKET_CLOSED", vec![]),
         (
-            Ok(Answer::Killed { reject: fok, order: Box::new(view.clone()) }),
+            Ok(Answer::Killed { reject: fok, order: view.clone() }),
             400,
             "FOK_ORDER_NOT_FILLED_ERROR",
             vec![("x-svc-order-id", "90415")],
@@ -212,7 +212,7 @@ fn a_placement_is_answered_by_what_became_of_it() {
             Ok(answer) => Ok(answer.clone()),
             Err("busy") => Err(Late::Busy),
             Err("unknown") => Err(Late::Unknown),
-            Err(_) => Err(Late::Overshot(Answer::Order(Box::new(late.clone())))),
+            Err(_) => Err(Late::Overshot(Box::new(Answer::Order(late.clone())))),
         });
         let answer = town.send("POST", "/v1/orders", body);
         assert_eq!(answer.code(), (status, code));
@@ -341,7 +341,7 @@ fn a_cancelled_order_is_shown() {
     trader.apply(&Mutation::OrderClosed { order: OrderId(90_415), reason: CloseReason::UserCancelled, at });
     let view = trader.view(90_415);
     town.shard(move |_, command| match command {
-        Command::Cancel { order: OrderId(90_415) } => Ok(Answer::Order(Box::new(view.clone()))),
+        Command::Cancel { order: OrderId(90_415) } => Ok(Answer::Order(view.clone())),
         Command::Cancel { order: OrderId(7) } => Ok(Answer::Refused(Reject::OrderNotCancellable)),
         _ => Ok(Answer::Refused(Reject::OrderNotFound)),
     });
@@ -366,7 +366,7 @@ fn a_batch_answers_entry_by_entry() {
                     requested: Qty::from_shares(900),
                 })
             }
-            Ok(_) => engine::command::BatchEntry::Placed(Box::new(view.clone())),
+            Ok(_) => engine::command::BatchEntry::Placed(view.clone()),
         });
         Ok(Answer::Batch(entries.collect()))
     });

@@ -58,7 +58,7 @@ pub fn detail(out: &mut Vec<u8>, view: &OrderView, catalog: &Catalog) {
         cancelled_at(o, order);
         o.integer_or_null("expiration", order.terms.expiration().map(|at| at.secs()));
         o.boolean("post_only", order.terms.post_only);
-        o.array("fills", &view.fills, fill);
+        o.array("fills", &view.fills[..], fill);
     });
 }
 

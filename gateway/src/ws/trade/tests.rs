@@ -49,14 +49,14 @@ fn shard(town: &Town, reject: Option<Reject>) -> Rc<RefCell<Vec<String>>> {
         record.borrow_mut().push(format!("{command:?}"));
         Ok(match (&reject, command) {
             (_, Command::PlaceBatch(placements)) => {
-                Answer::Batch(placements.iter().map(|_| BatchEntry::Placed(Box::new(view.clone()))).collect())
+                Answer::Batch(placements.iter().map(|_| BatchEntry::Placed(view.clone())).collect())
             }
             (Some(reject), _) => Answer::Refused(*reject),
             (None, Command::CancelAll { .. }) => {
                 let cancelled = vec![OrderId(ORDER)];
                 Answer::Cancelled(CancelledOrders { cancelled, ..CancelledOrders::default() })
             }
-            (None, _) => Answer::Order(Box::new(view.clone())),
+            (None, _) => Answer::Order(view.clone()),
         })
     });
     asked

@@ -1,0 +1,113 @@
+//! What an order allocates on its way through the shard: nothing, but for the rows it is kept in, which come in blocks.
+
+use super::world::World;
+use crate::command::{Answer, Command, Envelope};
+use crate::id::{OrderId, UserId};
+use crate::notice::Notice;
+use crate::shard::{Outbox, Room};
+use crate::time::Timestamp;
+
+/// Takes everything and keeps only which order it was about.
+struct Sink(Option<OrderId>);
+
+impl Outbox<u64> for Sink {
+    fn room(&self) -> Room {
+        Room::Ample
+    }
+    fn record(&mut self, _: UserId, _: Timestamp, _: &[u8]) {}
+    fn notice(&mut self, _: Notice) {}
+    fn answer(&mut self, _: u64, answer: Answer) {
+        match answer {
+            Answer::Order(view) | Answer::Killed { order: view, .. } => self.0 = Some(view.order.id),
+            other => panic!("every command does something: {other:?}"),
+        }
+    }
+}
+
+/// Commands of one kind, and how many allocations they made.
+#[derive(Debug, Default)]
+struct Count {
+    commands: u64,
+    allocations: u64,
+}
+
+impl Count {
+    fn add(&mut self, allocations: u64) {
+        self.commands += 1;
+        self.allocations += allocations;
+    }
+}
+
+/// An order, in the words of the scenarios.
+struct Kind {
+    line: &'static str,
+    is_cancelled: bool,
+    /// Lists of rows that it adds to: order, fill, position, remembered request.
+    lists: u64,
+    /// What it keeps outside of its rows: its sender's id (the text and the frame around what few orders have), or
+    /// what stood inside its limit when it was killed.
+    own: u64,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind { line: "buy Y 5 limit 0.30 pro", is_cancelled: true, lists: 1, own: 0 },
+    Kind { line: "buy Y 5 limit 0.30 pro id=", is_cancelled: true, lists: 2, own: 2 },
+    // Every other fill is a sale's, so that every block of fills begins with one of these.
+    Kind { line: "buy Y 15 limit 0.60 pro", is_cancelled: false, lists: 4, own: 0 },
+    Kind { line: "sell Y 15 limit 0.30 pro", is_cancelled: false, lists: 1, own: 0 },
+    Kind { line: "buy Y 5000 limit 0.60 fok pro", is_cancelled: false, lists: 1, own: 1 },
+];
+/// Rows of a block; a list of blocks, an index or a map that grows is rarer still.
+const ROWS_PER_BLOCK: u64 = 16;
+/// Those of one kind that may grow something else: doubling and growth by a quarter are rare.
+const GROWN_MAX: u64 = 16;
+
+#[test]
+fn an_order_allocates_nothing_but_the_rows_it_is_kept_in() {
+    let mut world = World::of("");
+    for line in [
+        "plan enterprise",
+        "balance 1000000",
+        "book Y bids 0.40x10 0.39x10 asks 0.50x10 0.51x10",
+        "flag book_impact_depletion off",
+    ] {
+        assert_eq!(world.act(line), "");
+    }
+    world.act("buy Y 5 limit 0.30");
+    let (rounds, warm_up) = (2_048, 1_024);
+    let mut counts: Vec<(Count, Count)> = KINDS.iter().map(|_| Default::default()).collect();
+    for round in 0..rounds {
+        for (Kind { line, is_cancelled, .. }, (placed, ended)) in KINDS.iter().zip(&mut counts) {
+            let id = if line.ends_with('=') { format!("{round:032}") } else { String::new() };
+            let words = format!("{line}{id}");
+            let words: Vec<&str> = words.split_whitespace().collect();
+            let placement = world.placement(words[0], &words[1..]);
+            let mut sink = Sink(None);
+            let allocations = counted(&mut world, Command::Place(Box::new(placement)), &mut sink);
+            let order = sink.0.expect("it was answered");
+            let after = if *is_cancelled { counted(&mut world, Command::Cancel { order }, &mut sink) } else { 0 };
+            if round >= warm_up {
+                placed.add(allocations);
+                ended.add(after);
+            }
+        }
+    }
+    for (Kind { line, lists, own, .. }, (placed, ended)) in KINDS.iter().zip(&counts) {
+        println!("{line}: {placed:?}, its cancel: {ended:?}");
+        let most = placed.commands * own + placed.commands * lists / ROWS_PER_BLOCK + GROWN_MAX;
+        assert!(placed.allocations <= most, "{line}: {placed:?}, at most {most}");
+        assert_eq!(ended.allocations, 0, "the cancel of {line}");
+    }
+    let total: u64 = counts.iter().map(|(placed, ended)| placed.commands + ended.commands).sum();
+    println!("allocations: {total} commands");
+    assert!(total > 5_000);
+}
+
+/// Allocations of one command, made by the shard.
+fn counted(world: &mut World, command: Command, sink: &mut Sink) -> u64 {
+    world.now = world.now.plus(1);
+    let (owner, now) = (world.user, world.now);
+    let envelope = Envelope { owner, command, received_at: now, reply: 0 };
+    let shard = world.shard();
+    allocation_counter::measure(|| shard.take(envelope, now, sink)).count_total
+}

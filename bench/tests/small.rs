@@ -83,3 +83,47 @@ fn what_there_is_not_is_said() {
     }
     println!("refused: {} cases", cases.len());
 }
+
+/// A plain build has no peers and says how to get them.
+#[cfg(not(feature = "peers"))]
+#[test]
+fn peers_that_were_not_built_are_refused() {
+    let output = Command::new(env!("CARGO_BIN_EXE_bench")).args(["append", "--small", "--peers"]).output();
+    let output = output.expect("the benches can be run");
+    assert!(!output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("--features peers"), "{said}");
+}
+
+/// Each does the same work, and a ratio to each is there.
+#[cfg(feature = "peers")]
+#[test]
+fn peers_run_small_beside_ours() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let cases: [(&str, &[&str]); 5] = [
+        ("append", &["wal-db"]),
+        ("commit", &["okaywal", "writeahead", "raft-engine", "wal-db"]),
+        ("acks", &["writeahead", "raft-engine"]),
+        ("frames", &["writeahead"]),
+        ("book", &["matchcore", "orderbook-rs"]),
+    ];
+    let mut ratios = 0;
+    for (scenario, peers) in cases {
+        let json = place.path().join(scenario);
+        let output = Command::new(env!("CARGO_BIN_EXE_bench"))
+            .args([scenario, "--small", "--peers", "--json"])
+            .arg(&json)
+            .output()
+            .expect("the benches can be run");
+        assert!(output.status.success(), "{scenario}: {}", String::from_utf8_lossy(&output.stderr));
+        let all: Value = serde_json::from_slice(&std::fs::read(&json).expect("results")).expect("results are JSON");
+        let figures = all["results"][0]["figures"].as_object().expect("figures by name").clone();
+        for peer in peers {
+            let name = format!("beside {peer}");
+            let beside = figures.iter().find(|(what, value)| what.contains(&name) && value["median"].is_number());
+            assert!(beside.is_some(), "{scenario} beside {peer}: {figures:?}");
+            ratios += 1;
+        }
+    }
+    println!("ratios to peers: {ratios}");
+}

@@ -4,6 +4,7 @@
 //! turns, and prints ratios with the least and the greatest. Each result carries machine facts and a hash of what was
 //! computed: two runs of the same work must show the same hash. Every scenario also has a small size, which the tests
 //! run, so that none rots. With `--peers` libraries of others run the same work in the same run (`peers`).
+//! `endurance` takes as long as it is told and is no part of `all`.
 
 mod acks;
 mod append;

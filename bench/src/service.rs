@@ -42,14 +42,14 @@ pub fn run(size: Size, report: &mut Report) {
     };
     let [mut durable, mut process] =
         ["power", "process"].map(|durability| Service::start(durability, connections, size));
-    let mut in_process = InProcess::new(size);
+    let mut direct = Direct::new(size);
     let mut rates: [Vec<f64>; 4] = Default::default();
     for round in 0..=size.pick(1, ROUNDS) {
         let peers = peer.as_mut().map(|peer| {
             let buys = size.pick(5, 1_000);
             buys as f64 / peer.buy(buys)
         });
-        let reached = [durable.go(count), process.go(count), in_process.go()];
+        let reached = [durable.go(count), process.go(count), direct.go()];
         // The first one only warms up.
         if round > 0 {
             rates.iter_mut().zip(reached).for_each(|(rates, rate)| rates.push(rate));
@@ -72,7 +72,7 @@ pub fn run(size: Size, report: &mut Report) {
     for service in [durable, process] {
         report.computed(service.end(count * (size.pick(1, ROUNDS) + 1)));
     }
-    report.computed(in_process.world.digest());
+    report.computed(direct.world.digest());
     report.note("order", format!("a market buy of {SHARES} shares at 0.51; the peer's is of 10 dollars"));
     report.durability("power and process as each row says; in process records are made and not kept");
     report.not_included("a feed beside it, TLS, a network; the load takes its part of the same cores");
@@ -141,7 +141,7 @@ impl Buyer {
 }
 
 /// Buys of many users in many markets, one after the other.
-struct InProcess {
+struct Direct {
     world: World,
     out: Out<fn(engine::id::UserId, engine::time::Timestamp, &[u8])>,
     users: usize,
@@ -150,8 +150,8 @@ struct InProcess {
     piece: usize,
 }
 
-impl InProcess {
-    fn new(size: Size) -> InProcess {
+impl Direct {
+    fn new(size: Size) -> Direct {
         let (users, markets) = size.pick((10, 4), (1_000, 64));
         let mut world = World::new(markets as u32, &mut |_, _, _| {});
         let mut out: Out<fn(_, _, &[u8])> = Out::new(|_, _, payload| {
@@ -160,11 +160,11 @@ impl InProcess {
         world.add_traders(users, &mut out);
         out.orders = vec![OrderId(0)];
         let piece = users * markets * BUYS_MAX / (ROUNDS + 1);
-        InProcess { world, out, users, markets, made: 0, piece }
+        Direct { world, out, users, markets, made: 0, piece }
     }
 
     fn go(&mut self) -> f64 {
-        let InProcess { world, out, users, markets, made, piece } = self;
+        let Direct { world, out, users, markets, made, piece } = self;
         let mut seconds = 0.0;
         for first in (0..*piece).step_by(4_096) {
             let envelopes: Vec<_> = (first..(first + 4_096).min(*piece))

@@ -4,6 +4,7 @@
 //! turns, and prints ratios with the least and the greatest. Each result carries machine facts and a hash of what was
 //! computed: two runs of the same work must show the same hash. Every scenario also has a small size, which the tests
 //! run, so that none rots. With `--peers` libraries of others run the same work in the same run (`peers`).
+//! `endurance` takes as long as it is told and is no part of `all`.
 
 mod acks;
 mod answer;
@@ -41,6 +42,7 @@ mod replay;
 mod report;
 mod seeded;
 mod server;
+mod service;
 mod shard;
 mod sockets;
 mod steady;
@@ -98,6 +100,11 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "trade", question: "how many orders a second over a socket, beside HTTP?", run: trade::run },
     Scenario { name: "sockets", question: "what does an idle socket cost?", run: sockets::run },
     Scenario {
+        name: service::NAME,
+        question: "how many orders does the whole service take, beside a paper trader to install?",
+        run: service::run,
+    },
+    Scenario {
         name: "replay",
         question: "does the log tell the same each time, and who feels a snapshot?",
         run: replay::run,
@@ -111,7 +118,7 @@ const SCENARIOS: &[Scenario] = &[
 #[derive(clap::Parser)]
 struct CommandLine {
     /// A scenario's name, or all.
-    #[arg(required_unless_present_any = ["serve", "reference", "busy", "weigh", "kit"])]
+    #[arg(required_unless_present_any = ["serve", "reference", "weigh", "kit", "busy"])]
     scenario: Option<String>,
     /// Write the results to this file as JSON too.
     #[arg(long, value_name = "FILE")]
@@ -125,15 +132,15 @@ struct CommandLine {
     /// Run the small size of the tests: nothing to publish.
     #[arg(long)]
     small: bool,
-    /// Be a process that computes when it is told to.
-    #[arg(long, hide = true)]
-    busy: bool,
     /// Length of `endurance` in minutes; `all` leaves it out.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     minutes: u64,
     /// Be the load kit, with these options.
     #[arg(long, value_name = "ARGS", hide = true, num_args = 1.., allow_hyphen_values = true)]
     kit: Option<Vec<String>>,
+    /// Be a process that computes when it is told to.
+    #[arg(long, hide = true)]
+    busy: bool,
     /// Be the server that a scenario asks.
     #[arg(long, value_name = "CONFIG", hide = true)]
     serve: Option<PathBuf>,
@@ -165,24 +172,24 @@ fn main() -> ExitCode {
         place,
         small,
         minutes,
-        busy,
         kit,
+        busy,
         serve,
         pulse,
         reference,
         template,
         task,
     } = CommandLine::parse();
-    if busy {
-        busy::be();
-        return ExitCode::SUCCESS;
-    }
     if let Some(args) = kit {
         let Kit { load } = Kit::parse_from(std::iter::once("kit".to_owned()).chain(args));
         return load.run().map_or_else(|error| failure(&error.to_string()), |()| ExitCode::SUCCESS);
     }
     if task.is_wanted() {
         task.run();
+        return ExitCode::SUCCESS;
+    }
+    if busy {
+        busy::be();
         return ExitCode::SUCCESS;
     }
     if let Some(config) = serve {
@@ -206,7 +213,9 @@ fn main() -> ExitCode {
         let names = format!("all, {}, and by itself {}", names.join(", "), endurance::NAME);
         return failure(&format!("there is no scenario {wanted:?}; there are: {names}"));
     }
-    if with_peers && !peers::ARE_BUILT {
+    // The peer of the whole service is a program, which the run installs.
+    let wants_libraries = chosen.iter().any(|scenario| scenario.name != service::NAME);
+    if with_peers && wants_libraries && !peers::ARE_BUILT {
         return failure(&format!("this program was built without peers; build them with: {}", peers::BUILD_COMMAND));
     }
     if let Some(place) = place {

@@ -172,7 +172,8 @@ fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: Option<&
         let envelope = match filling {
             Filling::Filled => {
                 // Buys and sales in turn, each user in all markets one after the other: what is bought is sold again.
-                let (turn, side) = (number / users, if number / users % 2 == 0 { Side::Buy } else { Side::Sell });
+                let turn = number / users;
+                let side = if turn.is_multiple_of(2) { Side::Buy } else { Side::Sell };
                 let market = ((turn / 2 + trader) % MARKETS as usize) as u32;
                 world.envelope(0, Step::Take { trader, market, side }, &[])
             }

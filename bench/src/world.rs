@@ -296,6 +296,11 @@ impl World {
         self.shard.take(envelope, self.now, out);
     }
 
+    /// Markets and users.
+    pub fn state(&self) -> (&Markets, &Users) {
+        (&self.markets, self.shard.users())
+    }
+
     /// Runs all commands, handed over by a ring as another thread would; the clock goes on by a microsecond a turn.
     pub fn turn<F: FnMut(UserId, Timestamp, &[u8])>(
         &mut self,
@@ -315,11 +320,6 @@ impl World {
             self.now = self.now.plus(1);
             while self.shard.turn(ring, self.now, out) {}
         }
-    }
-
-    /// Markets and users.
-    pub fn state(&self) -> (&Markets, &Users) {
-        (&self.markets, self.shard.users())
     }
 
     /// Over the whole state.

@@ -440,6 +440,8 @@ fn a_scrape_under_load_is_whole_and_only_rises() {
         let expected = (4 * ORDERS) as f64;
         assert_eq!(said.value("papertape_ack_seconds_count", &accepted), expected);
         assert_eq!(said.value("papertape_orders_placed_total", &[]), expected);
+        // A shard says how many rest behind its turn, which may be behind the last answer.
+        scrape_until(admin, "all orders to be open", |said| said.value("papertape_orders_open", &[]) == expected);
         let placed = [("operation", "place_order"), ("status", "2xx")];
         assert_eq!(said.value("papertape_requests_total", &placed), expected);
         assert!(said.value("papertape_journal_append_seconds_count", &[]) >= (expected / 64.0).floor());

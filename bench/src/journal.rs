@@ -1,14 +1,21 @@
 //! A log in a directory, with all its parts on this thread.
 
 use std::path::Path;
-use wal::{Dir, Files, Kind, Options, Prepared, Running};
+use wal::{Dir, Files, Kind, Lsn, Options, Prepared, Running};
+
+/// Bytes of the record that logs are measured with: 56 of header and 72 of payload.
+pub const RECORD_BYTES: usize = 128;
+pub const PAYLOAD: [u8; 72] = [0x5a; 72];
+
+/// A group from which on it pays to fill up its last page (`Log::align`).
+const ALIGNED_BYTES: usize = 64 << 10;
 
 /// Bytes that are appended between two looks at what needs doing; far below the spares.
 const TEND_BYTES: usize = 8 << 20;
 
 /// The log.
 pub struct Journal {
-    running: Running<Files>,
+    pub running: Running<Files>,
     behind_bytes: usize,
     last_time: u64,
 }
@@ -19,32 +26,66 @@ pub fn options(segment_bytes: u64) -> Options {
 }
 
 impl Journal {
-    /// A new log in `directory`.
+    /// A new log in `directory`, with its spares.
     pub fn create(directory: &Path, segment_bytes: u64) -> Journal {
+        Journal::create_with(directory, options(segment_bytes), Box::new(|_| {}))
+    }
+
+    /// The same with other options, and somebody who is told of each sync.
+    pub fn create_with(directory: &Path, options: Options, waker: wal::Waker) -> Journal {
         let storage = Files::open(directory).expect("a new directory");
-        let dir = Dir::open(storage, options(segment_bytes)).expect("nobody has it");
+        let dir = Dir::open(storage, options).expect("nobody has it");
         let recovered = dir.recover(None, false).expect("an empty directory").finish().expect("nothing to read");
-        let running = dir.start(recovered, 1, Box::new(|_| {})).expect("room for a log");
+        let running = dir.start(recovered, 1, waker).expect("room for a log");
         let mut journal = Journal { running, behind_bytes: 0, last_time: 1 };
         journal.tend();
         journal
     }
 
     pub fn append(&mut self, version: u16, owner: u64, time: u64, payload: &[u8]) {
-        self.last_time = self.last_time.max(time);
-        let appended = self.running.log.append(Kind::Mutations, version, owner, self.last_time, payload);
-        appended.expect("spares are prepared in time");
-        self.behind_bytes += payload.len();
+        self.append_untended(version, owner, time, payload);
         if self.behind_bytes > TEND_BYTES {
             self.tend();
         }
     }
 
-    /// Makes durable what was appended, and prepares what was used up.
-    fn tend(&mut self) {
+    /// The same, and the caller tends.
+    #[inline]
+    pub fn append_untended(&mut self, version: u16, owner: u64, time: u64, payload: &[u8]) {
+        self.last_time = self.last_time.max(time);
+        let appended = self.running.log.append(Kind::Mutations, version, owner, self.last_time, payload);
+        appended.expect("spares are prepared in time");
+        self.behind_bytes += payload.len();
+    }
+
+    /// One more record of [`RECORD_BYTES`], not synced. The caller tends.
+    #[inline]
+    pub fn append_one(&mut self, owner: u64) -> Lsn {
+        let appended = self.running.log.append(Kind::Mutations, 1, owner, self.last_time, &PAYLOAD);
+        appended.expect("spares are prepared in time")
+    }
+
+    /// So many records of [`RECORD_BYTES`], and a sync that covers them; a large group ends with its page.
+    pub fn commit(&mut self, count: usize) {
+        for owner in 0..count as u64 {
+            self.append_one(owner);
+        }
+        if count * RECORD_BYTES >= ALIGNED_BYTES {
+            self.running.log.align();
+        }
         self.running.syncer.turn().expect("the disk syncs");
-        while self.running.preparer.turn().expect("room for spares") == Prepared::One {}
+    }
+
+    /// Makes durable what was appended, and prepares what was used up.
+    pub fn tend(&mut self) {
+        self.running.syncer.turn().expect("the disk syncs");
+        self.prepare();
         self.behind_bytes = 0;
+    }
+
+    /// Prepares what was used up.
+    pub fn prepare(&mut self) {
+        while self.running.preparer.turn().expect("room for spares") == Prepared::One {}
     }
 
     /// The end in order.

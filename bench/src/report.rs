@@ -1,6 +1,9 @@
 //! What a scenario prints: rows of figures, percentiles, ratios, what was promised and what is left out, and a hash of
-//! what was computed. The facts about machine and run are in `machine.rs`.
+//! what was computed. The facts about machine and run are in `machine.rs`. A ratio carries the load of the machine before
+//! and after, and is kept back when its reference fell below its floor (`floor.rs`).
 
+use crate::floor::Floor;
+use crate::machine;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -33,6 +36,10 @@ impl Size {
 pub struct Report {
     name: &'static str,
     question: &'static str,
+    size: Size,
+    with_peers: bool,
+    /// When the scenario began.
+    load_before: String,
     rows: Vec<(String, String)>,
     figures: serde_json::Map<String, Value>,
     /// What an acknowledgement promised while this was measured.
@@ -44,10 +51,13 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn new(name: &'static str, question: &'static str) -> Report {
+    pub fn new(name: &'static str, question: &'static str, size: Size, with_peers: bool) -> Report {
         Report {
             name,
             question,
+            size,
+            with_peers,
+            load_before: machine::load(),
             rows: Vec::new(),
             figures: serde_json::Map::new(),
             durability: "none: nothing is kept".into(),
@@ -55,6 +65,11 @@ impl Report {
             not_included: String::new(),
             computed: Sha256::new(),
         }
+    }
+
+    /// Whether libraries of others shall do the same work beside ours.
+    pub fn with_peers(&self) -> bool {
+        self.with_peers
     }
 
     /// Something that was computed: part of the hash.
@@ -66,6 +81,12 @@ impl Report {
     pub fn figure(&mut self, what: &str, value: f64, unit: &str) {
         self.row(what, format!("{} {unit}", short(value)));
         self.figures.insert(format!("{what} [{unit}]"), json!(value));
+    }
+
+    /// A figure of each round; the median counts.
+    pub fn middle(&mut self, what: &str, mut rounds: Vec<f64>, unit: &str) {
+        rounds.sort_by(f64::total_cmp);
+        self.figure(what, rounds[rounds.len() / 2], unit);
     }
 
     /// A condition of the run.
@@ -101,8 +122,22 @@ impl Report {
     pub fn ratio(&mut self, what: &str, mut ratios: Vec<f64>) {
         ratios.sort_by(f64::total_cmp);
         let (median, least, greatest) = (ratios[ratios.len() / 2], ratios[0], ratios[ratios.len() - 1]);
-        self.row(what, format!("{median:.2} × [{least:.2}–{greatest:.2}]"));
-        self.figures.insert(what.into(), json!({ "median": median, "min": least, "max": greatest }));
+        let (before, after) = (self.load_before.clone(), machine::load());
+        self.row(what, format!("{median:.2} × [{least:.2}–{greatest:.2}], load {before} to {after}"));
+        let load = json!({ "before": before, "after": after });
+        self.figures.insert(what.into(), json!({ "median": median, "min": least, "max": greatest, "load": load }));
+    }
+
+    /// The same beside a reference that has a floor: `reached` are the reference's rates a second in the rounds. Below the
+    /// floor the numbers are kept back, and the reason stands in their place.
+    pub fn ratio_above(&mut self, floor: &Floor, reached: &[f64], what: &str, ratios: Vec<f64>) {
+        let Err(refused) = floor.judge(self.size, reached) else {
+            return self.ratio(what, ratios);
+        };
+        let (before, after) = (self.load_before.clone(), machine::load());
+        self.row(what, format!("{refused}, load {before} to {after}"));
+        let load = json!({ "before": before, "after": after });
+        self.figures.insert(what.into(), json!({ "refused": refused.to_string(), "load": load }));
     }
 
     /// Percentiles of durations in nanoseconds.
@@ -181,4 +216,40 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let begun = Instant::now();
     let made = work();
     (begun.elapsed().as_secs_f64(), made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOOR: Floor = Floor { of: "a loop", least: 5_000.0 };
+
+    fn ratio(size: Size, reached: f64) -> (String, Value) {
+        let mut report = Report::new("any", "why?", size, false);
+        report.ratio_above(&FLOOR, &[reached], "rate", vec![3.0, 1.0, 2.0]);
+        (report.to_string(), report.json()["figures"]["rate"].clone())
+    }
+
+    #[test]
+    fn a_ratio_is_published_with_its_load_or_kept_back_with_its_reason() {
+        let cases = [(Size::Full, 5_000.0, true), (Size::Full, 4_000.0, false), (Size::Small, 4_000.0, true)];
+        for (size, reached, is_published) in cases {
+            let (text, figure) = ratio(size, reached);
+            assert!(figure["load"]["before"].is_string() && figure["load"]["after"].is_string(), "{figure}");
+            assert!(text.contains(", load "), "{text}");
+            if is_published {
+                assert!(text.contains("2.00 × [1.00–3.00]"), "{text}");
+                assert_eq!(
+                    (&figure["median"], &figure["min"], &figure["max"]),
+                    (&json!(2.0), &json!(1.0), &json!(3.0))
+                );
+                assert!(figure["refused"].is_null(), "{figure}");
+            } else {
+                assert!(!text.contains('×') && text.contains("refused: a loop reached 4000 a second"), "{text}");
+                assert!(figure["median"].is_null() && figure["min"].is_null() && figure["max"].is_null(), "{figure}");
+                assert!(figure["refused"].as_str().is_some_and(|why| why.contains("floor of 5000")), "{figure}");
+            }
+        }
+        println!("published or kept back: {} cases", cases.len());
+    }
 }

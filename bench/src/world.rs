@@ -5,7 +5,8 @@ use crate::chance::Chance;
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::book::{BookWriter, Books};
 use engine::command::{
-    Answer, AskedPrice, Command, CreateUser, Envelope, IssueKey, Placement, PlacementTerms, Secret, Size,
+    Answer, AskedPrice, Command, CreateUser, Envelope, IdSource, IssueKey, Placement, PlacementTerms, RequestIdentity,
+    Secret, Size,
 };
 use engine::directory::Directory;
 use engine::id::{InstrumentId, KeyId, MARKETS, MarketId, OrderId, Outcome, UserId};
@@ -26,7 +27,7 @@ use std::sync::Arc;
 /// 2026-10-02T09:15:00Z.
 const START: Timestamp = Timestamp(1_790_932_500 * SECOND);
 /// Best bid and best ask in cents; nine levels behind each.
-const BEST_BID: u16 = 49;
+pub const BEST_BID: u16 = 49;
 const BEST_ASK: u16 = 51;
 const LEVELS: u16 = 10;
 /// Shares of each level: a usual take crosses into the second one.
@@ -39,6 +40,11 @@ const SHARES_PER_TAKE: u64 = 45;
 pub struct Trader {
     pub user: UserId,
     pub key: KeyId,
+}
+
+impl Trader {
+    /// Takes the place of one who is still to come.
+    pub const NOBODY: Trader = Trader { user: UserId(0), key: KeyId(0) };
 }
 
 /// One thing that a trader does.
@@ -130,18 +136,51 @@ pub struct World {
     markets: Markets,
     pub traders: Vec<Trader>,
     pub now: Timestamp,
-    /// Kept, since a ladder has one writer for life.
-    _writer: BookWriter,
+    writer: BookWriter,
+    books: Vec<Book>,
+}
+
+/// The venue's still book of one outcome, best first.
+pub struct Book {
+    pub outcome: Outcome,
+    pub bids: Vec<(Price, Qty)>,
+    pub asks: Vec<(Price, Qty)>,
+}
+
+/// One order as a trader asks for it: a limit order that rests or fills.
+pub struct Asked {
+    pub trader: usize,
+    pub instrument: InstrumentId,
+    pub side: Side,
+    pub price: Price,
+    pub shares: u64,
+    pub request: Option<RequestIdentity>,
 }
 
 impl World {
     /// `markets` markets with still books. `record` gets what a log would.
     pub fn new(markets_count: u32, record: &mut impl FnMut(UserId, Timestamp, &[u8])) -> World {
+        let size = Qty::from_shares(LEVEL_SHARES);
+        let book = Book {
+            outcome: Outcome::First,
+            bids: (0..LEVELS).map(|level| (Price(100 * (BEST_BID - level)), size)).collect(),
+            asks: (0..LEVELS).map(|level| (Price(100 * (BEST_ASK + level)), size)).collect(),
+        };
+        World::with_books(markets_count, TickSize(100), vec![book], record)
+    }
+
+    /// The same with these books in each market.
+    pub fn with_books(
+        markets_count: u32,
+        tick: TickSize,
+        shown: Vec<Book>,
+        record: &mut impl FnMut(UserId, Timestamp, &[u8]),
+    ) -> World {
         let (books, catalog) = (Arc::new(Books::new()), Arc::new(Catalog::new()));
         let mut writer = books.writer().expect("the first to ask");
         let mut markets = Markets::new();
         for number in 0..markets_count {
-            let facts = markets.list(&listing(number), MarketState::Active, START, START);
+            let facts = markets.list(&listing(number, tick), MarketState::Active, START, START);
             let mut payload = Vec::new();
             codec::encode::<MarketMutation>(&facts, &mut payload);
             record(MARKETS, START, &payload);
@@ -149,15 +188,23 @@ impl World {
                 markets.apply(fact);
                 publish(fact, &catalog, &mut writer);
             }
-            let size = Qty::from_shares(LEVEL_SHARES);
-            let bids: Vec<_> = (0..LEVELS).map(|level| (Price(100 * (BEST_BID - level)), size)).collect();
-            let asks: Vec<_> = (0..LEVELS).map(|level| (Price(100 * (BEST_ASK + level)), size)).collect();
-            let instrument = MarketId(number).instrument(Outcome::First);
-            writer.frame(0, START, |frame| frame.snapshot(instrument, &bids, &asks, START, None));
         }
         let (rules, directory) = (Arc::new(Rules::default()), Arc::new(Directory::new()));
         let shard = Shard::new(0, 1, Users::default(), rules, books, catalog, directory);
-        World { shard, markets, traders: Vec::new(), now: START, _writer: writer }
+        let mut world = World { shard, markets, traders: Vec::new(), now: START, writer, books: shown };
+        for number in 0..markets_count {
+            world.show_books(MarketId(number));
+        }
+        world
+    }
+
+    /// Shows the books of a market anew, as a venue does: whatever somebody took of the last ones is there again.
+    pub fn show_books(&mut self, market: MarketId) {
+        let now = self.now;
+        for Book { outcome, bids, asks } in &self.books {
+            let instrument = market.instrument(*outcome);
+            self.writer.frame(0, now, |frame| frame.snapshot(instrument, bids, asks, now, None));
+        }
     }
 
     /// One more user, with a key, the highest tier and ten million dollars.
@@ -181,8 +228,10 @@ impl World {
     /// Users of a stream of orders, with secrets that are the same in each run.
     pub fn add_traders<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, count: usize, out: &mut Out<F>) {
         for number in 0..count {
+            // Spread as real hashes are: the directory takes them as they come.
+            let mut chance = Chance::seeded(number as u64);
             let mut hash = [0; 32];
-            hash[..8].copy_from_slice(&(number as u64).to_le_bytes());
+            hash.chunks_mut(8).for_each(|part| part.copy_from_slice(&chance.next().to_le_bytes()));
             let alias_hash = hash.map(|byte| !byte);
             self.add_trader(Secret { hash, alias_hash, prefix: format!("bench_{number:010}") }, out);
         }
@@ -203,21 +252,37 @@ impl World {
         Envelope { owner: self.traders[trader].user, command, received_at: self.now, reply: index }
     }
 
+    /// A bid of a trader with an id of his own.
+    pub fn named_envelope(&self, index: usize, step: Step, client_order_id: String) -> Envelope<usize> {
+        let mut envelope = self.envelope(index, step, &[]);
+        if let Command::Place(placement) = &mut envelope.command {
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&(client_order_id.len() as u64).to_le_bytes());
+            placement.request = Some(RequestIdentity { client_order_id, digest, source: IdSource::Body });
+        }
+        envelope
+    }
+
     fn placement(&self, trader: usize, market: u32, side: Side, cents: u16, shares: u64) -> Command {
         let instrument: InstrumentId = MarketId(market).instrument(Outcome::First);
+        self.order(Asked { trader, instrument, side, price: Price(100 * cents), shares, request: None })
+    }
+
+    /// The command of a limit order.
+    pub fn order(&self, asked: Asked) -> Command {
         Command::Place(Box::new(Placement {
-            key: self.traders[trader].key,
+            key: self.traders[asked.trader].key,
             tier: Tier::Enterprise,
             route: EntryRoute::Native,
-            request: None,
+            request: asked.request,
             terms: Ok(PlacementTerms {
                 wallet: None,
-                instrument: Some(instrument),
-                side,
+                instrument: Some(asked.instrument),
+                side: asked.side,
                 order_type: OrderType::Limit,
                 time_in_force: TimeInForce::Gtc,
-                size: Size::Shares { qty: Qty::from_shares(shares), rounded_from: None },
-                price: AskedPrice::At(Price(100 * cents)),
+                size: Size::Shares { qty: Qty::from_shares(asked.shares), rounded_from: None },
+                price: AskedPrice::At(asked.price),
                 expiration: None,
                 post_only: false,
             }),
@@ -229,6 +294,11 @@ impl World {
     pub fn take<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, envelope: Envelope<usize>, out: &mut Out<F>) {
         self.now = self.now.plus(1);
         self.shard.take(envelope, self.now, out);
+    }
+
+    /// Markets and users.
+    pub fn state(&self) -> (&Markets, &Users) {
+        (&self.markets, self.shard.users())
     }
 
     /// Runs all commands, handed over by a ring as another thread would; the clock goes on by a microsecond a turn.
@@ -263,11 +333,12 @@ impl World {
     }
 }
 
-fn listing(number: u32) -> Listing {
+fn listing(number: u32, tick: TickSize) -> Listing {
     Listing {
         venue: Venue::Synthetic,
         venue_market_id: number.to_string(),
-        condition: format!("0x{number:064x}"),
+        // Unlike that of any recording or pulse, which may stand beside these.
+        condition: format!("0xbe{number:062x}"),
         tokens: [format!("{number}01"), format!("{number}02")],
         outcomes: ["Yes".to_owned(), "No".to_owned()],
         slug: format!("market-{number}"),
@@ -278,7 +349,7 @@ fn listing(number: u32) -> Listing {
         category: Category::Politics,
         tags: Vec::new(),
         event: None,
-        tick: TickSize(100),
+        tick,
         min_order_size: None,
         neg_risk: false,
         start: None,

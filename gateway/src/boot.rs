@@ -234,7 +234,7 @@ impl Shared {
         let mut commit = CommitFigures::default();
         // What nobody can ask for is not counted, and no clock is looked at for it.
         if config.admin.listen.is_some() {
-            commit.meters = Some(JournalMeters::default());
+            commit.meters = Some(JournalMeters::new(config.engine.shards));
             news.time_fan_out();
         }
         Shared {

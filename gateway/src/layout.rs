@@ -99,7 +99,9 @@ pub fn spawn_shards(
             let (inbox, mut lane, clock, stop) = (inbox.clone(), lane.clone(), clock.clone(), stop.clone());
             thread::spawn(&format!("shard-{index}"), move || {
                 while !stop.is_set() {
-                    if !shard.turn(&inbox, clock.now(), &mut lane) {
+                    let more = shard.turn(&inbox, clock.now(), &mut lane);
+                    lane.figures().look_at(&shard);
+                    if !more {
                         inbox.wait(PARK_MAX);
                     }
                 }

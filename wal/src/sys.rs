@@ -1,5 +1,5 @@
 //! The few system calls without a safe wrapper: the answer to SIGBUS, the time slice of the sync thread, the barrier
-//! that lets an append be cheap, and questions about the file system.
+//! that lets an append be cheap, and questions about the file system. And the processor's own checksum.
 //!
 //! Linux only, like the log itself. Everything with a safe wrapper in the standard library is used from there.
 #![allow(unsafe_code)]
@@ -133,10 +133,119 @@ pub(crate) fn advise(file: &File, advice: libc::c_int) {
     }
 }
 
+/// CRC32C of the four bytes of `length`, then the bytes of `head`, then `body`, by the processor's instructions; `None`
+/// where it lacks them, or `body` is too long for a table.
+///
+/// The instruction waits three cycles for its own last result, so one chain over a record of 128 bytes takes 45 cycles; the
+/// checksum crate goes that way below 768 bytes. Three chains at once take 18, and 12 to be put together. That also
+/// shortens the wait of a record for the checksum of the one before it, which it repeats.
+#[inline]
+pub(crate) fn checksum(length: u32, head: &[u64], body: &[u8]) -> Option<u32> {
+    #[cfg(target_arch = "x86_64")]
+    if body.len() <= CHAINED_BYTES_MAX && is_x86_feature_detected!("sse4.2") && is_x86_feature_detected!("pclmulqdq") {
+        // SAFETY: the processor has just been asked for both.
+        return Some(unsafe { three_chains(length, head, body) });
+    }
+    let _ = (length, head, body);
+    None
+}
+
+/// Longest input of [`three_chains`], bytes.
+#[cfg(target_arch = "x86_64")]
+const CHAINED_BYTES_MAX: usize = 4_096;
+
+/// `SHIFT[n]`: x^(64 n − 33) modulo the polynomial, bits reflected. A checksum multiplied by it, and taken through the
+/// instruction as a word, is that checksum `n` words of zeros later. The first is never used.
+#[cfg(target_arch = "x86_64")]
+static SHIFT: [u32; CHAINED_BYTES_MAX / 8 + 1] = {
+    let mut table = [0; CHAINED_BYTES_MAX / 8 + 1];
+    // x^31.
+    let mut power: u32 = 1;
+    let mut words = 1;
+    while words < table.len() {
+        table[words] = power;
+        let mut bit = 0;
+        while bit < 64 {
+            power = (power >> 1) ^ (0x82f6_3b78 & 0u32.wrapping_sub(power & 1));
+            bit += 1;
+        }
+        words += 1;
+    }
+    table
+};
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.2,pclmulqdq")]
+fn three_chains(length: u32, head: &[u64], body: &[u8]) -> u32 {
+    use std::arch::x86_64::{
+        _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128, _mm_cvtsi128_si64,
+        _mm_xor_si128,
+    };
+    let (words, odd) = body.as_chunks::<8>();
+    // The first chain has the head already; the other two share what is left, and at most one word remains.
+    let with_head = ((words.len() + head.len()) / 3).saturating_sub(head.len());
+    let each = (words.len() - with_head) / 2;
+    let (first, words) = (&words[..with_head], &words[with_head..]);
+    let (second, third) = (&words[..each], &words[each..2 * each]);
+    let mut chains = [u64::from(_mm_crc32_u32(!0, length)), 0, 0];
+    for word in head {
+        chains[0] = _mm_crc32_u64(chains[0], *word);
+    }
+    for word in first {
+        chains[0] = _mm_crc32_u64(chains[0], u64::from_le_bytes(*word));
+    }
+    // By index: the compiler does not always draw two iterators into a function with features of its own.
+    for at in 0..each {
+        chains[1] = _mm_crc32_u64(chains[1], u64::from_le_bytes(second[at]));
+        chains[2] = _mm_crc32_u64(chains[2], u64::from_le_bytes(third[at]));
+    }
+    let mut crc = chains[0];
+    if each > 0 {
+        let later = |crc: u64, words: usize| {
+            let (crc, shift) = (_mm_cvtsi64_si128(crc as i64), _mm_cvtsi64_si128(i64::from(SHIFT[words])));
+            _mm_clmulepi64_si128::<0>(crc, shift)
+        };
+        let both = _mm_xor_si128(later(chains[0], 2 * each), later(chains[1], each));
+        crc = _mm_crc32_u64(0, _mm_cvtsi128_si64(both) as u64) ^ chains[2];
+    }
+    if let Some(word) = words.get(2 * each) {
+        crc = _mm_crc32_u64(crc, u64::from_le_bytes(*word));
+    }
+    let mut crc = crc as u32;
+    for byte in odd {
+        crc = _mm_crc32_u8(crc, *byte);
+    }
+    !crc
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn the_processor_and_the_crate_agree_on_every_length() {
+        let mut rng = crate::fault::Rng::new(0xc4c);
+        let bytes: Vec<u8> = (0..CHECKED_BYTES).map(|_| rng.next() as u8).collect();
+        let (mut cases, mut left) = (0, 0);
+        for end in 0..=bytes.len() {
+            // Any place in memory, too.
+            let body = &bytes[end % 8 % (end + 1)..end];
+            let length = rng.next() as u32;
+            let head: Vec<u64> = (0..end % 7).map(|_| rng.next()).collect();
+            let mut plain = length.to_le_bytes().to_vec();
+            head.iter().for_each(|word| plain.extend(word.to_le_bytes()));
+            plain.extend(body);
+            match checksum(length, &head, body) {
+                Some(found) => assert_eq!(found, crc32c::crc32c(&plain), "{} words, {} bytes", head.len(), body.len()),
+                None => left += 1,
+            }
+            cases += 1;
+        }
+        println!("checksums: {cases} cases, {left} of them left to the crate");
+    }
+
+    const CHECKED_BYTES: usize = 4_200;
 
     #[test]
     fn the_slice_is_taken_or_left_without_harm() {

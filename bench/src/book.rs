@@ -1,0 +1,166 @@
+//! The stream `mix1M` (`mixed.rs`) through a shard, spread over a thousand users: money reserved and released, fees, the
+//! request's id, the index of orders, and a record in the log for each operation. Bare books of others run the same stream
+//! as their own book; they know no users and no money and keep nothing.
+//!
+//! Users of ours trade with the venue's book and not with each other: what rests there is one of ours, and what takes walks
+//! the venue's levels, some two of them. An ask is a bid for the other outcome.
+
+use crate::floor::Floor;
+use crate::journal::Journal;
+use crate::mixed::{MID, Operation, REACH, stream};
+use crate::peers;
+use crate::report::{Report, Size, timed};
+use crate::world::{Asked, Book, Out, World};
+use engine::amount::{Price, Qty, TickSize};
+use engine::command::{Command, Envelope, IdSource, RequestIdentity};
+use engine::id::{MarketId, OrderId, Outcome, UserId};
+use engine::mutation::codec;
+use engine::order::Side;
+use engine::ring::Ring;
+use engine::time::Timestamp;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const ROUNDS: usize = 5;
+/// Operations whose commands are made ahead of the clock; behind them the venue shows its book anew.
+const CHUNK: usize = 4_096;
+/// Commands that wait at most before a turn.
+const RING_SLOTS: usize = 256;
+/// Shares of each level of the venue: a take crosses some two.
+const LEVEL_SHARES: u64 = 60;
+
+/// Books that were measured on a quiet machine of the kind that the goals were set on make 8.6 and 0.6 million; the faster
+/// one at a third of that had no core of its own.
+const BOOK_FLOOR: Floor = Floor { of: "the fastest bare book", least: 2_800_000.0 };
+
+pub fn run(size: Size, report: &mut Report) {
+    let (operations, matched) = stream(size.pick(3_000, 1_000_000));
+    let users = size.pick(10, 1_000);
+    // Which order an operation leaves is the same in each run, so one run tells it to all others.
+    let known = ours(&operations, users, size, &[]);
+    report.computed(known.digest);
+    report.computed(matched.fills.to_le_bytes());
+    report.computed(matched.shares.to_le_bytes());
+    report.computed(matched.cancelled.to_le_bytes());
+
+    let mut rates = Vec::new();
+    let mut beside = vec![Vec::new(); peers::BOOK.len()];
+    let mut fastest = Vec::new();
+    // By turns the clock stands for several commands, so that state is not the one of the first run.
+    let mut turned = None;
+    for _ in 0..size.pick(1, ROUNDS) {
+        let ran = ours(&operations, users, size, &known.orders);
+        assert_eq!(*turned.get_or_insert(ran.digest), ran.digest, "the same stream, the same state");
+        rates.push(operations.len() as f64 / ran.seconds);
+        if report.with_peers() {
+            let mut least = f64::MAX;
+            for (peer, ratios) in peers::BOOK.iter().zip(&mut beside) {
+                let (seconds, theirs) = (peer.run)(&operations);
+                assert_eq!(theirs, matched, "{} matched as every book must", peer.name);
+                ratios.push(seconds / ran.seconds);
+                least = least.min(seconds);
+            }
+            fastest.push(operations.len() as f64 / least);
+        }
+    }
+    rates.sort_by(f64::total_cmp);
+    let median = rates[rates.len() / 2];
+    report.figure("operations", median, "a second");
+    report.figure("that is", 1e9 / median, "ns each");
+    for (peer, ratios) in peers::BOOK.iter().zip(beside).filter(|(_, ratios)| !ratios.is_empty()) {
+        report.ratio_above(&BOOK_FLOOR, &fastest, &format!("rate beside {}, a bare book", peer.name), ratios);
+    }
+    report.note(
+        "stream",
+        format!("{} operations of {users} users, {} fills in a bare book", operations.len(), matched.fills),
+    );
+    report.durability("process: each record in the mapping, not synced");
+    report
+        .not_included("making the command, preparing segments, any socket; bare books know no users and keep nothing");
+}
+
+/// What a run came to.
+struct Ran {
+    seconds: f64,
+    orders: Vec<OrderId>,
+    digest: [u8; 32],
+}
+
+fn ours(operations: &[Operation], users: usize, size: Size, known: &[OrderId]) -> Ran {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let journal = Rc::new(RefCell::new(Journal::create(&place.path().join("log"), size.pick(4 << 20, 64 << 20))));
+    let log = journal.clone();
+    let mut record = move |owner: UserId, now: Timestamp, payload: &[u8]| {
+        log.borrow_mut().append_untended(codec::VERSION, owner.0, now.0, payload);
+    };
+    let mut world = World::with_books(1, TickSize(10), books(), &mut record);
+    let mut out = Out::new(record);
+    world.add_traders(users, &mut out);
+    out.orders = vec![OrderId(0); operations.len()];
+    // A cancel needs the order it is for: unless that is known, commands are made one by one.
+    let chunk = if known.is_empty() { 1 } else { CHUNK };
+    let ring = Ring::new(RING_SLOTS);
+    let mut seconds = 0.0;
+    for (number, operations) in operations.chunks(chunk).enumerate() {
+        if number * chunk % CHUNK == 0 {
+            journal.borrow_mut().tend();
+            world.show_books(MarketId(0));
+        }
+        let orders = if known.is_empty() { &out.orders } else { known };
+        let made = operations.iter().enumerate();
+        let envelopes: Vec<_> =
+            made.map(|(at, operation)| envelope(&world, number * chunk + at, *operation, users, orders)).collect();
+        seconds += timed(|| world.turn(&ring, envelopes, &mut out)).0;
+    }
+    assert_eq!(out.refused, cancels_in_vain(operations), "everything else does something");
+    let takes = operations.iter().filter(|operation| matches!(operation, Operation::Take { .. })).count();
+    assert!(world.fills_count() >= takes, "every take fills: {} of {takes}", world.fills_count());
+    let (orders, digest) = (std::mem::take(&mut out.orders), world.digest());
+    Ran { seconds, orders, digest }
+}
+
+/// Cancels of an order that was cancelled before. Nobody takes an order of our users, so there are no others.
+fn cancels_in_vain(operations: &[Operation]) -> u64 {
+    let mut is_cancelled = vec![false; operations.len()];
+    let mut count = 0;
+    for operation in operations {
+        if let Operation::Cancel { of } = *operation {
+            count += u64::from(std::mem::replace(&mut is_cancelled[of], true));
+        }
+    }
+    count
+}
+
+/// The venue's books of both outcomes, each the mirror of the other.
+fn books() -> Vec<Book> {
+    let size = Qty::from_shares(LEVEL_SHARES);
+    let side = |price: fn(u16) -> u16| (1..=REACH).map(|away| (Price(10 * price(away)), size)).collect();
+    let book = |outcome| Book { outcome, bids: side(|away| MID - away), asks: side(|away| MID + away) };
+    vec![book(Outcome::First), book(Outcome::Second)]
+}
+
+fn envelope(world: &World, index: usize, operation: Operation, users: usize, orders: &[OrderId]) -> Envelope<usize> {
+    // A cancel comes from whoever made the order.
+    let maker = |index: usize| index % users;
+    let place = |is_bid: bool, tick: u16, shares: u64| {
+        let (outcome, tick) = if is_bid { (Outcome::First, tick) } else { (Outcome::Second, 2 * MID - tick) };
+        let mut digest = [0; 32];
+        digest[..8].copy_from_slice(&(index as u64).to_le_bytes());
+        world.order(Asked {
+            trader: maker(index),
+            instrument: MarketId(0).instrument(outcome),
+            side: Side::Buy,
+            price: Price(10 * tick),
+            shares,
+            request: Some(RequestIdentity { client_order_id: format!("mix-{index}"), digest, source: IdSource::Body }),
+        })
+    };
+    let (trader, command) = match operation {
+        Operation::Rest { is_bid, tick, shares } => (maker(index), place(is_bid, tick, shares)),
+        Operation::Take { is_buy, shares } => {
+            (maker(index), place(is_buy, if is_buy { MID + REACH } else { MID - REACH }, shares))
+        }
+        Operation::Cancel { of } => (maker(of), Command::Cancel { order: orders[of] }),
+    };
+    Envelope { owner: world.traders[trader].user, command, received_at: world.now, reply: index }
+}

@@ -1,0 +1,112 @@
+//! What remains of the durable rate when two processes beside it keep the cores busy: the log beside itself, in turns.
+
+use crate::journal::Journal;
+use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
+use crate::report::{Report, Size, timed};
+use std::io::{BufRead, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const ROUNDS: usize = 7;
+const PROCESSES: usize = 2;
+/// They get their cores before the clock starts, and give them back.
+const SETTLE: Duration = Duration::from_millis(50);
+
+pub fn run(size: Size, report: &mut Report) {
+    // Started here and not by the thread that measures, whose slice they would inherit.
+    let mut beside: Vec<_> = (0..PROCESSES).map(|_| Busy::start()).collect();
+    for (who, group) in [("1 a commit", 1), ("64 a commit", 64)] {
+        let (measured, slice) = with_short_slice(|| measure(group, size, &mut beside));
+        let Measured { ratios, probes, quiet, busy } = measured;
+        report.middle(&format!("{who}: quiet"), quiet, "records a second");
+        report.middle(&format!("{who}: with two busy processes"), busy, "records a second");
+        report.ratio_above(&SYNC_FLOOR, &probes, &format!("{who}: busy beside quiet"), ratios);
+        report.note(&format!("{who}: slice of the thread"), slice);
+        report.computed(group.to_le_bytes());
+    }
+    report.durability("power: every group is covered by a sync before the next begins");
+    report
+        .not_included("encoding the facts, whoever waits, making segments; the busy ones have the kernel's own slice");
+}
+
+struct Measured {
+    ratios: Vec<f64>,
+    probes: Vec<f64>,
+    quiet: Vec<f64>,
+    busy: Vec<f64>,
+}
+
+fn measure(group: usize, size: Size, beside: &mut [Busy]) -> Measured {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let mut log = Journal::create(&place.path().join("log"), size.pick(1 << 20, 16 << 20));
+    let mut raw = Raw::filled(size.pick(1 << 20, 16 << 20));
+    let mut measured = Measured { ratios: Vec::new(), probes: Vec::new(), quiet: Vec::new(), busy: Vec::new() };
+    let commits = size.pick(3, 1_500);
+    for _ in 0..size.pick(1, ROUNDS) {
+        measured.probes.push(raw.probe());
+        let mut rate = || {
+            log.tend();
+            let (seconds, ()) = timed(|| (0..commits).for_each(|_| log.commit(group)));
+            (commits * group) as f64 / seconds
+        };
+        let quiet = rate();
+        beside.iter_mut().for_each(|busy| busy.tell(RUN));
+        std::thread::sleep(SETTLE);
+        let busy = rate();
+        beside.iter_mut().for_each(|busy| busy.tell(REST));
+        std::thread::sleep(SETTLE);
+        measured.ratios.push(busy / quiet);
+        measured.quiet.push(quiet);
+        measured.busy.push(busy);
+    }
+    log.end();
+    measured
+}
+
+const RUN: &str = "run";
+const REST: &str = "rest";
+
+/// A process that computes while it is told to; ended when dropped.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> Busy {
+        let program = std::env::current_exe().expect("this program's place");
+        let child = Command::new(program).arg("--busy").stdin(Stdio::piped()).spawn();
+        Busy(child.expect("the system starts a process"))
+    }
+
+    fn tell(&mut self, what: &str) {
+        let ear = self.0.stdin.as_mut().expect("a pipe was asked for");
+        ear.write_all(format!("{what}\n").as_bytes()).expect("it listens");
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Be such a process: until nobody holds the other end of its input.
+pub fn be() {
+    static RUNS: AtomicBool = AtomicBool::new(false);
+    std::thread::spawn(|| {
+        let mut sum = 0_u64;
+        loop {
+            if !RUNS.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            for number in 0..100_000 {
+                sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(number));
+            }
+        }
+    });
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        RUNS.store(line == RUN, Ordering::Relaxed);
+    }
+}

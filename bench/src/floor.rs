@@ -1,0 +1,83 @@
+//! When a ratio may be published: a reference that runs far below its usual rate shows that the machine was busy with
+//! something else, and a ratio to it says nothing about our code.
+
+use crate::report::Size;
+use std::fmt;
+
+/// The least rate of a reference beside which a ratio is published. Each is a constant beside its scenario, with its
+/// reason.
+#[derive(Clone, Copy, Debug)]
+pub struct Floor {
+    /// What the reference does, as a reader would name it.
+    pub of: &'static str,
+    /// A second.
+    pub least: f64,
+}
+
+/// Why a ratio is kept back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    of: &'static str,
+    least: f64,
+    reached: f64,
+}
+
+impl Floor {
+    /// Whether rates that the reference reached in the rounds, in any order, let a ratio be published: the median counts.
+    /// The small size of the tests is never refused, for it is never published.
+    ///
+    /// # Panics
+    /// When there was no round.
+    pub fn judge(&self, size: Size, reached: &[f64]) -> Result<(), Refused> {
+        let mut reached = reached.to_vec();
+        reached.sort_by(f64::total_cmp);
+        let median = reached[reached.len() / 2];
+        if size == Size::Small || median >= self.least {
+            return Ok(());
+        }
+        Err(Refused { of: self.of, least: self.least, reached: median })
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refused { of, least, reached } = self;
+        write!(
+            f,
+            "refused: {of} reached {reached:.0} a second, below the floor of {least:.0}; the machine is not quiet"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOOR: Floor = Floor { of: "a loop", least: 5_000.0 };
+
+    #[test]
+    fn the_median_of_the_rounds_decides() {
+        let cases: [(&[f64], bool); 7] = [
+            (&[5_000.0], true),
+            (&[4_999.0], false),
+            (&[9_000.0, 100.0, 6_000.0], true),
+            (&[9_000.0, 100.0, 200.0], false),
+            // Of an even count the upper one.
+            (&[4_000.0, 6_000.0], true),
+            (&[0.0, 0.0, 0.0], false),
+            (&[f64::INFINITY], true),
+        ];
+        for (reached, passes) in cases {
+            assert_eq!(FLOOR.judge(Size::Full, reached).is_ok(), passes, "{reached:?}");
+            assert_eq!(FLOOR.judge(Size::Small, reached), Ok(()), "the small size is never refused: {reached:?}");
+        }
+        println!("floors: {} cases", 2 * cases.len());
+    }
+
+    #[test]
+    fn a_refusal_says_what_was_too_slow() {
+        let refused = FLOOR.judge(Size::Full, &[1_234.0]).expect_err("below");
+        let expected = "refused: a loop reached 1234 a second, below the floor of 5000; the machine is not quiet";
+        assert_eq!(refused.to_string(), expected);
+    }
+}

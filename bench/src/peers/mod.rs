@@ -1,0 +1,119 @@
+//! What others made that does the same work beside ours in the same run. Libraries are only built with the feature
+//! `peers`; without it the tables are empty, and `--peers` is refused. Programs are installed by the run itself.
+//!
+//! A peer is used as its own documentation shows, with settings that favour it (files as large as ours, no compression, no
+//! retention), and what its interface wants to own is made before its clock starts.
+
+#[cfg(feature = "peers")]
+mod matchcore;
+#[cfg(feature = "peers")]
+mod okaywal;
+#[cfg(feature = "peers")]
+mod orderbook;
+pub mod paper_trader;
+#[cfg(feature = "peers")]
+mod raft_engine;
+#[cfg(feature = "peers")]
+mod wal_db;
+#[cfg(feature = "peers")]
+mod writeahead;
+
+use crate::mixed::{Matched, Operation};
+use std::path::Path;
+
+/// Whether this program was built with them.
+pub const ARE_BUILT: bool = cfg!(feature = "peers");
+
+/// What to do when it was not.
+pub const BUILD_COMMAND: &str = "cargo run --release -p bench --features peers -- SCENARIO --peers";
+
+/// Bytes that a peer gets for each record: the 72 of the payload, and the 24 that our record keeps for its caller beside it
+/// (owner, time, version, kind). Each adds its own header, as ours does: 128 bytes with it.
+#[cfg(feature = "peers")]
+const GIVEN_BYTES: usize = 96;
+
+/// Bytes of a peer's file where it may be chosen.
+#[cfg(feature = "peers")]
+const FILE_BYTES: u32 = 64 << 20;
+
+/// An open log that commits groups.
+pub trait Commit {
+    /// Commits `commits` groups of `group` records, each group with one sync, one after the other; gives the seconds.
+    fn commit(&mut self, group: usize, commits: usize) -> f64;
+}
+
+/// A log that commits groups of one thread.
+pub struct CommitPeer {
+    pub name: &'static str,
+    /// In a directory that is not there yet.
+    pub open: fn(&Path) -> Box<dyn Commit>,
+}
+
+/// A log that acknowledges records one by one while others are in flight.
+pub struct FlightPeer {
+    pub name: &'static str,
+    /// Name and how those wait that are in flight.
+    pub way: &'static str,
+    /// It gets so many times fewer records than ours.
+    pub slower_by: u64,
+    /// In a new directory, with so many in flight, so many records in all; gives the seconds.
+    pub fly: fn(&Path, u64, u64) -> f64,
+}
+
+/// A log that returns for each record without a sync.
+pub struct AppendPeer {
+    pub name: &'static str,
+    /// So many records into a new log; gives the seconds.
+    pub append: fn(&Path, u64) -> f64,
+}
+
+/// A log that is read back.
+pub struct ReadPeer {
+    pub name: &'static str,
+    /// Writes so many records into a new log and closes it.
+    pub write: fn(&Path, u64),
+    /// Opens the log and reads all records; gives how many.
+    pub read: fn(&Path) -> u64,
+}
+
+/// A book that matches orders with each other.
+pub struct BookPeer {
+    pub name: &'static str,
+    /// Runs the stream in a new book; gives the seconds and what came of it.
+    pub run: fn(&[Operation]) -> (f64, Matched),
+}
+
+pub const COMMIT: &[CommitPeer] = &[
+    #[cfg(feature = "peers")]
+    okaywal::COMMIT,
+    #[cfg(feature = "peers")]
+    writeahead::COMMIT,
+    #[cfg(feature = "peers")]
+    raft_engine::COMMIT,
+    #[cfg(feature = "peers")]
+    wal_db::COMMIT,
+];
+
+pub const FLIGHT: &[FlightPeer] = &[
+    #[cfg(feature = "peers")]
+    writeahead::FLIGHT,
+    #[cfg(feature = "peers")]
+    raft_engine::FLIGHT,
+];
+
+pub const APPEND: &[AppendPeer] = &[
+    #[cfg(feature = "peers")]
+    wal_db::APPEND,
+];
+
+pub const READ: &[ReadPeer] = &[
+    #[cfg(feature = "peers")]
+    writeahead::READ,
+];
+
+pub const BOOK: &[BookPeer] = &[
+    #[cfg(feature = "peers")]
+    matchcore::BOOK,
+    #[cfg(feature = "peers")]
+    orderbook::BOOK,
+];

@@ -9,9 +9,10 @@ use crate::reference::Kind;
 use crate::report::{Report, Size, nanoseconds};
 use crate::seeded::Place;
 use crate::server::{Server, TICK_MICROS};
-use crate::wire::{self, Door, TEXT};
+use crate::wire::Door;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tools::frame::{self, Frame, TEXT};
 
 const ROUNDS: usize = 5;
 /// From one text of a socket to its next: 25 in a second, and at least one less than 30 where two rounds meet in one.
@@ -23,17 +24,17 @@ pub struct Echo(pub Vec<u8>);
 
 impl Speaks for Echo {
     fn request(&mut self, _: u64, out: &mut Vec<u8>) {
-        wire::text(out, &self.0);
+        frame::text(out, |out| out.extend_from_slice(&self.0));
     }
 
     fn answer(&mut self, bytes: &[u8]) -> Option<Answer> {
-        let (first, payload, length) = wire::frame(bytes)?;
+        let Frame { first, payload, bytes } = frame::read(bytes)?;
         let status = match first {
             TEXT if payload == self.0 || payload == b"PONG" => 200,
-            wire::PING => UNASKED,
+            frame::PING => UNASKED,
             _ => 500,
         };
-        Some(Answer { bytes: length, number: None, status })
+        Some(Answer { bytes, number: None, status })
     }
 }
 

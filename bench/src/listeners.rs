@@ -3,7 +3,7 @@
 use crate::pulse::{self, Beats};
 use crate::report::nanoseconds;
 use crate::server::Server;
-use crate::wire::{self, Door, TEXT};
+use crate::wire::{self, Door};
 use hdrhistogram::Histogram;
 use std::cell::RefCell;
 use std::io;
@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
+use tools::frame::{self, Frame, TEXT};
 
 /// Listeners whose frames are looked at, the others count theirs.
 const LOOKED_AT: usize = 64;
@@ -79,7 +80,7 @@ impl Listeners {
             let (mut stream, heard) = runtime.block_on(door.open())?;
             if let Some(text) = subscription {
                 let mut out = Vec::new();
-                wire::text(&mut out, text.as_bytes());
+                frame::text(&mut out, |out| out.extend_from_slice(text.as_bytes()));
                 runtime.block_on(stream.write_all(&out))?;
             }
             let is_looked_at = number % count.div_ceil(LOOKED_AT) == 0;
@@ -162,9 +163,9 @@ impl Listener {
     /// The next text.
     async fn text(&mut self) -> io::Result<Vec<u8>> {
         loop {
-            if let Some((first, payload, length)) = wire::frame(&self.heard) {
+            if let Some(Frame { first, payload, bytes }) = frame::read(&self.heard) {
                 let text = (first == TEXT).then(|| payload.to_vec());
-                self.heard.drain(..length);
+                self.heard.drain(..bytes);
                 match text {
                     Some(text) => return Ok(text),
                     None => continue,
@@ -206,9 +207,9 @@ impl Listener {
         bell: &Notify,
     ) -> io::Result<(u32, bool)> {
         let (mut taken, mut asked) = (0, false);
-        while let Some((first, payload, length)) = wire::frame(&self.heard[taken..]) {
-            taken += length;
-            if first == wire::PING {
+        while let Some(Frame { first, payload, bytes }) = frame::read(&self.heard[taken..]) {
+            taken += bytes;
+            if first == frame::PING {
                 asked = true;
                 continue;
             }

@@ -3,23 +3,21 @@
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::Command;
+use tools::machine::{self, Machine};
 
 /// Commit, build, processor, cores, kernel, file system of the logs, load.
 pub fn facts() -> Map<String, Value> {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let model = read("/proc/cpuinfo");
-    let model = model.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, name)| name);
-    let profile = if cfg!(debug_assertions) { "dev, not for publishing" } else { "release" };
+    let Machine { processor, cores, kernel, build } = Machine::look();
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let mut facts = Map::new();
     let mut fact = |name: &str, value: Value| facts.insert(name.to_owned(), value);
     fact("version", json!(env!("CARGO_PKG_VERSION")));
     fact("commit", json!(commit()));
-    fact("build", json!(profile));
-    fact("machine", json!(model.unwrap_or("?")));
+    fact("build", json!(build));
+    fact("machine", json!(processor));
     fact("cores", json!(cores));
-    fact("kernel", json!(format!("Linux {}", read("/proc/sys/kernel/osrelease").trim())));
-    fact("file system", json!(file_system(&read("/proc/self/mounts"), &std::env::temp_dir())));
+    fact("kernel", json!(kernel));
+    fact("file system", json!(file_system(&mounts, &std::env::temp_dir())));
     fact("load", json!(load()));
     facts
 }
@@ -38,8 +36,7 @@ pub fn text(facts: &Map<String, Value>) -> String {
 
 /// Mean count of busy threads over the last minute, ours included.
 pub fn load() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().unwrap_or("?").to_owned()
+    machine::load().unwrap_or_else(|| "?".to_owned())
 }
 
 /// The commit of the sources, with a plus when they were changed since; `?` outside of a repository.

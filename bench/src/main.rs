@@ -4,19 +4,24 @@
 //! turns, and prints ratios with the least and the greatest. Each result carries machine facts and a hash of what was
 //! computed: two runs of the same work must show the same hash. Every scenario also has a small size, which the tests
 //! run, so that none rots. With `--peers` libraries of others run the same work in the same run (`peers`).
+//! `endurance` takes as long as it is told and is no part of `all`.
 
 mod acks;
+mod answer;
 mod append;
 mod book;
 mod busy;
 mod chance;
 mod commit;
+mod crowd;
 mod device;
 mod echo;
+mod endurance;
 mod fanout;
 mod flight;
 mod floor;
 mod frames;
+mod growth;
 mod hostile;
 mod http;
 mod journal;
@@ -24,25 +29,30 @@ mod ladder;
 mod listeners;
 mod load;
 mod machine;
+mod memory;
 mod mixed;
 mod orders;
 mod peers;
 mod pulse;
 mod raw;
+mod reads;
 mod recovery;
 mod reference;
+mod replay;
 mod report;
 mod seeded;
 mod server;
+mod service;
 mod shard;
 mod sockets;
+mod steady;
 mod trade;
 mod trader;
 mod walk;
 mod wire;
 mod world;
 
-use clap::Parser;
+use clap::Parser as _;
 use report::{Report, Size};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,6 +70,11 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "shard", question: "what does one order cost, decided, applied and encoded?", run: shard::run },
     Scenario { name: "book", question: "what does the stream mix1M cost, beside bare books?", run: book::run },
     Scenario {
+        name: "answer",
+        question: "how long is it from an order to its journaled answer, in process?",
+        run: answer::run,
+    },
+    Scenario {
         name: "append",
         question: "what does an append cost beside a bare copy and checksum?",
         run: append::run,
@@ -71,6 +86,11 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "frames", question: "how fast are records read back, beside a bare scan?", run: frames::run },
     Scenario { name: "recovery", question: "how fast does a log become state again?", run: recovery::run },
     Scenario { name: "http", question: "how many orders a second over HTTP, beside a bare hyper?", run: http::run },
+    Scenario {
+        name: "reads",
+        question: "how many reads a second while the book changes, beside a bare hyper?",
+        run: reads::run,
+    },
     Scenario { name: "echo", question: "how long is a text there and back, beside the frame library?", run: echo::run },
     Scenario {
         name: "fanout",
@@ -79,14 +99,26 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "trade", question: "how many orders a second over a socket, beside HTTP?", run: trade::run },
     Scenario { name: "sockets", question: "what does an idle socket cost?", run: sockets::run },
+    Scenario {
+        name: service::NAME,
+        question: "how many orders does the whole service take, beside a paper trader to install?",
+        run: service::run,
+    },
+    Scenario {
+        name: "replay",
+        question: "does the log tell the same each time, and who feels a snapshot?",
+        run: replay::run,
+    },
+    Scenario { name: "memory", question: "what do users and orders cost in memory?", run: memory::run },
+    Scenario { name: "growth", question: "what becomes of rate and start when a server grows?", run: growth::run },
     Scenario { name: "hostile", question: "what do orders feel of a thousand who do not read?", run: hostile::run },
 ];
 
 /// Benchmarks of papertape.
-#[derive(Parser)]
+#[derive(clap::Parser)]
 struct CommandLine {
     /// A scenario's name, or all.
-    #[arg(required_unless_present_any = ["serve", "reference", "busy"])]
+    #[arg(required_unless_present_any = ["serve", "reference", "weigh", "kit", "busy"])]
     scenario: Option<String>,
     /// Write the results to this file as JSON too.
     #[arg(long, value_name = "FILE")]
@@ -100,6 +132,12 @@ struct CommandLine {
     /// Run the small size of the tests: nothing to publish.
     #[arg(long)]
     small: bool,
+    /// Length of `endurance` in minutes; `all` leaves it out.
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    minutes: u64,
+    /// Be the load kit, with these options.
+    #[arg(long, value_name = "ARGS", hide = true, num_args = 1.., allow_hyphen_values = true)]
+    kit: Option<Vec<String>>,
     /// Be a process that computes when it is told to.
     #[arg(long, hide = true)]
     busy: bool,
@@ -112,14 +150,44 @@ struct CommandLine {
     /// The text of its frames.
     #[arg(long, value_name = "FILE", hide = true)]
     template: Option<PathBuf>,
+    #[command(flatten)]
+    task: memory::Task,
     /// With a market that changes when it is told to.
     #[arg(long, hide = true)]
     pulse: bool,
 }
 
+/// The load kit, as `papertape load` has it.
+#[derive(clap::Parser)]
+struct Kit {
+    #[command(flatten)]
+    load: tools::load::Load,
+}
+
 fn main() -> ExitCode {
-    let CommandLine { scenario, json, peers: with_peers, place, small, busy, serve, pulse, reference, template } =
-        CommandLine::parse();
+    let CommandLine {
+        scenario,
+        json,
+        peers: with_peers,
+        place,
+        small,
+        minutes,
+        kit,
+        busy,
+        serve,
+        pulse,
+        reference,
+        template,
+        task,
+    } = CommandLine::parse();
+    if let Some(args) = kit {
+        let Kit { load } = Kit::parse_from(std::iter::once("kit".to_owned()).chain(args));
+        return load.run().map_or_else(|error| failure(&error.to_string()), |()| ExitCode::SUCCESS);
+    }
+    if task.is_wanted() {
+        task.run();
+        return ExitCode::SUCCESS;
+    }
     if busy {
         busy::be();
         return ExitCode::SUCCESS;
@@ -139,11 +207,15 @@ fn main() -> ExitCode {
     }
     let wanted = scenario.unwrap_or_default();
     let chosen: Vec<_> = SCENARIOS.iter().filter(|scenario| wanted == "all" || scenario.name == wanted).collect();
-    if chosen.is_empty() {
+    let endures = wanted == endurance::NAME;
+    if chosen.is_empty() && !endures {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-        return failure(&format!("there is no scenario {wanted:?}; there are: all, {}", names.join(", ")));
+        let names = format!("all, {}, and by itself {}", names.join(", "), endurance::NAME);
+        return failure(&format!("there is no scenario {wanted:?}; there are: {names}"));
     }
-    if with_peers && !peers::ARE_BUILT {
+    // The peer of the whole service is a program, which the run installs.
+    let wants_libraries = chosen.iter().any(|scenario| scenario.name != service::NAME);
+    if with_peers && wants_libraries && !peers::ARE_BUILT {
         return failure(&format!("this program was built without peers; build them with: {}", peers::BUILD_COMMAND));
     }
     if let Some(place) = place {
@@ -157,6 +229,12 @@ fn main() -> ExitCode {
     for scenario in chosen {
         let mut report = Report::new(scenario.name, scenario.question, size, with_peers);
         (scenario.run)(size, &mut report);
+        println!("{report}");
+        results.push(report.json());
+    }
+    if endures {
+        let mut report = Report::new(endurance::NAME, endurance::QUESTION, size, with_peers);
+        endurance::run(size, minutes as usize, &mut report);
         println!("{report}");
         results.push(report.json());
     }

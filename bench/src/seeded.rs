@@ -37,6 +37,10 @@ impl Place {
         Place { place, segment_bytes, keys }
     }
 
+    pub fn segment_bytes(&self) -> u64 {
+        self.segment_bytes
+    }
+
     /// Where its recording is, once somebody has written one.
     pub fn tape(&self) -> PathBuf {
         self.path().join("tape.ndjson")

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
+use tools::machine;
 
 const START_WITHIN: Duration = Duration::from_secs(30);
 /// What a server says when it listens, before its address.
@@ -75,6 +76,21 @@ impl Server {
         self
     }
 
+    /// Stops it where it is: it takes no processor until it goes on.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    /// (Through the shell's own program: a signal of one's own needs `unsafe` or a package.)
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(name).arg(self.child.id().to_string()).status();
+        assert!(sent.expect("signals can be sent").success(), "the server runs");
+    }
+
     /// Says one line to it.
     pub fn tell(&mut self, line: impl std::fmt::Display) {
         let told = self.ear.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.ear.flush());
@@ -83,21 +99,25 @@ impl Server {
 
     /// Processor time of all its threads so far, user's and system's, in hundredths of a second.
     pub fn ticks(&self) -> u64 {
-        let stat = self.proc("stat");
-        // Behind the name, which may hold anything: state is field 3, the two times are fields 14 and 15.
-        let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
-        behind.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+        machine::ticks(self.child.id()).unwrap_or_default()
     }
 
     /// Bytes of its memory that are resident.
     pub fn resident_bytes(&self) -> u64 {
-        let status = self.proc("status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the system says it");
-        1_024 * line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).expect("a number of KiB")
+        machine::resident_bytes(self.child.id()).expect("it runs")
     }
 
-    fn proc(&self, name: &str) -> String {
-        std::fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap_or_default()
+    /// Those of them that belong to no file: without the pages of the log.
+    pub fn anonymous_bytes(&self) -> u64 {
+        machine::anonymous_bytes(self.child.id()).expect("it runs")
+    }
+
+    /// Asks it to end in order, and waits for that.
+    pub fn terminate(&mut self) {
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status();
+        assert!(asked.is_ok_and(|status| status.success()), "a signal reaches it");
+        let ended = self.child.wait().expect("a child can be waited for");
+        assert!(ended.success(), "an orderly end: {ended}");
     }
 
     pub fn kill(&mut self) {
@@ -113,5 +133,5 @@ impl Drop for Server {
     }
 }
 
-/// Linux counts processor time in hundredths of a second.
-pub const TICK_MICROS: f64 = 10_000.0;
+/// Of one tick of [`Server::ticks`].
+pub const TICK_MICROS: f64 = 1e6 / machine::TICKS_PER_SECOND;

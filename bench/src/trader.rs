@@ -3,7 +3,8 @@
 use crate::flight::{Answer, Speaks, UNASKED};
 use crate::load;
 use crate::orders::Orders;
-use crate::wire::{self, TEXT};
+use std::io::Write as _;
+use tools::frame::{self, Frame, TEXT};
 
 /// What orders travel over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,9 @@ impl Speaks for Trader {
             }
             Over::Socket => {
                 let op = if alone { "order.place" } else { "order.batch" };
-                wire::text(out, format!("{{\"id\":{number},\"op\":\"{op}\",\"params\":{body}}}").as_bytes());
+                frame::text(out, |out| {
+                    write!(out, "{{\"id\":{number},\"op\":\"{op}\",\"params\":{body}}}").expect("a vector grows");
+                });
             }
         }
     }
@@ -72,12 +75,12 @@ impl Speaks for Trader {
             let (status, length) = load::head(bytes)?;
             return (bytes.len() >= length).then_some(Answer { bytes: length, number: None, status });
         }
-        let (first, payload, length) = wire::frame(bytes)?;
+        let Frame { first, payload, bytes } = frame::read(bytes)?;
         let (number, status) = match first {
             TEXT => said(payload).map_or((None, 500), |(number, status)| (Some(number), status)),
             _ => (None, UNASKED),
         };
-        Some(Answer { bytes: length, number, status })
+        Some(Answer { bytes, number, status })
     }
 }
 

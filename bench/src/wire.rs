@@ -1,13 +1,11 @@
-//! The client's half of a WebSocket, as little of it as a load needs.
+//! Opening a socket, as little of it as a load needs.
 
 use std::io;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
+use tools::frame::PONG;
 
-pub const TEXT: u8 = 0x81;
-pub const PING: u8 = 0x89;
-const PONG: u8 = 0x8a;
 /// A server's answer to a ping of the server: masked, empty.
 pub const ANSWER: [u8; 6] = [PONG, 0x80, 0, 0, 0, 0];
 /// Longest answer to a handshake.
@@ -56,61 +54,5 @@ impl Door {
             return Err(io::Error::other(String::from_utf8_lossy(&answer).into_owned()));
         }
         Ok((stream, answer.split_off(end)))
-    }
-}
-
-/// Writes a masked text. The mask is zero: the server has the same work with it, and we have none.
-pub fn text(out: &mut Vec<u8>, payload: &[u8]) {
-    out.push(TEXT);
-    match payload.len() {
-        0..126 => out.push(0x80 | payload.len() as u8),
-        126..0x1_0000 => {
-            out.push(0xfe);
-            out.extend_from_slice(&(payload.len() as u16).to_be_bytes());
-        }
-        _ => {
-            out.push(0xff);
-            out.extend_from_slice(&(payload.len() as u64).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(payload);
-}
-
-/// The first frame of these bytes: its first byte and what it carries, and its length in all; `None` while it is not
-/// whole.
-pub fn frame(bytes: &[u8]) -> Option<(u8, &[u8], usize)> {
-    let (head, length) = match *bytes.get(1)? {
-        126 => (4, u64::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().expect("two bytes")))),
-        127 => (10, u64::from_be_bytes(bytes.get(2..10)?.try_into().expect("eight bytes"))),
-        short => (2, u64::from(short)),
-    };
-    let end = head + length as usize;
-    Some((bytes[0], bytes.get(head..end)?, end))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_frame_is_whole_when_its_length_says_so() {
-        let mut cases = 0;
-        for length in [0, 1, 125, 126, 300, 0xffff, 0x1_0000] {
-            let payload = vec![b'x'; length];
-            let mut masked = Vec::new();
-            text(&mut masked, &payload);
-            // A server's frame is the same without the mask.
-            let head = masked.len() - length - 4;
-            let mut bytes = masked[..head].to_vec();
-            bytes[1] &= 0x7f;
-            bytes.extend_from_slice(&payload);
-            assert_eq!(frame(&bytes), Some((TEXT, &payload[..], bytes.len())));
-            for cut in [0, 1, head, bytes.len() - 1] {
-                assert!(cut == bytes.len() || frame(&bytes[..cut]).is_none() || length == 0, "{length} cut at {cut}");
-                cases += 1;
-            }
-        }
-        println!("frames: {cases} cases");
     }
 }

@@ -5,8 +5,8 @@ use crate::chance::Chance;
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::book::{BookWriter, Books};
 use engine::command::{
-    Answer, AskedPrice, Command, CreateUser, Envelope, IssueKey, Placement, PlacementTerms, RequestIdentity, Secret,
-    Size,
+    Answer, AskedPrice, Command, CreateUser, Envelope, IdSource, IssueKey, Placement, PlacementTerms, RequestIdentity,
+    Secret, Size,
 };
 use engine::directory::Directory;
 use engine::id::{InstrumentId, KeyId, MARKETS, MarketId, OrderId, Outcome, UserId};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// 2026-10-02T09:15:00Z.
 const START: Timestamp = Timestamp(1_790_932_500 * SECOND);
 /// Best bid and best ask in cents; nine levels behind each.
-const BEST_BID: u16 = 49;
+pub const BEST_BID: u16 = 49;
 const BEST_ASK: u16 = 51;
 const LEVELS: u16 = 10;
 /// Shares of each level: a usual take crosses into the second one.
@@ -40,6 +40,11 @@ const SHARES_PER_TAKE: u64 = 45;
 pub struct Trader {
     pub user: UserId,
     pub key: KeyId,
+}
+
+impl Trader {
+    /// Takes the place of one who is still to come.
+    pub const NOBODY: Trader = Trader { user: UserId(0), key: KeyId(0) };
 }
 
 /// One thing that a trader does.
@@ -223,8 +228,10 @@ impl World {
     /// Users of a stream of orders, with secrets that are the same in each run.
     pub fn add_traders<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, count: usize, out: &mut Out<F>) {
         for number in 0..count {
+            // Spread as real hashes are: the directory takes them as they come.
+            let mut chance = Chance::seeded(number as u64);
             let mut hash = [0; 32];
-            hash[..8].copy_from_slice(&(number as u64).to_le_bytes());
+            hash.chunks_mut(8).for_each(|part| part.copy_from_slice(&chance.next().to_le_bytes()));
             let alias_hash = hash.map(|byte| !byte);
             self.add_trader(Secret { hash, alias_hash, prefix: format!("bench_{number:010}") }, out);
         }
@@ -243,6 +250,17 @@ impl World {
             Step::Cancel { trader, of } => (trader, Command::Cancel { order: orders[of] }),
         };
         Envelope { owner: self.traders[trader].user, command, received_at: self.now, reply: index }
+    }
+
+    /// A bid of a trader with an id of his own.
+    pub fn named_envelope(&self, index: usize, step: Step, client_order_id: String) -> Envelope<usize> {
+        let mut envelope = self.envelope(index, step, &[]);
+        if let Command::Place(placement) = &mut envelope.command {
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&(client_order_id.len() as u64).to_le_bytes());
+            placement.request = Some(RequestIdentity { client_order_id, digest, source: IdSource::Body });
+        }
+        envelope
     }
 
     fn placement(&self, trader: usize, market: u32, side: Side, cents: u16, shares: u64) -> Command {
@@ -276,6 +294,11 @@ impl World {
     pub fn take<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, envelope: Envelope<usize>, out: &mut Out<F>) {
         self.now = self.now.plus(1);
         self.shard.take(envelope, self.now, out);
+    }
+
+    /// Markets and users.
+    pub fn state(&self) -> (&Markets, &Users) {
+        (&self.markets, self.shard.users())
     }
 
     /// Runs all commands, handed over by a ring as another thread would; the clock goes on by a microsecond a turn.
@@ -314,7 +337,8 @@ fn listing(number: u32, tick: TickSize) -> Listing {
     Listing {
         venue: Venue::Synthetic,
         venue_market_id: number.to_string(),
-        condition: format!("0x{number:064x}"),
+        // Unlike that of any recording or pulse, which may stand beside these.
+        condition: format!("0xbe{number:062x}"),
         tokens: [format!("{number}01"), format!("{number}02")],
         outcomes: ["Yes".to_owned(), "No".to_owned()],
         slug: format!("market-{number}"),

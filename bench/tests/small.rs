@@ -8,14 +8,14 @@ use std::process::Command;
 /// What every result says (house rules, proof).
 const SAID: [&str; 4] = ["durability", "rate", "not_included", "hash"];
 const MACHINE: [&str; 8] = ["version", "commit", "build", "machine", "cores", "kernel", "file system", "load"];
-const SCENARIOS: [&str; 17] = [
-    "ladder", "walk", "shard", "book", "append", "commit", "acks", "device", "busy", "frames", "recovery", "http",
-    "echo", "fanout", "trade", "sockets", "hostile",
+const SCENARIOS: [&str; 23] = [
+    "ladder", "walk", "shard", "book", "answer", "append", "commit", "acks", "device", "busy", "frames", "recovery",
+    "http", "reads", "echo", "fanout", "trade", "sockets", "service", "replay", "memory", "growth", "hostile",
 ];
 
-fn run(json: &Path) -> Value {
+fn run(scenario: &str, json: &Path) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_bench"))
-        .args(["all", "--small", "--json"])
+        .args([scenario, "--small", "--json"])
         .arg(json)
         .output()
         .expect("the benches can be run");
@@ -33,7 +33,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 fn every_scenario_runs_small_and_computes_the_same_twice() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let hashes = |name: &str| {
-        let all = run(&place.path().join(name));
+        let all = run("all", &place.path().join(name));
         for fact in MACHINE {
             assert!(!all["machine"][fact].is_null(), "{fact}: {}", all["machine"]);
         }
@@ -54,6 +54,23 @@ fn every_scenario_runs_small_and_computes_the_same_twice() {
     let first = hashes("first.json");
     assert_eq!(first, hashes("second.json"));
     println!("{} scenarios, twice", first.len());
+}
+
+/// Minutes are seconds here, two of them with a restart; it ends badly when an acknowledged order is not there.
+#[test]
+fn what_endures_runs_small_by_itself() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let all = run("endurance", &place.path().join("endurance.json"));
+    let results = all["results"].as_array().expect("a list of results");
+    assert_eq!(results.len(), 1, "nothing else runs");
+    let result = &results[0];
+    assert_eq!(text(result, "scenario"), "endurance");
+    let figures = result["figures"].as_object().expect("figures by name");
+    for name in ["p99.9", "memory", "disk", "checks"] {
+        assert!(figures[name].is_string(), "{name}: {result}");
+    }
+    assert!(figures["longest restart [s]"].as_f64().is_some_and(|seconds| seconds > 0.0), "{result}");
+    println!("endurance: 6 cases");
 }
 
 #[test]

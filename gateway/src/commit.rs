@@ -16,7 +16,7 @@ use engine::command::Answer;
 use engine::id::UserId;
 use engine::notice::Notice;
 use engine::ring::Ring;
-use engine::shard::{Outbox, Room};
+use engine::shard::{Outbox, Room, Shard};
 use engine::time::Timestamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -168,6 +168,13 @@ impl CommitFigures {
             meters.fact(&notice.what);
         }
     }
+
+    /// How many orders of a shard rest, for a monitor, behind the records of its last command.
+    pub fn look_at(&self, shard: &Shard<Reply>) {
+        if let Some(meters) = &self.meters {
+            meters.note_open(shard.place().0, shard.users().resting().len());
+        }
+    }
 }
 
 /// Whether anything waits for a sync: the sync thread wakes the releasing one only then.
@@ -224,6 +231,11 @@ impl<S: Storage> Committer<S> {
     /// Who prepares segments: woken when one was taken.
     pub fn wake_when_low(&mut self, keeper: Thread) {
         self.keeper = Some(keeper);
+    }
+
+    /// Where the log stands.
+    pub fn figures(&self) -> &CommitFigures {
+        &self.figures
     }
 
     /// Whether anything waits for a sync, to be asked from the sync thread.
@@ -365,6 +377,11 @@ impl CommitLane {
 
     pub fn ring(&self) -> &Arc<Ring<CommitItem>> {
         &self.ring
+    }
+
+    /// Where the log stands.
+    pub fn figures(&self) -> &CommitFigures {
+        &self.figures
     }
 
     /// Bytes that the log can take for certain, as its owner said last.

@@ -26,6 +26,7 @@ impl Core {
         inbox: Arc<Ring<Envelope<Reply>>>,
         commits: Arc<Ring<CommitItem>>,
     ) -> Core {
+        committer.figures().look_at(&shard);
         Core { shard, committer, inbox, commits }
     }
 
@@ -33,6 +34,7 @@ impl Core {
     /// turns is woken when the command is larger than one.
     pub fn take(&mut self, envelope: Envelope<Reply>, now: Timestamp) {
         guard(|| self.shard.take(envelope, now, &mut self.committer));
+        self.committer.figures().look_at(&self.shard);
         if self.shard.has_work() {
             self.inbox.wake();
         }
@@ -44,6 +46,7 @@ impl Core {
             // Records of the feed first: a listing stands in the log before anything that names it.
             self.committer.turn(&self.commits);
             let more = self.shard.turn(&self.inbox, now, &mut self.committer);
+            self.committer.figures().look_at(&self.shard);
             self.committer.release();
             more || !self.commits.is_empty()
         })

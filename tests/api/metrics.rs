@@ -159,6 +159,9 @@ fn every_family(cases: &Cases, layout: fn(&mut Place)) {
         ("papertape_fills_total", &[("side", "resting")], 1.0),
         ("papertape_orders_closed_total", &[], 1.0),
         ("papertape_orders_resting", &[], 1.0),
+        ("papertape_orders_open", &[], 1.0),
+        ("papertape_socket_frames_queued", &[], 0.0),
+        ("papertape_socket_queued_bytes", &[], 0.0),
         ("papertape_sockets_open", &[("channel", "market")], 1.0),
         ("papertape_sockets_open", &[("channel", "trade")], 1.0),
         ("papertape_sockets_open", &[("channel", "prices")], 1.0),
@@ -437,6 +440,8 @@ fn a_scrape_under_load_is_whole_and_only_rises() {
         let expected = (4 * ORDERS) as f64;
         assert_eq!(said.value("papertape_ack_seconds_count", &accepted), expected);
         assert_eq!(said.value("papertape_orders_placed_total", &[]), expected);
+        // A shard says how many rest behind its turn, which may be behind the last answer.
+        scrape_until(admin, "all orders to be open", |said| said.value("papertape_orders_open", &[]) == expected);
         let placed = [("operation", "place_order"), ("status", "2xx")];
         assert_eq!(said.value("papertape_requests_total", &placed), expected);
         assert!(said.value("papertape_journal_append_seconds_count", &[]) >= (expected / 64.0).floor());

@@ -99,6 +99,10 @@ impl Running {
         Running(Some(load.spawn().expect("papertape can be run")))
     }
 
+    pub fn pid(&self) -> u32 {
+        self.0.as_ref().expect("it has not ended").id()
+    }
+
     pub fn ended(mut self) -> Output {
         self.0.take().expect("it ends once").wait_with_output().expect("a child can be waited for")
     }

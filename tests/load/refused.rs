@@ -1,9 +1,11 @@
 //! What is refused: before the run by the command line, in the run by the server.
 
-use crate::{Site, keys_file, said, url};
+use crate::{Running, Site, keys_file, said, url};
 use std::fs;
+use std::time::Duration;
 use tests::cases::Cases;
 use tests::json::{at, int};
+use tests::server::signal;
 
 #[test]
 fn a_wrong_word_is_one_sentence() {
@@ -115,4 +117,83 @@ fn refusals_are_counted_and_only_their_whole_is_a_failure() {
         assert!(!said(&output).contains(unknown), "a key is shown");
         cases.one();
     }
+}
+
+/// A run that does not come about leaves the files of the one before as they were: a later check needs them.
+#[test]
+fn what_an_earlier_run_wrote_stays_until_there_is_more() {
+    let cases = Cases::of("files");
+    let site = Site::new(1);
+    let (old, kept) = (site.file("run.json"), "of an earlier run, and longer than that of the next one\n".repeat(999));
+    for name in ["run.json", "report.html"] {
+        fs::write(site.file(name), &kept).expect("room for a file");
+    }
+    let written = ["--json", "run.json", "--report", "report.html"];
+    let output = site.load("http://127.0.0.1:1", &written).output().expect("papertape can be run");
+    assert!(!output.status.success(), "{}", said(&output));
+    for name in ["run.json", "report.html"] {
+        assert_eq!(fs::read_to_string(site.file(name)).expect("it is there"), kept, "{name}");
+        cases.one();
+    }
+    let server = site.place.start();
+    let run = ["--rate", "50", "--duration", "0.2", "--mix", "rest=100"];
+    let output = site.load(&url(&server), &run).args(written).output().expect("papertape can be run");
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(int(&site.figures(), "/operations/all/answered"), 10, "what is shorter replaces it whole");
+    let page = fs::read_to_string(site.file("report.html")).expect("it is there");
+    assert!(page.ends_with("</html>\n"));
+    cases.add(2);
+    // What the shell gives as a file may be none.
+    let output = site.load(&url(&server), &run).args(["--json", "/dev/stdout"]).output().expect("papertape can be run");
+    assert!(output.status.success() && said(&output).contains("\"offered\": 10"), "{}", said(&output));
+    // A check of an earlier run makes no run, so there is nothing to write.
+    let earlier = format!("--check={}", old.display());
+    for more in [&["--json", "new.json"][..], &["--report", "new.html"], &["--clean"]] {
+        let output = site.load(&url(&server), more).arg(&earlier).output().expect("papertape can be run");
+        assert!(!output.status.success() && said(&output).contains("makes no run"), "{more:?}: {}", said(&output));
+        cases.one();
+    }
+    assert!(!site.file("new.json").exists() && !site.file("new.html").exists());
+    cases.add(2);
+}
+
+/// Who may have few connections hears how many there were.
+#[test]
+fn connections_that_are_not_opened_are_said() {
+    let cases = Cases::of("connections");
+    let mut site = Site::new(1);
+    site.place.set("http", "connections_max", "8");
+    let server = site.place.start();
+    let run = ["--rate", "50", "--duration", "0.5", "--connections", "20", "--transport", "ws", "--json", "run.json"];
+    let output = site.load(&url(&server), &run).output().expect("papertape can be run");
+    let warnings = at(&site.figures(), "/warnings").to_string();
+    assert!(warnings.contains(" of 20 connections were not open when the run began: "), "{}", said(&output));
+    cases.one();
+}
+
+/// The first interrupt ends the run, a second one the waiting behind it; what is known by then is told.
+#[test]
+fn an_interrupt_ends_what_is_being_done() {
+    let cases = Cases::of("interrupts");
+    let site = Site::new(1);
+    let server = site.place.start();
+    let run = ["--rate", "100", "--duration", "60", "--json", "run.json", "--check"];
+    let load = Running::start(site.load(&url(&server), &run));
+    site.wait_for_orders(&server, 5);
+    signal(server.pid(), "STOP");
+    // Answers are missing now: without the second interrupt the client would wait for them for fifteen seconds.
+    // The end of the run, of the wait for answers, of the questions to the server, and of the check.
+    for _ in 0..4 {
+        std::thread::sleep(Duration::from_millis(500));
+        signal(load.pid(), "INT");
+    }
+    let output = load.ended();
+    signal(server.pid(), "CONT");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("the check was not made: interrupted"), "{}", said(&output));
+    let run = site.figures();
+    assert!(int(&run, "/operations/all/succeeded") >= 5 && at(&run, "/warnings").to_string().contains("interrupted"));
+    let (equal, text) = site.check(&server, &site.file("run.json"));
+    assert!(equal, "{text}");
+    cases.add(3);
 }

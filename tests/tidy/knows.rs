@@ -11,7 +11,7 @@ const MAY_KNOW: [(&str, &[&str]); 6] = [
     ("engine", &[]),
     ("wal", &[]),
     ("gateway", &["engine", "wal"]),
-    ("bench", &["engine", "wal", "gateway"]),
+    ("bench", &["engine", "wal", "gateway", "tools"]),
     ("tools", &["engine", "wal", "gateway"]),
     ("tests", &["engine", "wal", "gateway"]),
 ];

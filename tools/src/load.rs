@@ -5,7 +5,7 @@
 //! | `options.rs`, `keys.rs` | what may be asked for |
 //! | `instrument.rs`, `ask.rs` | what is traded, asked of the server itself |
 //! | `kind.rs`, `trader.rs`, `fate.rs` | what each operation is about, and what becomes of its order |
-//! | `speech.rs`, `frame.rs`, `open.rs` | how it is said on the wire |
+//! | `speech.rs`, `open.rs` | how it is said on the wire |
 //! | `drive.rs`, `course.rs`, `lane.rs`, `pace.rs` | when it is said, and on which connection |
 //! | `tally.rs` | what is counted |
 //! | `check.rs` | the client's orders against the server's |
@@ -18,7 +18,6 @@ mod course;
 mod drive;
 mod facts;
 mod fate;
-mod frame;
 mod instrument;
 mod keys;
 mod kind;
@@ -54,6 +53,9 @@ use std::rc::Rc;
 use std::time::Duration;
 use tally::Tally;
 use tokio::task::LocalSet;
+
+/// How long the server may take to say what it is after the run; what it said before stays otherwise.
+const FACTS_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Args)]
 pub struct Load {
@@ -98,6 +100,12 @@ pub struct Load {
 
 impl Load {
     pub fn run(self) -> Result<(), Failure> {
+        if matches!(self.check, Some(Check::Earlier(_))) && (self.report.is_some() || self.json.is_some() || self.clean)
+        {
+            return Err(
+                "--check=FILE makes no run, so there is nothing to write or to clean; --check alone follows one".into(),
+            );
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let local = LocalSet::new();
         match &self.check {
@@ -111,14 +119,22 @@ impl Load {
     }
 
     async fn compare(&self, orders: &Orders) -> Result<Compared, String> {
-        check::compare(&mut Ask::open(&self.url).await?, &self.keys, orders).await
+        let mut ask = Ask::open(&self.url).await?;
+        tokio::select! {
+            compared = check::compare(&mut ask, &self.keys, orders) => compared,
+            _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
+        }
     }
 
     async fn load(&self) -> Result<(), Failure> {
-        // Who cannot write a report learns of it before the run and not behind it.
-        let create = |path: &PathBuf| File::create(path).map_err(|error| format!("{}: {error}", path.display()));
-        let report = self.report.as_ref().map(create).transpose()?;
-        let json = self.json.as_ref().map(create).transpose()?;
+        // Who cannot write a report learns of it before the run and not behind it. What an earlier run left there stays
+        // until there is something to put in its place: a later check may need it.
+        let open = |path: &PathBuf| {
+            let file = File::options().write(true).create(true).truncate(false).open(path);
+            file.map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let report = self.report.as_ref().map(open).transpose()?;
+        let json = self.json.as_ref().map(open).transpose()?;
 
         let mut ask = Ask::open(&self.url).await?;
         let key = ask.key_let_in(&self.keys).await?;
@@ -142,7 +158,7 @@ impl Load {
         let plan = Plan { connections: connections as usize, rate, duration, clean };
         let ran = drive::drive(course.clone(), &plan, instruments.into()).await?;
 
-        facts::server(&mut ask, &key, &mut server).await;
+        drive::wait(FACTS_WITHIN, facts::server(&mut ask, &key, &mut server)).await;
         let users = ran.users_used.iter().map(|user| self.keys.users[*user as usize].user_id).collect();
         let fates = ran.fates.iter().map(|fates| fates.write()).collect();
         let mut outcome = Outcome {
@@ -155,7 +171,11 @@ impl Load {
         };
         let mut failed = None;
         if self.check.is_some() {
-            match check::compare(&mut ask, &self.keys, &outcome.orders).await {
+            let compared = tokio::select! {
+                compared = check::compare(&mut ask, &self.keys, &outcome.orders) => compared,
+                _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
+            };
+            match compared {
                 Ok(compared) => outcome.compared = Some(compared),
                 // The figures of the run are worth keeping all the same, and so is what a later check needs.
                 Err(error) => failed = Some(format!("the check was not made: {error}")),
@@ -229,7 +249,11 @@ fn nothing_succeeded(outcome: &Outcome) -> String {
 
 fn write(file: Option<File>, path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), Failure> {
     let (Some(mut file), Some(path)) = (file, path) else { return Ok(()) };
-    file.write_all(text().as_bytes()).map_err(|error| format!("{}: {error}", path.display()).into())
+    // What is no file, like a pipe, has nothing to be replaced.
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    let emptied = if is_file { file.set_len(0) } else { Ok(()) };
+    let written = emptied.and_then(|()| file.write_all(text().as_bytes()));
+    written.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
 /// A command line that a shell reads as it was.

@@ -2,17 +2,16 @@
 
 mod asyncapi;
 mod journal;
-mod load;
 mod openapi;
 mod seed;
 mod serve;
-mod settings;
 mod snapshot;
 mod token;
 
 use clap::{Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
+use tools::{Failure, load, settings};
 
 /// A self-hosted paper-trading venue for prediction markets.
 #[derive(Parser)]
@@ -45,9 +44,6 @@ enum Verb {
     #[command(subcommand)]
     Snapshot(snapshot::SnapshotVerb),
 }
-
-/// Why a verb failed, as it is shown.
-pub type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
     let done = match CommandLine::parse().verb {

@@ -1,5 +1,5 @@
-//! Libraries of others that do the same work beside ours in the same run. They are only built with the feature `peers`;
-//! without it the tables are empty, and `--peers` is refused.
+//! What others made that does the same work beside ours in the same run. Libraries are only built with the feature
+//! `peers`; without it the tables are empty, and `--peers` is refused. Programs are installed by the run itself.
 //!
 //! A peer is used as its own documentation shows, with settings that favour it (files as large as ours, no compression, no
 //! retention), and what its interface wants to own is made before its clock starts.
@@ -10,6 +10,7 @@ mod matchcore;
 mod okaywal;
 #[cfg(feature = "peers")]
 mod orderbook;
+pub mod paper_trader;
 #[cfg(feature = "peers")]
 mod raft_engine;
 #[cfg(feature = "peers")]

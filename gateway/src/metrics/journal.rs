@@ -63,6 +63,11 @@ const CLOSED: Family = Family::new(
     "Orders that ended otherwise than by their last fill since the start: cancelled, expired, killed",
 );
 
+const OPEN: Family = Family::new(
+    "papertape_orders_open",
+    "Orders that rest now: open, wholly or in part; those of the start among them",
+);
+
 /// One append in so many is timed: two looks at the clock cost about what an append does.
 const APPENDS_PER_TIMED: u64 = 64;
 
@@ -75,9 +80,22 @@ pub struct JournalMeters {
     taken: AtomicU64,
     rested: AtomicU64,
     closed: AtomicU64,
+    /// Orders that rest, by shard.
+    open: Box<[AtomicU64]>,
 }
 
 impl JournalMeters {
+    /// Nothing counted yet, of so many shards.
+    pub fn new(shards_count: usize) -> JournalMeters {
+        JournalMeters { open: (0..shards_count).map(|_| AtomicU64::new(0)).collect(), ..JournalMeters::default() }
+    }
+
+    /// Says how many orders rest in a shard, behind the records that made it so.
+    pub fn note_open(&self, shard: usize, count: usize) {
+        // Pairs with the Acquire in `Facts::of`, as the facts do.
+        self.open[shard].store(count as u64, Ordering::Release);
+    }
+
     /// Where to note the time of the append behind this record, if that is one that is timed.
     pub fn times_append(&self, behind: Lsn) -> Option<&Nanos> {
         behind.0.is_multiple_of(APPENDS_PER_TIMED).then_some(&self.append)
@@ -107,14 +125,16 @@ struct Facts {
     taken: u64,
     rested: u64,
     closed: u64,
+    open: u64,
 }
 
 impl Facts {
     fn of(meters: &JournalMeters) -> Facts {
-        // Pairs with the Release in `JournalMeters::fact`.
+        // Pairs with the Release in `JournalMeters::fact` and `JournalMeters::note_open`.
         let [placed, taken, rested, closed] = [&meters.placed, &meters.taken, &meters.rested, &meters.closed]
             .map(|counter| counter.load(Ordering::Acquire));
-        Facts { placed, taken, rested, closed }
+        let open = meters.open.iter().map(|count| count.load(Ordering::Acquire)).sum();
+        Facts { placed, taken, rested, closed, open }
     }
 }
 
@@ -132,10 +152,11 @@ pub(super) fn write(journal: &Journal<'_>, out: &mut Writer<'_>) -> Result<(), E
     if let Some(meters) = meters {
         out.histograms(&APPEND, [(&[][..], meters.append.counted())])?;
         out.histograms(&SYNC, [(&[][..], meters.sync.counted())])?;
-        let Facts { placed, taken, rested, closed } = Facts::of(meters);
+        let Facts { placed, taken, rested, closed, open } = Facts::of(meters);
         out.counter(&PLACED, placed)?;
         out.counters(&FILLS, [(&[("side", "taking")][..], taken), (&[("side", "resting")][..], rested)])?;
         out.counter(&CLOSED, closed)?;
+        out.gauge(&OPEN, open)?;
     }
     out.gauge(&APPENDED, marks.appended().0)?;
     out.gauge(&SYNCED, marks.synced().0)?;

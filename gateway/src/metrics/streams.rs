@@ -13,6 +13,14 @@ const CLOSED: Family = Family::new(
     "papertape_sockets_closed_total",
     "WebSockets ended since the start, by the reason that the server decided on; SLOW_CONSUMER: the peer did not read",
 );
+const FRAMES_QUEUED: Family = Family::new(
+    "papertape_socket_frames_queued",
+    "Frames that wait for WebSocket peers to read, all sockets together, within the last second",
+);
+const BYTES_QUEUED: Family = Family::new(
+    "papertape_socket_queued_bytes",
+    "Bytes that wait for WebSocket peers to read, all sockets together, within the last second",
+);
 const LAG: Family = Family::new(
     "papertape_fan_out_lag_seconds",
     "From the feed taking a frame of the venue to its news being handed out, for the oldest of those that waited together",
@@ -34,6 +42,9 @@ pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
     out.counters(&OPENED, opened.iter().map(|(labels, count)| (&labels[..], *count)))?;
     let closed: Vec<_> = app.seats.closes().into_iter().map(|(reason, count)| ([("reason", reason)], count)).collect();
     out.counters(&CLOSED, closed.iter().map(|(labels, count)| (&labels[..], *count)))?;
+    let queued = app.seats.queued();
+    out.gauge(&FRAMES_QUEUED, queued.frames)?;
+    out.gauge(&BYTES_QUEUED, queued.bytes)?;
     let lag = app.news.lag().map(|lag| (&[][..], lag.counted()));
     out.histograms(&LAG, lag)?;
     out.counter(&LOST, app.news.lost())?;

@@ -4,6 +4,7 @@
 //! a close code behind the 101: clients read that.
 
 use super::close::Close;
+use super::outbox::Outbox;
 use super::session;
 use crate::app::App;
 use crate::http::admission::Key;
@@ -208,6 +209,9 @@ pub struct Seats {
     channels: [ChannelSeats; Which::ALL.len()],
     /// Sockets that ended, by reason. Touched once in the life of a socket.
     closes: Mutex<BTreeMap<&'static str, u64>>,
+    /// What waits on sockets, as the last sweeps found it.
+    frames_queued: AtomicU64,
+    bytes_queued: AtomicU64,
     /// Of all threads, so that a connection's id names one socket of the process.
     last_id: AtomicU64,
 }
@@ -224,6 +228,20 @@ enum Of {
     User(UserId),
     /// And whether he may still say who he is.
     Address(IpAddr, bool),
+}
+
+/// What waits to leave on sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queued {
+    pub frames: u64,
+    pub bytes: u64,
+}
+
+impl Queued {
+    pub(super) fn add(&mut self, outbox: &Outbox) {
+        self.frames += outbox.waiting() as u64;
+        self.bytes += outbox.waiting_bytes() as u64;
+    }
 }
 
 impl Seats {
@@ -259,6 +277,17 @@ impl Seats {
     /// Sockets that ended, by reason.
     pub fn closes(&self) -> Vec<(&'static str, u64)> {
         self.closes.lock().iter().map(|(reason, count)| (*reason, *count)).collect()
+    }
+
+    /// What waited on all sockets when they were last looked at, within the last second.
+    pub fn queued(&self) -> Queued {
+        Queued { frames: self.frames_queued.load(Relaxed), bytes: self.bytes_queued.load(Relaxed) }
+    }
+
+    /// The sweep of one thread found `now` where it had found `before`.
+    pub(super) fn queues(&self, before: Queued, now: Queued) {
+        self.frames_queued.fetch_add(now.frames.wrapping_sub(before.frames), Relaxed);
+        self.bytes_queued.fetch_add(now.bytes.wrapping_sub(before.bytes), Relaxed);
     }
 
     /// A number for a socket, never given before in this process; they count from 1.

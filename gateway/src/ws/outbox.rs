@@ -268,10 +268,14 @@ impl Outbox {
         .await
     }
 
-    /// Frames that wait, without one that is half written.
-    #[cfg(test)]
+    /// Frames that wait, without one that is half written, with those that were replaced and not cleared away yet.
     pub fn waiting(&self) -> usize {
         self.state.borrow().queue.len()
+    }
+
+    /// Bytes that wait.
+    pub fn waiting_bytes(&self) -> usize {
+        self.state.borrow().bytes
     }
 
     /// Since when the peer has taken nothing of what waits.

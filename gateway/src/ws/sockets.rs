@@ -1,7 +1,7 @@
 //! All open sockets of one IO thread, and the sweep that looks at each once a second: pings, idle peers, writers that
 //! are stuck, credentials that ended. It runs only while there are sockets.
 
-use super::admit::{self, Which};
+use super::admit::{self, Queued, Which};
 use super::close::Close;
 use super::frame::Frame;
 use super::session::{SWEEP_US, Socket};
@@ -24,6 +24,8 @@ const STUCK_US: u64 = 15 * SECOND;
 pub struct Sockets {
     open: RefCell<AHashMap<u64, Rc<Socket>>>,
     sweeping: Cell<bool>,
+    /// What the last sweep found waiting.
+    queued: Cell<Queued>,
     ending: Cell<bool>,
     ping: RefCell<Option<Frame>>,
 }
@@ -73,7 +75,9 @@ impl Sockets {
 
     fn look(&self, app: &App, now: Timestamp) {
         let ping = self.ping.borrow_mut().get_or_insert_with(Frame::ping).clone();
+        let mut queued = Queued::default();
         for socket in self.open.borrow().values() {
+            queued.add(socket.outbox());
             let times = &socket.times;
             if socket.outbox().stuck_since().is_some_and(|since| now.since(since) >= STUCK_US) {
                 socket.outbox().abort(Close::SLOW_CONSUMER);
@@ -90,6 +94,7 @@ impl Sockets {
                 socket.outbox().ping(&ping);
             }
         }
+        app.seats.queues(self.queued.replace(queued), queued);
     }
 }
 
@@ -98,6 +103,8 @@ async fn sweep(sockets: Rc<Sockets>, app: std::sync::Arc<App>) {
         tokio::time::sleep(Duration::from_micros(SWEEP_US)).await;
         sockets.look(&app, app.clock.now());
     }
+    // The last ones took with them what waited.
+    app.seats.queues(sockets.queued.take(), Queued::default());
     sockets.sweeping.set(false);
 }
 

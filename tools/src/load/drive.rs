@@ -4,7 +4,6 @@
 //! before. All of it is one thread: a client that is as light as that leaves the machine to the server.
 
 use super::course::{Course, Phase};
-use super::facts;
 use super::fate::Fates;
 use super::instrument::Instrument;
 use super::lane::Lane;
@@ -13,7 +12,9 @@ use super::pace::Pace;
 use super::speech::Transport;
 use super::tally::Tally;
 use super::trader::Trader;
+use crate::machine;
 use indicatif::{ProgressBar, ProgressStyle};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
@@ -41,6 +42,8 @@ pub struct Ran {
     /// From the first due time to the last, or as long as the closed loop went.
     pub lasted: Duration,
     pub interrupted: bool,
+    /// Connections that could not be opened before the run began.
+    pub unopened: Unopened,
     /// Part of one core that this client used while it ran.
     pub cores_used: Option<f64>,
     pub load_before: Option<String>,
@@ -53,6 +56,13 @@ pub struct Ran {
     pub resting: u64,
     /// What cancelling them came to, where that was asked for.
     pub cleaned: Option<Tally>,
+}
+
+/// Connections that there are not, and what was wrong with the first one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unopened {
+    pub count: usize,
+    pub why: Option<String>,
 }
 
 /// How a run goes.
@@ -82,15 +92,17 @@ pub async fn drive(course: Rc<Course>, plan: &Plan, instruments: Rc<[Instrument]
             Rc::new(Lane::new(course.clone(), number, users, trader))
         })
         .collect();
-    let living = open(&lanes).await?;
+    allow_descriptors();
+    let pace = Pace::new().map_err(|error| format!("no timer: {error}"))?;
+    let (living, unopened) = open(&lanes).await?;
     let mut interrupt = Box::pin(tokio::signal::ctrl_c());
-    let (load_before, ticks_before) = (facts::load(), facts::own_ticks());
+    let (load_before, ticks_before) = (machine::load(), own_ticks());
     course.begin();
     let bar = Bar::begin(&course, plan.duration);
     let interrupted = match plan.rate {
         Rate::PerSecond(rate) => {
             let count = u128::from(rate) * plan.duration.as_nanos() / 1_000_000_000;
-            follow(&course, &lanes, rate, count.max(1) as u64, &mut interrupt)
+            follow(&course, &lanes, &pace, rate, count.max(1) as u64, &mut interrupt)
                 .await
                 .map_err(|error| format!("no timer: {error}"))?
         }
@@ -103,17 +115,17 @@ pub async fn drive(course: Rc<Course>, plan: &Plan, instruments: Rc<[Instrument]
     course.phase.set(Phase::Handed);
     let lasted = course.now().max(if interrupted { Duration::ZERO } else { plan.duration });
     let cores_used = ticks_before
-        .zip(facts::own_ticks())
-        .map(|(before, after)| (after - before) as f64 / facts::TICKS_PER_SECOND / course.now().as_secs_f64());
+        .zip(own_ticks())
+        .map(|(before, after)| (after - before) as f64 / machine::TICKS_PER_SECOND / course.now().as_secs_f64());
     if !interrupted {
         // Too late is not too little: what was due in time is still sent, for a while.
-        let _ = timeout(SEND_UNTIL, course.idle()).await;
+        wait(SEND_UNTIL, course.idle()).await;
     }
     let unsent: u64 = lanes.iter().map(|lane| lane.give_up_waiting()).sum();
-    let _ = timeout(ANSWER_UNTIL, course.idle()).await;
+    wait(ANSWER_UNTIL, course.idle()).await;
     bar.end();
     lanes.iter().for_each(|lane| lane.close());
-    let load_after = facts::load();
+    let load_after = machine::load();
     let mut tally = course.tally.replace(Tally::new(plan.duration));
     tally.unsent += unsent;
     tally.replaced = lanes.iter().map(|lane| lane.with_trader(|trader| trader.replaced)).sum();
@@ -127,6 +139,7 @@ pub async fn drive(course: Rc<Course>, plan: &Plan, instruments: Rc<[Instrument]
         tally,
         lasted,
         interrupted,
+        unopened,
         cores_used,
         load_before,
         load_after,
@@ -137,9 +150,21 @@ pub async fn drive(course: Rc<Course>, plan: &Plan, instruments: Rc<[Instrument]
     })
 }
 
+/// Processor time of this program so far.
+fn own_ticks() -> Option<u64> {
+    machine::ticks(std::process::id())
+}
+
+/// As many descriptors as the system lets this program have: the usual limit is below what may be asked for.
+fn allow_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // Who has fewer than he needs hears of it with each connection that is not opened.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
 /// Gives every lane its life. At least one of them must have a connection, or there is nothing to load.
-async fn open(lanes: &[Rc<Lane>]) -> Result<Vec<JoinHandle<()>>, String> {
-    let (mut living, mut refused) = (Vec::with_capacity(lanes.len()), Vec::new());
+async fn open(lanes: &[Rc<Lane>]) -> Result<(Vec<JoinHandle<()>>, Unopened), String> {
+    let (mut living, mut unopened) = (Vec::with_capacity(lanes.len()), Unopened::default());
     for some in lanes.chunks(OPENED_AT_ONCE) {
         let mut opening = Vec::with_capacity(some.len());
         for lane in some {
@@ -150,15 +175,16 @@ async fn open(lanes: &[Rc<Lane>]) -> Result<Vec<JoinHandle<()>>, String> {
         }
         for opened in opening {
             if let Ok(Err(why)) = opened.await {
-                refused.push(why);
+                unopened.count += 1;
+                unopened.why.get_or_insert(why);
             }
         }
     }
-    match refused.first() {
-        Some(why) if refused.len() == lanes.len() => {
+    match &unopened.why {
+        Some(why) if unopened.count == lanes.len() => {
             Err(format!("not one of {} connections was opened: {why}", lanes.len()))
         }
-        _ => Ok(living),
+        _ => Ok((living, unopened)),
     }
 }
 
@@ -166,11 +192,11 @@ async fn open(lanes: &[Rc<Lane>]) -> Result<Vec<JoinHandle<()>>, String> {
 async fn follow(
     course: &Course,
     lanes: &[Rc<Lane>],
+    pace: &Pace,
     rate: u32,
     count: u64,
     interrupt: &mut (impl Future<Output = io::Result<()>> + Unpin),
 ) -> io::Result<bool> {
-    let pace = Pace::new()?;
     let mut number = 0;
     while number < count {
         let now = course.now();
@@ -198,10 +224,18 @@ async fn follow(
         tokio::select! {
             biased;
             _ = &mut *interrupt => return Ok(true),
-            rested = rest(&pace, due(number, rate).saturating_sub(course.now())) => rested?,
+            rested = rest(pace, due(number, rate).saturating_sub(course.now())) => rested?,
         }
     }
     Ok(false)
+}
+
+/// Waits at most so long; an interrupt ends that, and what is known by then is still told.
+pub async fn wait(time: Duration, what: impl Future<Output = ()>) {
+    tokio::select! {
+        _ = timeout(time, what) => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
 }
 
 /// When an operation is due, since the beginning.
@@ -223,7 +257,7 @@ async fn rest(pace: &Pace, time: Duration) -> io::Result<()> {
 async fn clean(course: &Course, lanes: &[Rc<Lane>], run: Duration) -> Tally {
     course.phase.set(Phase::Clean);
     lanes.iter().for_each(|lane| lane.begin());
-    let _ = timeout(CLEAN_UNTIL, course.idle()).await;
+    wait(CLEAN_UNTIL, course.idle()).await;
     course.phase.set(Phase::Handed);
     lanes.iter().for_each(|lane| lane.close());
     course.tally.replace(Tally::new(run))

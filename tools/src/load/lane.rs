@@ -5,11 +5,11 @@
 //! it has an unknown outcome.
 
 use super::course::{Course, Phase};
-use super::frame;
 use super::kind::Kind;
 use super::open::open;
 use super::speech::{Heard, is_success};
 use super::trader::{Deed, Trader, Verdict};
+use crate::frame;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt::Write as _;

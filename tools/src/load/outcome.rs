@@ -23,9 +23,11 @@ const SERVER_FACTS: [(&str, &str); 8] = [
     ("server last cycle [ms]", "/status/matching_engine/last_cycle_ms"),
     ("server active markets", "/status/markets/active"),
 ];
-/// From here on the client itself is in doubt: its part of a core, and the lag of one send in a hundred.
+/// From here on the client itself is in doubt: its part of a core, and the part of all operations that were sent so long
+/// after their time although their connection was free.
 const CORES_USED_MAX: f64 = 0.9;
 const LAG_MAX: Duration = Duration::from_millis(1);
+const LATE_MAX: f64 = 0.01;
 /// Parts of the offered rate and of all answers that are worth a word.
 const ACHIEVED_MIN: f64 = 0.95;
 const REFUSED_MAX: f64 = 0.01;
@@ -111,7 +113,16 @@ impl Outcome {
 
     /// Whether this client could not do what it was asked for.
     pub fn is_saturated(&self) -> bool {
-        self.ran.cores_used.is_some_and(|cores| cores >= CORES_USED_MAX) || self.lag_p99() > LAG_MAX
+        self.ran.cores_used.is_some_and(|cores| cores >= CORES_USED_MAX) || self.is_late()
+    }
+
+    /// Operations that the client itself sent late. What waited for its connection was the server's to answer for.
+    fn late(&self) -> u64 {
+        self.tally().lag.count_between(LAG_MAX.as_nanos() as u64 + 1, u64::MAX)
+    }
+
+    fn is_late(&self) -> bool {
+        self.late() as f64 > LATE_MAX * self.tally().offered as f64
     }
 
     pub fn lag_p99(&self) -> Duration {
@@ -128,11 +139,19 @@ impl Outcome {
                 100.0 * cores
             ));
         }
-        if self.lag_p99() > LAG_MAX {
+        if self.is_late() {
             warnings.push(format!(
-                "the client itself was late: of the operations whose connection was free, one in a hundred was sent {} or \
-                 more after its time; that is part of the latencies",
-                duration(self.lag_p99().as_nanos() as u64)
+                "the client itself was late: {} of {} operations were sent more than {} after their time although their \
+                 connection was free; that is part of the latencies",
+                self.late(),
+                tally.offered,
+                duration(LAG_MAX.as_nanos() as u64)
+            ));
+        }
+        if let Some(why) = &self.ran.unopened.why {
+            warnings.push(format!(
+                "{} of {} connections were not open when the run began: {why}",
+                self.ran.unopened.count, self.asked.connections
             ));
         }
         let achieved = total.answered() as f64 / self.seconds();

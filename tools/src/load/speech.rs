@@ -2,7 +2,7 @@
 //!
 //! Over HTTP/1.1 answers come in the order of the requests, over the trade channel each names the operation it answers.
 
-use super::frame;
+use crate::frame;
 use clap::ValueEnum;
 use std::fmt;
 use std::io::Write as _;

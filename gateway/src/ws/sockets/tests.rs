@@ -132,3 +132,33 @@ fn a_long_queue_is_not_waited_for() {
         println!("last words behind a queue: 1 case");
     });
 }
+
+#[test]
+fn what_waits_for_peers_is_told() {
+    run(async {
+        let mut peer = Peer::new(512);
+        peer.send(1_000);
+        let mut cases = 0;
+        for (bytes, is_empty) in [(0, false), (600_000, false), (1 << 20, true), (0, true)] {
+            peer.second(bytes).await;
+            let outbox = peer.socket.outbox();
+            let expected = Queued { frames: outbox.waiting() as u64, bytes: outbox.waiting_bytes() as u64 };
+            // What was read since the look made room that the next one sees.
+            peer.world.edge.sockets.look(&peer.world.edge.app, peer.at);
+            assert_eq!(peer.world.edge.app.seats.queued(), expected, "{bytes}");
+            assert_eq!(expected == Queued::default(), is_empty, "{bytes}: {expected:?}");
+            cases += 1;
+        }
+        // A second thread that owns sockets adds its own to that, and takes them off again.
+        let seats = &peer.world.edge.app.seats;
+        for (before, now, expected) in
+            [((0, 0), (5, 500), (5, 500)), ((5, 500), (2, 20), (2, 20)), ((2, 20), (0, 0), (0, 0))]
+        {
+            let queued = |(frames, bytes)| Queued { frames, bytes };
+            seats.queues(queued(before), queued(now));
+            assert_eq!(seats.queued(), queued(expected));
+            cases += 1;
+        }
+        println!("queues told: {cases} cases");
+    });
+}

@@ -1,4 +1,4 @@
-//! WebSocket frames, as much of them as a client of the trade channel needs.
+//! The client's half of WebSocket frames, as much of them as a load needs.
 
 pub const TEXT: u8 = 0x81;
 pub const CLOSE: u8 = 0x88;

@@ -1,0 +1,301 @@
+//! Hours instead of seconds: a server under an even load, with a feed beside it, checkpoints, and restarts in between,
+//! killed and orderly in turn. Each minute is one run of the load kit against it, and after each minute every order that
+//! was acknowledged must be on the server, whatever became of the server meanwhile.
+//!
+//! Flat means: of the minutes without a restart, the last third has a p99.9 of at most [`TAIL_GROWTH_MAX`] times that of
+//! the first third (medians); memory divided by the orders that are kept is in the last third at most
+//! [`MEMORY_GROWTH_MAX`] times that of the middle one; and the log never takes more than the segments that checkpoints leave it. Orders are
+//! never forgotten, so memory and snapshots do grow with them, and nothing else may.
+
+use crate::pulse::Beats;
+use crate::report::{Report, Size, timed};
+use crate::seeded::Place;
+use crate::server::Server;
+use gateway::recover;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tools::machine;
+
+/// The scenario's name; it is none of those that are run together.
+pub const NAME: &str = "endurance";
+pub const QUESTION: &str = "does a server stay as it is, for hours and over restarts?";
+
+/// Part of the rate that was reached at full speed.
+const LOAD_PART: f64 = 0.7;
+/// One minute in so many has a restart in its middle.
+const RESTART_EVERY: usize = 3;
+/// Growth that still is none.
+const TAIL_GROWTH_MAX: f64 = 1.5;
+const MEMORY_GROWTH_MAX: f64 = 1.25;
+/// Part of the mix that places orders, and most bytes that one takes with the checkpoint's copy: what the machine's
+/// memory allows is the bound of a long run, since orders are kept.
+const PLACING_PART: f64 = 0.55;
+const BYTES_PER_ORDER: f64 = 1_600.0;
+const MEMORY_PART: f64 = 0.6;
+const MIX: &str = "rest=45,cross=10,cancel=45";
+/// Segments beyond those between two checkpoints: the open one, two spares, and those that fill while a snapshot is
+/// written; two snapshots are kept, so the log reaches back to the older one.
+const SEGMENTS_MORE: u64 = 8;
+const CHECKPOINT_SEGMENTS: u64 = 4;
+/// The feed at full rate: changes of the book, all the time.
+const FEED: Beats = Beats { changes: 100, times: u32::MAX, every_us: 1_000, whole: false };
+
+/// What one minute came to.
+struct Minute {
+    restart: Option<Restart>,
+    achieved: f64,
+    p999_nanos: u64,
+    refused: u64,
+    unanswered: u64,
+    codes: String,
+    /// Of all minutes so far.
+    orders: u64,
+    anonymous_bytes: u64,
+    log_bytes: u64,
+    snapshots_bytes: u64,
+}
+
+/// What happened in the middle of a minute.
+struct Restart {
+    word: &'static str,
+    /// From the start of the new process to its first ready answer.
+    seconds: f64,
+}
+
+struct Plan {
+    minutes: usize,
+    length: Duration,
+    users: usize,
+    connections: usize,
+    feed: Beats,
+}
+
+pub fn run(size: Size, minutes: usize, report: &mut Report) {
+    let plan = match size {
+        Size::Small => Plan {
+            minutes: 6,
+            length: Duration::from_secs(1),
+            users: 4,
+            connections: 2,
+            feed: Beats { changes: 1, every_us: 10_000, ..FEED },
+        },
+        Size::Full => Plan { minutes, length: Duration::from_secs(60), users: 1_000, connections: 64, feed: FEED },
+    };
+    let place = Place::seeded(plan.users, size);
+    let keys = write_keys(&place);
+    let config = write_config(&place);
+    let kit = Kit { place: place.path().to_owned(), keys, connections: plan.connections };
+    let mut server = start(&config, plan.feed);
+
+    let (rate, orders) = match size {
+        Size::Small => (100.0, 0),
+        Size::Full => calibrate(&kit, &server, &plan, report),
+    };
+    let (mut orders, mut minutes, mut restarts) = (orders, Vec::new(), 0_usize);
+    for number in 0..plan.minutes {
+        let name = format!("minute-{number}.json");
+        let args = ["--rate", &format!("{rate:.0}"), "--mix", MIX, "--check"].map(str::to_owned);
+        let running = kit.start(&server, plan.length, &name, &args);
+        let mut restart = None;
+        if number % RESTART_EVERY == RESTART_EVERY - 1 {
+            std::thread::sleep(plan.length / 2);
+            let word = if restarts.is_multiple_of(2) { "killed" } else { "stopped in order" };
+            restarts += 1;
+            match word {
+                "killed" => server.kill(),
+                _ => server.terminate(),
+            }
+            let (seconds, again) = timed(|| start(&config, plan.feed));
+            server = again;
+            restart = Some(Restart { word, seconds });
+        }
+        let run = kit.ended(running, &name);
+        let check = &run["check"];
+        let of = |name: &str| check[name].as_u64().unwrap_or_default();
+        orders += of("acknowledged") + of("unknown_there");
+        let minute = look(&run, restart, orders, &server, &place);
+        println!("{}", line(number, &minute));
+        minutes.push(minute);
+    }
+    server.terminate();
+    // From the newest snapshot on: what is before it has been recycled.
+    let (state, _) = recover::look(&place.path().join("data"), false).expect("a sound log");
+    state.check_all().expect("every promise about money holds");
+    let kept: usize = state.users.iter().flat_map(|users| users.iter()).map(|user| user.orders().len()).sum();
+    assert_eq!(kept as u64, orders, "the orders of all minutes are there, and no others");
+    judge(&minutes, size, report);
+    report.figure("rate asked", rate, "operations a second");
+    report.note("mix", MIX);
+    report.note(
+        "checks",
+        format!("{} of {} minutes: all acknowledged orders are there, once", minutes.len(), minutes.len()),
+    );
+    report.computed((plan.minutes as u64).to_le_bytes());
+    report.durability("process: in the mapping, not synced");
+    report.rate_note("open: latency counts from the scheduled time of each operation");
+    report.not_included("TLS, a network, loss of power; client and server share the cores");
+}
+
+/// What the kit is told each time.
+struct Kit {
+    place: PathBuf,
+    keys: PathBuf,
+    connections: usize,
+}
+
+impl Kit {
+    /// A run in a process of its own: this program once more.
+    fn start(&self, server: &Server, length: Duration, json: &str, more: &[String]) -> Child {
+        let mut command = Command::new(std::env::current_exe().expect("a running program has a path"));
+        command.arg("--kit").args(["--url", &format!("http://{}", server.address)]).arg("--keys").arg(&self.keys);
+        command.args(["--connections", &self.connections.to_string()]);
+        command.args(["--duration", &length.as_secs_f64().to_string()]).arg("--json").arg(self.place.join(json));
+        command.args(more).stdout(Stdio::null()).spawn().expect("this program can be started")
+    }
+
+    /// Its figures. A run that fails has said why.
+    fn ended(&self, mut running: Child, json: &str) -> Value {
+        let status = running.wait().expect("a child can be waited for");
+        assert!(status.success(), "the kit finds all that was acknowledged");
+        let path = self.place.join(json);
+        let text = std::fs::read(&path).expect("the run has written it");
+        std::fs::remove_file(&path).expect("it is ours");
+        serde_json::from_slice(&text).expect("JSON")
+    }
+}
+
+/// The rate to ask for, and how many orders finding it has left.
+fn calibrate(kit: &Kit, server: &Server, plan: &Plan, report: &mut Report) -> (f64, u64) {
+    let args = ["--rate", "max", "--mix", MIX, "--check"].map(str::to_owned);
+    let run = kit.ended(kit.start(server, Duration::from_secs(10), "calibration.json", &args), "calibration.json");
+    let reached = run["operations"]["all"]["achieved_per_second"].as_f64().expect("a rate");
+    report.figure("reached at full speed", reached, "operations a second");
+    let seconds = plan.minutes as f64 * plan.length.as_secs_f64();
+    let room = machine::available_bytes().map_or(f64::MAX, |bytes| bytes as f64 * MEMORY_PART);
+    let fits = room / BYTES_PER_ORDER / PLACING_PART / seconds;
+    let wanted = reached * LOAD_PART;
+    if fits < wanted {
+        report.note("bound of the rate", "the machine's memory: orders are kept, and so many of them fit");
+    }
+    (wanted.min(fits), run["check"]["acknowledged"].as_u64().expect("a count"))
+}
+
+fn start(config: &Path, feed: Beats) -> Server {
+    let mut server = Server::start_on_pulse(config);
+    server.tell(feed);
+    server
+}
+
+/// One line for each user, as `papertape seed` writes them.
+fn write_keys(place: &Place) -> PathBuf {
+    let mut text = String::new();
+    for (number, key) in place.keys.iter().enumerate() {
+        writeln!(text, "{{\"user_id\":{},\"api_key\":\"{}\"}}", number + 1, key.expose()).expect("a string grows");
+    }
+    let path = place.path().join("keys.jsonl");
+    std::fs::write(&path, text).expect("room for the keys");
+    path
+}
+
+/// A server that comes back is found where it was.
+fn write_config(place: &Place) -> PathBuf {
+    let path = place.write_config("process");
+    let text = std::fs::read_to_string(&path).expect("just written");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("bound");
+    let text = text
+        .replace("127.0.0.1:0", &address.to_string())
+        .replace("[journal]\n", &format!("[journal]\ncheckpoint_segments = {CHECKPOINT_SEGMENTS}\n"));
+    std::fs::write(&path, text).expect("room for a configuration");
+    path
+}
+
+fn look(run: &Value, restart: Option<Restart>, orders: u64, server: &Server, place: &Place) -> Minute {
+    let all = &run["operations"]["all"];
+    let number = |value: &Value| value.as_u64().expect("a count");
+    let (mut log_bytes, mut snapshots_bytes) = (0, 0);
+    for entry in std::fs::read_dir(place.path().join("data")).expect("the server's directory").flatten() {
+        // Files come and go while they are looked at.
+        let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+        let is_log = entry.path().extension().is_some_and(|end| end == "wal");
+        *(if is_log { &mut log_bytes } else { &mut snapshots_bytes }) += bytes;
+    }
+    Minute {
+        restart,
+        achieved: all["achieved_per_second"].as_f64().expect("a rate"),
+        p999_nanos: number(&all["latency_ns"]["p99.9"]),
+        refused: number(&all["refused"]),
+        unanswered: number(&all["unanswered"]),
+        codes: run["codes"].to_string(),
+        orders,
+        anonymous_bytes: server.anonymous_bytes(),
+        log_bytes,
+        snapshots_bytes,
+    }
+}
+
+fn line(number: usize, minute: &Minute) -> String {
+    let mega = |bytes: u64| bytes as f64 / 1e6;
+    let restart = minute.restart.as_ref().map_or(String::new(), |restart| {
+        format!(", {} in its middle and back after {:.2} s", restart.word, restart.seconds)
+    });
+    format!(
+        "minute {number}: {:.0} a second, p99.9 {:.2} ms, {} refused {}, {} unanswered, memory {:.0} MB over {} orders, \
+         log {:.0} MB, other files {:.0} MB{restart}",
+        minute.achieved,
+        minute.p999_nanos as f64 / 1e6,
+        minute.refused,
+        minute.codes,
+        minute.unanswered,
+        mega(minute.anonymous_bytes),
+        minute.orders,
+        mega(minute.log_bytes),
+        mega(minute.snapshots_bytes),
+    )
+}
+
+fn judge(minutes: &[Minute], size: Size, report: &mut Report) {
+    let quiet: Vec<&Minute> = minutes.iter().filter(|minute| minute.restart.is_none()).collect();
+    let third = quiet.len().div_ceil(3);
+    let median = |some: &[&Minute]| {
+        let mut nanos: Vec<_> = some.iter().map(|minute| minute.p999_nanos).collect();
+        nanos.sort_unstable();
+        nanos[nanos.len() / 2] as f64
+    };
+    let (first, last) = (median(&quiet[..third]), median(&quiet[quiet.len() - third..]));
+    report.figure("p99.9 of the first third, median of its minutes", first / 1e6, "ms");
+    report.figure("p99.9 of the last third", last / 1e6, "ms");
+    report.note("p99.9", flat(last / first, TAIL_GROWTH_MAX));
+
+    let per_order = |some: &[&Minute]| {
+        let bytes = some.iter().map(|minute| minute.anonymous_bytes as f64 / minute.orders.max(1) as f64);
+        bytes.sum::<f64>() / some.len() as f64
+    };
+    let (middle, last) =
+        (per_order(&quiet[third..(2 * third).min(quiet.len())]), per_order(&quiet[quiet.len() - third..]));
+    report.figure("memory by orders kept, middle third", middle, "bytes");
+    report.figure("memory by orders kept, last third", last, "bytes");
+    report.note("memory", flat(last / middle, MEMORY_GROWTH_MAX));
+
+    let segment_bytes = size.pick(1_u64 << 20, 64 << 20);
+    let bound = (2 * CHECKPOINT_SEGMENTS + SEGMENTS_MORE) * segment_bytes;
+    let most = minutes.iter().map(|minute| minute.log_bytes).max().unwrap_or_default();
+    report.figure("log on the disk, most", most as f64, "bytes");
+    report.note("disk", flat(most as f64 / bound as f64, 1.0));
+    let last = minutes.last().expect("a run has minutes");
+    report.figure("other files at the end: snapshots, history", last.snapshots_bytes as f64, "bytes");
+    let sum = |of: fn(&Minute) -> u64| minutes.iter().map(of).sum::<u64>() as f64;
+    report.figure("refused", sum(|minute| minute.refused), "");
+    report.figure("sent and not answered", sum(|minute| minute.unanswered), "");
+    let restarts = minutes.iter().filter_map(|minute| minute.restart.as_ref());
+    report.figure("longest restart", restarts.map(|restart| restart.seconds).fold(0.0, f64::max), "s");
+}
+
+fn flat(growth: f64, max: f64) -> String {
+    let word = if growth <= max { "flat" } else { "NOT flat" };
+    format!("{word}: {growth:.2} × of at most {max} ×")
+}

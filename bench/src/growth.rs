@@ -1,0 +1,205 @@
+//! What becomes of the rate of orders, and of the time that a start takes, when users, markets and open orders grow.
+//!
+//! Each size is measured beside the small one in turns, in one run. In process the stream keeps the count of open
+//! orders: half rests and cancels of a random open order, one in ten takes; each touches a random user and market, so
+//! a large world is one of cold memory. Over HTTP both servers stand on what the same worlds left in their logs, and
+//! orders go to one live market. A start is timed from the beginning of the process to its first ready answer.
+
+use crate::crowd::{Crowd, orders_within_memory};
+use crate::http::Client;
+use crate::journal::Journal;
+use crate::load::{Load, Reached};
+use crate::pulse;
+use crate::report::{Report, Size, nanoseconds, timed};
+use crate::seeded::Place;
+use crate::server::Server;
+use crate::steady::Steady;
+use engine::id::UserId;
+use engine::mutation::codec;
+use engine::time::Timestamp;
+use gateway::clock::Clock;
+use gateway::{checkpoint, recover};
+use std::collections::BTreeMap;
+use std::path::Path;
+use wal::Running;
+
+const ROUNDS: usize = 5;
+/// Connections of the HTTP load, each with a user of its own.
+const CONNECTIONS: usize = 64;
+/// Goals: the rate in process and over HTTP beside the small size, and seconds until a million open orders serve again.
+const IN_PROCESS_MIN: f64 = 0.4;
+const HTTP_MIN: f64 = 0.85;
+const START_SECONDS_MAX: f64 = 1.0;
+
+/// The small size, and the large one by what has grown.
+fn sizes(size: Size) -> (Crowd, [(&'static str, Crowd); 4]) {
+    let small =
+        size.pick(Crowd { users: 20, markets: 8, open: 200 }, Crowd { users: 1_000, markets: 200, open: 10_000 });
+    let users = size.pick(200, 1_000_000);
+    let markets = size.pick(40, 20_000);
+    // In process two large worlds are never there at once.
+    let open = orders_within_memory(size.pick(2_000, 10_000_000), size);
+    let grown = [
+        ("users", Crowd { users, ..small }),
+        ("markets", Crowd { markets, ..small }),
+        ("open orders", Crowd { open, ..small }),
+        ("all three", Crowd { users, markets, open }),
+    ];
+    (small, grown)
+}
+
+pub fn run(size: Size, report: &mut Report) {
+    let (small, grown) = sizes(size);
+    report.note("small", small.to_string());
+    for (what, crowd) in grown {
+        in_process(what, small, crowd, size, report);
+    }
+    over_http(small, size, report);
+    starts(size, report);
+    report.durability("process over HTTP; in process records are made and not kept");
+    report.not_included("in process: making the command, the log; over HTTP: a feed beside it, TLS, a network");
+}
+
+fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut Report) {
+    let count = size.pick(500, 200_000);
+    let [mut small, mut large] = [small, large].map(|crowd| {
+        Steady::new(crowd, |_, _, payload: &[u8]| {
+            std::hint::black_box(payload);
+        })
+    });
+    let mut ratios = Vec::new();
+    for round in 0..=size.pick(1, ROUNDS) {
+        let [beside, grown] = [small.go(count), large.go(count)];
+        // The first one only warms up.
+        if round > 0 {
+            ratios.push(beside / grown);
+        }
+    }
+    for steady in [&small, &large] {
+        report.computed(steady.world.digest());
+    }
+    let name = format!("in process, more {what}: rate beside the small size");
+    report.note(&format!("more {what}"), large.crowd.to_string());
+    report.ratio(&name, ratios);
+    report.note("goal in process", format!("at least {IN_PROCESS_MIN}"));
+}
+
+/// Writes a world into the log of a server that does not run yet: its last users are those of `place`, who trade.
+fn settle(place: &Place, crowd: Crowd) {
+    let data = place.path().join("data");
+    std::fs::remove_dir_all(&data).expect("what seeding made");
+    let mut journal = Journal::create(&data, place.segment_bytes());
+    let record = |owner: UserId, now: Timestamp, payload: &[u8]| {
+        journal.append(codec::VERSION, owner.0, now.0, payload);
+    };
+    let (mut world, mut out, _) = crowd.fill(record);
+    for key in &place.keys {
+        world.add_trader(key.secret(), &mut out);
+    }
+    drop(out);
+    journal.end();
+}
+
+fn over_http(small: Crowd, size: Size, report: &mut Report) {
+    let connections = size.pick(2, CONNECTIONS);
+    let large = size.pick(
+        Crowd { users: 100, markets: 20, open: 1_000 },
+        Crowd { users: 200_000, markets: 5_000, open: 1_000_000 },
+    );
+    let count = size.pick(100, 30_000);
+    let [token, _] = &pulse::tokens();
+    let mut servers = [small, large].map(|crowd| {
+        let place = Place::seeded(connections, size);
+        settle(&place, crowd);
+        let server = Server::start_on_pulse(&place.write_config("process"));
+        (place, server)
+    });
+    // Only now: a connection that says nothing at first is closed after some seconds.
+    let mut loads = [0, 1].map(|at: usize| {
+        let (place, server) = &servers[at];
+        let keys = place.keys.iter().enumerate();
+        let clients = keys.map(|(number, key)| Client::new(&format!("{at}-{number}"), key.expose(), token));
+        Load::connect(server.address, clients).expect("the server listens")
+    });
+    let mut ratios = Vec::new();
+    let mut latency = [nanoseconds(), nanoseconds()];
+    for round in 0..=size.pick(1, ROUNDS) {
+        let reached = [0, 1].map(|at: usize| well(loads[at].run(connections, count, None, Client::order), count));
+        if round > 0 {
+            ratios.push(reached[1].rate() / reached[0].rate());
+            for (sum, reached) in latency.iter_mut().zip(&reached) {
+                sum.add(&reached.latency).expect("histograms of one kind");
+            }
+        }
+    }
+    report.note("large over HTTP", large.to_string());
+    report.ratio(&format!("over HTTP, {connections} connections: rate beside the small size"), ratios);
+    report.note("goal over HTTP", format!("at least {HTTP_MIN}"));
+    report.percentiles("order over HTTP, small", &latency[0]);
+    report.percentiles("order over HTTP, large", &latency[1]);
+    drop(loads);
+    let rounds = size.pick(1, ROUNDS) + 1;
+    for ((place, server), crowd) in servers.iter_mut().zip([small, large]) {
+        server.kill();
+        let kept = place.kept();
+        assert_eq!(kept.orders, (crowd.open + rounds * count) as u64, "what was acknowledged is in the log");
+        report.computed(kept.orders.to_le_bytes());
+    }
+}
+
+fn well(reached: std::io::Result<Reached>, count: usize) -> Reached {
+    let reached = reached.expect("the server answers");
+    assert_eq!(reached.statuses, BTreeMap::from([(200, count as u64)]), "everything is answered well");
+    reached
+}
+
+/// Starts over more and more open orders, from the log and from a snapshot.
+fn starts(size: Size, report: &mut Report) {
+    let rounds = size.pick(1, 3);
+    let counts = size.pick(vec![200, 2_000], vec![10_000, 100_000, 1_000_000]);
+    let mut known: Vec<(usize, [f64; 2])> = Vec::new();
+    for open in counts {
+        let place = Place::seeded(1, size);
+        let crowd = Crowd { users: (open / 100).max(1), markets: 200, open };
+        settle(&place, crowd);
+        let mut least = [f64::MAX; 2];
+        let config = place.write_config("process");
+        for (at, from) in ["log", "snapshot"].into_iter().enumerate() {
+            if from == "snapshot" {
+                take_snapshot(&place.path().join("data"), place.segment_bytes());
+            }
+            for _ in 0..rounds {
+                let (seconds, mut server) = timed(|| Server::start_on_pulse(&config));
+                least[at] = least[at].min(seconds);
+                server.kill();
+            }
+            report.figure(&format!("start over {open} open orders from the {from}, least"), least[at], "s");
+        }
+        assert_eq!(place.kept().orders, open as u64, "all of them are there");
+        report.computed((open as u64).to_le_bytes());
+        known.push((open, least));
+    }
+    // What a start costs whatever it finds is taken off: it is that of the smallest size.
+    if let [(_, base), (fewer, some), (more, many)] = known[..] {
+        for (at, from) in ["log", "snapshot"].into_iter().enumerate() {
+            let growth = (many[at] - base[at]) / (some[at] - base[at]) / (more as f64 / fewer as f64);
+            report.figure(&format!("start from the {from}: growth beside that of the orders"), growth, "×");
+        }
+        report.note(
+            "goal of a start over 1 M open orders",
+            format!("under {START_SECONDS_MAX} s, and linear: about 1 ×"),
+        );
+    }
+}
+
+/// Makes a snapshot of all that a stopped directory holds.
+fn take_snapshot(data: &Path, segment_bytes: u64) {
+    let options = crate::journal::options(segment_bytes);
+    let recover::Recovery { dir, log, state, .. } = recover::recover(data, options, 1).expect("a sound log");
+    let (lsn, crc) = (log.last_lsn, log.last_crc);
+    let Running { mut snapshots, mut syncer, .. } =
+        dir.start(log, Clock::wall().now().0, Box::new(|_| {})).expect("room for a log");
+    syncer.turn().expect("the disk syncs");
+    checkpoint::write_snapshot(&mut snapshots, &state, lsn, crc).expect("room for a snapshot");
+    syncer.finish().expect("the disk syncs");
+}

@@ -1,0 +1,219 @@
+//! What users and orders cost in memory, by what the system calls resident and of no file.
+//!
+//! Each figure comes from a process of its own, this program once more: memory that an earlier figure gave back would be
+//! taken again without being seen. The process fills a world and looks at itself in between. Room that a growing list
+//! keeps ahead, and what the allocator keeps for itself, are in the figures, since a server pays them, too.
+//!
+//! Nothing is ever forgotten: an order that was cancelled or filled stays in its user's history, so a closed order is
+//! counted as well as an open one. The checkpoint keeps a copy of users and markets of its own; it is made here by
+//! reading a snapshot, as after a start, and is counted apart.
+
+use crate::chance::Chance;
+use crate::crowd::{Crowd, Open, orders_within_memory};
+use crate::report::{Report, Size};
+use crate::seeded::Place;
+use crate::server::Server;
+use crate::world::{Out, Step, World};
+use engine::order::Side;
+use engine::shard::snapshot;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tools::machine;
+
+/// Goals in bytes.
+const USER_BYTES_MAX: f64 = 600.0;
+const ORDER_BYTES_MAX: f64 = 250.0;
+/// Markets that the orders are spread over.
+const MARKETS: u32 = 256;
+
+/// What a process fills its memory with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Filling {
+    /// Orders that rest.
+    Open,
+    /// The same with a client's id of 24 characters each.
+    Named,
+    /// Orders that rested and were cancelled.
+    Cancelled,
+    /// Orders that were filled at once, over two levels.
+    Filled,
+    /// Orders that rest, as a snapshot has them: what the checkpoint keeps.
+    Copy,
+}
+
+/// What a process is to do.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Task {
+    /// What to fill memory with, in a process that weighs itself.
+    #[arg(long, value_name = "KIND", hide = true)]
+    weigh: Option<Filling>,
+    #[arg(long, value_name = "N", hide = true, default_value_t = 0)]
+    users: usize,
+    #[arg(long, value_name = "N", hide = true, default_value_t = 0)]
+    orders: usize,
+    /// Where the open orders leave their snapshot, and the copy finds it.
+    #[arg(long, value_name = "FILE", hide = true)]
+    snapshot: Option<PathBuf>,
+}
+
+impl Task {
+    /// Whether this process is one that weighs itself.
+    pub fn is_wanted(&self) -> bool {
+        self.weigh.is_some()
+    }
+
+    /// Fills, weighs, and says three numbers: bytes after the users, bytes after the orders, and a hash of the state.
+    pub fn run(self) {
+        let filling = self.weigh.expect("asked for");
+        let path = self.snapshot.as_deref();
+        let weighed = match filling {
+            Filling::Copy => weigh_copy(path.expect("there is one")),
+            _ => weigh_world(filling, self.users, self.orders, path),
+        };
+        println!("{} {} {}", weighed.users_bytes, weighed.orders_bytes, weighed.hash);
+    }
+}
+
+/// What a filled process says of itself.
+struct Weighed {
+    users_bytes: u64,
+    orders_bytes: u64,
+    hash: String,
+}
+
+pub fn run(size: Size, report: &mut Report) {
+    let (users, wished) = (size.pick(1_000, 100_000), size.pick(20_000, 10_000_000));
+    let orders = orders_within_memory(wished, size);
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let snapshot = place.path().join("snapshot");
+    let weigh = |filling| weigh(filling, users, orders, &snapshot);
+
+    let open = weigh(Filling::Open);
+    let per_user = open.users_bytes as f64 / users as f64;
+    report.figure("idle user with one key", per_user, "bytes");
+    report.note("goal for a user", verdict(per_user, USER_BYTES_MAX));
+    let of_order = |weighed: &Weighed| weighed.orders_bytes as f64 / orders as f64;
+    for (what, weighed) in [
+        ("open order", open),
+        ("open order with a client's id", weigh(Filling::Named)),
+        ("cancelled order, in the history", weigh(Filling::Cancelled)),
+        ("filled order, with its fill and position", weigh(Filling::Filled)),
+    ] {
+        report.figure(what, of_order(&weighed), "bytes");
+        report.note(&format!("goal for an {what}"), verdict(of_order(&weighed), ORDER_BYTES_MAX));
+        report.computed(weighed.hash);
+    }
+    let file = snapshot.metadata().expect("the open orders left it").len();
+    let copy = weigh(Filling::Copy);
+    report.figure("checkpoint's copy, of an open order with its part of a user", of_order(&copy), "bytes");
+    report.figure("snapshot on the disk, of the same", file as f64 / orders as f64, "bytes");
+    report.computed(copy.hash);
+    whole_server(size, users, report);
+    report.note("world", format!("{users} users, {orders} orders of {wished} wished for, {MARKETS} markets"));
+    report.not_included("pages of the log, which belong to files; what the system keeps for the process");
+}
+
+fn verdict(bytes: f64, max: f64) -> String {
+    let word = if bytes <= max { "kept" } else { "missed" };
+    format!("at most {max} bytes: {word}")
+}
+
+/// A server of that many users beside one of a few, in what belongs to no file.
+fn whole_server(size: Size, users: usize, report: &mut Report) {
+    let weighed = [1, users].map(|count| {
+        let place = Place::seeded(count, size);
+        let mut server = Server::start_on_pulse(&place.write_config("process"));
+        let bytes = server.anonymous_bytes();
+        server.kill();
+        bytes
+    });
+    let per_user = weighed[1].saturating_sub(weighed[0]) as f64 / (users - 1) as f64;
+    report.figure("idle user with one key, of a whole server", per_user, "bytes");
+    report.figure("a server with one user", weighed[0] as f64, "bytes");
+}
+
+fn weigh(filling: Filling, users: usize, orders: usize, snapshot: &Path) -> Weighed {
+    let mut command = Command::new(std::env::current_exe().expect("a running program has a path"));
+    let name = clap::ValueEnum::to_possible_value(&filling).expect("none is hidden");
+    command.args(["--weigh", name.get_name()]).arg("--snapshot").arg(snapshot);
+    command.args(["--users", &users.to_string(), "--orders", &orders.to_string()]);
+    let output = command.output().expect("this program can be started");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{filling:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let [users_bytes, orders_bytes, hash] = words[..] else { panic!("three words: {said:?}") };
+    let number = |word: &str| word.parse().expect("a number of bytes");
+    Weighed { users_bytes: number(users_bytes), orders_bytes: number(orders_bytes), hash: hash.to_owned() }
+}
+
+fn own_bytes() -> u64 {
+    machine::anonymous_bytes(std::process::id()).expect("this program runs")
+}
+
+fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: Option<&Path>) -> Weighed {
+    let crowd = Crowd { users, markets: MARKETS, open: 0 };
+    let mut world = World::new(MARKETS, &mut |_, _, _| {});
+    let mut out = Out::new(|_, _, _: &[u8]| {});
+    // The benches' own notes are no cost of the engine: their room is taken before the first look.
+    world.traders.reserve_exact(users);
+    world.traders.extend(std::iter::repeat_n(crate::world::Trader::NOBODY, users));
+    world.traders.clear();
+    let mut open: Vec<Open> = vec![Open::NOTHING; if filling == Filling::Cancelled { orders } else { 0 }];
+    let before = own_bytes();
+    world.add_traders(crowd.users, &mut out);
+    let with_users = own_bytes();
+    let mut chance = Chance::seeded(31);
+    out.orders = vec![engine::id::OrderId(0)];
+    for number in 0..orders {
+        let trader = number % users;
+        let rest = Crowd::rest_step(trader, MARKETS, &mut chance);
+        let envelope = match filling {
+            Filling::Filled => {
+                // Buys and sales in turn, each user in all markets one after the other: what is bought is sold again.
+                let turn = number / users;
+                let side = if turn.is_multiple_of(2) { Side::Buy } else { Side::Sell };
+                let market = ((turn / 2 + trader) % MARKETS as usize) as u32;
+                world.envelope(0, Step::Take { trader, market, side }, &[])
+            }
+            Filling::Named => world.named_envelope(0, rest, format!("weigh-{number:018}")),
+            Filling::Open | Filling::Cancelled | Filling::Copy => world.envelope(0, rest, &[]),
+        };
+        world.take(envelope, &mut out);
+        if let Some(place) = open.get_mut(number) {
+            *place = Open { trader: trader as u32, order: out.orders[0] };
+        }
+    }
+    for Open { trader, order } in &open {
+        let envelope = world.envelope(0, Step::Cancel { trader: *trader as usize, of: 0 }, &[*order]);
+        world.take(envelope, &mut out);
+    }
+    let with_orders = own_bytes();
+    assert_eq!(out.refused, 0, "every command does something");
+    if let (Filling::Open, Some(path)) = (filling, snapshot) {
+        let (markets, shard) = world.state();
+        let mut file = BufWriter::new(File::create(path).expect("room for a snapshot"));
+        snapshot::write(markets, &[shard], &mut file).and_then(|()| file.flush()).expect("room for a snapshot");
+    }
+    let hash = hex(&world.digest());
+    Weighed {
+        users_bytes: with_users.saturating_sub(before),
+        orders_bytes: with_orders.saturating_sub(with_users),
+        hash,
+    }
+}
+
+/// All of the copy, users and orders together.
+fn weigh_copy(snapshot: &Path) -> Weighed {
+    let before = own_bytes();
+    let mut file = BufReader::new(File::open(snapshot).expect("the open orders left it"));
+    let state = snapshot::read(&mut file, 1).expect("our own snapshot");
+    let bytes = own_bytes().saturating_sub(before);
+    let hash = hex(&snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>()));
+    Weighed { users_bytes: 0, orders_bytes: bytes, hash }
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,125 @@
+//! The log read again by the tools: the same state each time, and how fast that is beside a start. And what a snapshot of
+//! a large state costs whoever trades meanwhile, who is on another thread.
+
+use crate::crowd::{Crowd, orders_within_memory};
+use crate::journal::{Journal, options};
+use crate::report::{Report, Size, nanoseconds, timed};
+use crate::steady::Steady;
+use engine::id::UserId;
+use engine::mutation::codec;
+use engine::shard::replay::State;
+use engine::time::Timestamp;
+use gateway::clock::Clock;
+use gateway::{checkpoint, recover};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wal::{Lsn, Running};
+
+const ROUNDS: usize = 5;
+/// Goals: the rate of a replay beside that of a start, the time of a snapshot, and how much slower orders may be beside it.
+const REPLAY_MIN: f64 = 0.9;
+const SNAPSHOT_MILLIS_MAX: f64 = 200.0;
+const TAIL_MAX: f64 = 2.0;
+
+pub fn run(size: Size, report: &mut Report) {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let log = place.path().join("log");
+    let segment_bytes = size.pick(1 << 20, 64 << 20);
+    let open = orders_within_memory(size.pick(2_000, 1_000_000), size);
+    let crowd = Crowd { users: size.pick(20, 10_000), markets: 64, open };
+    let live = write(&log, segment_bytes, crowd);
+    report.computed(live);
+    report.note("state", crowd.to_string());
+
+    let (mut ratios, mut least) = (Vec::new(), f64::MAX);
+    for _ in 0..size.pick(1, ROUNDS) {
+        let (start, recovery) = timed(|| recover::recover(&log, options(segment_bytes), 1).expect("a sound log"));
+        assert_eq!(recover::digest(&recovery.state), live, "a start finds what was there");
+        drop(recovery);
+        let (replay, (state, seen)) = timed(|| recover::look(&log, true).expect("a sound log"));
+        assert_eq!(recover::digest(&state), live, "a replay finds what was there");
+        ratios.push(start / replay);
+        least = least.min(replay / seen.records as f64);
+    }
+    report.figure("replay from nothing, least of the rounds", 1.0 / least, "records a second");
+    report.ratio("replay: rate beside that of a start", ratios);
+    report.note("goal of a replay", format!("at least {REPLAY_MIN} of a start, and the same digest each time"));
+
+    let recover::Recovery { dir, log: recovered, state, .. } =
+        recover::recover(&log, options(segment_bytes), 1).expect("a sound log");
+    let (lsn, crc) = (recovered.last_lsn, recovered.last_crc);
+    let running = dir.start(recovered, Clock::wall().now().0, Box::new(|_| {})).expect("room for a log");
+    beside_trading(running, &state, lsn, crc, size, report);
+    report
+        .durability("the snapshot is synced and read back; the records of the orders beside it are made and not kept");
+    report.not_included("a cold page cache; the log of the orders that are timed");
+}
+
+/// Writes the log of a crowd; gives the digest of the state that was live.
+fn write(log: &Path, segment_bytes: u64, crowd: Crowd) -> [u8; 32] {
+    let mut journal = Journal::create(log, segment_bytes);
+    let record = |owner: UserId, now: Timestamp, payload: &[u8]| {
+        journal.append(codec::VERSION, owner.0, now.0, payload);
+    };
+    let (world, out, _) = crowd.fill(record);
+    let digest = world.digest();
+    drop(out);
+    journal.end();
+    digest
+}
+
+/// Orders one by one, with and without somebody who writes snapshots on a thread of his own.
+fn beside_trading(running: Running<wal::Files>, state: &State, lsn: Lsn, crc: u32, size: Size, report: &mut Report) {
+    let Running { mut snapshots, mut syncer, .. } = running;
+    syncer.turn().expect("the disk syncs");
+    let crowd = Crowd { users: size.pick(20, 1_000), markets: 64, open: size.pick(200, 10_000) };
+    let mut steady = Steady::new(crowd, |_, _, payload: &[u8]| {
+        std::hint::black_box(payload);
+    });
+    let piece = size.pick(100, 20_000);
+    steady.go(piece);
+    let (mut alone, mut beside) = (nanoseconds(), nanoseconds());
+    let (mut tails, mut millis) = (Vec::new(), Vec::new());
+    for _ in 0..size.pick(1, ROUNDS) {
+        let (mut quiet, mut busy) = (nanoseconds(), nanoseconds());
+        let writing = AtomicBool::new(true);
+        let seconds = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let (seconds, written) = timed(|| checkpoint::write_snapshot(&mut snapshots, state, lsn, crc));
+                // Pairs with nothing: it ends a loop.
+                writing.store(false, Ordering::Relaxed);
+                written.expect("room for a snapshot");
+                seconds
+            });
+            while writing.load(Ordering::Relaxed) {
+                steady.go_one_by_one(piece, &mut busy);
+            }
+            writer.join().expect("it wrote")
+        });
+        // As many again with nobody beside them.
+        for _ in 0..busy.len() / piece as u64 {
+            steady.go_one_by_one(piece, &mut quiet);
+        }
+        let p99 = |nanos: &hdrhistogram::Histogram<u64>| nanos.value_at_quantile(0.99) as f64;
+        if !busy.is_empty() {
+            tails.push(p99(&busy) / p99(&quiet));
+        }
+        millis.push(seconds * 1e3);
+        alone.add(&quiet).expect("histograms of one kind");
+        beside.add(&busy).expect("histograms of one kind");
+    }
+    syncer.finish().expect("the disk syncs");
+    millis.sort_by(f64::total_cmp);
+    report.figure("snapshot, off the hot thread, median", millis[millis.len() / 2], "ms");
+    report.figure("snapshot, greatest", millis[millis.len() - 1], "ms");
+    if !tails.is_empty() {
+        report.ratio("orders in process: p99 beside a snapshot, of its value alone", tails);
+    }
+    report.percentiles("order in process, alone", &alone);
+    report.percentiles("order in process, beside a snapshot", &beside);
+    report.note(
+        "goal of a snapshot",
+        format!("at most {SNAPSHOT_MILLIS_MAX} ms, and a p99 of at most {TAIL_MAX} × beside it"),
+    );
+    report.computed(snapshots.verify(lsn).expect("the snapshot is whole").digest);
+}

@@ -1,0 +1,112 @@
+//! Orders without an end: a world in which as many orders rest as are cancelled, and one command in ten takes. Who, what
+//! and where is seeded chance, so a large world is one of cold memory.
+
+use crate::chance::Chance;
+use crate::crowd::{Crowd, Open};
+use crate::report::timed;
+use crate::world::{Out, Step, World};
+use engine::command::Envelope;
+use engine::id::{OrderId, UserId};
+use engine::order::Side;
+use engine::time::Timestamp;
+use hdrhistogram::Histogram;
+use std::time::Instant;
+
+/// Commands that are made ahead of the clock.
+const CHUNK: usize = 4_096;
+/// From the user of one buy to that of the next: far apart, and with no divisor in common with a round count of users.
+const TRADER_STRIDE: usize = 7_919;
+
+/// A world in which as many orders rest as are cancelled.
+pub struct Steady<F> {
+    pub crowd: Crowd,
+    pub world: World,
+    out: Out<F>,
+    open: Vec<Open>,
+    /// A trader who holds what the next take sells, and in which market.
+    bought: Option<(usize, u32)>,
+    /// Buys so far.
+    taken: usize,
+    chance: Chance,
+}
+
+/// What becomes of an answer.
+enum Then {
+    Rests(u32),
+    Nothing,
+}
+
+impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
+    pub fn new(crowd: Crowd, record: F) -> Steady<F> {
+        let (world, mut out, open) = crowd.fill(record);
+        out.orders = vec![OrderId(0); CHUNK];
+        Steady { crowd, world, out, open, bought: None, taken: 0, chance: Chance::seeded(37) }
+    }
+
+    /// Seconds that `count` commands took.
+    pub fn go(&mut self, count: usize) -> f64 {
+        let mut seconds = 0.0;
+        self.chunks(count, |world, out, envelopes| {
+            seconds += timed(|| envelopes.into_iter().for_each(|envelope| world.take(envelope, out))).0;
+        });
+        seconds
+    }
+
+    /// Notes of each of `count` commands how long it took; a look at the clock is part of each.
+    pub fn go_one_by_one(&mut self, count: usize, nanos: &mut Histogram<u64>) {
+        self.chunks(count, |world, out, envelopes| {
+            for envelope in envelopes {
+                let begun = Instant::now();
+                world.take(envelope, out);
+                nanos.saturating_record(begun.elapsed().as_nanos() as u64);
+            }
+        });
+    }
+
+    fn chunks(&mut self, count: usize, mut take: impl FnMut(&mut World, &mut Out<F>, Vec<Envelope<usize>>)) {
+        for first in (0..count).step_by(CHUNK) {
+            let (envelopes, thens): (Vec<_>, Vec<_>) = (0..CHUNK.min(count - first)).map(|at| self.next(at)).unzip();
+            take(&mut self.world, &mut self.out, envelopes);
+            for (at, then) in thens.into_iter().enumerate() {
+                if let Then::Rests(trader) = then {
+                    self.open.push(Open { trader, order: self.out.orders[at] });
+                }
+            }
+        }
+        assert_eq!(self.out.refused, 0, "every command does something: {}", self.crowd);
+    }
+
+    fn next(&mut self, at: usize) -> (Envelope<usize>, Then) {
+        let Crowd { users, markets, .. } = self.crowd;
+        let chance = &mut self.chance;
+        match chance.below(20) {
+            0..=1 => {
+                let (trader, market, side) = match self.bought.take() {
+                    Some((trader, market)) => (trader, market, Side::Sell),
+                    None => {
+                        // Nobody may take more than a book shows, and these stand still: all pairs of user and market
+                        // have their turn before one has it again.
+                        let trader = self.taken * TRADER_STRIDE % users;
+                        let market = ((self.taken / users + trader) % markets as usize) as u32;
+                        self.taken += 1;
+                        let bought = (trader, market);
+                        self.bought = Some(bought);
+                        (bought.0, bought.1, Side::Buy)
+                    }
+                };
+                (self.world.envelope(at, Step::Take { trader, market, side }, &[]), Then::Nothing)
+            }
+            2..=10 if !self.open.is_empty() => {
+                let place = chance.below(self.open.len() as u64) as usize;
+                let Open { trader, order } = self.open.swap_remove(place);
+                let step = Step::Cancel { trader: trader as usize, of: 0 };
+                (self.world.envelope(at, step, &[order]), Then::Nothing)
+            }
+            _ => {
+                let trader = chance.below(users as u64) as usize;
+                let step = Crowd::rest_step(trader, markets, chance);
+                (self.world.envelope(at, step, &[]), Then::Rests(trader as u32))
+            }
+        }
+    }
+}

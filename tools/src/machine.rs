@@ -1,0 +1,100 @@
+//! Facts about this machine and the programs on it (Linux): without them a figure means nothing.
+
+/// Linux counts processor time in hundredths of a second.
+pub const TICKS_PER_SECOND: f64 = 100.0;
+
+/// What does not change while a program runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    pub processor: String,
+    pub cores: usize,
+    pub kernel: String,
+    /// How this program was built.
+    pub build: &'static str,
+}
+
+impl Machine {
+    /// This one. What the system does not say is a question mark.
+    pub fn look() -> Machine {
+        let cpus = read("/proc/cpuinfo");
+        let model = cpus.lines().find_map(|line| Some(line.strip_prefix("model name")?.split_once(": ")?.1));
+        Machine {
+            processor: model.unwrap_or("?").to_owned(),
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            build: if cfg!(debug_assertions) { "dev, not for publishing" } else { "release" },
+        }
+    }
+}
+
+/// Mean count of busy threads of this machine over the last minute, ours included.
+pub fn load() -> Option<String> {
+    read("/proc/loadavg").split(' ').next().filter(|load| !load.is_empty()).map(str::to_owned)
+}
+
+/// Processor time of a program so far, all its threads', user's and system's, in ticks; `None` when it is gone.
+pub fn ticks(pid: u32) -> Option<u64> {
+    let stat = read(&format!("/proc/{pid}/stat"));
+    // Behind the name, which may hold anything: state is field 3, the two times are fields 14 and 15.
+    let (_, behind) = stat.rsplit_once(')')?;
+    let mut times = behind.split_whitespace().skip(11).map(|field| field.parse::<u64>().ok());
+    Some(times.next()?? + times.next()??)
+}
+
+/// Bytes of a program's memory that are resident, files that it maps among them; `None` when it is gone.
+pub fn resident_bytes(pid: u32) -> Option<u64> {
+    status_bytes(pid, "VmRSS:")
+}
+
+/// Those of them that belong to no file.
+pub fn anonymous_bytes(pid: u32) -> Option<u64> {
+    status_bytes(pid, "RssAnon:")
+}
+
+/// Bytes that programs may still take before the system is short of memory.
+pub fn available_bytes() -> Option<u64> {
+    kibibytes(&read("/proc/meminfo"), "MemAvailable:")
+}
+
+fn status_bytes(pid: u32, name: &str) -> Option<u64> {
+    kibibytes(&read(&format!("/proc/{pid}/status")), name)
+}
+
+/// What a line of that name says, in bytes.
+fn kibibytes(text: &str, name: &str) -> Option<u64> {
+    let words = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(1_024 * words.split_whitespace().next()?.parse::<u64>().ok()?)
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fact_is_there() {
+        let Machine { processor, cores, kernel, build } = Machine::look();
+        assert!(!processor.is_empty() && cores > 0 && kernel.len() > "Linux ".len() && !build.is_empty());
+        assert!(available_bytes().is_some_and(|bytes| bytes > 1 << 20));
+        assert!(load().is_some_and(|load| load.parse::<f64>().is_ok()));
+        println!("facts: 6 cases");
+    }
+
+    #[test]
+    fn a_program_is_seen_until_it_is_gone() {
+        let me = std::process::id();
+        let before = ticks(me).expect("a program has its times");
+        let (resident, anonymous) = (resident_bytes(me), anonymous_bytes(me));
+        assert!(anonymous.is_some_and(|bytes| bytes > 0) && resident > anonymous, "{resident:?} {anonymous:?}");
+        let held = std::hint::black_box(vec![1_u8; 64 << 20]);
+        assert!(anonymous_bytes(me) >= anonymous.map(|bytes| bytes + (60 << 20)), "what was written is resident");
+        drop(held);
+        assert!(ticks(me).expect("still") >= before);
+        let nobody = u32::MAX;
+        assert_eq!((ticks(nobody), resident_bytes(nobody), anonymous_bytes(nobody)), (None, None, None));
+        println!("programs: 4 cases");
+    }
+}

@@ -5,9 +5,12 @@ use crate::journal::{Journal, RECORD_BYTES};
 use crate::peers;
 use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
 use crate::report::{Report, Size, nanoseconds, timed};
+use hdrhistogram::Histogram;
 use std::time::Instant;
 
 const ROUNDS: usize = 9;
+/// Of ours and of raw, in each round.
+const TURNS: usize = 20;
 /// Records of a group.
 const GROUPS: [usize; 3] = [1, 64, 1_024];
 
@@ -19,8 +22,8 @@ pub fn run(size: Size, report: &mut Report) {
 }
 
 fn measure(group: usize, size: Size, report: &mut Report) {
-    let file_bytes = size.pick(1 << 20, 64 << 20);
-    let syncs = size.pick(3, 400);
+    let file_bytes = size.pick(2 << 20, 64 << 20);
+    let syncs = size.pick(TURNS, 400);
     let place = tempfile::tempdir().expect("a temporary directory");
     let mut raw = Raw::filled(file_bytes);
     let mut log = Journal::create(&place.path().join("ours"), file_bytes);
@@ -35,21 +38,13 @@ fn measure(group: usize, size: Size, report: &mut Report) {
     let (mut ours_nanos, mut raw_nanos) = (nanoseconds(), nanoseconds());
     for _ in 0..size.pick(1, ROUNDS) {
         probes.push(raw.probe());
-        let (raw_seconds, ()) = timed(|| {
-            for _ in 0..syncs {
-                let begun = Instant::now();
-                raw.commit(&bytes);
-                raw_nanos.saturating_record(begun.elapsed().as_nanos() as u64);
-            }
-        });
         log.tend();
-        let (ours, ()) = timed(|| {
-            for _ in 0..syncs {
-                let begun = Instant::now();
-                log.commit(group);
-                ours_nanos.saturating_record(begun.elapsed().as_nanos() as u64);
-            }
-        });
+        let (mut raw_seconds, mut ours) = (0.0, 0.0);
+        // In short turns, so that both meet the same moments of the machine; all of them count, with what is slow in them.
+        for _ in 0..TURNS {
+            raw_seconds += times(syncs / TURNS, &mut raw_nanos, || raw.commit(&bytes));
+            ours += times(syncs / TURNS, &mut ours_nanos, || log.commit(group));
+        }
         ratios.push(raw_seconds / ours);
         rates.push((group * syncs) as f64 / ours);
         for (_, peer, beside, rates) in &mut others {
@@ -69,4 +64,16 @@ fn measure(group: usize, size: Size, report: &mut Report) {
     report.percentiles(&name("ours"), &ours_nanos);
     report.percentiles(&name("raw"), &raw_nanos);
     log.end();
+}
+
+/// Seconds that so many commits take, one after the other.
+fn times(count: usize, nanos: &mut Histogram<u64>, mut commit: impl FnMut()) -> f64 {
+    let (seconds, ()) = timed(|| {
+        for _ in 0..count {
+            let begun = Instant::now();
+            commit();
+            nanos.saturating_record(begun.elapsed().as_nanos() as u64);
+        }
+    });
+    seconds
 }

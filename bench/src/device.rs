@@ -69,7 +69,7 @@ impl Device {
 
 /// The statistics of a device, from its number as stat(2) gives it (makedev(3)).
 fn stat_of(number: u64) -> PathBuf {
-    let major = (number >> 8 & 0xfff) | (number >> 32 & !0xfff);
+    let major = (number >> 8 & 0xfff) | (number >> 32 & 0xffff_f000);
     let minor = (number & 0xff) | (number >> 12 & 0xffff_ff00);
     PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"))
 }

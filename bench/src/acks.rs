@@ -36,7 +36,7 @@ fn measure(size: Size, report: &mut Report) {
         ours_rates.push(ours);
         if report.with_peers() {
             for (peer, (rates, ratios)) in peers::FLIGHT.iter().zip(&mut others) {
-                let fewer = count / peer.slower_by;
+                let fewer = (count / peer.slower_by).max(IN_FLIGHT);
                 let directory = place.path().join(format!("{}-{round}", peer.name));
                 let rate = fewer as f64 / (peer.fly)(&directory, IN_FLIGHT, fewer);
                 rates.push(rate);

@@ -43,6 +43,7 @@ pub fn run(size: Size, report: &mut Report) {
         };
         measure(durability, plan, size, report);
     }
+    measure_sleepless(size, report);
     report.durability("both: process and power, as each row says");
     report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled at once, the others rest"));
     report.not_included(
@@ -156,6 +157,58 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
     let kept = place.kept();
     assert_eq!(kept.orders, orders as u64, "what was acknowledged is in the log, and nothing else");
     report.computed(kept.text);
+}
+
+/// One connection on a server that never sleeps, beside one that does; whichever is not asked is stopped meanwhile.
+fn measure_sleepless(size: Size, report: &mut Report) {
+    let mut servers: Vec<_> = [false, true]
+        .into_iter()
+        .map(|busy_poll| {
+            let place = Place::seeded(1, size);
+            let token = write_tape(&place.tape());
+            let config = place.write_config("process");
+            if busy_poll {
+                let text = std::fs::read_to_string(&config).expect("just written");
+                let text = text.replacen("[server]\n", "[server]\nbusy_poll = true\n", 1);
+                std::fs::write(&config, text).expect("room for a configuration");
+            }
+            let server = Server::start(&config);
+            let users = Users::connect(server.address, &place, &token, "alone");
+            server.pause();
+            (place, server, users)
+        })
+        .collect();
+    let count = size.pick(40, 4_000);
+    let (mut ratios, mut orders) = (Vec::new(), 0);
+    let mut latency = [nanoseconds(), nanoseconds()];
+    for round in 0..=size.pick(1, ROUNDS) {
+        orders += count as u64;
+        let rates: Vec<f64> = servers
+            .iter_mut()
+            .zip(&mut latency)
+            .map(|((_, server, users), latency)| {
+                server.resume();
+                let reached = users.go((1, 1, count));
+                server.pause();
+                if round > 0 {
+                    latency.add(&reached.latency).expect("histograms of one kind");
+                }
+                reached.rate()
+            })
+            .collect();
+        // The first one finds everything cold.
+        if round > 0 {
+            ratios.push(rates[1] / rates[0]);
+        }
+    }
+    report.ratio("process, 1 x 1: busy polling beside sleeping", ratios);
+    report.percentiles("process, 1 x 1: order, sleeping", &latency[0]);
+    report.percentiles("process, 1 x 1: order, busy polling", &latency[1]);
+    for (place, mut server, users) in servers {
+        drop(users);
+        server.kill();
+        assert_eq!(place.kept().orders, orders, "what was acknowledged is in the log, and nothing else");
+    }
 }
 
 /// The JSON that answers an order.

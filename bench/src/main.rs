@@ -7,6 +7,7 @@
 //! `endurance` takes as long as it is told and is no part of `all`.
 
 mod acks;
+mod answer;
 mod append;
 mod book;
 mod busy;
@@ -34,6 +35,7 @@ mod orders;
 mod peers;
 mod pulse;
 mod raw;
+mod reads;
 mod recovery;
 mod reference;
 mod replay;
@@ -68,6 +70,11 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "shard", question: "what does one order cost, decided, applied and encoded?", run: shard::run },
     Scenario { name: "book", question: "what does the stream mix1M cost, beside bare books?", run: book::run },
     Scenario {
+        name: "answer",
+        question: "how long is it from an order to its journaled answer, in process?",
+        run: answer::run,
+    },
+    Scenario {
         name: "append",
         question: "what does an append cost beside a bare copy and checksum?",
         run: append::run,
@@ -79,6 +86,11 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "frames", question: "how fast are records read back, beside a bare scan?", run: frames::run },
     Scenario { name: "recovery", question: "how fast does a log become state again?", run: recovery::run },
     Scenario { name: "http", question: "how many orders a second over HTTP, beside a bare hyper?", run: http::run },
+    Scenario {
+        name: "reads",
+        question: "how many reads a second while the book changes, beside a bare hyper?",
+        run: reads::run,
+    },
     Scenario { name: "echo", question: "how long is a text there and back, beside the frame library?", run: echo::run },
     Scenario {
         name: "fanout",

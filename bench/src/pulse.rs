@@ -8,6 +8,7 @@ use engine::market::terms::{Category, Listing, MarketState};
 use engine::time::{MILLISECOND, Timestamp};
 use gateway::config::Config;
 use gateway::venue::{BookSide, FeedUpdate, Frame, Level, Polled, Venue};
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::BufRead as _;
 use std::path::Path;
@@ -87,6 +88,9 @@ pub struct Beats {
 }
 
 impl Beats {
+    /// What was told before is over.
+    pub const REST: Beats = Beats { changes: 0, times: 0, every_us: 0, whole: false };
+
     /// So many changes at once, now.
     pub fn once(changes: u32) -> Beats {
         Beats { changes, times: 1, every_us: 0, whole: false }
@@ -131,7 +135,7 @@ pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
             feed.unpark();
         }
     });
-    let pulse = Pulse { told, feed, listed: false, due: None };
+    let pulse = Pulse { told, feed, listed: false, due: None, waiting: VecDeque::new() };
     Ok(gateway::boot::serve_on(Config::load(Some(config), [])?, Box::new(pulse))?)
 }
 
@@ -142,6 +146,8 @@ struct Pulse {
     listed: bool,
     /// What happens next, and when.
     due: Option<(Timestamp, Beats)>,
+    /// What was told and has not begun.
+    waiting: VecDeque<Beats>,
 }
 
 impl Venue for Pulse {
@@ -152,9 +158,17 @@ impl Venue for Pulse {
             show(&[FeedUpdate::Listed { listing: Box::new(listing()), state: MarketState::Active }]);
             show(&tokens().map(|token| book(token, LEVELS, Qty::from_shares(LEVEL_SHARES), now)));
         }
+        while let Ok(beats) = self.told.try_recv() {
+            if beats == Beats::REST {
+                self.due = None;
+                self.waiting.clear();
+            } else {
+                self.waiting.push_back(beats);
+            }
+        }
         let mut shown = 0;
         while shown < CHANGES_PER_POLL_MAX {
-            let Some((at, beats)) = self.due.take().or_else(|| Some((now, self.told.try_recv().ok()?))) else { break };
+            let Some((at, beats)) = self.due.take().or_else(|| Some((now, self.waiting.pop_front()?))) else { break };
             if at > now {
                 self.due = Some((at, beats));
                 break;
@@ -231,7 +245,7 @@ mod tests {
     fn what_is_told_is_what_happens() {
         let beats = Beats { changes: 8, times: 3, every_us: 0, whole: false };
         let (sender, told) = channel();
-        let mut pulse = Pulse { told, feed: Arc::default(), listed: false, due: None };
+        let mut pulse = Pulse { told, feed: Arc::default(), listed: false, due: None, waiting: VecDeque::new() };
         let mut poll = |at: u64| {
             let mut kinds = Vec::new();
             let polled = pulse.poll(Timestamp(at), Timestamp(at), &mut |frame| {
@@ -258,7 +272,15 @@ mod tests {
             (0, (String::new(), REST_US)),
             "a long poll is followed by the next at once"
         );
-        println!("polls: 7 cases");
+        for beats in
+            [Beats { times: 9, ..Beats::once(1) }, Beats { every_us: 9, times: 9, ..Beats::once(2) }, Beats::once(3)]
+        {
+            sender.send(beats).expect("it listens");
+        }
+        assert_eq!(poll(100), ("d".repeat(11), 9));
+        sender.send(Beats::REST).expect("it listens");
+        assert_eq!(poll(109), (String::new(), REST_US), "what was told is over");
+        println!("polls: 9 cases");
     }
 
     #[test]

@@ -76,6 +76,21 @@ impl Server {
         self
     }
 
+    /// Stops it where it is: it takes no processor until it goes on.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    /// (Through the shell's own program: a signal of one's own needs `unsafe` or a package.)
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(name).arg(self.child.id().to_string()).status();
+        assert!(sent.expect("signals can be sent").success(), "the server runs");
+    }
+
     /// Says one line to it.
     pub fn tell(&mut self, line: impl std::fmt::Display) {
         let told = self.ear.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.ear.flush());

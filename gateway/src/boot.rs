@@ -107,7 +107,11 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let recovery = recover::recover(&config.data.dir, options(&config), config.engine.shards)?;
     config.complete_secrets().map_err(io("the identity secret"))?;
     clock.not_before(Timestamp(recovery.log.last_time));
-    let runtime = layout::runtime().map_err(io("the runtime"))?;
+    let runtime = match config.server.busy_poll && layout::may_spin() {
+        true => layout::sleepless_runtime(),
+        false => layout::runtime(),
+    };
+    let runtime = runtime.map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
     runtime.block_on(local.run_until(run(config, clock, recovery, venue)))
 }

@@ -61,6 +61,8 @@ pub struct Server {
     pub listen: SocketAddr,
     /// Threads that own sockets; more than one only in the threaded layout.
     pub io_threads: usize,
+    /// The thread that runs the core never sleeps: an answer comes sooner, and one processor is always busy.
+    pub busy_poll: bool,
     /// How long requests in flight may take to end when the server stops.
     pub drain: Duration,
     /// For tests, and only on loopback: server time is ahead of the wall clock by the seconds that this file says.

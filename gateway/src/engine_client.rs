@@ -89,8 +89,8 @@ impl EngineClient {
             #[cfg(test)]
             Lane::Canned(answer) => return answer(owner, envelope.command),
         }
-        let answer = self.wait(receiver, received_at).await?;
-        let overshot = self.clock.now().since(received_at) > ANSWER_DEADLINE_US;
+        let (answer, at) = self.wait(receiver, received_at, handed_at).await?;
+        let overshot = at.since(received_at) > ANSWER_DEADLINE_US;
         match answer {
             Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(Late::Busy),
             // A refusal had no effect, so there is nothing that a late answer could hide.
@@ -101,14 +101,20 @@ impl EngineClient {
         }
     }
 
-    async fn wait(&self, mut receiver: oneshot::Receiver<Answer>, received_at: Timestamp) -> Result<Answer, Late> {
-        // The usual case: answered within the call above, no timer needed.
+    /// The answer, and when it came.
+    async fn wait(
+        &self,
+        mut receiver: oneshot::Receiver<Answer>,
+        received_at: Timestamp,
+        handed_at: Timestamp,
+    ) -> Result<(Answer, Timestamp), Late> {
+        // The usual case: answered within the call above, at the time that it was decided at. No timer needed.
         if let Ok(answer) = receiver.try_recv() {
-            return Ok(answer);
+            return Ok((answer, handed_at));
         }
         let left = ANSWER_DEADLINE_US.saturating_sub(self.clock.now().since(received_at));
         match tokio::time::timeout(Duration::from_micros(left), receiver).await {
-            Ok(Ok(answer)) => Ok(answer),
+            Ok(Ok(answer)) => Ok((answer, self.clock.now())),
             // The slot was dropped: the log is poisoned, or the core is gone.
             Ok(Err(_)) | Err(_) => Err(Late::Unknown),
         }

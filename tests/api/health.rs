@@ -29,6 +29,23 @@ fn health_says_that_it_lives_and_that_it_is_ready() {
     assert_eq!(int(&ready, "/checks/redis/cached_markets"), markets);
 }
 
+/// A server that never sleeps answers as others do, and ends in order.
+#[test]
+fn a_sleepless_server_answers_and_ends() {
+    let cases = Cases::of("busy polling");
+    let place = tests::server::Place::new();
+    for (args, env) in [(&["--busy-poll"][..], &[][..]), (&[][..], &[("PAPERTAPE_SERVER_BUSY_POLL", "true")][..])] {
+        let server = place.start_with(args, env);
+        let mut client = server.client();
+        for _ in 0..20 {
+            client.get("/v1/health/ready").expect(200);
+            cases.one();
+        }
+        assert!(server.stop().contains("server.busy_poll = true"), "the configuration says it");
+        cases.one();
+    }
+}
+
 #[test]
 fn status_shows_the_parts() {
     let cases = Cases::of("status");

@@ -50,6 +50,7 @@ mod updown;
 mod usage;
 mod user_stream;
 mod wallets;
+mod ways;
 mod ws_floods;
 mod ws_folding;
 mod ws_market;

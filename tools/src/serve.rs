@@ -28,11 +28,14 @@ pub struct Serve {
     /// What an answer waits for: process or power.
     #[arg(long, value_name = "PROMISE")]
     durability: Option<String>,
+    /// Never let the core thread sleep: answers come sooner, and one processor is always busy.
+    #[arg(long)]
+    busy_poll: bool,
 }
 
 impl Serve {
     pub fn run(self) -> Result<(), Failure> {
-        let Serve { settings, listen, venue, tape, speed, follow, durability } = self;
+        let Serve { settings, listen, venue, tape, speed, follow, durability, busy_poll } = self;
         // A tape is for a replay; whoever names one need not say so twice.
         let venue = venue.or_else(|| tape.is_some().then(|| "replay".to_owned()));
         let config = settings.load(vec![
@@ -42,6 +45,7 @@ impl Serve {
             ("venue.speed", speed),
             ("venue.follow", follow.then(|| "true".to_owned())),
             ("journal.durability", durability),
+            ("server.busy_poll", busy_poll.then(|| "true".to_owned())),
         ])?;
         // Events go to standard error: text for people, JSON lines for collectors. `RUST_LOG` chooses what.
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));

@@ -99,6 +99,7 @@ mod tests {
             now: crate::http::testing::NOW,
             uri: route.path.parse().expect("a path"),
             headers: HeaderMap::new(),
+            typed: false,
             variables: Default::default(),
             source: Source { address: [127, 0, 0, 1].into(), local: true },
             caller: None,

@@ -28,6 +28,7 @@ const MARKET: &[Code] = &[Code::InvalidTokenId, Code::MarketNotFound];
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/midpoint", "get_midpoint")
+        .headless()
         .about("Half way between the best prices of a token.")
         .at_root()
         .params(shape::TOKEN)
@@ -35,6 +36,7 @@ pub const ROUTES: &[Route] = &[
         .fails(BOOK)
         .run(|call| Box::pin(midpoint(call))),
     Route::get("/v1/price", "get_price")
+        .headless()
         .about("The best price of one side of a token.")
         .at_root()
         .params(shape::TOKEN_AND_SIDE)
@@ -42,6 +44,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::InvalidTokenId, Code::InvalidRequest, Code::BookUnavailable])
         .run(|call| Box::pin(price(call))),
     Route::get("/v1/spread", "get_spread")
+        .headless()
         .about("The best prices of a token and what lies between them.")
         .at_root()
         .params(shape::TOKEN)
@@ -49,6 +52,7 @@ pub const ROUTES: &[Route] = &[
         .fails(BOOK)
         .run(|call| Box::pin(spread(call))),
     Route::get("/v1/last-trade-price", "get_last_trade_price")
+        .headless()
         .about("The last trade of a token.")
         .at_root()
         .params(shape::TOKEN)

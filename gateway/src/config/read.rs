@@ -35,6 +35,7 @@ pub(super) fn server(source: &mut Source) -> Server {
             SocketAddr::to_string,
         ),
         io_threads: source.integer("server.io_threads", 1, 1..=64) as usize,
+        busy_poll: source.boolean("server.busy_poll", false),
         drain: millis(source, "server.drain_ms", 10_000, 0..=600_000),
         clock_ahead_file: path(source, "server.clock_ahead_file"),
     }

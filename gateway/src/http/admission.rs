@@ -74,18 +74,11 @@ pub(super) async fn admitted(
     let shown = auth::credentials(headers, &app.front.key_aliases, &app.config.brand.key_prefix);
     match (needed, shown) {
         (Needed::Nothing, Credentials { key, .. }) => {
-            let usable = key.and_then(|key| Key::find(app, key, now)).filter(|key| key.refusal(app, now).is_none());
-            let Some(key) = usable.filter(|key| !app.front.gatekeeper.restricts(key.caller.user, &app.directory))
-            else {
-                app.front.limits.public(source, now)?;
-                return Ok((None, None));
-            };
-            dress.private = true;
-            key.admitted(edge, None, now, dress).map(|(caller, in_flight)| (Some(caller), Some(in_flight)))
+            let key = key.and_then(|key| Key::find(app, key, now));
+            recognised(edge, key, source, now, dress)
         }
         (Needed::Key | Needed::KeyOrToken, Credentials { key: Some(key), .. }) => {
-            let key = Key::find(app, key, now).ok_or(Code::InvalidKey)?;
-            key.admitted(edge, route.permission, now, dress).map(|(caller, in_flight)| (Some(caller), Some(in_flight)))
+            by_key(edge, Key::find(app, key, now), route, now, dress)
         }
         (Needed::Key, _) => Err(Code::MissingApiKey.into()),
         (Needed::Token | Needed::KeyOrToken, Credentials { token: Some(token), .. }) => {
@@ -98,6 +91,57 @@ pub(super) async fn admitted(
         (Needed::Token, _) => Err(Refusal::saying(Code::MissingAuth, "This route needs a session token.")),
         (Needed::KeyOrToken, _) => Err(Code::MissingAuth.into()),
     }
+}
+
+/// What a plain request is let in as, at once: steps 4 to 10 of a route that takes a key or nothing. `hash` is that of the
+/// key it shows; `Some(None)`: of a text that can be no key.
+pub(super) fn admitted_plainly(
+    edge: &Rc<Edge>,
+    route: &Route,
+    hash: Option<Option<[u8; 32]>>,
+    source: Source,
+    now: Timestamp,
+    dress: &mut Dress<'_>,
+) -> Result<(Option<Caller>, Option<InFlight>), Refusal> {
+    if route.rate == RateClass::Exempt {
+        return Ok((None, None));
+    }
+    let found = hash.flatten().and_then(|hash| Key::hashed(&edge.app, &hash, now));
+    match (route.auth, hash) {
+        (Auth::Public, _) => recognised(edge, found, source, now, dress),
+        (_, Some(_)) => by_key(edge, found, route, now, dress),
+        (_, None) => Err(Code::MissingApiKey.into()),
+    }
+}
+
+/// Steps 5 to 10 of a public route: a usable key counts, else the address.
+fn recognised(
+    edge: &Rc<Edge>,
+    key: Option<Key>,
+    source: Source,
+    now: Timestamp,
+    dress: &mut Dress<'_>,
+) -> Result<(Option<Caller>, Option<InFlight>), Refusal> {
+    let app = &*edge.app;
+    let usable = key.filter(|key| key.refusal(app, now).is_none());
+    let Some(key) = usable.filter(|key| !app.front.gatekeeper.restricts(key.caller.user, &app.directory)) else {
+        app.front.limits.public(source, now)?;
+        return Ok((None, None));
+    };
+    dress.private = true;
+    key.admitted(edge, None, now, dress).map(|(caller, in_flight)| (Some(caller), Some(in_flight)))
+}
+
+/// Steps 6 to 10 for the key that was shown; `None`: nobody has it.
+fn by_key(
+    edge: &Rc<Edge>,
+    key: Option<Key>,
+    route: &Route,
+    now: Timestamp,
+    dress: &mut Dress<'_>,
+) -> Result<(Option<Caller>, Option<InFlight>), Refusal> {
+    let key = key.ok_or(Code::InvalidKey)?;
+    key.admitted(edge, route.permission, now, dress).map(|(caller, in_flight)| (Some(caller), Some(in_flight)))
 }
 
 /// Steps 6 to 10 for a request of somebody who showed the key in `slot` when he came.
@@ -122,8 +166,11 @@ pub(crate) struct Key {
 impl Key {
     /// Step 6. A text that can be no key costs the same as an unknown one.
     pub(crate) fn find(app: &App, text: &[u8], now: Timestamp) -> Option<Key> {
-        let hash = auth::key_hash(text, &app.config.brand.key_prefix)?;
-        app.directory.principal(&hash).map(|principal| Key::of(app, principal, now))
+        Key::hashed(app, &auth::key_hash(text, &app.config.brand.key_prefix)?, now)
+    }
+
+    fn hashed(app: &App, hash: &[u8; 32], now: Timestamp) -> Option<Key> {
+        app.directory.principal(hash).map(|principal| Key::of(app, principal, now))
     }
 
     /// The key as it is served at `now`.
@@ -180,10 +227,12 @@ impl Key {
         let payer = Payer::Key(self.principal.slot);
         let limits = &app.front.limits;
         if !self.principal.revoked {
-            dress.rate = Some(limits.peek(payer, self.caller.tier, now));
             dress.beta_cutoff = self.beta_cutoff;
         }
         if let Some(code) = self.refusal(app, now) {
+            if !self.principal.revoked {
+                dress.rate = Some(limits.peek(payer, self.caller.tier, now));
+            }
             return Err(code.into());
         }
         let in_flight = match limits.request(payer, self.caller.tier, now) {

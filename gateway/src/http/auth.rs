@@ -5,7 +5,7 @@
 use engine::command::Secret;
 use engine::user::Permissions;
 use hyper::HeaderMap;
-use hyper::header::{self, HeaderName};
+use hyper::header::{self, HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
@@ -147,25 +147,41 @@ fn alias(key: &str) -> Zeroizing<String> {
 /// The text of a UUID.
 pub(super) fn uuid_text(bytes: &[u8; 16]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(36));
-    for (at, byte) in bytes.iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        hex(&mut text, std::slice::from_ref(byte));
+    text.push_str(std::str::from_utf8(&*Zeroizing::new(uuid_digits(bytes))).expect("hex digits are ASCII"));
+    text
+}
+
+fn uuid_digits(bytes: &[u8; 16]) -> [u8; 36] {
+    let mut text = [b'-'; 36];
+    let places = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+    for (place, byte) in places.into_iter().zip(bytes) {
+        text[place..place + 2].copy_from_slice(&digits_of(*byte));
     }
     text
 }
 
 fn hex(out: &mut String, bytes: &[u8]) {
     for byte in bytes {
-        for nibble in [byte >> 4, byte & 15] {
-            out.push(char::from_digit(u32::from(nibble), 16).expect("a nibble is a hex digit"));
-        }
+        out.extend(digits_of(*byte).map(char::from));
     }
 }
 
-/// A random UUIDv4, for request ids.
-pub fn request_id() -> String {
+fn digits_of(byte: u8) -> [u8; 2] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
+}
+
+/// A new request id.
+pub fn request_id() -> HeaderValue {
+    HeaderValue::from_bytes(&random_uuid()).expect("a UUID is a header value")
+}
+
+/// A random UUIDv4, for names.
+pub fn name() -> String {
+    String::from_utf8(random_uuid().to_vec()).expect("a UUID is ASCII")
+}
+
+fn random_uuid() -> [u8; 36] {
     thread_local! {
         /// Random bytes fetched ahead: one system call for many requests.
         static AHEAD: std::cell::RefCell<(usize, [u8; 1_024])> = const { std::cell::RefCell::new((1_024, [0; 1_024])) };
@@ -182,13 +198,12 @@ pub fn request_id() -> String {
     });
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    std::mem::take(&mut *uuid_text(&bytes))
+    uuid_digits(&bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::HeaderValue;
 
     const KEY: &str = "svc_live_4f0c9d2a00112233445566778899aabbccddeeff00112233445566778899aabb";
 
@@ -279,7 +294,7 @@ mod tests {
 
     #[test]
     fn request_ids_are_distinct_uuids() {
-        let ids: std::collections::HashSet<_> = (0..1_000).map(|_| request_id()).collect();
+        let ids: std::collections::HashSet<_> = (0..1_000).map(|_| name()).collect();
         assert_eq!(ids.len(), 1_000);
         for id in ids {
             assert!(is_uuid(id.as_bytes()) && &id[14..15] == "4" && "89ab".contains(&id[19..20]), "{id}");

@@ -11,7 +11,6 @@ use super::limit::InFlight;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http_body_util::Full;
 use hyper::body::{Frame, SizeHint};
 use std::cell::RefCell;
 use std::fmt;
@@ -24,10 +23,20 @@ use tokio::net::TcpStream;
 /// What a connection sends behind a head.
 #[derive(Debug)]
 pub enum Body {
-    Whole(Full<Bytes>),
+    Whole(Whole),
     Streamed(Box<Streamed>),
     /// No body: behind its 101 the connection speaks another protocol.
     Upgraded(Upgrade),
+}
+
+/// A body that is whole: one piece, or none.
+#[derive(Debug)]
+pub struct Whole(Bytes);
+
+impl Whole {
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
 }
 
 type Speaking = Pin<Box<dyn Future<Output = ()>>>;
@@ -204,7 +213,7 @@ impl Streamed {
 
 impl From<Vec<u8>> for Body {
     fn from(whole: Vec<u8>) -> Body {
-        Body::Whole(Full::new(Bytes::from(whole)))
+        Body::Whole(Whole(Bytes::from(whole)))
     }
 }
 
@@ -214,7 +223,10 @@ impl hyper::body::Body for Body {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         match self.get_mut() {
-            Body::Whole(whole) => Pin::new(whole).poll_frame(context).map_err(|never| match never {}),
+            Body::Whole(Whole(bytes)) => {
+                let piece = std::mem::take(bytes);
+                Poll::Ready((!piece.is_empty()).then(|| Ok(Frame::data(piece))))
+            }
             Body::Streamed(streamed) => streamed.poll(context),
             Body::Upgraded(_) => Poll::Ready(None),
         }
@@ -222,7 +234,7 @@ impl hyper::body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Body::Whole(whole) => whole.is_end_stream(),
+            Body::Whole(Whole(bytes)) => bytes.is_empty(),
             Body::Streamed(streamed) => streamed.pages.is_none(),
             Body::Upgraded(_) => true,
         }
@@ -230,7 +242,7 @@ impl hyper::body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Body::Whole(whole) => whole.size_hint(),
+            Body::Whole(Whole(bytes)) => SizeHint::with_exact(bytes.len() as u64),
             Body::Streamed(_) => SizeHint::default(),
             Body::Upgraded(_) => SizeHint::with_exact(0),
         }

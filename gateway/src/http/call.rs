@@ -15,7 +15,7 @@ use engine::command::{Answer, Command};
 use engine::id::{KeyId, UserId};
 use engine::time::Timestamp;
 use engine::user::{Grant, Permissions, Tier};
-use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::header::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -26,7 +26,10 @@ pub struct Call {
     /// When its head was read: the start of its deadlines.
     pub now: Timestamp,
     pub uri: hyper::Uri,
+    /// Of a plain request to a headless route only those that its handler looks at.
     pub headers: HeaderMap,
+    /// The request says of what type its body is.
+    pub typed: bool,
     pub variables: Variables,
     /// Where it came from, as the windows of addresses count it.
     pub source: Source,
@@ -111,7 +114,7 @@ impl Call {
         match read::json(&self.body) {
             Ok(value) => Ok(Some(value)),
             Err(read::NotJson::Empty) => Ok(None),
-            Err(_) if !self.headers.contains_key(header::CONTENT_TYPE) => Err(Code::Http415.into()),
+            Err(_) if !self.typed => Err(Code::Http415.into()),
             Err(error) => Err(Refusal::saying(Code::InvalidBody, error.to_string())),
         }
     }

@@ -9,12 +9,13 @@ use super::limit::RateState;
 use super::names::Names;
 use super::reply::{Outcome, Parts, Reply};
 use super::route::Route;
-use crate::wire::instant;
+use crate::wire::{decimal, instant};
 use engine::time::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
+use std::cell::RefCell;
 use std::io::Write as _;
 
 /// Bodies below this are never compressed (wire.md §10).
@@ -54,6 +55,8 @@ pub struct Dress<'a> {
     pub public_route: bool,
     /// The cutoff that a beta key has passed.
     pub beta_cutoff: Option<Timestamp>,
+    /// The connection ends behind the answer.
+    pub closes: bool,
     /// What counts as a use of a key.
     pub used: Used,
 }
@@ -69,7 +72,12 @@ pub struct Used {
 
 impl<'a> Dress<'a> {
     /// That of an operation of a socket: it has no headers to put anything on, and is asked only for what they would say.
-    pub fn of_operation(names: &'a Names, request_id: HeaderValue) -> Dress<'a> {
+    pub fn of_operation(names: &'a Names) -> Dress<'a> {
+        Dress { private: true, ..Dress::of_request(names, HeaderValue::from_static("")) }
+    }
+
+    /// That of a request of which nothing but its id is known yet.
+    pub fn of_request(names: &'a Names, request_id: HeaderValue) -> Dress<'a> {
         Dress {
             names,
             request_id,
@@ -79,10 +87,11 @@ impl<'a> Dress<'a> {
             takes_gzip: false,
             cors: None,
             cache: Cache::NoStore,
-            private: true,
+            private: false,
             rate: None,
             public_route: false,
             beta_cutoff: None,
+            closes: false,
             used: Used::default(),
         }
     }
@@ -90,7 +99,7 @@ impl<'a> Dress<'a> {
 
 impl Dress<'_> {
     /// The response of an outcome.
-    pub fn finish(self, outcome: Outcome) -> Response<Body> {
+    pub fn finish(&self, outcome: Outcome) -> Response<Body> {
         let mut headers = HeaderMap::with_capacity(24);
         let (status, mut body, pages, refused) = match outcome {
             Ok(Reply { upgrade: Some(upgrade), status, headers: own, .. }) => {
@@ -138,6 +147,87 @@ impl Dress<'_> {
         response
     }
 
+    /// Writes the response of an outcome to `out`, as the HTTP library would. Gives what was not written: a body whose end
+    /// is not known, what is spoken behind an upgrade, the last answer of a connection.
+    pub fn write(&self, outcome: Outcome, out: &mut Vec<u8>) -> (StatusCode, Option<Response<Body>>) {
+        match outcome {
+            Ok(reply) if self.is_usual(&reply) => {
+                out.reserve(HEAD_BYTES + reply.body.len());
+                out.extend_from_slice(b"HTTP/1.1 200 OK\r\ncontent-type: ");
+                out.extend_from_slice(reply.content_type.as_bytes());
+                out.extend_from_slice(b"\r\nx-request-id: ");
+                out.extend_from_slice(self.request_id.as_bytes());
+                out.extend_from_slice(b"\r\ncache-control: ");
+                out.extend_from_slice(self.cache_control(reply.status, false).as_bytes());
+                out.extend_from_slice(b"\r\n");
+                if let Some(rate) = &self.rate {
+                    self.names.write_rate(out, rate);
+                }
+                if reply.body.len() >= COMPRESS_BYTES_MIN {
+                    out.extend_from_slice(b"vary: Accept-Encoding\r\n");
+                }
+                self.end_head(out, Some(reply.body.len()));
+                out.extend_from_slice(&reply.body);
+                (reply.status, None)
+            }
+            outcome => {
+                let response = self.finish(outcome);
+                let status = response.status();
+                (status, self.write_whole(response, out).err())
+            }
+        }
+    }
+
+    /// An answer whose head is made of what every answer has. One that may be compressed is not.
+    fn is_usual(&self, reply: &Reply) -> bool {
+        reply.status == StatusCode::OK
+            && !reply.content_type.is_empty()
+            && reply.headers.is_empty()
+            && reply.pages.is_none()
+            && reply.upgrade.is_none()
+            && !(self.takes_gzip && reply.body.len() >= COMPRESS_BYTES_MIN)
+            && !self.is_head
+            && self.cors.is_none()
+            && self.beta_cutoff.is_none()
+            && !self.closes
+    }
+
+    /// # Errors
+    /// The response itself, where its body is not whole, or none may follow on the connection.
+    fn write_whole(&self, response: Response<Body>, out: &mut Vec<u8>) -> Result<(), Response<Body>> {
+        let status = response.status();
+        let last = response.headers().contains_key(header::CONNECTION) || status.is_informational() || self.is_head;
+        let body = match response.body() {
+            Body::Whole(whole) if !last => whole.bytes().clone(),
+            _ => return Err(response),
+        };
+        out.extend_from_slice(b"HTTP/1.1 ");
+        out.extend_from_slice(status.as_str().as_bytes());
+        out.push(b' ');
+        out.extend_from_slice(status.canonical_reason().unwrap_or("<none>").as_bytes());
+        out.extend_from_slice(b"\r\n");
+        for (name, value) in response.headers() {
+            out.extend_from_slice(name.as_str().as_bytes());
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(value.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        self.end_head(out, (status != StatusCode::NO_CONTENT).then_some(body.len()));
+        out.extend_from_slice(&body);
+        Ok(())
+    }
+
+    fn end_head(&self, out: &mut Vec<u8>, body_bytes: Option<usize>) {
+        if let Some(bytes) = body_bytes {
+            out.extend_from_slice(b"content-length: ");
+            decimal::integer(out, bytes as u64);
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(b"date: ");
+        write_date(out, self.used.begun);
+        out.extend_from_slice(b"\r\n\r\n");
+    }
+
     fn refused(&self, headers: &mut HeaderMap, parts: Parts, body: Vec<u8>) -> (StatusCode, Vec<u8>) {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(self.names.code.clone(), HeaderValue::from_static(parts.code.header()));
@@ -161,14 +251,11 @@ impl Dress<'_> {
     }
 
     fn standard(&self, headers: &mut HeaderMap, status: StatusCode, refused: bool) {
+        if self.closes {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         headers.insert(self.names.request_id.clone(), self.request_id.clone());
-        let cache = match self.cache {
-            Cache::Stream if !refused => "no-cache, no-transform",
-            Cache::ByCredential if self.private => "private, no-store",
-            Cache::ByCredential if self.is_read && !refused && status == StatusCode::OK => "public, max-age=5",
-            _ => "no-store",
-        };
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(self.cache_control(status, refused)));
         let bare = self.public_route && status == StatusCode::TOO_MANY_REQUESTS;
         if let Some(rate) = self.rate.as_ref().filter(|_| !bare) {
             for ((plain, branded), value) in self.names.rate.iter().zip(rate.values()) {
@@ -187,6 +274,15 @@ impl Dress<'_> {
             }
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, self.names.exposed_headers.clone());
+        }
+    }
+
+    fn cache_control(&self, status: StatusCode, refused: bool) -> &'static str {
+        match self.cache {
+            Cache::Stream if !refused => "no-cache, no-transform",
+            Cache::ByCredential if self.private => "private, no-store",
+            Cache::ByCredential if self.is_read && !refused && status == StatusCode::OK => "public, max-age=5",
+            _ => "no-store",
         }
     }
 
@@ -233,6 +329,22 @@ impl Dress<'_> {
     }
 }
 
+/// Room for the head of a usual answer.
+const HEAD_BYTES: usize = 896;
+
+/// The text of `Date`, made once a second.
+fn write_date(out: &mut Vec<u8>, at: Timestamp) {
+    thread_local! {
+        static LAST: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
+    }
+    LAST.with_borrow_mut(|(second, text)| {
+        if *second != at.secs() {
+            (*second, *text) = (at.secs(), instant::http_date(at));
+        }
+        out.extend_from_slice(text.as_bytes());
+    });
+}
+
 /// Whether an `Accept-Encoding` takes gzip.
 pub fn takes_gzip(accept_encoding: Option<&HeaderValue>) -> bool {
     let Some(text) = accept_encoding.and_then(|value| value.to_str().ok()) else { return false };
@@ -272,6 +384,7 @@ mod tests {
             rate: None,
             public_route: false,
             beta_cutoff: None,
+            closes: false,
             used: Used::default(),
         }
     }
@@ -378,6 +491,89 @@ mod tests {
         ] {
             assert_eq!(takes_gzip(Some(&HeaderValue::from_static(accept))), takes, "{accept}");
         }
+    }
+
+    /// Status, sorted lines and body of an answer as it is written; `None` when it is left to the library.
+    fn written(dress: &Dress<'_>, outcome: Outcome) -> Option<(u16, Vec<String>, Vec<u8>)> {
+        let mut out = Vec::new();
+        let (status, made) = dress.write(outcome, &mut out);
+        if made.is_some() {
+            assert_eq!(out, b"", "all or nothing is written");
+            return None;
+        }
+        let mut room = [httparse::EMPTY_HEADER; 64];
+        let mut head = httparse::Response::new(&mut room);
+        let httparse::Status::Complete(head_bytes) = head.parse(&out).expect("a sound head") else {
+            panic!("half a head: {}", String::from_utf8_lossy(&out));
+        };
+        assert_eq!((head.code, head.version), (Some(status.as_u16()), Some(1)));
+        let line =
+            |header: &httparse::Header<'_>| format!("{}: {}", header.name, String::from_utf8_lossy(header.value));
+        let mut lines: Vec<_> = head.headers.iter().map(line).collect();
+        lines.sort_unstable();
+        Some((status.as_u16(), lines, out[head_bytes..].to_vec()))
+    }
+
+    /// The same of the answer that the library would send.
+    fn sent(dress: &Dress<'_>, outcome: Outcome) -> (u16, Vec<String>, Vec<u8>) {
+        let response = dress.finish(outcome);
+        let status = response.status().as_u16();
+        let mut lines: Vec<_> = response
+            .headers()
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII")))
+            .collect();
+        let body = body(response).to_vec();
+        if status != 204 {
+            lines.push(format!("content-length: {}", body.len()));
+        }
+        lines.push("date: Thu, 01 Jan 1970 00:00:07 GMT".to_owned());
+        lines.sort_unstable();
+        (status, lines, body)
+    }
+
+    #[test]
+    fn what_is_written_is_what_would_be_sent() {
+        let names = names();
+        let rate = RateState {
+            per_minute: 120,
+            remaining: 7,
+            reset: 60,
+            per_second: 10,
+            remaining_per_second: 3,
+            tier: engine::user::Tier::Pro,
+        };
+        let outcomes: [fn() -> Outcome; 8] = [
+            || Ok(Reply::json(b"{\"a\":1}".to_vec())),
+            || Ok(Reply::json(vec![b' '; 5_000])),
+            || Ok(Reply::created(b"{}".to_vec())),
+            || Ok(Reply::json(Vec::new()).with_status(StatusCode::NO_CONTENT)),
+            || Ok(Reply::json(b"[]".to_vec()).with_header(header::ALLOW, HeaderValue::from_static("GET"))),
+            || Err(Code::MarketClosed.into()),
+            || Err(Refusal::from(Code::InvalidPostOnlyOrder).order_id(7)),
+            || Err(Refusal::placements(250)),
+        ];
+        let mut cases = 0;
+        for outcome in outcomes {
+            for bits in 0..32 {
+                let on = |bit: u32| bits >> bit & 1 == 1;
+                let dress = Dress {
+                    rate: on(0).then_some(rate),
+                    takes_gzip: on(1),
+                    private: on(2),
+                    public_route: on(3),
+                    beta_cutoff: on(4).then_some(Timestamp::from_secs(9)),
+                    used: Used { begun: Timestamp::from_secs(7), ..Used::default() },
+                    ..dress(&names)
+                };
+                assert_eq!(written(&dress, outcome()), Some(sent(&dress, outcome())));
+                cases += 1;
+            }
+        }
+        let ends = Dress { closes: true, ..dress(&names) };
+        assert_eq!(written(&ends, Ok(Reply::json(Vec::new()))), None);
+        assert_eq!(written(&dress(&names), Err(Refusal::broken("no"))), None);
+        println!("answers: {} cases", cases + 2);
     }
 
     #[test]

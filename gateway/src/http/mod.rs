@@ -12,6 +12,7 @@ pub mod limit;
 pub mod names;
 pub mod openapi;
 pub mod pipeline;
+pub mod plain;
 pub mod reply;
 pub mod route;
 pub mod router;

@@ -1,16 +1,17 @@
 //! Request → response, as one straight line: the checks of wire.md §7 in their order, then the handler, then the dress
 //! of the answer. All control flow of the edge is here; who is let in is decided in `admission.rs`.
 
-use super::admission::{Needed, admitted, admitted_again};
+use super::admission::{Needed, admitted, admitted_again, admitted_plainly};
 use super::auth;
 use super::body::Body as Answered;
 use super::call::Call;
 use super::code::Code;
 use super::dress::{Cache, Dress, Used, takes_gzip};
-use super::limit::{InFlight, RateState, Source};
+use super::limit::{InFlight, Placement, RateState, Source};
 use super::names::Names;
+use super::plain::Plain;
 use super::reply::{Outcome, Refusal, Reply};
-use super::route::{Auth, BodyKind, RateClass, Route};
+use super::route::{Auth, BodyKind, RateClass, Route, Running};
 use super::router::{Found, Variables};
 use super::usage::Done;
 use crate::app::{App, Edge};
@@ -18,20 +19,23 @@ use crate::config::Http;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode, Uri, Version};
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::time::Sleep;
 
 /// Longest request target (reliability 36).
 const TARGET_BYTES_MAX: usize = 8 * 1_024;
 /// Longest request id that is taken over.
 const REQUEST_ID_BYTES_MAX: usize = 128;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Answers one request that came from `peer`.
 pub async fn respond<B>(edge: Rc<Edge>, peer: IpAddr, request: Request<B>) -> Response<Answered>
@@ -73,28 +77,46 @@ pub struct Operated {
     pub outcome: Outcome,
     pub status: StatusCode,
     pub rate: Option<RateState>,
-    pub request_id: HeaderValue,
 }
 
-/// Answers one operation as its HTTP twin is answered: the same checks from the size of the body on, the same handler.
-pub async fn operate(edge: Rc<Edge>, by: Operator, operation: Operation) -> Operated {
-    let shared = Rc::clone(&edge);
-    let app = &*shared.app;
-    let request_id = request_id(None);
-    let mut dress = Dress::of_operation(&app.front.names, request_id.clone());
-    let outcome = bounded(app, &request_id, pin!(operated(edge, by, operation, &mut dress))).await;
-    let status = match &outcome {
-        Ok(reply) => reply.status,
-        Err(refusal) => refusal.status(),
-    };
-    note(app, dress.used, false, status, outcome.as_ref().err().map(Refusal::code));
-    Operated { outcome, status, rate: dress.rate, request_id }
+/// An operation that was begun: the same checks from the size of the body on as its HTTP twin has, the same handler.
+pub struct Operating {
+    begun: Option<Result<Begun, Refusal>>,
+    rate: Option<RateState>,
+    used: Used,
 }
 
-/// Steps 3 to 18 of an operation.
-async fn operated(edge: Rc<Edge>, by: Operator, operation: Operation, dress: &mut Dress<'_>) -> Outcome {
-    let shared = Rc::clone(&edge);
-    let app = &*shared.app;
+impl Operating {
+    pub fn begin(edge: &Rc<Edge>, by: Operator, operation: Operation) -> Operating {
+        let mut dress = Dress::of_operation(&edge.app.front.names);
+        let begun = Some(operated(edge, by, operation, &mut dress));
+        Operating { begun, rate: dress.rate, used: dress.used }
+    }
+
+    /// Goes on with it; not to be called again once it was answered.
+    pub fn poll(&mut self, app: &App, context: &mut Context<'_>) -> Poll<Operated> {
+        let outcome = match self.begun.take().expect("it was not answered yet") {
+            Ok(mut begun) => match begun.poll(app, context) {
+                Poll::Ready(outcome) => outcome,
+                Poll::Pending => {
+                    self.begun = Some(Ok(begun));
+                    return Poll::Pending;
+                }
+            },
+            Err(refusal) => Err(refusal),
+        };
+        let status = match &outcome {
+            Ok(reply) => reply.status,
+            Err(refusal) => refusal.status(),
+        };
+        note(app, self.used, false, status, outcome.as_ref().err().map(Refusal::code));
+        Poll::Ready(Operated { outcome, status, rate: self.rate })
+    }
+}
+
+/// Steps 3 to 11 of an operation.
+fn operated(edge: &Rc<Edge>, by: Operator, operation: Operation, dress: &mut Dress<'_>) -> Result<Begun, Refusal> {
+    let app = &*edge.app;
     let now = app.clock.now();
     let Operation { route, uri, variables, body } = operation;
     sound_target(&uri)?;
@@ -102,11 +124,95 @@ async fn operated(edge: Rc<Edge>, by: Operator, operation: Operation, dress: &mu
     if body.len() > app.config.http.body_bytes_max {
         return Err(too_large(&app.config.http));
     }
-    let (caller, in_flight) = admitted_again(&edge, route, by.key_slot, now, dress)?;
-    let (caller, in_flight) = (Some(caller), Some(in_flight));
-    let (headers, source) = (HeaderMap::new(), by.source);
-    let call = Call { edge, route, now, uri, headers, variables, source, caller, body: Bytes::new() };
-    served(call, in_flight, async |_| Ok(body)).await
+    let (caller, in_flight) = admitted_again(edge, route, by.key_slot, now, dress)?;
+    let (headers, source, edge) = (HeaderMap::new(), by.source, Rc::clone(edge));
+    let call = Call { edge, route, now, uri, headers, typed: false, variables, source, caller: Some(caller), body };
+    Begun::new(call, Some(in_flight))
+}
+
+/// A plain request to a headless route ([`super::plain`]).
+pub struct Asked<'a> {
+    pub route: &'static Route,
+    pub uri: Uri,
+    pub variables: Variables,
+    /// Of the key that it shows; `Some(None)`: of a text that can be no key.
+    pub key_hash: Option<Option<[u8; 32]>>,
+    pub plain: &'a Plain<'a>,
+    pub body: Bytes,
+}
+
+/// Whether a route answers plain requests on the short way.
+pub fn answers_plainly(route: &Route) -> bool {
+    route.headless && matches!(route.auth, Auth::Public | Auth::Key)
+}
+
+/// A plain request on its way, and the outside of its answer.
+pub struct Answering<'a> {
+    begun: Option<Result<Begun, Refusal>>,
+    dress: Dress<'a>,
+}
+
+/// Steps 1 to 11 of a plain request that came whole from `peer`: as [`respond`] does them, for what may be otherwise in it.
+pub fn begin<'a>(edge: &'a Rc<Edge>, peer: IpAddr, asked: Asked<'_>) -> Answering<'a> {
+    let plain = asked.plain;
+    let is_read = asked.route.method == super::route::Method::Get;
+    let names = &edge.app.front.names;
+    let id = plain.request_id.and_then(|id| HeaderValue::from_bytes(id).ok());
+    let mut dress =
+        Dress { is_read, takes_gzip: plain.takes_gzip, ..Dress::of_request(names, request_id(id.as_ref())) };
+    let begun = Some(admitted_whole(edge, peer, asked, &mut dress));
+    Answering { begun, dress }
+}
+
+fn admitted_whole(edge: &Rc<Edge>, peer: IpAddr, asked: Asked<'_>, dress: &mut Dress<'_>) -> Result<Begun, Refusal> {
+    let app = &*edge.app;
+    let now = app.clock.now();
+    let Asked { route, uri, variables, key_hash, plain, body } = asked;
+    (dress.used.begun, dress.used.route) = (now, Some(route));
+    dress.cache = route.cache;
+    dress.public_route = route.auth == Auth::Public;
+    dress.private = !dress.public_route;
+    let source = app.front.limits.source(peer, std::iter::empty());
+    let (caller, in_flight) = admitted_plainly(edge, route, key_hash, source, now, dress)?;
+    let mut headers = HeaderMap::new();
+    if let Some(id) = plain.idempotency_key {
+        headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_bytes(id).map_err(|_| Refusal::from(Code::Http400))?);
+    }
+    let body = if route.body == BodyKind::Ignored { Bytes::new() } else { body };
+    let (typed, edge) = (plain.typed, Rc::clone(edge));
+    Begun::new(Call { edge, route, now, uri, headers, typed, variables, source, caller, body }, in_flight)
+}
+
+impl Answering<'_> {
+    /// Its answer is the last one of the connection.
+    pub fn close(&mut self) {
+        self.dress.closes = true;
+    }
+
+    /// Goes on with it; the answer is written to `out`, or given where the HTTP library has to send it ([`Dress::write`]).
+    /// Not to be called again once there was one.
+    pub fn poll(
+        &mut self,
+        app: &App,
+        context: &mut Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Poll<Option<Response<Answered>>> {
+        let outcome = match self.begun.take().expect("it was not answered yet") {
+            Ok(mut begun) => match begun.poll(app, context) {
+                Poll::Ready(outcome) => outcome,
+                Poll::Pending => {
+                    self.begun = Some(Ok(begun));
+                    return Poll::Pending;
+                }
+            },
+            Err(refusal) => Err(refusal),
+        };
+        let used = self.dress.used;
+        let refused = outcome.as_ref().err().map(Refusal::code);
+        let (status, made) = self.dress.write(outcome, out);
+        note(app, used, false, status, refused);
+        Poll::Ready(made)
+    }
 }
 
 /// Counts a request that is answered now.
@@ -132,6 +238,54 @@ enum Failure {
     Panicked,
     /// Every wait of a request has its own bound; this one is for the wait that was forgotten.
     TookTooLong,
+}
+
+/// A request that was let in, with its body: its handler at work.
+pub struct Begun {
+    /// Of its route, for the log.
+    operation: &'static str,
+    running: Running,
+    in_flight: Option<InFlight>,
+    _placement: Option<Placement>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Begun {
+    /// Step 11.
+    fn new(call: Call, in_flight: Option<InFlight>) -> Result<Begun, Refusal> {
+        let _placement = placement(&call)?;
+        let operation = call.route.name;
+        Ok(Begun { operation, running: (call.route.run)(call), in_flight, _placement, timer: None })
+    }
+
+    /// Steps 12 to 18. A panic in them ends this request and nothing more.
+    fn poll(&mut self, app: &App, context: &mut Context<'_>) -> Poll<Outcome> {
+        let failure = match catch_unwind(AssertUnwindSafe(|| self.running.as_mut().poll(context))) {
+            Ok(Poll::Ready(mut outcome)) => {
+                if let Ok(Reply { pages: Some(pages), .. }) = &mut outcome {
+                    pages.hold(self.in_flight.take());
+                }
+                return Poll::Ready(outcome);
+            }
+            Ok(Poll::Pending) => {
+                let timeout = app.config.http.request_timeout;
+                let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+                ready!(timer.as_mut().poll(context));
+                Failure::TookTooLong
+            }
+            Err(_) => Failure::Panicked,
+        };
+        tracing::error!(operation = self.operation, ?failure, "a request was given up");
+        Poll::Ready(Err(Refusal::from(Code::InternalError).closing()))
+    }
+}
+
+/// Step 11: room for a placement.
+fn placement(call: &Call) -> Result<Option<Placement>, Refusal> {
+    match (call.route.rate, &call.caller) {
+        (RateClass::Placement, Some(caller)) => call.app().front.limits.placement(caller.user).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Runs a request. A panic in it ends this request and nothing more.
@@ -164,19 +318,12 @@ fn dress<'a>(app: &'a App, parts: &Parts) -> Dress<'a> {
     let names = &app.front.names;
     let headers = &parts.headers;
     Dress {
-        names,
-        request_id: request_id(headers.get(&names.request_id)),
         verbose: wants_details(names, headers),
         is_head: parts.method == hyper::Method::HEAD,
         is_read: matches!(parts.method, hyper::Method::GET | hyper::Method::HEAD),
         takes_gzip: takes_gzip(headers.get(header::ACCEPT_ENCODING)),
         cors: app.front.cors.allows(headers.get(header::ORIGIN)),
-        cache: Cache::NoStore,
-        private: false,
-        rate: None,
-        public_route: false,
-        beta_cutoff: None,
-        used: Used::default(),
+        ..Dress::of_request(names, request_id(headers.get(&names.request_id)))
     }
 }
 
@@ -193,7 +340,7 @@ fn request_id(sent: Option<&HeaderValue>) -> HeaderValue {
         let letter = |b: &u8| b.is_ascii_alphanumeric() || b"._:-".contains(b);
         (1..=REQUEST_ID_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(letter)
     };
-    let made = || HeaderValue::try_from(auth::request_id()).expect("a UUID is a header value");
+    let made = || auth::request_id();
     sent.filter(sound).cloned().unwrap_or_else(made)
 }
 
@@ -228,7 +375,8 @@ where
     let source = app.front.limits.source(peer, parts.headers.get_all("x-forwarded-for").iter());
     let (caller, in_flight) = admitted(&edge, (route, needed), &parts.headers, source, now, dress).await?;
     let Parts { uri, headers, .. } = parts;
-    let call = Call { edge, route, now, uri, headers, variables, source, caller, body: Bytes::new() };
+    let typed = headers.contains_key(header::CONTENT_TYPE);
+    let call = Call { edge, route, now, uri, headers, typed, variables, source, caller, body: Bytes::new() };
     let read = async |headers: &HeaderMap| match route.body {
         BodyKind::Ignored => Ok(Bytes::new()),
         BodyKind::Optional | BodyKind::Required => {
@@ -246,10 +394,7 @@ async fn served(
     in_flight: Option<InFlight>,
     read: impl AsyncFnOnce(&HeaderMap) -> Result<Bytes, Refusal>,
 ) -> Outcome {
-    let _placement = match (call.route.rate, &call.caller) {
-        (RateClass::Placement, Some(caller)) => Some(call.app().front.limits.placement(caller.user)?),
-        _ => None,
-    };
+    let _placement = placement(&call)?;
     call.body = read(&call.headers).await?;
     let mut outcome = (call.route.run)(call).await;
     if let Ok(Reply { pages: Some(pages), .. }) = &mut outcome {

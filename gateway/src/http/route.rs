@@ -31,6 +31,8 @@ pub struct Route {
     pub gate: Option<Gate>,
     pub body: BodyKind,
     pub cache: Cache,
+    /// The handler looks at no header but `Idempotency-Key`, so that a plain request need not keep the others.
+    pub headless: bool,
     /// Parameters of the query string, and headers that this route reads.
     pub params: &'static [Param],
     pub takes: Option<Takes>,
@@ -162,6 +164,16 @@ impl Method {
         }
     }
 
+    /// The request method that it is named after.
+    pub fn hyper(self) -> hyper::Method {
+        match self {
+            Method::Get => hyper::Method::GET,
+            Method::Post => hyper::Method::POST,
+            Method::Patch => hyper::Method::PATCH,
+            Method::Delete => hyper::Method::DELETE,
+        }
+    }
+
     /// The route method that answers a request method.
     pub fn of(method: &hyper::Method) -> Option<Method> {
         match *method {
@@ -217,6 +229,7 @@ impl Route {
             gate: None,
             body,
             cache: Cache::ByCredential,
+            headless: false,
             params: &[],
             takes: None,
             gives: [None; 3],
@@ -270,6 +283,12 @@ impl Route {
 
     pub const fn no_store(mut self) -> Route {
         self.cache = Cache::NoStore;
+        self
+    }
+
+    /// Its handler looks at no header but `Idempotency-Key`.
+    pub const fn headless(mut self) -> Route {
+        self.headless = true;
         self
     }
 

@@ -5,6 +5,7 @@
 //! pipeline), and a peer that does not read. There is no TLS here; a proxy in front has that.
 
 mod deadline;
+mod express;
 mod socket;
 
 use super::body::Body;
@@ -13,6 +14,7 @@ use crate::app::Edge;
 use crate::config::{Config, Network};
 use ahash::AHashMap;
 use deadline::HeadDeadline;
+use express::{Express, Turn};
 use hyper::header;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -200,13 +202,20 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
         .max_buf_size(BUFFER_BYTES)
         .max_headers(HEADERS_MAX)
         .header_read_timeout(bounds.header_timeout)
-        .timer(head);
+        .timer(head.clone());
     let upgrade = Rc::new(Cell::new(None));
-    let (answering, upgrading) = (socket.clone(), Rc::clone(&upgrade));
-    let service = service_fn(move |request| {
+    let mut express = Express::new(&edge, peer, socket.clone(), head);
+    let (answering, upgrading, made) = (socket.clone(), Rc::clone(&upgrade), express.made());
+    let service = service_fn(|request| {
         let (edge, socket, upgrade) = (Rc::clone(&edge), answering.clone(), Rc::clone(&upgrading));
+        let made = made.take();
         async move {
-            let mut response = respond(edge, peer, request).await;
+            // What was made on the short way is the answer to a request that was read whole.
+            let is_whole = made.is_some();
+            let mut response = match made {
+                Some(response) => response,
+                None => respond(edge, peer, request).await,
+            };
             if let Body::Upgraded(_) = response.body()
                 && let Body::Upgraded(next) = std::mem::replace(response.body_mut(), Body::from(Vec::new()))
             {
@@ -215,7 +224,7 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
                 && body.is_live()
             {
                 socket.stream(STREAM_STUCK);
-            } else if response.headers().contains_key(header::CONNECTION) {
+            } else if !is_whole && response.headers().contains_key(header::CONNECTION) {
                 socket.cut();
             }
             Ok::<_, Infallible>(response)
@@ -223,14 +232,25 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
     });
     let mut serving = builder.serve_connection(socket.clone(), service);
     let mut stopping = Some(Box::pin(async move { stopped(&mut stop).await }));
-    let mut ended = false;
+    let (mut ending, mut ended) = (false, false);
     std::future::poll_fn(|context| {
         if stopping.as_mut().is_some_and(|stopping| stopping.as_mut().poll(context).is_ready()) {
-            stopping = None;
-            Pin::new(&mut serving).graceful_shutdown();
+            (stopping, ending) = (None, true);
         }
-        // What goes wrong on a connection is the peer's affair; hyper has answered what can be answered.
-        ended = ended || Pin::new(&mut serving).poll(context).is_ready();
+        loop {
+            if ending && express.end() {
+                ending = false;
+                Pin::new(&mut serving).graceful_shutdown();
+            }
+            let turn = if !ended && socket.rests() { express.turn(context) } else { Turn::Granted };
+            // What goes wrong on a connection is the peer's affair; hyper has answered what can be answered. While it
+            // waits for a head it is asked all the same: it knows when that is due.
+            ended = ended || Pin::new(&mut serving).poll(context).is_ready();
+            // Behind a request of hyper's there may be one that has come already.
+            if ended || turn == Turn::Waits || !socket.rests() {
+                break;
+            }
+        }
         ended = ended || socket.is_gone(context);
         // Whatever was answered leaves before the connection waits for anything.
         match socket.flush(context) {
@@ -243,8 +263,10 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
     if let Some(upgrade) = upgrade.take() {
         // hyper leaves the socket open behind a 101, and holds what it read too far.
         let http1::Parts { read_buf, .. } = serving.into_parts();
-        if let Some(stream) = socket.into_stream() {
-            upgrade.run(stream, read_buf).await;
+        drop((express, answering));
+        if let Some((stream, rest)) = socket.into_stream() {
+            let early = if rest.is_empty() { read_buf } else { [&read_buf[..], &rest].concat().into() };
+            upgrade.run(stream, early).await;
         }
     }
 }

@@ -174,6 +174,9 @@ pub fn tick(out: &mut Vec<u8>, tick: engine::amount::TickSize) {
 
 /// A plain integer.
 pub fn integer(out: &mut Vec<u8>, value: u64) {
+    if value < 10 {
+        return out.push(b'0' + value as u8);
+    }
     let mut digits = [0u8; 20];
     let mut at = digits.len();
     let mut rest = value;
@@ -205,16 +208,22 @@ fn fixed<const SCALE: usize>(out: &mut Vec<u8>, value: u64, decimals_min: usize)
     let unit = 10u64.pow(SCALE as u32);
     integer(out, value / unit);
     let mut fraction = value % unit;
+    if fraction == 0 {
+        // The usual case by far.
+        if decimals_min > 0 {
+            out.push(b'.');
+            out.extend_from_slice(&[b'0'; SCALE][..decimals_min]);
+        }
+        return;
+    }
     let mut digits = [b'0'; SCALE];
     for digit in digits.iter_mut().rev() {
         *digit = b'0' + (fraction % 10) as u8;
         fraction /= 10;
     }
     let used = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1).max(decimals_min);
-    if used > 0 {
-        out.push(b'.');
-        out.extend_from_slice(&digits[..used]);
-    }
+    out.push(b'.');
+    out.extend_from_slice(&digits[..used]);
 }
 
 #[cfg(test)]

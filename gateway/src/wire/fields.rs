@@ -81,7 +81,7 @@ impl<'a, 'v> Body<'a, 'v> {
     /// A string of at most `chars_max` characters.
     pub fn text(&mut self, name: &str, chars_max: usize) -> Option<&'a str> {
         match self.get(name)? {
-            Value::Text(text) if text.chars().nth(chars_max).is_none() => Some(text),
+            Value::Text(text) if !is_longer(text, chars_max) => Some(text),
             Value::Text(_) => {
                 self.wrong(name, "string_too_long", format!("has more than {chars_max} characters"));
                 None
@@ -144,6 +144,12 @@ impl<'a, 'v> Body<'a, 'v> {
     }
 }
 
+/// Whether a text has more characters than that.
+pub fn is_longer(text: &str, chars_max: usize) -> bool {
+    // No text has more characters than bytes.
+    text.len() > chars_max && text.chars().nth(chars_max).is_some()
+}
+
 /// Most rows that any list passes over.
 pub const OFFSET_MAX: i64 = i64::MAX;
 
@@ -161,7 +167,7 @@ impl<'a> Params<'a> {
     /// A text of at most `chars_max` characters.
     pub fn text(&mut self, name: &str, chars_max: usize) -> Option<&'a str> {
         let text = self.query.get(name)?;
-        if text.chars().nth(chars_max).is_some() {
+        if is_longer(text, chars_max) {
             let message = format!("has more than {chars_max} characters");
             self.problems.add("query", name, "string_too_long", message);
             return None;

@@ -7,31 +7,29 @@ pub fn ts(out: &mut Vec<u8>, at: Timestamp) {
     let (year, month, day) = civil(at.0 / DAY);
     let secs = at.0 % DAY / SECOND;
     let micros = at.0 % SECOND;
-    digits(out, year, 4);
-    out.push(b'-');
-    digits(out, month, 2);
-    out.push(b'-');
-    digits(out, day, 2);
-    out.push(b'T');
-    digits(out, secs / 3_600, 2);
-    out.push(b':');
-    digits(out, secs / 60 % 60, 2);
-    out.push(b':');
-    digits(out, secs % 60, 2);
+    let mut text = *b"0000-00-00T00:00:00.000000Z";
+    digits(&mut text[..4], year);
+    digits(&mut text[5..7], month);
+    digits(&mut text[8..10], day);
+    digits(&mut text[11..13], secs / 3_600);
+    digits(&mut text[14..16], secs / 60 % 60);
+    digits(&mut text[17..19], secs % 60);
     if micros > 0 {
-        out.push(b'.');
-        digits(out, micros, 6);
+        digits(&mut text[20..26], micros);
+        out.extend_from_slice(&text);
+    } else {
+        text[19] = b'Z';
+        out.extend_from_slice(&text[..20]);
     }
-    out.push(b'Z');
 }
 
 /// The form of the price streams, always with milliseconds: `2026-10-02T09:14:05.120Z` (streams.md §2.2).
 pub fn ts_millis(out: &mut Vec<u8>, at: Timestamp) {
     ts(out, Timestamp(at.0 - at.0 % SECOND));
     out.pop();
-    out.push(b'.');
-    digits(out, at.0 % SECOND / 1_000, 3);
-    out.push(b'Z');
+    let mut millis = *b".000Z";
+    digits(&mut millis[1..4], at.0 % SECOND / 1_000);
+    out.extend_from_slice(&millis);
 }
 
 /// The native form as a text.
@@ -118,9 +116,13 @@ fn number(digits: &[u8]) -> Option<i64> {
     digits.iter().all(u8::is_ascii_digit).then(|| digits.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0')))
 }
 
-fn digits(out: &mut Vec<u8>, value: u64, width: u32) {
-    for place in (0..width).rev() {
-        out.push(b'0' + (value / 10u64.pow(place) % 10) as u8);
+/// The last digits of a value, as many as there is room for.
+#[inline(always)]
+fn digits(place: &mut [u8], value: u64) {
+    let mut rest = value;
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
     }
 }
 

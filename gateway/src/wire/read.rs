@@ -4,6 +4,7 @@
 //! Refused: anything but one value of UTF-8 JSON (RFC 8259), nesting deeper than [`DEPTH_MAX`], more than
 //! [`VALUES_MAX`] values, and a field that occurs twice in one object. What the values mean is the asker's business.
 
+use super::plain_bytes;
 use std::borrow::Cow;
 
 /// Deepest nesting of arrays and objects.
@@ -74,19 +75,30 @@ impl<'a> Value<'a> {
     /// say the same. Numbers keep their text. The top-level field `left_out` is left out.
     pub fn canonical(&self, left_out: Option<&str>, out: &mut Vec<u8>) {
         match self {
-            Value::Object(fields) => {
-                let kept = fields.iter().filter(|(name, _)| Some(name.as_ref()) != left_out);
-                write_object(kept.collect(), out);
-            }
+            Value::Object(fields) => write_object(fields, left_out, out),
             other => write_value(other, out),
         }
     }
 }
 
-fn write_object(mut fields: Vec<&(Cow<'_, str>, Value<'_>)>, out: &mut Vec<u8>) {
-    fields.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+/// Objects of so many fields are sorted without asking for memory.
+const FEW: usize = 24;
+
+fn write_object(fields: &[(Cow<'_, str>, Value<'_>)], left_out: Option<&str>, out: &mut Vec<u8>) {
+    let (mut few, mut many) = ([0; FEW], Vec::new());
+    let places = if fields.len() <= FEW {
+        &mut few[..fields.len()]
+    } else {
+        many.resize(fields.len(), 0);
+        &mut many[..]
+    };
+    places.iter_mut().enumerate().for_each(|(place, at)| *at = place);
+    places.sort_unstable_by(|a, b| fields[*a].0.cmp(&fields[*b].0));
     out.push(b'{');
-    for (name, value) in fields {
+    for (name, value) in places.iter().map(|place| &fields[*place]) {
+        if left_out == Some(name) {
+            continue;
+        }
         super::write::separate(out);
         super::write::string(out, name);
         out.push(b':');
@@ -109,21 +121,22 @@ fn write_value(value: &Value<'_>, out: &mut Vec<u8>) {
             }
             out.push(b']');
         }
-        Value::Object(fields) => write_object(fields.iter().collect(), out),
+        Value::Object(fields) => write_object(fields, None, out),
     }
 }
 
 /// Reads a whole body.
 pub fn json(body: &[u8]) -> Result<Value<'_>, NotJson> {
     let text = std::str::from_utf8(body).map_err(|_| NotJson::NotUtf8)?;
-    Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX, values: 0, inner: None }.whole()
+    Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX, values: 0, inner: None, keeps: true }.whole()
 }
 
 /// Reads a frame whose field `name` is a body: the frame, and the text of that body. The body may be nested as deep as
-/// one that comes alone.
+/// one that comes alone. It is known to be JSON then; what is in it, and whether a field occurs twice, is seen when it is
+/// read, so an array or object stands empty in the frame.
 pub fn framed<'a>(text: &'a str, name: &'static str) -> Result<(Value<'a>, Option<&'a str>), NotJson> {
     let inner = Some(Inner { name, place: 0..0 });
-    let mut reader = Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX + 1, values: 0, inner };
+    let mut reader = Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX + 1, values: 0, inner, keeps: true };
     let frame = reader.whole()?;
     let body = reader.inner.map(|inner| &text[inner.place]).filter(|body| !body.is_empty());
     Ok((frame, body))
@@ -136,6 +149,8 @@ struct Reader<'a> {
     depth_max: usize,
     values: usize,
     inner: Option<Inner>,
+    /// Values are kept, not only looked through.
+    keeps: bool,
 }
 
 /// A field of the outermost object, and where its value stands.
@@ -214,7 +229,10 @@ impl<'a> Reader<'a> {
         }
         loop {
             self.blanks();
-            items.push(self.value()?);
+            let item = self.value()?;
+            if self.keeps {
+                items.push(item);
+            }
             self.blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -228,7 +246,11 @@ impl<'a> Reader<'a> {
 
     fn object(&mut self) -> Result<Value<'a>, NotJson> {
         // Most bodies are one order: room for its fields at once.
-        let mut fields = Vec::with_capacity(if self.depth == 1 { 12 } else { 4 });
+        let mut fields = Vec::with_capacity(match self.depth {
+            _ if !self.keeps => 0,
+            1 => 12,
+            _ => 4,
+        });
         self.blanks();
         if self.peek() == Some(b'}') {
             self.at += 1;
@@ -247,11 +269,15 @@ impl<'a> Reader<'a> {
             self.at += 1;
             self.blanks();
             let begun = self.at;
+            let is_inner = self.depth == 1 && self.inner.as_ref().is_some_and(|inner| inner.name == name);
+            self.keeps &= !is_inner;
             let value = self.value()?;
-            if let Some(inner) = self.inner.as_mut().filter(|inner| self.depth == 1 && inner.name == name) {
-                inner.place = begun..self.at;
+            if let Some(inner) = self.inner.as_mut().filter(|_| is_inner) {
+                (inner.place, self.keeps) = (begun..self.at, true);
             }
-            fields.push((name, value));
+            if self.keeps {
+                fields.push((name, value));
+            }
             self.blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -301,17 +327,15 @@ impl<'a> Reader<'a> {
     fn string(&mut self) -> Result<Cow<'a, str>, NotJson> {
         self.at += 1;
         let start = self.at;
-        loop {
-            match self.peek() {
-                Some(b'"') => {
-                    let text = &self.text[start..self.at];
-                    self.at += 1;
-                    return Ok(Cow::Borrowed(text));
-                }
-                Some(b'\\') => return self.escaped(start).map(Cow::Owned),
-                Some(0..=0x1f) | None => return self.wrong(),
-                Some(_) => self.at += 1,
+        self.at += plain_bytes(&self.text.as_bytes()[start..]);
+        match self.peek() {
+            Some(b'"') => {
+                let text = &self.text[start..self.at];
+                self.at += 1;
+                Ok(Cow::Borrowed(text))
             }
+            Some(b'\\') => self.escaped(start).map(Cow::Owned),
+            _ => self.wrong(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Object`] and [`array()`] only place commas and brackets; every value is written by the function of its format.
 
-use super::{decimal, instant};
+use super::{decimal, instant, plain_bytes};
 use engine::amount::{Cash, Price, Qty};
 use engine::time::Timestamp;
 
@@ -20,8 +20,20 @@ pub fn boolean(out: &mut Vec<u8>, yes: bool) {
 
 /// A string with quotes and escapes.
 pub fn string(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
     let bytes = text.as_bytes();
+    out.reserve(bytes.len() + 2);
+    out.push(b'"');
+    let plain = plain_bytes(bytes);
+    out.extend_from_slice(&bytes[..plain]);
+    if plain < bytes.len() {
+        escaped(out, &bytes[plain..]);
+    }
+    out.push(b'"');
+}
+
+/// A text in which there is something to escape.
+#[cold]
+fn escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     let mut plain = 0;
     for (at, byte) in bytes.iter().enumerate() {
         let escape: &[u8] = match byte {
@@ -45,7 +57,6 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
         plain = at + 1;
     }
     out.extend_from_slice(&bytes[plain..]);
-    out.push(b'"');
 }
 
 /// Writes one object: `{` … `}`.
@@ -71,8 +82,11 @@ pub struct Object<'a> {
 }
 
 impl Object<'_> {
-    /// The name of the next field; the value is pushed by the caller.
+    /// The name of the next field; the value is pushed by the caller. Always inlined: the names are constants, and a copy
+    /// of a known length is a store or two.
+    #[inline(always)]
     pub fn name(&mut self, name: &str) -> &mut Vec<u8> {
+        self.out.reserve(name.len() + 4);
         separate(self.out);
         self.out.push(b'"');
         self.out.extend_from_slice(name.as_bytes());
@@ -80,6 +94,7 @@ impl Object<'_> {
         self.out
     }
 
+    #[inline(always)]
     fn quoted(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
         let out = self.name(name);
         out.push(b'"');
@@ -87,11 +102,19 @@ impl Object<'_> {
         out.push(b'"');
     }
 
+    #[inline(always)]
     pub fn null(&mut self, name: &str) {
         self.name(name).extend_from_slice(b"null");
     }
 
+    /// Several fields that are null, as they stand.
+    pub fn nulls(&mut self, fields: &'static str) {
+        separate(self.out);
+        self.out.extend_from_slice(fields.as_bytes());
+    }
+
     /// The field by `write`, or null.
+    #[inline(always)]
     pub fn or_null<T>(&mut self, name: &str, value: Option<T>, write: impl FnOnce(&mut Self, &str, T)) {
         match value {
             Some(value) => write(self, name, value),
@@ -99,35 +122,43 @@ impl Object<'_> {
         }
     }
 
+    #[inline(always)]
     pub fn text(&mut self, name: &str, text: &str) {
         string(self.name(name), text);
     }
 
+    #[inline(always)]
     pub fn text_or_null(&mut self, name: &str, text: Option<&str>) {
         self.or_null(name, text, Self::text);
     }
 
     /// A text that needs no escapes: words of ours.
+    #[inline(always)]
     pub fn word(&mut self, name: &str, word: &'static str) {
         self.quoted(name, |out| out.extend_from_slice(word.as_bytes()));
     }
 
+    #[inline(always)]
     pub fn word_or_null(&mut self, name: &str, word: Option<&'static str>) {
         self.or_null(name, word, Self::word);
     }
 
+    #[inline(always)]
     pub fn boolean(&mut self, name: &str, yes: bool) {
         boolean(self.name(name), yes);
     }
 
+    #[inline(always)]
     pub fn integer(&mut self, name: &str, value: u64) {
         decimal::integer(self.name(name), value);
     }
 
+    #[inline(always)]
     pub fn integer_or_null(&mut self, name: &str, value: Option<u64>) {
         self.or_null(name, value, Self::integer);
     }
 
+    #[inline(always)]
     pub fn price(&mut self, name: &str, price: Price) {
         self.quoted(name, |out| decimal::price(out, price));
     }
@@ -137,6 +168,7 @@ impl Object<'_> {
         self.money(name, average);
     }
 
+    #[inline(always)]
     pub fn money(&mut self, name: &str, cash: Cash) {
         self.quoted(name, |out| decimal::money(out, cash));
     }
@@ -145,6 +177,7 @@ impl Object<'_> {
         self.or_null(name, cash, Self::money);
     }
 
+    #[inline(always)]
     pub fn qty(&mut self, name: &str, qty: Qty) {
         self.quoted(name, |out| decimal::qty(out, qty));
     }
@@ -155,10 +188,12 @@ impl Object<'_> {
     }
 
     /// A moment in the native form (wire.md §2).
+    #[inline(always)]
     pub fn ts(&mut self, name: &str, at: Timestamp) {
         self.quoted(name, |out| instant::ts(out, at));
     }
 
+    #[inline(always)]
     pub fn ts_or_null(&mut self, name: &str, at: Option<Timestamp>) {
         self.or_null(name, at, Self::ts);
     }

@@ -11,10 +11,11 @@ use super::outbox::QUEUE_FRAMES_MAX;
 use super::session::{Channel, Said, Socket, upgrade};
 use crate::app::{App, Edge};
 use crate::config::TIERS;
+use crate::http::auth;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::limit::RateState;
-use crate::http::pipeline::{Operated, Operation, Operator, operate, wants_details};
+use crate::http::pipeline::{Operated, Operating, Operation, Operator, wants_details};
 use crate::http::reply::{Outcome, Refusal};
 use crate::http::route::{RateClass, Route};
 use crate::http::router::Found;
@@ -26,8 +27,10 @@ use engine::id::KeyId;
 use hyper::header::HeaderValue;
 use hyper::{Method, Uri};
 use std::borrow::Cow;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use tokio::sync::Semaphore;
 
 /// Longest text that names an operation.
@@ -104,9 +107,15 @@ impl Channel for Trade {
             return Ok(said);
         }
         let place = Arc::clone(&self.room).acquire_owned().await.map_err(|_| Close::INTERNAL)?;
+        let mut running = self.desk.begin(asked);
+        // Most are answered at once. One that is not goes on by itself.
+        if let Poll::Ready(answer) = poll_fn(|context| Poll::Ready(self.desk.poll(&mut running, context))).await {
+            self.socket.send(&answer);
+            return Ok(Said::Understood);
+        }
         let (socket, desk) = (Rc::clone(&self.socket), self.desk.clone());
         tokio::task::spawn_local(async move {
-            let answer = desk.answer(asked).await;
+            let answer = poll_fn(|context| desk.poll(&mut running, context)).await;
             drop(place);
             socket.send(&answer);
         });
@@ -163,18 +172,35 @@ impl Desk {
 
     /// Runs an operation; the frame that answers it.
     pub async fn answer(&self, asked: Asked) -> Frame {
-        let Asked { id, operation } = asked;
-        let operated = match operation {
-            Ok(operation) => operate(Rc::clone(&self.edge), self.by, operation).await,
-            Err(refusal) => Operated {
-                status: refusal.status(),
-                outcome: Err(refusal),
-                rate: None,
-                request_id: HeaderValue::from_static(""),
-            },
-        };
-        Frame::json(|out| write_answer(out, id.as_ref(), operated, self.verbose))
+        let mut running = self.begin(asked);
+        poll_fn(|context| self.poll(&mut running, context)).await
     }
+
+    fn begin(&self, asked: Asked) -> Running {
+        let Asked { id, operation } = asked;
+        let operation = match operation {
+            Ok(operation) => Ok(Operating::begin(&self.edge, self.by, operation)),
+            Err(refusal) => Err(Some(refusal)),
+        };
+        Running { id, operation }
+    }
+
+    fn poll(&self, running: &mut Running, context: &mut Context<'_>) -> Poll<Frame> {
+        let operated = match &mut running.operation {
+            Ok(operating) => ready!(operating.poll(&self.edge.app, context)),
+            Err(refusal) => {
+                let refusal = refusal.take().expect("it was not answered yet");
+                Operated { status: refusal.status(), outcome: Err(refusal), rate: None }
+            }
+        };
+        Poll::Ready(Frame::json(|out| write_answer(out, running.id.as_ref(), operated, self.verbose)))
+    }
+}
+
+/// An operation that was begun, or what is said instead.
+struct Running {
+    id: Option<Id>,
+    operation: Result<Operating, Option<Refusal>>,
 }
 
 impl Id {
@@ -201,26 +227,31 @@ fn twin(frame: &Value<'_>, body: &str, app: &App) -> Result<Operation, Refusal> 
         Some(_) => return Err(invalid("op is not a string.")),
         None => return Err(invalid("op is missing.")),
     };
-    let params = frame.get(PARAMS).filter(|params| **params != Value::Null);
-    let params = params.ok_or_else(|| invalid("params is missing."));
-    let (method, target, body) = match op {
-        "order.place" => (Method::POST, "/v1/orders".to_owned(), named(params?).map(|_| body)?),
-        "order.batch" => (Method::POST, "/v1/orders/batch".to_owned(), params.map(|_| body)?),
-        "order.cancel" => (Method::DELETE, order(named(params?)?)?, ""),
+    let shown = frame.get(PARAMS).filter(|params| **params != Value::Null);
+    let shown = shown.ok_or_else(|| invalid("params is missing."));
+    let read = |shown: &Value<'_>| {
+        named(shown)?;
+        read::json(body.as_bytes()).map_err(|error| Refusal::saying(Code::InvalidBody, error.to_string()))
+    };
+    let plain = |target: &'static str| Ok(Uri::from_static(target));
+    let (method, uri, body) = match op {
+        "order.place" => (Method::POST, plain("/v1/orders"), named(shown?).map(|_| body)?),
+        "order.batch" => (Method::POST, plain("/v1/orders/batch"), shown.map(|_| body)?),
+        "order.cancel" => (Method::DELETE, Uri::try_from(order(&read(shown?)?)?), ""),
         "order.status" => {
-            let params = named(params?)?;
-            (Method::GET, order(params)? + &query(params, &["source", "wallet_id"])?, "")
+            let params = read(shown?)?;
+            (Method::GET, Uri::try_from(order(&params)? + &query(&params, &["source", "wallet_id"])?), "")
         }
         "cancel_all" => {
-            let params = named(params?)?;
-            (Method::POST, "/v1/cancel-all".to_owned() + &query(params, &["confirm"])?, body)
+            let params = read(shown?)?;
+            (Method::POST, Uri::try_from("/v1/cancel-all".to_owned() + &query(&params, &["confirm"])?), body)
         }
         _ => {
             return Err(invalid("Known operations: order.place, order.cancel, order.batch, order.status, cancel_all."));
         }
     };
     // A target too long for a URI is too long for a request.
-    let uri = Uri::try_from(target).map_err(|_| Refusal::broken("The request target is longer than 8 KiB."))?;
+    let uri = uri.map_err(|_| Refusal::broken("The request target is longer than 8 KiB."))?;
     match app.front.router.find(&method, uri.path(), |route| route.gate.is_none()) {
         Found::Route(route, variables) => {
             Ok(Operation { route, uri, variables, body: Bytes::copy_from_slice(body.as_bytes()) })
@@ -278,7 +309,7 @@ fn scalar<'a>(params: &'a Value<'_>, name: &str) -> Result<Option<Cow<'a, str>>,
 
 /// The answer to an operation.
 fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, operated: Operated, verbose: bool) {
-    let Operated { outcome, status, rate, request_id } = operated;
+    let Operated { outcome, status, rate } = operated;
     out.reserve(AROUND_BYTES + outcome.as_ref().map_or(0, |reply| reply.body.len()));
     object(out, |o| {
         match id {
@@ -290,6 +321,7 @@ fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, operated: Operated, verbose:
         match outcome {
             Ok(reply) => o.name("result").extend_from_slice(&reply.body),
             Err(refusal) => {
+                let request_id = if verbose { auth::request_id() } else { HeaderValue::from_static("") };
                 o.name("error").extend_from_slice(&refusal.envelope(verbose, &request_id));
                 o.word("code", refusal.code().header());
                 if let Some(secs) = refusal.retry_after_secs() {

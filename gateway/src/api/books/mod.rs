@@ -25,6 +25,7 @@ const BOOKS_PER_TURN: usize = 8;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/book", "get_book")
+        .headless()
         .about("The book of a token.")
         .at_root()
         .no_store()
@@ -33,6 +34,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::InvalidTokenId, Code::BookUnavailable, Code::ValidationFailed])
         .run(|call| Box::pin(by_query(call))),
     Route::get("/v1/clob/book/{token_id}", "get_clob_book")
+        .headless()
         .about("The book of a token.")
         .at_root()
         .no_store()
@@ -41,6 +43,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::BookUnavailable, Code::ValidationFailed])
         .run(|call| Box::pin(by_path(call))),
     Route::get("/v1/markets/{condition_id}/book", "get_market_book")
+        .headless()
         .about("The book of one outcome of a market.")
         .at_root()
         .no_store()

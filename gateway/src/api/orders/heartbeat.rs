@@ -53,7 +53,7 @@ async fn beat_by_name(call: &Call, shown: &Value<'_>) -> Outcome {
         Value::Text(text) => ids::uuid(text).map_or(BeatName::Nonsense, BeatName::Known),
         _ => BeatName::Nonsense,
     };
-    let next = auth::request_id();
+    let next = auth::name();
     let command = Command::BeatByName { shown, next: ids::uuid(&next).unwrap_or_default() };
     match call.ask(command).await? {
         Answer::Beating { .. } => Ok(Reply::object(|o| o.text("heartbeat_id", &next))),

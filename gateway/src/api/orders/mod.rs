@@ -57,6 +57,7 @@ const SWEEP: &[Code] =
 
 pub const ROUTES: &[Route] = &[
     Route::post("/v1/orders", "place_order")
+        .headless()
         .at_root()
         .about("Place one native order, or with an array a batch of signed ones; an order that rests is a success too.")
         .params(&[shape::IDEMPOTENCY_KEY])
@@ -69,6 +70,7 @@ pub const ROUTES: &[Route] = &[
         .also_fails(PLACEMENT)
         .run(|call| Box::pin(place::place(call))),
     Route::get("/v1/orders", "list_orders")
+        .headless()
         .about("Orders, newest first.")
         .params(&shape::LIST)
         .gives(200, &shape::PAGE, shape::PAGE_EXAMPLE)
@@ -77,6 +79,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::WalletNotFound])
         .run(|call| Box::pin(list::list(call))),
     Route::post("/v1/orders/batch", "place_orders")
+        .headless()
         .about("Place several orders; each entry succeeds or fails by itself.")
         .takes(&shape::BATCH, shape::BATCH_EXAMPLE)
         .gives(200, &shape::RESULTS, shape::RESULTS_EXAMPLE)
@@ -86,6 +89,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::BatchLimitExceeded, Code::TradeInProgress])
         .run(|call| Box::pin(batch::place(call))),
     Route::get("/v1/orders/{order_id}", "get_order")
+        .headless()
         .about("One order with its fills.")
         .params(&shape::LOOKUP)
         .gives(200, &shape::DETAIL, shape::DETAIL_EXAMPLE)
@@ -94,6 +98,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::OrderNotFound, Code::InvalidSource, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(list::by_id(call))),
     Route::get("/v1/orders/by-client-id/{client_order_id}", "get_order_by_client_id")
+        .headless()
         .about("The same by the id that it was sent with.")
         .params(&shape::LOOKUP)
         .gives(200, &shape::DETAIL, shape::DETAIL_EXAMPLE)
@@ -102,6 +107,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::OrderNotFound, Code::InvalidSource, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(list::by_client_id(call))),
     Route::delete("/v1/orders/{order_id}", "cancel_order")
+        .headless()
         .about("Cancel what of an order still rests.")
         .gives(200, &shape::ORDER, shape::ORDER_EXAMPLE)
         .auth(Auth::Key)
@@ -109,6 +115,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::TradeInProgress])
         .run(|call| Box::pin(cancel::by_id(call))),
     Route::delete("/v1/orders/by-client-id/{client_order_id}", "cancel_order_by_client_id")
+        .headless()
         .about("The same by the id that it was sent with.")
         .gives(200, &shape::ORDER, shape::ORDER_EXAMPLE)
         .auth(Auth::Key)

@@ -9,7 +9,7 @@ use crate::api::refuse;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::wire::decimal::Decimal;
-use crate::wire::fields::Body;
+use crate::wire::fields::{Body, is_longer};
 use crate::wire::read::Value;
 use engine::amount::Qty;
 use engine::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size, Unsound};
@@ -112,7 +112,7 @@ pub fn identity<'a>(
     }
     let header = sender.header_id.filter(|id| !id.is_empty()).map(|id| {
         let id = std::str::from_utf8(id).ok();
-        id.filter(|id| id.chars().nth(CLIENT_ORDER_ID_CHARS_MAX).is_none() && printable(id))
+        id.filter(|id| !is_longer(id, CLIENT_ORDER_ID_CHARS_MAX) && printable(id))
     });
     let header = match header {
         Some(None) => {
@@ -139,7 +139,8 @@ pub fn identity<'a>(
 }
 
 fn printable(text: &str) -> bool {
-    !text.chars().any(char::is_control)
+    let plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    plain || !text.chars().any(char::is_control)
 }
 
 /// SHA-256 over method and path, and the canonical body without the id.

@@ -130,9 +130,13 @@ fn order_fields(o: &mut Object<'_>, view: &OrderView, catalog: &Catalog, failure
     o.qty("quantity", if filled { order.filled } else { terms.quantity });
     o.money("notional", shown_notional(order));
     o.money("fee", order.fee);
-    o.ts_or_null("filled_at", order.filled_at());
-    o.word_or_null("cancelled_reason", cancelled_reason(order));
-    quality(o, view);
+    if view.fills.is_empty() && order.closed().is_none() && !filled {
+        o.nulls(UNTOUCHED);
+    } else {
+        o.ts_or_null("filled_at", order.filled_at());
+        o.word_or_null("cancelled_reason", cancelled_reason(order));
+        quality(o, view);
+    }
     o.money("account_balance", view.available);
     o.or_null("position", view.position.as_ref(), |o, name, held| o.object(name, |o| position(o, held, &texts)));
     o.text_or_null("client_order_id", terms.client_order_id());
@@ -155,6 +159,12 @@ fn order_fields(o: &mut Object<'_>, view: &OrderView, catalog: &Catalog, failure
     o.integer_or_null("fee_rate_bps", view.fills.iter().map(|fill| u64::from(fill.fee_rate.0)).max());
     o.word_or_null("liquidity", liquidity(&view.fills));
 }
+
+/// What [`order_fields`] writes of an order that rests untouched, where others have their fills.
+const UNTOUCHED: &str = concat!(
+    r#""filled_at":null,"cancelled_reason":null,"fill_source":null,"price_source":null,"slippage_bps":null,"#,
+    r#""quote_age_ms":null,"spread_bps":null,"impact_bps":null,"book_walk_levels":null"#
+);
 
 /// Where the fills came from and how good they were (execution.md §2, §8). A replay does not repeat the walk.
 fn quality(o: &mut Object<'_>, view: &OrderView) {

@@ -28,6 +28,10 @@ struct State {
     opened: AtomicBool,
     /// Bytes have arrived since the present head was first awaited.
     heard: AtomicBool,
+    /// Another head is awaited than the one whose waiting has begun.
+    again: AtomicBool,
+    /// A request is answered; nothing is awaited.
+    answering: AtomicBool,
     /// A runtime timer kept from one head to the next: usually it is only looked at, seldom set anew.
     spare: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
 }
@@ -39,6 +43,8 @@ impl HeadDeadline {
             idle_timeout,
             opened: AtomicBool::new(true),
             heard: AtomicBool::new(false),
+            again: AtomicBool::new(false),
+            answering: AtomicBool::new(false),
             spare: Mutex::default(),
         }))
     }
@@ -46,6 +52,21 @@ impl HeadDeadline {
     /// The socket had bytes.
     pub(super) fn heard(&self) {
         self.0.heard.store(true, Relaxed);
+    }
+}
+
+/// Said by who answers requests that hyper does not see: to hyper it is one head that does not come.
+impl HeadDeadline {
+    /// A request came, and its answer takes its time.
+    pub(super) fn answering(&self) {
+        self.0.answering.store(true, Relaxed);
+    }
+
+    /// All that came was answered: the next head is awaited.
+    pub(super) fn answered(&self) {
+        self.0.answering.store(false, Relaxed);
+        self.0.heard.store(false, Relaxed);
+        self.0.again.store(true, Relaxed);
     }
 }
 
@@ -64,6 +85,7 @@ impl HeadDeadline {
     fn awaiting(&self) -> Pin<Box<dyn Sleep>> {
         let opened = self.0.opened.swap(false, Relaxed);
         self.0.heard.store(opened, Relaxed);
+        self.0.again.store(false, Relaxed);
         Box::pin(Awaiting { state: Arc::clone(&self.0), due: None, begun: false, timer: None })
     }
 }
@@ -81,6 +103,9 @@ impl Sleep for Awaiting {}
 
 impl Awaiting {
     fn due(&mut self) -> Instant {
+        if self.state.again.swap(false, Relaxed) {
+            (self.begun, self.due) = (false, None);
+        }
         if !self.begun && self.state.heard.load(Relaxed) {
             self.begun = true;
             self.due = None;
@@ -94,6 +119,10 @@ impl Future for Awaiting {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.state.answering.load(Relaxed) {
+            // Looked at again when it was answered.
+            return Poll::Pending;
+        }
         let due = self.due();
         let spare = self.timer.take().or_else(|| self.state.spare.lock().take());
         let mut timer = spare.unwrap_or_else(|| Box::pin(tokio::time::sleep_until(due.into())));

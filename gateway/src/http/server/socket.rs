@@ -5,6 +5,8 @@
 //!   writes, and no answer waits for a later one. (hyper's own `pipeline_flush` holds answers back while input is left,
 //!   and loses them when that input is malformed.)
 //! - A peer that does not read is given up after a time.
+//! - hyper gets the bytes that it is granted, a request at a time or all there will be; the others are read by whoever
+//!   answers plain requests ([`super::express`]).
 //! - Closing a socket with unread bytes makes the kernel reset the connection, and the peer may never see the answer
 //!   that told it to stop. So a peer that is still sending is listened to for a moment after the last byte to it.
 
@@ -24,8 +26,28 @@ use tokio::time::Sleep;
 
 /// Bytes that gather before they are written whatever else there is to do. Larger pieces are not copied.
 const GATHER_BYTES_MAX: usize = 64 * 1_024;
-/// Capacity that a connection keeps between answers; there may be thousands of them.
-const KEPT_BYTES_MAX: usize = 8 * 1_024;
+/// Buffers that wait for a connection with something to say; there may be thousands without. None is larger than this.
+const SPARE_MAX: usize = 16;
+const SPARE_BYTES_MAX: usize = 2 * GATHER_BYTES_MAX;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An empty buffer, with room if one is spare.
+fn buffer() -> Vec<u8> {
+    SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
+/// Lays a buffer aside for whoever needs one next.
+fn spare(mut buffer: Vec<u8>) {
+    SPARE.with_borrow_mut(|spare| {
+        if spare.len() < SPARE_MAX && (1..=SPARE_BYTES_MAX).contains(&buffer.capacity()) {
+            buffer.clear();
+            spare.push(buffer);
+        }
+    });
+}
 /// How long, and for how many bytes, a peer is listened to that was told to stop.
 const LINGER: Duration = Duration::from_millis(500);
 const LINGER_BYTES_MAX: usize = 8 << 20;
@@ -40,10 +62,20 @@ struct Shared {
     cut: Cell<bool>,
 }
 
+/// A grant without end.
+const ALL: u64 = u64::MAX;
+
 struct Wire {
     stream: TokioIo<TcpStream>,
     head: HeadDeadline,
     write_timeout: Duration,
+    /// Bytes read and not taken yet, from `taken` on.
+    incoming: Vec<u8>,
+    taken: usize,
+    /// So many bytes hyper may still have.
+    granted: u64,
+    /// hyper asked for more than it was granted: it waits for a head.
+    rests: bool,
     /// Bytes not written yet, from `written` on.
     gathered: Vec<u8>,
     written: usize,
@@ -66,6 +98,10 @@ impl Socket {
             stream: TokioIo::new(stream),
             head,
             write_timeout,
+            incoming: Vec::new(),
+            taken: 0,
+            granted: 0,
+            rests: false,
             gathered: Vec::new(),
             written: 0,
             stalled: None,
@@ -80,9 +116,73 @@ impl Socket {
         self.0.cut.set(true);
     }
 
-    /// The stream, when this is the last clone: for what is spoken behind an upgrade. Everything was written before.
-    pub(super) fn into_stream(self) -> Option<TcpStream> {
-        Rc::into_inner(self.0).map(|shared| shared.wire.into_inner().stream.into_inner())
+    /// The stream, when this is the last clone, and what was read of it and not taken: for what is spoken behind an
+    /// upgrade. Everything was written before.
+    pub(super) fn into_stream(self) -> Option<(TcpStream, Vec<u8>)> {
+        let mut wire = Rc::into_inner(self.0)?.wire.into_inner();
+        wire.incoming.drain(..wire.taken);
+        Some((wire.stream.into_inner(), wire.incoming))
+    }
+
+    /// hyper may have so many bytes more.
+    pub(super) fn grant(&self, bytes: u64) {
+        let wire = &mut *self.0.wire.borrow_mut();
+        (wire.granted, wire.rests) = (wire.granted.saturating_add(bytes), false);
+    }
+
+    /// hyper may have all that comes from now on.
+    pub(super) fn grant_all(&self) {
+        self.grant(ALL);
+    }
+
+    /// Whether hyper has had all that it was granted and waits for a head.
+    pub(super) fn rests(&self) -> bool {
+        self.0.wire.borrow().rests
+    }
+
+    /// Whether so much has gathered that it is to leave before more is made.
+    pub(super) fn is_full(&self) -> bool {
+        self.0.wire.borrow().gathered.len() >= GATHER_BYTES_MAX
+    }
+
+    /// Lets an answer be written behind those that have gathered.
+    pub(super) fn gather<T>(&self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let mut gathered = std::mem::take(&mut self.0.wire.borrow_mut().gathered);
+        if gathered.capacity() == 0 {
+            gathered = buffer();
+        }
+        let written = write(&mut gathered);
+        self.0.wire.borrow_mut().gathered = gathered;
+        written
+    }
+
+    /// Moves the bytes that were kept into `room`; how many.
+    pub(super) fn take_incoming(&self, room: &mut [u8]) -> usize {
+        let wire = &mut *self.0.wire.borrow_mut();
+        let kept = &wire.incoming[wire.taken..];
+        let count = kept.len();
+        room[..count].copy_from_slice(kept);
+        (wire.incoming, wire.taken) = (Vec::new(), 0);
+        count
+    }
+
+    /// Keeps bytes that were read.
+    pub(super) fn keep_incoming(&self, bytes: &[u8]) {
+        let wire = &mut *self.0.wire.borrow_mut();
+        (wire.incoming, wire.taken) = (bytes.to_vec(), 0);
+    }
+
+    /// Drops the first of the bytes that were kept.
+    pub(super) fn skip_incoming(&self, count: u64) {
+        self.0.wire.borrow_mut().taken += count as usize;
+    }
+
+    /// Reads what has come; how much. 0 is the end of the stream.
+    pub(super) fn poll_fill(&self, context: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        let wire = &mut *self.0.wire.borrow_mut();
+        let mut into = ReadBuf::new(room);
+        ready!(wire.stream().poll_read(context, &mut into))?;
+        Poll::Ready(Ok(into.filled().len()))
     }
 
     /// What is sent from now on has no end: a peer that takes nothing is given up after this long, if not sooner, and
@@ -112,6 +212,23 @@ impl Socket {
 }
 
 impl Wire {
+    /// Gives hyper of what was read, as much as it may have.
+    fn hand_over(&mut self, into: &mut ReadBufCursor<'_>) -> io::Result<()> {
+        let granted = usize::try_from(self.granted).unwrap_or(usize::MAX);
+        let left = &self.incoming[self.taken..];
+        let piece = &left[..left.len().min(granted).min(into.remaining())];
+        into.put_slice(piece);
+        if self.granted != ALL {
+            self.granted -= piece.len() as u64;
+        }
+        self.taken += piece.len();
+        if self.taken == self.incoming.len() {
+            (self.incoming, self.taken) = (Vec::new(), 0);
+        }
+        self.head.heard();
+        Ok(())
+    }
+
     fn stream(&mut self) -> Pin<&mut TcpStream> {
         Pin::new(self.stream.inner_mut())
     }
@@ -124,8 +241,9 @@ impl Wire {
                 count => self.written += count,
             }
         }
-        self.gathered.clear();
-        self.gathered.shrink_to(KEPT_BYTES_MAX);
+        if self.gathered.capacity() > 0 {
+            spare(std::mem::take(&mut self.gathered));
+        }
         self.written = 0;
         Poll::Ready(Ok(()))
     }
@@ -141,6 +259,9 @@ impl Wire {
             ready!(self.flush(context))?;
             let written = self.stream().poll_write(context, large);
             return self.bounded(context, written);
+        }
+        if self.gathered.capacity() == 0 {
+            self.gathered = buffer();
         }
         let mut taken = 0;
         for piece in pieces {
@@ -191,13 +312,36 @@ impl Wire {
 }
 
 impl Read for Socket {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        let mut wire = self.0.wire.borrow_mut();
-        let read = Pin::new(&mut wire.stream).poll_read(context, into);
-        if read.is_ready() {
-            wire.head.heard();
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, mut into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        let wire = &mut *self.0.wire.borrow_mut();
+        if wire.granted == 0 {
+            // Whoever drives the connection reads, and is woken.
+            wire.rests = true;
+            return Poll::Pending;
         }
-        read
+        if wire.taken < wire.incoming.len() {
+            return Poll::Ready(wire.hand_over(&mut into));
+        }
+        if wire.granted == ALL {
+            let read = Pin::new(&mut wire.stream).poll_read(context, into);
+            if read.is_ready() {
+                wire.head.heard();
+            }
+            return read;
+        }
+        let mut room = [0; 4 * 1_024];
+        let most = usize::try_from(wire.granted).unwrap_or(usize::MAX).min(room.len()).min(into.remaining());
+        let mut piece = ReadBuf::new(&mut room[..most]);
+        ready!(wire.stream().poll_read(context, &mut piece))?;
+        match piece.filled() {
+            // The request will never be whole.
+            [] => wire.granted = ALL,
+            bytes => {
+                wire.granted -= bytes.len() as u64;
+                into.put_slice(bytes);
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -40,6 +40,16 @@ const TABLE: &[Route] = &[
     Route::post("/v1/keyed", "keyed").auth(Auth::Key).run(echo),
 ];
 
+/// The same for the short way of plain requests.
+const HEADLESS: &[Route] = &[
+    Route::get("/v1/time", "time").rate(RateClass::Exempt).headless().run(echo),
+    Route::get("/v1/slow", "slow").rate(RateClass::Exempt).headless().run(slow),
+    Route::get("/v1/stuck", "stuck").rate(RateClass::Exempt).headless().run(stuck),
+    Route::get("/v1/large", "large").rate(RateClass::Exempt).headless().run(large),
+    Route::post("/v1/echo", "echo").rate(RateClass::Exempt).body(BodyKind::Optional).headless().run(echo),
+    Route::post("/v1/keyed", "keyed").auth(Auth::Key).headless().run(echo),
+];
+
 struct Served {
     address: std::net::SocketAddr,
     stop: watch::Sender<bool>,
@@ -47,18 +57,24 @@ struct Served {
     server: tokio::task::JoinHandle<usize>,
 }
 
-/// Serves the table with this configuration while the test runs.
-fn with_server<F: Future>(toml: &str, test: impl FnOnce(Served) -> F) -> F::Output {
-    let world = World::new(toml, &[TABLE]);
+/// Serves the table with this configuration while the test runs, by the library alone and with the short way before it.
+fn with_server(toml: &str, test: impl AsyncFn(Served)) {
+    for table in [TABLE, HEADLESS] {
+        serve_table(toml, table, &test);
+    }
+}
+
+fn serve_table(toml: &str, table: &'static [Route], test: impl AsyncFn(Served)) {
+    let world = World::new(toml, &[table]);
     world.key(Tier::Enterprise, Permissions::ReadTrade);
-    run(async move {
+    run(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = watch::channel(false);
         let connections = Arc::new(Connections::new(&world.edge.app.config));
         let serving = serve(listener, Rc::clone(&world.edge), Arc::clone(&connections), stopping);
         let server = tokio::task::spawn_local(serving);
-        test(Served { address, stop, connections, server }).await
+        test(Served { address, stop, connections, server }).await;
     })
 }
 

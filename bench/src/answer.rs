@@ -1,0 +1,42 @@
+//! From an order to its journaled answer, in one process and on one thread: decided, applied, encoded, appended with its
+//! checksum, answered. What a socket and a sync add is in `http`.
+
+use crate::crowd::Crowd;
+use crate::journal::Journal;
+use crate::report::{Report, Size, nanoseconds};
+use crate::steady::Steady;
+use engine::id::UserId;
+use engine::mutation::codec;
+use engine::time::Timestamp;
+use std::cell::RefCell;
+
+/// Commands between two syncs, which are not timed: on a machine with cores to spare another thread makes them.
+const PIECE: usize = 4_096;
+/// Goals in nanoseconds: median, and of a hundred and of a thousand orders the slowest.
+const GOALS: [(f64, u64); 3] = [(0.5, 150), (0.99, 1_000), (0.999, 20_000)];
+
+pub fn run(size: Size, report: &mut Report) {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let journal = RefCell::new(Journal::create(&place.path().join("log"), size.pick(1 << 20, 64 << 20)));
+    for crowd in [
+        Crowd { users: 10, markets: 64, open: size.pick(20, 1_000) },
+        Crowd { users: size.pick(20, 1_000), markets: 64, open: size.pick(200, 100_000) },
+    ] {
+        let record = |owner: UserId, now: Timestamp, payload: &[u8]| {
+            journal.borrow_mut().append(codec::VERSION, owner.0, now.0, payload);
+        };
+        let mut steady = Steady::new(crowd, record);
+        steady.go(size.pick(100, 100_000));
+        let mut nanos = nanoseconds();
+        for _ in 0..size.pick(1, 50) {
+            journal.borrow_mut().tend();
+            steady.go_one_by_one(size.pick(100, PIECE), &mut nanos);
+        }
+        report.percentiles(&crowd.to_string(), &nanos);
+        report.computed(steady.world.digest());
+    }
+    let goals = GOALS.map(|(quantile, nanos)| format!("p{} {nanos} ns", quantile * 100.0));
+    report.note("goal", goals.join(", "));
+    report.durability("process: in the mapping, not synced");
+    report.not_included("making the command, any socket, any sync; a look at the clock is part of each figure");
+}

@@ -1,0 +1,123 @@
+//! Reads of one market over HTTP while the feed changes its book 100,000 times a second, beside a bare hyper server that
+//! answers the same bytes; in turns. While the bare one is asked the feed rests.
+
+use crate::flight::{Answer, Flights, Speaks};
+use crate::load;
+use crate::pulse::{self, Beats};
+use crate::reference::Kind;
+use crate::report::{Report, Size, nanoseconds};
+use crate::seeded::Place;
+use crate::server::{Server, TICK_MICROS};
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+const ROUNDS: usize = 5;
+/// Changes that come at once, and how often: together 100,000 a second.
+const CHANGES: u32 = 100;
+const EVERY_US: u64 = 1_000;
+
+pub fn run(size: Size, report: &mut Report) {
+    let [token, _] = pulse::tokens();
+    let targets = [
+        ("book", format!("/v1/book?token_id={token}")),
+        ("midpoint", format!("/v1/midpoint?token_id={token}")),
+        ("price", format!("/v1/price?token_id={token}&side=BUY")),
+    ];
+    // (connections, in flight on each, requests of one round)
+    let plan: &[(usize, usize, usize)] =
+        size.pick(&[(2, 2, 40)][..], &[(1, 1, 4_000), (16, 1, 30_000), (64, 1, 30_000), (16, 16, 60_000)][..]);
+    let most = plan.iter().map(|(connections, ..)| *connections).max().expect("a plan has rows");
+    let place = Place::seeded(1, size);
+    let mut ours = Server::start_on_pulse(&place.write_config("process"));
+    for (what, target) in &targets {
+        let sample = one_answer(ours.address, target);
+        let template = place.path().join(what);
+        std::fs::write(&template, &sample).expect("room for an answer");
+        let bare = Server::reference(Kind::Hyper, Some(&template));
+        let open = |address: SocketAddr| {
+            let readers = (0..most).map(|_| Reader::new(target));
+            Flights::open(readers, move |_| tokio::net::TcpStream::connect(address)).expect("the server listens")
+        };
+        let (mut here, mut beside) = (open(ours.address), open(bare.address));
+        // A connection that says nothing at first is closed after some seconds.
+        for flights in [&mut here, &mut beside] {
+            flights.run(most, 1, most).expect("the server answers");
+        }
+        for (connections, in_flight, count) in plan.iter().copied() {
+            let name = |row: &str| format!("{what}, {connections} x {in_flight}: {row}");
+            let (mut ratios, mut rates) = (Vec::new(), Vec::new());
+            let (mut reading, mut answering) = (nanoseconds(), nanoseconds());
+            let mut ticks = 0;
+            for _ in 0..size.pick(1, ROUNDS) {
+                let texts = beside.run(connections, in_flight, count).expect("the reference answers");
+                // As long as a round can last; told to rest behind it.
+                let times = size.pick(20, 20_000);
+                ours.tell(Beats { changes: CHANGES, times, every_us: EVERY_US, whole: false });
+                let begun = ours.ticks();
+                let reads = here.run(connections, in_flight, count).expect("the server answers");
+                ticks += ours.ticks() - begun;
+                ours.tell(Beats::REST);
+                for reached in [&texts, &reads] {
+                    assert_eq!(reached.statuses, BTreeMap::from([(200, count as u64)]), "everything is answered well");
+                }
+                rates.push(reads.rate());
+                ratios.push(reads.rate() / texts.rate());
+                reading.add(&reads.latency).expect("histograms of one kind");
+                answering.add(&texts.latency).expect("histograms of one kind");
+            }
+            rates.sort_by(f64::total_cmp);
+            report.figure(&name("median of the rounds"), rates[rates.len() / 2], "a second");
+            report.ratio(&name("beside a bare hyper"), ratios);
+            let micros = ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
+            report.figure(&name("processor time, with the feed's"), micros, "us");
+            report.percentiles(&name("ours"), &reading);
+            report.percentiles(&name("bare hyper"), &answering);
+        }
+        report.note(&format!("{what}: answer"), format!("{} bytes of JSON from both", sample.len()));
+        report.computed(target.split('?').next().unwrap_or_default());
+    }
+    report.rate_note("100,000 changes a second of one level of that book");
+    report.not_included("TLS, a network; the load takes its part of the same cores");
+}
+
+/// Asks for the same again and again.
+struct Reader {
+    request: Vec<u8>,
+}
+
+impl Reader {
+    fn new(target: &str) -> Reader {
+        Reader { request: format!("GET {target} HTTP/1.1\r\nHost: bench\r\n\r\n").into_bytes() }
+    }
+}
+
+impl Speaks for Reader {
+    fn request(&mut self, _: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.request);
+    }
+
+    fn answer(&mut self, bytes: &[u8]) -> Option<Answer> {
+        let (status, length) = load::head(bytes)?;
+        (bytes.len() >= length).then_some(Answer { bytes: length, number: None, status })
+    }
+}
+
+/// The JSON that answers a read.
+fn one_answer(address: SocketAddr, target: &str) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).expect("the server listens");
+    stream.write_all(&Reader::new(target).request).expect("the server reads");
+    let (mut answer, mut piece) = (Vec::new(), [0; 4_096]);
+    loop {
+        let read = stream.read(&mut piece).expect("the server answers");
+        assert!(read > 0, "the server answers in full");
+        answer.extend_from_slice(&piece[..read]);
+        if let Some((status, bytes)) = load::head(&answer)
+            && answer.len() >= bytes
+        {
+            assert_eq!(status, 200, "{}", String::from_utf8_lossy(&answer));
+            let body = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head ends");
+            return answer.split_off(body + 4);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The short way of plain requests: read, answered and written where the bytes are, without the HTTP library.
+//!
+//! ```text
+//!   socket ──► head of the next request ─── plain, whole, of a headless route ──► its checks, its handler ──► socket
+//!                        │
+//!                        └── anything else ──► the library is granted the bytes of this request, or all there will be
+//! ```
+//!
+//! To the library a connection is one whose peer sends a request now and then; while it waits for a head, this part
+//! reads. What may be told of a request from its head alone is in [`plain`]; what is checked, in which order and with
+//! which answers, is the pipeline's for both ways. One request at a time: the next is looked at when this one is answered.
+
+use super::deadline::HeadDeadline;
+use super::socket::Socket;
+use crate::app::Edge;
+use crate::http::auth;
+use crate::http::body::Body;
+use crate::http::pipeline::{Answering, Asked, answers_plainly, begin};
+use crate::http::plain::{self, Head, Plain};
+use crate::http::route::{Method, Route};
+use crate::http::router::{Found, Variables};
+use bytes::Bytes;
+use hyper::{Response, Uri};
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use zeroize::Zeroizing;
+
+/// Bytes that one read takes, and the longest request on this way.
+const READ_BYTES: usize = 64 * 1_024;
+/// Requests of one connection that are answered before others get their turn on the thread.
+const REQUESTS_PER_TURN: u32 = 32;
+/// Heads that are longer are the library's to refuse.
+const HEAD_BYTES_MAX: usize = super::BUFFER_BYTES;
+/// Longest text of a key that is remembered.
+const KEY_BYTES_MAX: usize = 128;
+
+thread_local! {
+    /// What a connection's bytes are read into. They are looked at there, and only what is not whole is kept.
+    static ROOM: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+}
+
+/// One connection's requests on the short way.
+pub(super) struct Express<'a> {
+    edge: &'a Rc<Edge>,
+    peer: IpAddr,
+    socket: Socket,
+    head: HeadDeadline,
+    /// A request whose answer takes its time; its bytes are kept meanwhile.
+    answering: Option<(Answering<'a>, u64)>,
+    /// Where the last target led: most connections ask for the same again.
+    last: Option<Last>,
+    /// The last key and its hash.
+    key: Option<(Zeroizing<Vec<u8>>, Option<[u8; 32]>)>,
+    /// An answer that the library is to send, in place of one of its own making.
+    made: Rc<RefCell<Option<Response<Body>>>>,
+}
+
+struct Last {
+    method: Method,
+    target: Box<str>,
+    uri: Uri,
+    /// `None`: the long way.
+    route: Option<(&'static Route, Variables)>,
+}
+
+/// Why a turn is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// There is nothing to do before something comes.
+    Waits,
+    /// The library has bytes to take.
+    Granted,
+}
+
+/// What becomes of the first of some bytes.
+enum Next {
+    /// So many were a request that is answered.
+    Answered(u64),
+    /// So many are a request that is being answered.
+    Answering(u64),
+    /// So many are for the library.
+    Granted(u64),
+    /// All that come are for the library.
+    Foreign,
+    /// They are no whole head yet.
+    Part,
+}
+
+impl<'a> Express<'a> {
+    pub(super) fn new(edge: &'a Rc<Edge>, peer: IpAddr, socket: Socket, head: HeadDeadline) -> Express<'a> {
+        Express { edge, peer, socket, head, answering: None, last: None, key: None, made: Rc::default() }
+    }
+
+    /// Where an answer lies that the library is to send.
+    pub(super) fn made(&self) -> Rc<RefCell<Option<Response<Body>>>> {
+        Rc::clone(&self.made)
+    }
+
+    /// The server ends: nothing more is begun. False while a request is being answered; its answer will say that the
+    /// connection ends.
+    pub(super) fn end(&mut self) -> bool {
+        match &mut self.answering {
+            Some((answering, _)) => answering.close(),
+            None => self.socket.grant_all(),
+        }
+        self.answering.is_none()
+    }
+
+    /// Answers what has come. To be called while the library rests.
+    pub(super) fn turn(&mut self, context: &mut Context<'_>) -> Turn {
+        match self.go_on(context) {
+            Poll::Ready(None) => ROOM.with_borrow_mut(|room| self.read(context, room)),
+            Poll::Ready(Some(turn)) => turn,
+            Poll::Pending => Turn::Waits,
+        }
+    }
+
+    /// Goes on with the request that is being answered.
+    fn go_on(&mut self, context: &mut Context<'_>) -> Poll<Option<Turn>> {
+        let Some((mut answering, bytes)) = self.answering.take() else { return Poll::Ready(None) };
+        match self.poll(context, &mut answering) {
+            Poll::Pending => {
+                self.answering = Some((answering, bytes));
+                Poll::Pending
+            }
+            Poll::Ready(is_written) => {
+                self.head.answered();
+                match is_written {
+                    true => self.socket.skip_incoming(bytes),
+                    false => self.socket.grant(bytes),
+                }
+                Poll::Ready((!is_written).then_some(Turn::Granted))
+            }
+        }
+    }
+
+    /// True when the answer was written; else the library is to send it when it reads the request.
+    fn poll(&self, context: &mut Context<'_>, answering: &mut Answering<'a>) -> Poll<bool> {
+        let made = ready!(self.socket.gather(|out| answering.poll(&self.edge.app, context, out)));
+        let is_written = made.is_none();
+        *self.made.borrow_mut() = made;
+        Poll::Ready(is_written)
+    }
+
+    /// Reads until there is nothing more to read, and answers it.
+    fn read(&mut self, context: &mut Context<'_>, room: &mut [u8]) -> Turn {
+        let mut filled = self.socket.take_incoming(room);
+        let (mut at, mut requests) = (0, 0);
+        loop {
+            let next = if self.socket.is_full() && self.socket.flush(context).is_pending() {
+                // Whoever does not take his answers is not asked for more.
+                self.socket.keep_incoming(&room[at..filled]);
+                return Turn::Waits;
+            } else if requests == REQUESTS_PER_TURN {
+                context.waker().wake_by_ref();
+                self.socket.keep_incoming(&room[at..filled]);
+                return Turn::Waits;
+            } else if at == filled {
+                Next::Part
+            } else {
+                self.next(context, &room[at..filled])
+            };
+            match next {
+                Next::Answered(bytes) => {
+                    (at, requests) = (at + bytes as usize, requests + 1);
+                    continue;
+                }
+                Next::Answering(bytes) => {
+                    self.socket.keep_incoming(&room[at..filled]);
+                    self.head.answering();
+                    debug_assert!(self.answering.as_ref().is_some_and(|(_, known)| *known == bytes));
+                    return Turn::Waits;
+                }
+                Next::Granted(bytes) => {
+                    self.socket.keep_incoming(&room[at..filled]);
+                    self.socket.grant(bytes);
+                    return Turn::Granted;
+                }
+                Next::Part if filled - at < HEAD_BYTES_MAX => {}
+                Next::Part | Next::Foreign => {
+                    self.socket.keep_incoming(&room[at..filled]);
+                    self.socket.grant_all();
+                    return Turn::Granted;
+                }
+            }
+            room.copy_within(at..filled, 0);
+            (at, filled) = (0, filled - at);
+            match self.socket.poll_fill(context, &mut room[filled..]) {
+                Poll::Ready(Ok(count @ 1..)) => filled += count,
+                Poll::Ready(_) => {
+                    // The end, or a fault: the library finds the same.
+                    self.socket.keep_incoming(&room[..filled]);
+                    self.socket.grant_all();
+                    return Turn::Granted;
+                }
+                Poll::Pending => {
+                    if requests > 0 {
+                        self.head.answered();
+                    }
+                    if filled > 0 {
+                        self.socket.keep_incoming(&room[..filled]);
+                        self.head.heard();
+                    }
+                    return Turn::Waits;
+                }
+            }
+        }
+    }
+
+    fn next(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Next {
+        let plain = match plain::head(bytes) {
+            Head::Part => return Next::Part,
+            Head::Plain(plain) => plain,
+            Head::Framed(bytes) => return Next::Granted(bytes),
+            Head::Foreign => return Next::Foreign,
+        };
+        let whole = plain.bytes();
+        // A body that is still on its way has deadlines, and one that is too long an answer of its own.
+        let is_whole = whole <= bytes.len() as u64;
+        if !is_whole || plain.body_bytes > self.edge.app.config.http.body_bytes_max as u64 {
+            return Next::Granted(whole);
+        }
+        let body = &bytes[plain.head_bytes..whole as usize];
+        let Some((route, uri, variables)) = self.route(&plain) else { return Next::Granted(whole) };
+        let key_hash = plain.key.map(|key| self.key_hash(key));
+        let body = if body.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(body) };
+        let asked = Asked { route, uri, variables, key_hash, plain: &plain, body };
+        let mut answering = begin(self.edge, self.peer, asked);
+        match self.poll(context, &mut answering) {
+            Poll::Ready(true) => Next::Answered(whole),
+            Poll::Ready(false) => Next::Granted(whole),
+            Poll::Pending => {
+                self.answering = Some((answering, whole));
+                Next::Answering(whole)
+            }
+        }
+    }
+
+    /// The route of a target that is answered on this way.
+    fn route(&mut self, plain: &Plain<'_>) -> Option<(&'static Route, Uri, Variables)> {
+        let is_last = |last: &Last| last.method == plain.method && *last.target == *plain.target;
+        if !self.last.as_ref().is_some_and(is_last) {
+            let app = &*self.edge.app;
+            // What is no path, or no target at all, is the library's to judge.
+            let uri = Uri::try_from(plain.target).ok().filter(|_| plain.target.starts_with('/'))?;
+            let open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config.flags));
+            let route = match app.front.router.find(&plain.method.hyper(), uri.path(), open) {
+                Found::Route(route, variables) if answers_plainly(route) => Some((route, variables)),
+                _ => None,
+            };
+            self.last = Some(Last { method: plain.method, target: plain.target.into(), uri, route });
+        }
+        let last = self.last.as_ref()?;
+        let (route, variables) = last.route?;
+        Some((route, last.uri.clone(), variables))
+    }
+
+    /// The hash of a key that was shown; `None` for a text that can be none.
+    fn key_hash(&mut self, shown: &[u8]) -> Option<[u8; 32]> {
+        match &self.key {
+            Some((last, hash)) if ***last == *shown => *hash,
+            _ => {
+                let hash = auth::key_hash(shown, &self.edge.app.config.brand.key_prefix);
+                self.key = (shown.len() <= KEY_BYTES_MAX).then(|| (Zeroizing::new(shown.to_vec()), hash));
+                hash
+            }
+        }
+    }
+}

@@ -1,37 +1,38 @@
-//! Follows the sealed segments: prepares new ones ahead, folds old ones onto the previous snapshot, recycles.
+//! Follows the sealed segments: folds old ones onto the previous snapshot, and says what is covered by both that are
+//! kept.
 //!
 //! Runs on a thread of its own with a state of its own, by the same fold as recovery; the hot path never pauses. The
 //! price is memory for a second copy of the users (house.md §8).
 
 use crate::recover::{RecoverError, Replay, read_snapshot};
+use crate::spares::Covered;
 use crate::thread::Stop;
 use engine::shard::replay::State;
 use engine::shard::snapshot;
 use engine::user::Users;
 use std::io::{BufWriter, Write};
 use std::time::Duration;
-use wal::{Files, Lsn, Marks, Prepared, Preparer, Scan, Snapshots, Storage};
+use wal::{Files, Lsn, Marks, Scan, Snapshots, Storage};
 
-/// Longest sleep between two looks; whoever uses a spare up wakes the keeper at once.
+/// Sleep between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Keeper of the directory: spares, snapshots, recycling.
+/// Keeper of the snapshots.
 pub struct Keeper<S: Storage = Files> {
     storage: S,
-    preparer: Preparer<S>,
     snapshots: Snapshots<S>,
     marks: Marks,
+    covered: Covered,
     /// Sealed segments between two checkpoints.
     every: usize,
     /// The keeper's own copy, and the record it stands for with that record's checksum.
     state: Option<(State, Lsn, u32)>,
     seen: Lsn,
-    disk_full: bool,
 }
 
 impl<S: Storage> Keeper<S> {
-    pub fn new(storage: S, preparer: Preparer<S>, snapshots: Snapshots<S>, marks: Marks, every: usize) -> Keeper<S> {
-        Keeper { storage, preparer, snapshots, marks, every, state: None, seen: Lsn::ZERO, disk_full: false }
+    pub fn new(storage: S, snapshots: Snapshots<S>, marks: Marks, every: usize, covered: Covered) -> Keeper<S> {
+        Keeper { storage, snapshots, marks, covered, every, state: None, seen: Lsn::ZERO }
     }
 
     /// Turns until the process stops.
@@ -46,34 +47,19 @@ impl<S: Storage> Keeper<S> {
                     return;
                 }
                 Err(error) => {
-                    // Serving goes on from what is prepared; when that is used up, writes are refused by name.
-                    tracing::error!(%error, "the log's directory could not be kept");
+                    // Serving goes on; the log grows until a later turn succeeds.
+                    tracing::error!(%error, "no snapshot could be written");
                     std::thread::park_timeout(LOOK_EVERY);
                 }
             }
         }
     }
 
-    /// Makes one spare or one checkpoint. False: there was nothing to do.
+    /// Makes one checkpoint. False: none is due.
     ///
     /// # Errors
     /// [`RecoverError`]; the next turn tries anew.
     pub fn turn(&mut self) -> Result<bool, RecoverError> {
-        match self.preparer.turn()? {
-            Prepared::One => {
-                self.disk_full = false;
-                return Ok(true);
-            }
-            Prepared::DiskFull { free_bytes } => {
-                if !std::mem::replace(&mut self.disk_full, true) {
-                    tracing::error!(
-                        free_bytes,
-                        "the disk is full: orders are refused when the prepared log is used up"
-                    );
-                }
-            }
-            Prepared::Enough => self.disk_full = false,
-        }
         let appended = self.marks.appended();
         if appended == self.seen {
             return Ok(false);
@@ -99,8 +85,8 @@ impl<S: Storage> Keeper<S> {
         Ok(true)
     }
 
-    /// Folds the log up to `upto` onto the copy, checks every promise of that state, writes it down, and gives up the
-    /// segments it makes unnecessary.
+    /// Folds the log up to `upto` onto the copy, checks every promise of that state, writes it down, and says which
+    /// segments are unnecessary now.
     fn checkpoint(&mut self, upto: Lsn) -> Result<(), RecoverError> {
         let (state, lsn, crc) = match self.state.take() {
             Some(copy) => copy,
@@ -127,7 +113,7 @@ impl<S: Storage> Keeper<S> {
         write_snapshot(&mut self.snapshots, &state, upto, crc)?;
         self.state = Some((state, upto, crc));
         if let Some(covered) = self.snapshots.covered()? {
-            self.preparer.recycle(covered)?;
+            self.covered.note(covered);
         }
         Ok(())
     }
@@ -188,13 +174,13 @@ mod tests {
             let options = Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() };
             let recovery = recover(&place.path().join("log"), options, 1).expect("a new directory");
             let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
-            let Running { mut log, mut syncer, preparer, snapshots, marks, .. } = running;
+            let Running { mut log, mut syncer, snapshots, marks, .. } = running;
             let mut payload = Vec::new();
             codec::encode(&records(is_sound), &mut payload);
             let lsn = log.append(Kind::Mutations, codec::VERSION, 1, 2, &payload).expect("there is room");
             syncer.turn().expect("the disk is there");
             let storage = Files::open_existing(place.path().join("log")).expect("it was made");
-            let mut keeper = Keeper::new(storage, preparer, snapshots, marks.clone(), 1);
+            let mut keeper = Keeper::new(storage, snapshots, marks.clone(), 1, Covered::default());
             let written = keeper.checkpoint(lsn);
             let listed = keeper.snapshots.list().expect("it can be read").len();
             assert_eq!((listed, marks.is_poisoned()), (usize::from(is_sound), !is_sound), "{written:?}");

@@ -48,6 +48,7 @@ pub mod layout;
 pub mod machinery;
 pub mod metrics;
 pub mod recover;
+pub mod spares;
 pub mod thread;
 pub mod venue;
 pub mod wire;

@@ -9,6 +9,7 @@ use crate::core::Core;
 use crate::engine_client::EngineClient;
 use crate::layout::{self, Wake};
 use crate::recover::RecoverError;
+use crate::spares::{Covered, Spares};
 use crate::thread::{self, Stop};
 use crate::venue::feed::{FeedLane, FeedParts};
 use engine::command::Envelope;
@@ -47,6 +48,7 @@ pub struct Machinery {
     stops: Stops,
     marks: Marks,
     syncer: JoinHandle<()>,
+    spares: JoinHandle<()>,
     keeper: JoinHandle<()>,
     core: CoreThreads,
     inboxes: Inboxes,
@@ -58,7 +60,7 @@ pub struct Machinery {
 /// What ends one after the other on the way down.
 #[derive(Default)]
 struct Stops {
-    /// Feed and keeper.
+    /// Feed, spares and keeper.
     serving: Stop,
     shards: Stop,
     commit: Stop,
@@ -102,10 +104,14 @@ impl Machinery {
         while committer.room() != Room::Ample && preparer.turn().map_err(RecoverError::from)? == Prepared::One {}
         let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
         let segments = config.journal.checkpoint_segments as usize;
-        let keeper = Keeper::new(storage, preparer, snapshots, marks.clone(), segments);
-        let keeper_stop = stops.serving.clone();
-        let keeper = thread::spawn("keeper", move || keeper.run(&keeper_stop)).map_err(io("the keeper's thread"))?;
-        committer.wake_when_low(keeper.thread().clone());
+        let covered = Covered::default();
+        let spares = Spares::new(preparer, covered.clone());
+        let stop = stops.serving.clone();
+        let spares = thread::spawn("spares", move || spares.run(&stop)).map_err(io("the thread of spares"))?;
+        committer.wake_when_low(spares.thread().clone());
+        let keeper = Keeper::new(storage, snapshots, marks.clone(), segments, covered);
+        let stop = stops.serving.clone();
+        let keeper = thread::spawn("keeper", move || keeper.run(&stop)).map_err(io("the keeper's thread"))?;
         let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
         let core = match <[Shard<Reply>; 1]>::try_from(shards) {
             Ok([shard]) => {
@@ -126,7 +132,7 @@ impl Machinery {
             }
         };
         let clock = clock.clone();
-        Ok((Machinery { stops, marks, syncer, keeper, core, inboxes, lane, clock, feed: None }, failed))
+        Ok((Machinery { stops, marks, syncer, spares, keeper, core, inboxes, lane, clock, feed: None }, failed))
     }
 
     /// The way into the core from the thread that called [`Machinery::start`].
@@ -147,7 +153,7 @@ impl Machinery {
         &self.marks
     }
 
-    /// Ends the feed and the keeper when set.
+    /// Ends the feed, the spares and the keeper when set.
     pub fn stop(&self) -> Stop {
         self.stops.serving.clone()
     }
@@ -171,7 +177,7 @@ impl Machinery {
 
     /// The way down: feed, shards, committer with the clean-stop record, last sync.
     pub async fn end(self) {
-        let Machinery { stops, marks, syncer, keeper, core, inboxes, lane, clock, feed } = self;
+        let Machinery { stops, marks, syncer, spares, keeper, core, inboxes, lane, clock, feed } = self;
         stops.serving.set();
         if let Some(FeedThread { thread, ended }) = feed {
             thread.thread().unpark();
@@ -195,7 +201,9 @@ impl Machinery {
         stops.sync.set();
         marks.wake();
         drop(syncer.join());
-        keeper.thread().unpark();
-        drop(keeper.join());
+        for thread in [spares, keeper] {
+            thread.thread().unpark();
+            drop(thread.join());
+        }
     }
 }

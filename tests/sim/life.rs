@@ -1,5 +1,5 @@
-//! One life of the server, from recovery to death, on one thread: the engine's shards, the gateway's committer, lanes and
-//! keeper, the log's syncer, all on the faulty storage. The world decides who gets the next turn.
+//! One life of the server, from recovery to death, on one thread: the engine's shards, the gateway's committer, lanes,
+//! spares and keeper, the log's syncer, all on the faulty storage. The world decides who gets the next turn.
 
 use crate::planted::Plant;
 use engine::book::{BookWriter, Books};
@@ -20,6 +20,7 @@ use gateway::checkpoint::Keeper;
 use gateway::commit::{CommitFigures, CommitLane, Committer, LogSize, Reply};
 use gateway::config::Durability;
 use gateway::recover::{RecoverError, Recovery, Report, recover_from};
+use gateway::spares::{Covered, Spares};
 use std::sync::Arc;
 use wal::fault::Faults;
 use wal::{Marks, Options, Running, Syncer};
@@ -46,7 +47,8 @@ pub struct Life {
     pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
     pub committer: Committer<Faults>,
     pub syncer: Syncer<Faults>,
-    pub keeper: Keeper<Faults>,
+    spares: Spares<Faults>,
+    keeper: Keeper<Faults>,
     pub marks: Marks,
     pub catalog: Arc<Catalog>,
     pub writer: BookWriter,
@@ -94,12 +96,14 @@ impl Life {
         };
         let figures = Arc::new(CommitFigures::default());
         let size = LogSize::of(setup.options.segment_bytes, setup.options.spares_count, count);
+        let covered = Covered::default();
         Ok(Life {
             shards: state.users.into_iter().enumerate().map(shard).collect(),
             inboxes: (0..count).map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect(),
             committer: Committer::new(log, setup.durability, codec::VERSION, size, figures.clone()),
             syncer,
-            keeper: Keeper::new(storage.clone(), preparer, snapshots, marks.clone(), setup.checkpoint_every),
+            spares: Spares::new(preparer, covered.clone()),
+            keeper: Keeper::new(storage.clone(), snapshots, marks.clone(), setup.checkpoint_every, covered),
             marks,
             writer,
             markets: state.markets,
@@ -109,6 +113,11 @@ impl Life {
             newest,
             catalog,
         })
+    }
+
+    /// A spare is made, or segments are given up, or a checkpoint is made; one of them. False: there was nothing to do.
+    pub fn keep(&mut self) -> Result<bool, RecoverError> {
+        if self.spares.turn()? { Ok(true) } else { self.keeper.turn() }
     }
 
     /// Shard and committer share a thread (house.md §1).

@@ -31,7 +31,7 @@ pub enum Step {
     TurnAll,
     Commit,
     Sync,
-    /// The keeper of the directory takes a turn.
+    /// The spares or the keeper take a turn.
     Keep,
     /// Server time goes on, µs.
     Wait(u64),

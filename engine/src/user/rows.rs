@@ -3,8 +3,10 @@
 
 /// Rows in a full block.
 const ROWS_PER_BLOCK: usize = 16;
-/// Room of the first block; it doubles until the block is full.
+/// Room of a new block; it doubles until the block is full.
 const ROWS_AT_FIRST: usize = 4;
+/// Blocks that grow. Later ones have all their room at once: by then the room left over is small beside the rest.
+const BLOCKS_THAT_GROW: usize = 4;
 
 /// An append-only list; a row is found by its index, in constant time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +38,9 @@ impl<T> Rows<T> {
             0 => self.last.reserve_exact(1),
             1 if self.full.is_empty() => self.last.reserve_exact(ROWS_AT_FIRST - 1),
             ROWS_PER_BLOCK => {
-                // Who has filled one block goes on: the next has its whole room at once, so that no row is moved.
-                let next = Vec::with_capacity(ROWS_PER_BLOCK);
+                // Who has filled some blocks goes on: the next has its whole room at once, so that no row is moved.
+                let whole = self.full.len() + 1 >= BLOCKS_THAT_GROW;
+                let next = Vec::with_capacity(if whole { ROWS_PER_BLOCK } else { ROWS_AT_FIRST });
                 self.full.push(std::mem::replace(&mut self.last, next));
             }
             len => self.last.reserve_exact(len.min(ROWS_PER_BLOCK - len)),

@@ -1,7 +1,7 @@
 //! Reading the head of a request that is like most others, without making anything of it.
 //!
 //! A *plain* request says nothing but its method, its target, a key, what its body is, and a few headers that mean the
-//! same in every one. It is answered on the short way ([`super::server::express`]). Whatever else a head says, its
+//! same in every one. It is answered on the short way (`server/express.rs`). Whatever else a head says, its
 //! request goes through the HTTP library as ever; so nothing here refuses anything.
 
 use super::dress::takes_gzip;

@@ -36,7 +36,7 @@ impl World {
             return self.keep_behind();
         }
         let before = self.snapshots();
-        match self.guarded(|world| world.life.keeper.turn())? {
+        match self.guarded(|world| world.life.keep())? {
             Some(Err(error)) if !self.disk_fails && !is_full(&error) => Err(format!("the keeper failed: {error}")),
             Some(_) => {
                 self.count.snapshots += u64::from(self.snapshots() != before);

@@ -70,7 +70,7 @@ struct RoomMarks {
     record_bytes_max: usize,
     /// Below it nothing is written: one record of every writer.
     none_bytes: u64,
-    /// What all wanted spares hold for certain, however full the open segment is. Below it the keeper has work.
+    /// What all wanted spares hold for certain, however full the open segment is. Below it there are spares to make.
     full_bytes: u64,
     /// Below it placements are refused. Never above `full_bytes`: all spares ready is always enough.
     ample_bytes: u64,
@@ -200,7 +200,7 @@ pub struct Committer<S: Storage = Files> {
     held: VecDeque<(Lsn, Held)>,
     waiting: Waiting,
     room_marks: RoomMarks,
-    keeper: Option<Thread>,
+    preparer: Option<Thread>,
     figures: Arc<CommitFigures>,
 }
 
@@ -221,7 +221,7 @@ impl<S: Storage> Committer<S> {
             held: VecDeque::new(),
             waiting: Waiting::default(),
             room_marks: RoomMarks::checked(size),
-            keeper: None,
+            preparer: None,
             figures,
         };
         committer.publish_room();
@@ -229,8 +229,8 @@ impl<S: Storage> Committer<S> {
     }
 
     /// Who prepares segments: woken when one was taken.
-    pub fn wake_when_low(&mut self, keeper: Thread) {
-        self.keeper = Some(keeper);
+    pub fn wake_when_low(&mut self, preparer: Thread) {
+        self.preparer = Some(preparer);
     }
 
     /// Where the log stands.
@@ -322,10 +322,10 @@ impl<S: Storage> Committer<S> {
     fn publish_room(&self) {
         let room_bytes = self.log.room(self.room_marks.record_bytes_max);
         self.figures.room_bytes.store(room_bytes, Ordering::Relaxed);
-        if let Some(keeper) = &self.keeper
+        if let Some(preparer) = &self.preparer
             && room_bytes < self.room_marks.full_bytes
         {
-            keeper.unpark();
+            preparer.unpark();
         }
     }
 }

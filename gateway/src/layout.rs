@@ -1,6 +1,6 @@
 //! Which thread runs what. Two layouts (house.md §1): inline, where shard and committer share the thread that reads the
 //! sockets, and threaded, with a thread for each shard and one for the committer. In both the sync thread alone waits
-//! for the disk, the keeper prepares and folds segments, and the feed writes ladders and markets.
+//! for the disk, one prepares segments, the keeper folds them, and the feed writes ladders and markets.
 
 use crate::app::{App, Edge};
 use crate::clock::Clock;

@@ -17,6 +17,7 @@
 //! | [`commit`] | the one owner of the log: append, hold, release |
 //! | [`engine_client`] | a handler's way to its user's shard, and what a late answer means |
 //! | [`recover`], [`checkpoint`] | log to state; state to snapshot while the server runs |
+//! | [`spares`] | segments made ahead, and given up behind the snapshots |
 //! | [`http`] | server hygiene, route table, credentials, limits, error codes, envelope |
 //! | [`wire`] | numbers, times, cursors and JSON as the wire has them |
 //! | [`api`] | the endpoints, one file or folder per group |

@@ -60,11 +60,13 @@ pub struct Machinery {
 /// What ends one after the other on the way down.
 #[derive(Default)]
 struct Stops {
-    /// Feed, spares and keeper.
+    /// Feed and keeper.
     serving: Stop,
     shards: Stop,
     commit: Stop,
     sync: Stop,
+    /// Last of all: with it goes the lock of the directory, which the keeper may still write to.
+    spares: Stop,
 }
 
 /// Where shards and committer run.
@@ -106,7 +108,7 @@ impl Machinery {
         let segments = config.journal.checkpoint_segments as usize;
         let covered = Covered::default();
         let spares = Spares::new(preparer, covered.clone());
-        let stop = stops.serving.clone();
+        let stop = stops.spares.clone();
         let spares = thread::spawn("spares", move || spares.run(&stop)).map_err(io("the thread of spares"))?;
         committer.wake_when_low(spares.thread().clone());
         let keeper = Keeper::new(storage, snapshots, marks.clone(), segments, covered);
@@ -153,7 +155,7 @@ impl Machinery {
         &self.marks
     }
 
-    /// Ends the feed, the spares and the keeper when set.
+    /// Ends the feed and the keeper when set.
     pub fn stop(&self) -> Stop {
         self.stops.serving.clone()
     }
@@ -201,9 +203,10 @@ impl Machinery {
         stops.sync.set();
         marks.wake();
         drop(syncer.join());
-        for thread in [spares, keeper] {
-            thread.thread().unpark();
-            drop(thread.join());
-        }
+        keeper.thread().unpark();
+        drop(keeper.join());
+        stops.spares.set();
+        spares.thread().unpark();
+        drop(spares.join());
     }
 }

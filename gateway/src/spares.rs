@@ -47,7 +47,7 @@ impl<S: Storage> Spares<S> {
                 Ok(false) => std::thread::park_timeout(LOOK_EVERY),
                 Err(error) => {
                     // Serving goes on from what is prepared; when that is used up, writes are refused by name.
-                    tracing::error!(%error, "no segments can be prepared");
+                    tracing::error!(%error, "the log's segments could not be kept");
                     std::thread::park_timeout(LOOK_EVERY);
                 }
             }
@@ -57,13 +57,14 @@ impl<S: Storage> Spares<S> {
     /// Makes one spare, or gives up what is covered. False: there was nothing to do.
     ///
     /// # Errors
-    /// [`wal::Error`]; the next turn tries anew.
+    /// [`wal::Error`]. The next turn goes on with spares; what could not be given up is tried again when more is covered.
     pub fn turn(&mut self) -> Result<bool, wal::Error> {
         let covered = self.covered.get();
         if covered > self.given_up {
-            // Before a spare is made: what is given up becomes one.
-            self.preparer.recycle(covered)?;
+            // Before a spare is made: what is given up becomes one. Once only, or a file that cannot be read would keep
+            // spares from being made.
             self.given_up = covered;
+            self.preparer.recycle(covered)?;
             return Ok(true);
         }
         match self.preparer.turn()? {
@@ -88,48 +89,104 @@ impl<S: Storage> Spares<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::{Keeper, write_snapshot};
+    use crate::checkpoint::write_snapshot;
     use crate::recover::recover;
     use engine::shard::replay::State;
-    use wal::{Kind, Options, Running};
+    use std::path::PathBuf;
+    use wal::{Kind, Log, Options, Running, Snapshots, Syncer};
 
-    /// Records of one segment and a bit, again and again, with a keeper that never has its turn: the log has room all
-    /// the time; what the snapshots cover is given up when it is said.
+    const SEGMENT_BYTES: u64 = 1 << 20;
+    const RECORD_BYTES: usize = 64 << 10;
+
+    /// A log whose spares are made by hand.
+    struct Place {
+        spares: Spares,
+        log: Log<Files>,
+        syncer: Syncer<Files>,
+        snapshots: Snapshots<Files>,
+        covered: Covered,
+        time: u64,
+        directory: PathBuf,
+        _place: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Place {
+            let place = tempfile::tempdir().expect("a temporary folder");
+            let directory = place.path().join("log");
+            let options =
+                Options { segment_bytes: SEGMENT_BYTES, spares_count: 2, reserve_bytes: 0, ..Options::default() };
+            let recovery = recover(&directory, options, 1).expect("a new directory");
+            let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+            let Running { log, syncer, preparer, snapshots, .. } = running;
+            let covered = Covered::default();
+            let spares = Spares::new(preparer, covered.clone());
+            Place { spares, log, syncer, snapshots, covered, time: 1, directory, _place: place }
+        }
+
+        /// So many records, each synced, with spares as they are wanted.
+        fn append(&mut self, records: usize) -> Lsn {
+            let payload = vec![0; RECORD_BYTES];
+            let mut last = Lsn::ZERO;
+            for _ in 0..records {
+                while self.spares.turn().expect("room on the disk") {}
+                self.time += 1;
+                last = self.log.append(Kind::Mutations, 1, 1, self.time, &payload).expect("there is room");
+                self.syncer.turn().expect("the disk is there");
+            }
+            last
+        }
+
+        fn snapshot(&mut self, lsn: Lsn) {
+            write_snapshot(&mut self.snapshots, &State::new(1), lsn, 0).expect("room on the disk");
+        }
+
+        /// First records of the segments.
+        fn segments(&self) -> Vec<Lsn> {
+            let storage = Files::open_existing(&self.directory).expect("it was made");
+            wal::segments(&storage).expect("it can be read").iter().map(|segment| segment.first_lsn).collect()
+        }
+    }
+
     #[test]
-    fn there_is_room_while_a_checkpoint_takes_its_time() {
-        let place = tempfile::tempdir().expect("a temporary folder");
-        let segment_bytes = 1 << 20;
-        let options = Options { segment_bytes, spares_count: 2, reserve_bytes: 0, ..Options::default() };
-        let recovery = recover(&place.path().join("log"), options, 1).expect("a new directory");
-        let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
-        let Running { mut log, mut syncer, preparer, mut snapshots, marks, .. } = running;
-        let covered = Covered::default();
-        let mut spares = Spares::new(preparer, covered.clone());
-        let payload = vec![0; 64 << 10];
-        let mut last = Lsn::ZERO;
-        let segments = || {
-            let storage = Files::open_existing(place.path().join("log")).expect("it was made");
-            wal::segments(&storage).expect("it can be read").len()
-        };
-        let mut records = 0;
-        for time in 2..100 {
-            while spares.turn().expect("room on the disk") {}
-            last = log.append(Kind::Mutations, 1, 1, time, &payload).expect("there is room");
-            syncer.turn().expect("the disk is there");
-            records += 1;
-        }
-        let before = segments();
-        assert!(before >= 6, "{records} records are in {before} segments");
-        // Two snapshots are kept, and the older one decides.
-        for lsn in [last, last] {
-            write_snapshot(&mut snapshots, &State::new(1), lsn, 0).expect("room on the disk");
-        }
-        covered.note(last);
-        assert!(spares.turn().expect("room on the disk"), "there is something to give up");
-        assert_eq!(segments(), 1, "the open one stays");
-        assert!(!spares.turn().expect("room on the disk"), "it is given up once");
-        let storage = Files::open_existing(place.path().join("log")).expect("it was made");
-        drop(Keeper::new(storage, snapshots, marks, 1, covered));
-        println!("spares: {records} records in {before} segments");
+    fn what_the_older_snapshot_covers_is_given_up_once() {
+        let mut place = Place::new();
+        let older = place.append(60);
+        let newer = place.append(40);
+        let before = place.segments();
+        assert!(before.len() >= 6, "{before:?}");
+        place.snapshot(older);
+        assert_eq!(place.snapshots.covered().expect("it can be read"), None, "one snapshot covers nothing");
+        place.snapshot(newer);
+        let covered = place.snapshots.covered().expect("it can be read").expect("there are two");
+        assert_eq!(covered, older);
+        place.covered.note(covered);
+        place.covered.note(Lsn(1));
+        assert!(place.spares.turn().expect("room on the disk"), "there is something to give up");
+        // The one that holds the record behind the covered ones is the first that stays.
+        let first =
+            before.iter().rposition(|first| *first <= covered.next()).expect("the log begins at its first record");
+        assert!(first > 0 && first + 1 < before.len(), "{first} of {before:?}");
+        assert_eq!(place.segments(), before[first..]);
+        assert!(!place.spares.turn().expect("room on the disk"), "it is given up once");
+        println!("segments: {} of {} given up", first, before.len());
+    }
+
+    /// What cannot be read cannot be given up; orders have their room all the same.
+    #[test]
+    fn spares_are_made_although_nothing_can_be_given_up() {
+        let mut place = Place::new();
+        let last = place.append(60);
+        place.snapshot(Lsn(1));
+        place.snapshot(last);
+        // Somebody else may write to the first segment: a start would refuse it, too.
+        let first = std::fs::read_dir(&place.directory).expect("it was made").flatten().map(|entry| entry.path());
+        let first = first.filter(|path| path.extension().is_some_and(|end| end == "wal")).min().expect("a segment");
+        std::fs::set_permissions(&first, std::os::unix::fs::PermissionsExt::from_mode(0o666)).expect("it is ours");
+        place.covered.note(last);
+        let refused = place.spares.turn();
+        assert!(refused.is_err(), "a file that others may write to is not trusted: {refused:?}");
+        place.append(60);
+        println!("records beside what cannot be given up: 60");
     }
 }

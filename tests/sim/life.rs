@@ -47,8 +47,8 @@ pub struct Life {
     pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
     pub committer: Committer<Faults>,
     pub syncer: Syncer<Faults>,
-    spares: Spares<Faults>,
-    keeper: Keeper<Faults>,
+    pub spares: Spares<Faults>,
+    pub keeper: Keeper<Faults>,
     pub marks: Marks,
     pub catalog: Arc<Catalog>,
     pub writer: BookWriter,
@@ -113,11 +113,6 @@ impl Life {
             newest,
             catalog,
         })
-    }
-
-    /// A spare is made, or segments are given up, or a checkpoint is made; one of them. False: there was nothing to do.
-    pub fn keep(&mut self) -> Result<bool, RecoverError> {
-        if self.spares.turn()? { Ok(true) } else { self.keeper.turn() }
     }
 
     /// Shard and committer share a thread (house.md §1).

@@ -31,7 +31,9 @@ pub enum Step {
     TurnAll,
     Commit,
     Sync,
-    /// The spares or the keeper take a turn.
+    /// One spare is made, or what the snapshots cover is given up.
+    Prepare,
+    /// The keeper of the snapshots takes a turn.
     Keep,
     /// Server time goes on, µs.
     Wait(u64),
@@ -237,7 +239,7 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
         steps.extend([Step::Commit, Step::Sync, Step::Commit]);
     }
     // Segments in reserve: without them orders are refused.
-    steps.extend([Step::Keep, Step::Keep, Step::Commit]);
+    steps.extend([Step::Prepare, Step::Prepare, Step::Keep, Step::Commit]);
     for user in 1..=USERS {
         let grant = *chance.pick(&[None, None, Some(Tier::Pro), Some(Tier::Enterprise)]);
         let dollars = *chance.pick(&[None, Some(40), Some(5_000), Some(5_000)]);
@@ -287,7 +289,8 @@ fn step(chance: &mut Chance, calm: bool, hot: u32) -> Step {
         740..790 => Step::Turn(chance.below(3)),
         790..830 => Step::Commit,
         830..900 => Step::Sync,
-        900..940 => Step::Keep,
+        900..920 => Step::Prepare,
+        920..940 => Step::Keep,
         940..950 => Step::Back { shard: chance.below(3), us: chance.below(10_000_000) as u64 },
         950..965 if !calm => Step::Disk(match chance.below(6) {
             0 => Disk::Fail(*chance.pick(&[Call::Sync, Call::Sync, Call::SyncDirectory, Call::Rename]), 0),

@@ -268,6 +268,7 @@ impl World {
             Step::Back { shard, us } => self.turn(shard % self.life.shards.len(), self.now - us)?,
             Step::Commit => drop(self.guarded(|world| world.life.commit())?),
             Step::Sync => self.sync()?,
+            Step::Prepare => self.prepare()?,
             Step::Keep => self.keep()?,
             Step::Wait(us) => {
                 self.now += us;
@@ -560,6 +561,7 @@ impl World {
         self.fuse.0.store(0, Ordering::Relaxed);
         (self.disk_fails, self.full) = (false, false);
         for _ in 0..8 {
+            self.step(&Step::Prepare)?;
             self.step(&Step::Keep)?;
             self.step(&Step::TurnAll)?;
             self.step(&Step::Commit)?;

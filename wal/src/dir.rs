@@ -334,6 +334,10 @@ fn read_listed<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Content
                         Err(Fault::Name { header: header.first_lsn })
                     }
                 });
+                if header.is_err() {
+                    // Given up meanwhile, it is zeroed under another name: then the list is made anew.
+                    storage.open(&name).map_err(Error::io("open", &name))?;
+                }
                 contents.segments.push(SegmentFile { name, is_named: true, bytes, first_lsn, header });
             }
             Name::Spare(_) => match read_segment_header(storage, &name, bytes, id)? {

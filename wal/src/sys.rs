@@ -230,7 +230,7 @@ mod tests {
         let (mut cases, mut left) = (0, 0);
         for end in 0..=bytes.len() {
             // Any place in memory, too.
-            let body = &bytes[end % 8 % (end + 1)..end];
+            let body = &bytes[(end / 8 % 8).min(end)..end];
             let length = rng.next() as u32;
             let head: Vec<u64> = (0..end % 7).map(|_| rng.next()).collect();
             let mut plain = length.to_le_bytes().to_vec();
@@ -243,6 +243,10 @@ mod tests {
             cases += 1;
         }
         println!("checksums: {cases} cases, {left} of them left to the crate");
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("sse4.2") && std::is_x86_feature_detected!("pclmulqdq") {
+            assert!(left < 200, "only what is longer than the table is left");
+        }
     }
 
     const CHECKED_BYTES: usize = 4_200;

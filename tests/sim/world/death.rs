@@ -31,12 +31,19 @@ impl World {
         }
     }
 
+    pub(super) fn prepare(&mut self) -> Verdict {
+        match self.guarded(|world| world.life.spares.turn())? {
+            Some(Err(error)) if !self.disk_fails && !error.is_full() => Err(format!("the spares failed: {error}")),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn keep(&mut self) -> Verdict {
         if self.scenario.plant == Some(Plant::SnapshotBehind) {
             return self.keep_behind();
         }
         let before = self.snapshots();
-        match self.guarded(|world| world.life.keep())? {
+        match self.guarded(|world| world.life.keeper.turn())? {
             Some(Err(error)) if !self.disk_fails && !is_full(&error) => Err(format!("the keeper failed: {error}")),
             Some(_) => {
                 self.count.snapshots += u64::from(self.snapshots() != before);

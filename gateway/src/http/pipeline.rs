@@ -89,7 +89,7 @@ pub struct Operating {
 impl Operating {
     pub fn begin(edge: &Rc<Edge>, by: Operator, operation: Operation) -> Operating {
         let mut dress = Dress::of_operation(&edge.app.front.names);
-        let begun = Some(operated(edge, by, operation, &mut dress));
+        let begun = Some(caught(|| operated(edge, by, operation, &mut dress)));
         Operating { begun, rate: dress.rate, used: dress.used }
     }
 
@@ -160,7 +160,7 @@ pub fn begin<'a>(edge: &'a Rc<Edge>, peer: IpAddr, asked: Asked<'_>) -> Answerin
     let id = plain.request_id.and_then(|id| HeaderValue::from_bytes(id).ok());
     let mut dress =
         Dress { is_read, takes_gzip: plain.takes_gzip, ..Dress::of_request(names, request_id(id.as_ref())) };
-    let begun = Some(admitted_whole(edge, peer, asked, &mut dress));
+    let begun = Some(caught(|| admitted_whole(edge, peer, asked, &mut dress)));
     Answering { begun, dress }
 }
 
@@ -238,6 +238,14 @@ enum Failure {
     Panicked,
     /// Every wait of a request has its own bound; this one is for the wait that was forgotten.
     TookTooLong,
+}
+
+/// What a request begins with. A panic in it ends this request and nothing more.
+fn caught(begin: impl FnOnce() -> Result<Begun, Refusal>) -> Result<Begun, Refusal> {
+    catch_unwind(AssertUnwindSafe(begin)).unwrap_or_else(|_| {
+        tracing::error!(failure = ?Failure::Panicked, "a request was given up");
+        Err(Refusal::from(Code::InternalError).closing())
+    })
 }
 
 /// A request that was let in, with its body: its handler at work.

@@ -15,6 +15,7 @@ use crate::config::{Config, Network};
 use ahash::AHashMap;
 use deadline::HeadDeadline;
 use express::{Express, Turn};
+use http_body_util::BodyExt as _;
 use hyper::header;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -213,7 +214,13 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
             // What was made on the short way is the answer to a request that was read whole.
             let is_whole = made.is_some();
             let mut response = match made {
-                Some(response) => response,
+                Some(response) => {
+                    // Its body was read on the short way; what hyper has of it is in memory. Left unread, it would end
+                    // the connection.
+                    let mut body: hyper::body::Incoming = request.into_body();
+                    while body.frame().await.is_some() {}
+                    response
+                }
                 None => respond(edge, peer, request).await,
             };
             if let Body::Upgraded(_) = response.body()

@@ -49,6 +49,8 @@ pub(super) struct Express<'a> {
     head: HeadDeadline,
     /// A request whose answer takes its time; its bytes are kept meanwhile.
     answering: Option<(Answering<'a>, u64)>,
+    /// The peer is waited for: it has not taken its answers yet.
+    is_full: bool,
     /// Where the last target led: most connections ask for the same again.
     last: Option<Last>,
     /// The last key that was shown.
@@ -96,7 +98,17 @@ enum Next {
 
 impl<'a> Express<'a> {
     pub(super) fn new(edge: &'a Rc<Edge>, peer: IpAddr, socket: Socket, head: HeadDeadline) -> Express<'a> {
-        Express { edge, peer, socket, head, answering: None, last: None, key: None, made: Rc::default() }
+        Express {
+            edge,
+            peer,
+            socket,
+            head,
+            answering: None,
+            is_full: false,
+            last: None,
+            key: None,
+            made: Rc::default(),
+        }
     }
 
     /// Where an answer lies that the library is to send.
@@ -155,11 +167,18 @@ impl<'a> Express<'a> {
         let mut filled = self.socket.take_incoming(room);
         let (mut at, mut requests) = (0, 0);
         loop {
-            let next = if self.socket.is_full() && self.socket.flush(context).is_pending() {
-                // Whoever does not take his answers is not asked for more.
+            if self.socket.is_full() && self.socket.flush(context).is_pending() {
+                // Whoever does not take his answers is not asked for more; how long that may last is the socket's.
+                self.is_full = true;
+                self.head.answering();
                 self.socket.keep_incoming(&room[at..filled]);
                 return Turn::Waits;
-            } else if requests == REQUESTS_PER_TURN {
+            }
+            if std::mem::take(&mut self.is_full) {
+                self.head.answered();
+            }
+            let next = if requests == REQUESTS_PER_TURN {
+                self.head.answered();
                 context.waker().wake_by_ref();
                 self.socket.keep_incoming(&room[at..filled]);
                 return Turn::Waits;
@@ -225,7 +244,11 @@ impl<'a> Express<'a> {
         let whole = plain.bytes();
         // A body that is still on its way has deadlines, and one that is too long an answer of its own.
         let is_whole = whole <= bytes.len() as u64;
-        if !is_whole || plain.body_bytes > self.edge.app.config.http.body_bytes_max as u64 {
+        // However it came: a head that is too long is the library's to refuse.
+        if !is_whole
+            || plain.head_bytes > HEAD_BYTES_MAX
+            || plain.body_bytes > self.edge.app.config.http.body_bytes_max as u64
+        {
             return Next::Granted(whole);
         }
         let body = &bytes[plain.head_bytes..whole as usize];

@@ -31,7 +31,12 @@ fn large(_: Call) -> Running {
     Box::pin(async { Ok(Reply::json(vec![b' '; 32 << 20])) })
 }
 
+fn page(_: Call) -> Running {
+    Box::pin(async { Ok(Reply::json(vec![b' '; 32 << 10])) })
+}
+
 const TABLE: &[Route] = &[
+    Route::get("/v1/page", "page").rate(RateClass::Exempt).run(page),
     Route::get("/v1/time", "time").rate(RateClass::Exempt).run(echo),
     Route::get("/v1/slow", "slow").rate(RateClass::Exempt).run(slow),
     Route::get("/v1/stuck", "stuck").rate(RateClass::Exempt).run(stuck),
@@ -42,6 +47,7 @@ const TABLE: &[Route] = &[
 
 /// The same for the short way of plain requests.
 const HEADLESS: &[Route] = &[
+    Route::get("/v1/page", "page").rate(RateClass::Exempt).headless().run(page),
     Route::get("/v1/time", "time").rate(RateClass::Exempt).headless().run(echo),
     Route::get("/v1/slow", "slow").rate(RateClass::Exempt).headless().run(slow),
     Route::get("/v1/stuck", "stuck").rate(RateClass::Exempt).headless().run(stuck),
@@ -249,6 +255,64 @@ fn pipelined_requests_are_answered_in_order() {
         let lengths: Vec<u64> =
             text.split("{\"length\":").skip(1).map(|rest| rest.split('}').next().unwrap().parse().unwrap()).collect();
         assert_eq!(lengths, (2..22).chain([0]).collect::<Vec<_>>());
+    });
+}
+
+/// However many requests come at once, a connection that was answered may rest as long as any other.
+#[test]
+fn a_connection_rests_behind_any_number_of_requests() {
+    let mut cases = 0;
+    for count in [1, 31, 32, 33, 64, 65, 200] {
+        with_server("[http]\nheader_timeout_ms = 300\nidle_timeout_ms = 20000", async |served: Served| {
+            let mut stream = served.connect().await;
+            let request = "GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n";
+            for _ in 0..2 {
+                stream.write_all(request.repeat(count).as_bytes()).await.unwrap();
+                let (mut text, mut piece) = (String::new(), [0; 4_096]);
+                while statuses(&text).len() < count {
+                    let read = stream.read(&mut piece).await.unwrap();
+                    assert!(read > 0, "cut behind {} of {count}", statuses(&text).len());
+                    text.push_str(std::str::from_utf8(&piece[..read]).unwrap());
+                }
+                tokio::time::sleep(Duration::from_millis(700)).await;
+            }
+        });
+        cases += 2;
+    }
+    println!("connections that rest: {cases} cases");
+}
+
+/// A peer that takes its answers slowly is not one that sends no head.
+#[test]
+fn a_peer_that_reads_late_gets_all_its_answers() {
+    with_server("[http]\nheader_timeout_ms = 300\nidle_timeout_ms = 300", async |served: Served| {
+        let mut stream = served.connect().await;
+        let count = 600;
+        let (mut reading, mut writing) = stream.split();
+        let requests = format!("{}{}", "GET /v1/page HTTP/1.1\r\nHost: x\r\n\r\n".repeat(count - 1), LAST_PAGE);
+        let late = async {
+            tokio::time::sleep(Duration::from_millis(1_200)).await;
+            let mut bytes = Vec::new();
+            reading.read_to_end(&mut bytes).await.unwrap();
+            bytes
+        };
+        let (written, bytes) = tokio::join!(writing.write_all(requests.as_bytes()), late);
+        written.unwrap();
+        assert_eq!(statuses(&String::from_utf8_lossy(&bytes)), vec![200; count]);
+    });
+}
+
+const LAST_PAGE: &str = "GET /v1/page HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn a_head_is_too_long_however_it_comes() {
+    with_server("", async |served: Served| {
+        for (length, status) in [(15_000, 200), (17_000, 431), (40_000, 431)] {
+            let agent = "u".repeat(length);
+            let request = format!("GET /v1/time HTTP/1.1\r\nHost: x\r\nUser-Agent: {agent}\r\n\r\n{LAST_PAGE}");
+            let text = served.exchange(request.as_bytes()).await;
+            assert_eq!(statuses(&text).first(), Some(&status), "{length} bytes");
+        }
     });
 }
 

@@ -82,21 +82,26 @@ pub fn run(size: Size, report: &mut Report) {
 struct Service {
     place: Place,
     server: Server,
-    load: Load<Buyer>,
+    /// Buys that each of them was asked for so far.
+    made: u64,
 }
 
 impl Service {
     fn start(durability: &str, connections: usize, size: Size) -> Service {
         let place = Place::seeded(connections, size);
         let server = Server::start_on_pulse(&place.write_config(durability));
-        let buyers = place.keys.iter().map(|key| Buyer { key: key.expose().to_owned(), made: 0, body: String::new() });
-        let load = Load::connect(server.address, buyers).expect("the server listens");
-        Service { place, server, load }
+        Service { place, server, made: 0 }
     }
 
+    /// On fresh connections: while the others have their turns these would be idle for longer than a server keeps them.
     fn go(&mut self, count: usize) -> f64 {
         let connections = self.place.keys.len();
-        let reached: Reached = self.load.run(connections, count, None, Buyer::order).expect("the server answers");
+        let made = self.made;
+        let buyers =
+            self.place.keys.iter().map(|key| Buyer { key: key.expose().to_owned(), made, body: String::new() });
+        let mut load = Load::connect(self.server.address, buyers).expect("the server listens");
+        self.made += count.div_ceil(connections) as u64;
+        let reached: Reached = load.run(connections, count, None, Buyer::order).expect("the server answers");
         assert_eq!(reached.statuses, BTreeMap::from([(200, count as u64)]), "everything is answered well");
         reached.rate()
     }

@@ -142,7 +142,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
     let admin = config.admin.listen.map(|listen| listening("admin.listen", listen)).transpose()?;
     let venue = match venue {
         Some(venue) => venue,
-        None => venue::open(&config.venue, clock.now()).map_err(BootError::Venue)?,
+        None => venue::open(&config.venue, &clock).map_err(BootError::Venue)?,
     };
     let venue_line = venue.describe();
     let Recovery { dir, log, state, report } = recovery;

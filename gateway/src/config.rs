@@ -8,6 +8,7 @@ mod network;
 mod read;
 mod secret;
 mod source;
+mod venue;
 
 pub use compat::Compat;
 pub use network::Network;
@@ -15,8 +16,7 @@ pub use secret::Secret;
 pub use source::ConfigError;
 
 use crate::commit::LogSize;
-use crate::venue::replay::Speed;
-use crate::venue::{VenueConfig, VenueKind};
+use crate::venue::VenueConfig;
 use engine::amount::{Bps, Qty};
 use engine::rules::{FeeTable, RolloutFlags, Rules};
 use engine::time::{MILLISECOND, Timestamp};
@@ -281,7 +281,7 @@ impl Config {
                 dir: read::path(&mut source, "data.dir").unwrap_or_else(|| "papertape-data".into()),
             },
             journal: read::journal(&mut source),
-            venue: read::venue(&mut source),
+            venue: venue::venue(&mut source),
             compat: compat::compat(&mut source, own_machine_only),
             brand: read::brand(&mut source),
             auth: read::auth(&mut source),

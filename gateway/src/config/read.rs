@@ -1,7 +1,6 @@
 //! The sections: each setting with its default and its range.
 
 use super::*;
-use crate::venue::category::Names;
 use engine::market::terms::Category;
 
 pub(super) fn engine(source: &mut Source) -> Engine {
@@ -20,7 +19,7 @@ pub(super) fn path(source: &mut Source, key: &str) -> Option<PathBuf> {
     (!text.is_empty()).then(|| text.into())
 }
 
-fn millis(source: &mut Source, key: &str, default: u64, range: std::ops::RangeInclusive<u64>) -> Duration {
+pub(super) fn millis(source: &mut Source, key: &str, default: u64, range: std::ops::RangeInclusive<u64>) -> Duration {
     Duration::from_millis(source.integer(key, default, range))
 }
 
@@ -117,34 +116,6 @@ fn crash_at(text: &str) -> Option<(Point, u64)> {
     let (name, count) = text.split_once(':')?;
     let point = Point::ALL.into_iter().find(|point| point.name() == name)?;
     count.parse().ok().filter(|count| *count > 0).map(|count| (point, count))
-}
-
-pub(super) fn venue(source: &mut Source) -> VenueConfig {
-    let kind = source.parsed(
-        "venue.kind",
-        VenueKind::Synthetic,
-        "synthetic or replay",
-        |text| match text {
-            "synthetic" => Some(VenueKind::Synthetic),
-            "replay" => Some(VenueKind::Replay),
-            _ => None,
-        },
-        |kind| format!("{kind:?}").to_lowercase(),
-    );
-    VenueConfig {
-        kind,
-        seed: source.integer("venue.seed", 1, 0..=u64::MAX),
-        tape: path(source, "venue.tape").unwrap_or_default(),
-        speed: source.parsed(
-            "venue.speed",
-            Speed::RECORDED,
-            "a number from 0.001 to 1000000 with at most three decimals, or max",
-            |text| text.parse().ok(),
-            Speed::to_string,
-        ),
-        follow: source.boolean("venue.follow", false),
-        categories: category_map(source),
-    }
 }
 
 pub(super) fn brand(source: &mut Source) -> Brand {
@@ -278,14 +249,6 @@ pub(super) fn fees(source: &mut Source) -> FeeTable {
         fees.set(category, Bps(rate as u32));
     }
     fees
-}
-
-/// Category names of venues beside our own.
-fn category_map(source: &mut Source) -> Names {
-    let allowed = "the name of a fee category: sports, finance, politics, mentions, tech, economics, culture, weather, other, crypto or geopolitics";
-    let entries = source.map("fees.category_map", allowed, |_, value| Category::named(value).is_some());
-    let meant = |(name, value): (String, String)| Some((name.to_lowercase(), Category::named(&value)?));
-    entries.into_iter().filter_map(meant).collect()
 }
 
 pub(super) fn keys(source: &mut Source) -> Keys {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::venue::{Speed, VenueKind};
 use engine::market::terms::Category;
 
 fn read(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, ConfigError> {

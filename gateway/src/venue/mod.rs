@@ -8,6 +8,7 @@ pub mod category;
 pub mod feed;
 mod ids;
 pub mod kalshi;
+pub mod live;
 pub mod loose;
 pub mod polymarket;
 pub mod replay;
@@ -19,20 +20,24 @@ pub mod synthetic;
 pub mod tape;
 #[cfg(test)]
 mod tests;
+mod translators;
 pub mod updown;
 
+use crate::clock::Clock;
 use category::Names;
 use engine::amount::{Price, Qty, TickSize};
 pub use engine::book::BookSide;
 use engine::market::terms::{Listing, MarketState, Resolution};
 use engine::time::Timestamp;
+pub use live::Health;
+use live::Live;
 use replay::Replay;
 pub use replay::Speed;
 use skips::Skips;
 use std::path::PathBuf;
 use std::sync::Arc;
 use synthetic::Synthetic;
-use tape::TapeError;
+use tape::{Origin, TapeError};
 
 /// A level as a venue reports it: absolute size.
 pub type Level = (Price, Qty);
@@ -158,6 +163,27 @@ pub trait Venue: Send {
         let _ = listing;
     }
 
+    /// Somebody here has traded this market: how it stands is worth asking the venue for.
+    fn stake(&mut self, condition: &str) {
+        let _ = condition;
+    }
+
+    /// What was folded of this token's market cannot be right: its whole books are asked for anew.
+    fn resync(&mut self, token: &str) {
+        let _ = token;
+    }
+
+    /// Whether no connection to any venue is alive (execution.md §10). Never in a recording.
+    fn is_out(&self, server_now: Timestamp) -> bool {
+        let _ = server_now;
+        false
+    }
+
+    /// How the connections are, by venue; nothing where there are none.
+    fn health(&self) -> Vec<(Origin, Arc<Health>)> {
+        Vec::new()
+    }
+
     /// SHA-256 of the first line of the recording: its identity, for the journal. `None` where there is none (yet).
     fn first_line(&self) -> Option<[u8; 32]> {
         None
@@ -202,6 +228,8 @@ pub struct VenueConfig {
     pub follow: bool,
     /// Of the configuration (`[fees.category_map]`).
     pub categories: Names,
+    /// Of live venues.
+    pub live: live::Settings,
 }
 
 impl VenueConfig {
@@ -215,21 +243,63 @@ impl VenueConfig {
     }
 }
 
+/// Where market data comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VenueKind {
     Synthetic,
     Replay,
+    /// The real venues, one or both.
+    Live {
+        polymarket: bool,
+        kalshi: bool,
+    },
+}
+
+impl VenueKind {
+    /// The live venues among them.
+    pub fn origins(self) -> Vec<Origin> {
+        let VenueKind::Live { polymarket, kalshi } = self else { return Vec::new() };
+        [(polymarket, Origin::Polymarket), (kalshi, Origin::Kalshi)]
+            .into_iter()
+            .filter_map(|(wanted, origin)| wanted.then_some(origin))
+            .collect()
+    }
+}
+
+impl std::fmt::Display for VenueKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            VenueKind::Synthetic => f.write_str("synthetic"),
+            VenueKind::Replay => f.write_str("replay"),
+            live => f.write_str(&live.origins().iter().map(|origin| origin.name()).collect::<Vec<_>>().join(",")),
+        }
+    }
 }
 
 impl std::str::FromStr for VenueKind {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<VenueKind, String> {
-        match name {
-            "synthetic" => Ok(VenueKind::Synthetic),
-            "replay" => Ok(VenueKind::Replay),
-            _ => Err(format!("no venue is called {name:?}; there are `synthetic` and `replay`")),
+    /// `synthetic`, `replay`, or live venues separated by commas.
+    fn from_str(names: &str) -> Result<VenueKind, String> {
+        let wrong = || {
+            format!("a venue is `synthetic`, `replay`, `polymarket`, `kalshi`, or `polymarket,kalshi`, not {names:?}")
+        };
+        match names {
+            "synthetic" => return Ok(VenueKind::Synthetic),
+            "replay" => return Ok(VenueKind::Replay),
+            _ => {}
         }
+        let (mut polymarket, mut kalshi) = (false, false);
+        for name in names.split(',') {
+            let wanted = match Origin::named(name.trim()).ok_or_else(wrong)? {
+                Origin::Polymarket => &mut polymarket,
+                Origin::Kalshi => &mut kalshi,
+            };
+            if std::mem::replace(wanted, true) {
+                return Err(wrong());
+            }
+        }
+        Ok(VenueKind::Live { polymarket, kalshi })
     }
 }
 
@@ -239,6 +309,8 @@ pub enum VenueError {
     /// A replay of nothing.
     NoTape,
     Tape(TapeError),
+    /// The adapters of live venues could not be started.
+    Live(std::io::Error),
 }
 
 impl std::fmt::Display for VenueError {
@@ -246,6 +318,7 @@ impl std::fmt::Display for VenueError {
         match self {
             VenueError::NoTape => f.write_str("venue.tape: venue.kind = replay needs the path of a tape"),
             VenueError::Tape(error) => error.fmt(f),
+            VenueError::Live(error) => write!(f, "the live venues cannot be started: {error}"),
         }
     }
 }
@@ -253,11 +326,15 @@ impl std::fmt::Display for VenueError {
 impl std::error::Error for VenueError {}
 
 /// Opens the configured venue.
-pub fn open(config: &VenueConfig, server_now: Timestamp) -> Result<Box<dyn Venue>, VenueError> {
+pub fn open(config: &VenueConfig, clock: &Clock) -> Result<Box<dyn Venue>, VenueError> {
     Ok(match config.kind {
-        VenueKind::Synthetic => Box::new(Synthetic::new(config.seed, server_now, config.categories.clone())),
+        VenueKind::Synthetic => Box::new(Synthetic::new(config.seed, clock.now(), config.categories.clone())),
         VenueKind::Replay => Box::new(
             Replay::open(&config.tape, config.speed, config.follow, &config.categories).map_err(VenueError::Tape)?,
+        ),
+        VenueKind::Live { .. } => Box::new(
+            Live::start(&config.kind.origins(), config.live.clone(), &config.categories, clock.clone())
+                .map_err(VenueError::Live)?,
         ),
     })
 }

@@ -6,9 +6,9 @@
 
 use super::category::Names;
 use super::kalshi::{self, metadata::Change};
-use super::polymarket;
 use super::skips::{Skip, Skips};
 use super::tape::{Origin, Record, Tape, TapeError};
+use super::translators::Translators;
 use super::{FeedUpdate, Frame, NO_CONNECTION, Polled, Venue};
 use engine::time::{HOUR, MILLISECOND, Timestamp};
 use std::num::NonZeroU32;
@@ -68,8 +68,7 @@ impl std::fmt::Display for Speed {
 /// A tape as a venue.
 pub struct Replay {
     tape: Tape,
-    kalshi: kalshi::Translate,
-    polymarket: polymarket::Translate,
+    translators: Translators,
     /// Names of connections, by their numbers.
     connections: Vec<(Origin, String)>,
     /// What the clock does, in order of time, and how much of it is done.
@@ -96,11 +95,11 @@ impl Replay {
     pub fn open(path: &Path, speed: Speed, follow: bool, names: &Names) -> Result<Replay, TapeError> {
         let skips = Arc::new(Skips::default());
         let tape = Tape::open(path, follow, skips.clone())?;
-        let mut kalshi = kalshi::Translate::new(kalshi::Sequence::Ignored, skips.clone(), names.clone());
+        let mut translators = Translators::new(kalshi::Sequence::Ignored, &skips, names);
         let mut listed = Vec::new();
         for path in tape.metadata() {
             match std::fs::read_to_string(path) {
-                Ok(text) => listed.extend(kalshi.metadata(&text)),
+                Ok(text) => listed.extend(translators.kalshi.metadata(&text)),
                 Err(error) => skips.count(Skip::UnreadableFile, || format!("{}: {error}", path.display())),
             }
         }
@@ -112,8 +111,7 @@ impl Replay {
         Ok(Replay {
             at_end: tape.next_at().is_none(),
             tape,
-            kalshi,
-            polymarket: polymarket::Translate::new(skips.clone(), names.clone()),
+            translators,
             connections: Vec::new(),
             agenda,
             agenda_done: 0,
@@ -140,7 +138,7 @@ impl Replay {
         for dated in self.listed.drain(..) {
             let (mut state, mut past) = (engine::market::terms::MarketState::Upcoming, Vec::new());
             for (at, change) in dated.changes.iter().filter(|(at, _)| *at <= first) {
-                self.kalshi.happens(&dated.ticker, *change, *at, &mut past);
+                self.translators.kalshi.happens(&dated.ticker, *change, *at, &mut past);
             }
             past.retain(|update| match update {
                 FeedUpdate::StateChanged { state: later, .. } => {
@@ -180,36 +178,15 @@ impl Replay {
             && line_at.is_none_or(|line| *due <= line)
         {
             self.agenda_done += 1;
-            self.kalshi.happens(ticker, *change, *due, &mut self.updates);
+            self.translators.kalshi.happens(ticker, *change, *due, &mut self.updates);
             return frame(Frame { connection: NO_CONNECTION, received: at, updates: &self.updates });
         }
         let Some(line) = self.tape.next_line() else { return };
         let Some(record) = Record::parse(line.text) else {
             return self.skips.count(Skip::UnknownLine, || line.text.into());
         };
-        let updates = &mut self.updates;
-        let connection = match &record {
-            Record::Frame { origin, connection, .. } | Record::Gap { origin, connection, .. } => {
-                number(&mut self.connections, *origin, connection)
-            }
-            Record::Answer { origin, .. } => number(&mut self.connections, *origin, ""),
-        };
-        match record {
-            Record::Frame { origin: Origin::Kalshi, body, .. } => self.kalshi.frame(&body, connection, at, updates),
-            Record::Frame { origin: Origin::Polymarket, body, .. } => {
-                self.polymarket.frame(&body, connection, at, updates);
-            }
-            Record::Answer { origin: Origin::Kalshi, url, status, body } => {
-                self.kalshi.rest(&url, status, &body, at, updates);
-            }
-            Record::Answer { origin: Origin::Polymarket, url, status, body } => {
-                self.polymarket.rest(&url, status, &body, at, updates);
-            }
-            Record::Gap { origin: Origin::Kalshi, reason, .. } => self.kalshi.gap(connection, &reason, updates),
-            Record::Gap { origin: Origin::Polymarket, reason, .. } => {
-                self.polymarket.gap(connection, &reason, updates);
-            }
-        }
+        let connection = number(&mut self.connections, record.origin(), record.connection());
+        self.translators.translate(&record, connection, at, &mut self.updates);
         frame(Frame { connection, received: at, updates: &self.updates });
     }
 

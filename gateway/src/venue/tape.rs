@@ -360,13 +360,29 @@ pub enum Origin {
     Kalshi,
 }
 
+impl Origin {
+    /// As lines and settings write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Polymarket => "polymarket",
+            Origin::Kalshi => "kalshi",
+        }
+    }
+
+    /// The venue of that name.
+    pub fn named(name: &str) -> Option<Origin> {
+        [Origin::Polymarket, Origin::Kalshi].into_iter().find(|origin| origin.name() == name)
+    }
+}
+
 /// What a line holds, borrowed from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// A text frame; connections without a name share one per venue.
     Frame { origin: Origin, connection: Cow<'a, str>, body: Cow<'a, str> },
-    /// A REST answer; its path decides what the body is.
-    Answer { origin: Origin, url: Cow<'a, str>, status: u16, body: Cow<'a, str> },
+    /// A REST answer; its path decides what the body is. One that names a connection was asked for on its behalf: what
+    /// that connection hears from then on continues it.
+    Answer { origin: Origin, connection: Cow<'a, str>, url: Cow<'a, str>, status: u16, body: Cow<'a, str> },
     /// Something is missing here: every token of that connection is stale until its next snapshot.
     Gap { origin: Origin, connection: Cow<'a, str>, reason: Cow<'a, str> },
 }
@@ -378,23 +394,35 @@ impl<'a> Record<'a> {
             return Some(Record::Frame { origin: Origin::Kalshi, connection: "".into(), body: body.into() });
         }
         let fields: Fields<'a> = serde_json::from_str(line).ok()?;
-        let origin = match fields.v.text().as_deref() {
-            Some("polymarket") => Origin::Polymarket,
-            Some("kalshi") => Origin::Kalshi,
+        let origin = match fields.v.text() {
+            Some(name) => Origin::named(&name)?,
             None if !fields.event.is_absent() => Origin::Kalshi,
-            _ => return None,
+            None => return None,
         };
         let connection = fields.c.text().unwrap_or_default();
         let frame = fields.m.or(fields.event);
         if let Some(url) = fields.u.text() {
             let status = fields.s.text().map_or(Some(200), |status| status.parse().ok())?;
-            return Some(Record::Answer { origin, url, status, body: json(fields.b)? });
+            return Some(Record::Answer { origin, connection, url, status, body: json(fields.b)? });
         }
         if !frame.is_absent() {
             return Some(Record::Frame { origin, connection, body: json(frame)? });
         }
         let reason = fields.gap.text()?;
         Some(Record::Gap { origin, connection, reason })
+    }
+
+    /// Whose it is.
+    pub fn origin(&self) -> Origin {
+        let (Record::Frame { origin, .. } | Record::Answer { origin, .. } | Record::Gap { origin, .. }) = self;
+        *origin
+    }
+
+    /// Name of the connection that it came on, or is about; empty where none is named.
+    pub fn connection(&self) -> &str {
+        let (Record::Frame { connection, .. } | Record::Answer { connection, .. } | Record::Gap { connection, .. }) =
+            self;
+        connection
     }
 }
 

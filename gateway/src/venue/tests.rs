@@ -1,5 +1,6 @@
 //! The seam itself: configuration, paths, and the promises of every venue.
 use super::*;
+use crate::clock::Clock;
 use engine::market::terms::Category;
 
 #[test]
@@ -38,8 +39,9 @@ fn a_missing_tape_is_an_error_with_its_path() {
         speed: Speed::RECORDED,
         follow: false,
         categories: Default::default(),
+        live: Default::default(),
     };
-    let error = open(&config, Timestamp::default()).err().expect("no such file").to_string();
+    let error = open(&config, &Clock::wall()).err().expect("no such file").to_string();
     assert!(error.contains("/nowhere/tape.ndjson"), "{error}");
 }
 
@@ -105,6 +107,7 @@ fn every_venue_keeps_the_promises_of_the_seam() {
         speed,
         follow: false,
         categories: categories.clone(),
+        live: Default::default(),
     };
     let synthetic = VenueConfig { kind: VenueKind::Synthetic, ..replay(Speed::Max) };
     let start = Timestamp::from_millis(1_788_000_000_000);
@@ -118,7 +121,7 @@ fn every_venue_keeps_the_promises_of_the_seam() {
     ] {
         let mut digests = Vec::new();
         for step in [MINUTE / 600, MINUTE / 37] {
-            let mut venue = open(&config, start).unwrap();
+            let mut venue = open(&config, &Clock::fake(start)).unwrap();
             let mut witness = suite::Witness::default();
             witness.run(venue.as_mut(), start, start.plus(2 * MINUTE), step);
             println!("{name}: {:?}", witness.counts);
@@ -160,12 +163,13 @@ fn markets_are_listed_with_the_categories_of_the_configuration() {
         speed: Speed::Max,
         follow: false,
         categories: Names::default(),
+        live: Default::default(),
     };
     let replay = VenueConfig { kind: VenueKind::Replay, ..synthetic(1) };
     let start = Timestamp::from_millis(1_788_000_000_000);
     let listed = |config: &VenueConfig| {
         let mut listed = std::collections::BTreeMap::new();
-        let mut venue = open(config, start).unwrap();
+        let mut venue = open(config, &Clock::fake(start)).unwrap();
         venue.poll(start, start.plus(1_000_000), &mut |frame| {
             for update in frame.updates {
                 if let FeedUpdate::Listed { listing, .. } = update {

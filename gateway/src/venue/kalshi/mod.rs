@@ -5,6 +5,7 @@ mod catalogue;
 pub mod dto;
 mod listing;
 pub mod metadata;
+pub mod stream;
 pub mod translate;
 
 pub use translate::{Sequence, Translate};

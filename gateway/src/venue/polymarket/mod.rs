@@ -4,6 +4,7 @@ mod catalogue;
 pub mod dto;
 mod listing;
 mod standing;
+pub mod stream;
 pub mod translate;
 
 pub use translate::Translate;

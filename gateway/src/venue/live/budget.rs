@@ -1,0 +1,52 @@
+//! How often a venue may be asked: a fifth of what it publishes (upstream.md §2).
+
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until};
+
+/// Calls are spread evenly: one every `every`, and after a pause a few at once.
+pub struct Budget {
+    every: Duration,
+    /// Calls that may be made at once behind a pause.
+    burst: u32,
+    /// When the next call would be due if all were spread evenly.
+    next: Mutex<Instant>,
+}
+
+impl Budget {
+    /// `calls` in each `per`.
+    pub fn new(calls: u32, per: Duration) -> Budget {
+        const BURST: u32 = 4;
+        Budget { every: per / calls, burst: BURST.min(calls), next: Mutex::new(Instant::now()) }
+    }
+
+    /// Waits until a call may be made.
+    pub async fn take(&self) {
+        let due = {
+            let mut next = self.next.lock().await;
+            let earliest = Instant::now().checked_sub(self.every * (self.burst - 1)).unwrap_or(*next);
+            let due = (*next).max(earliest);
+            *next = due + self.every;
+            due
+        };
+        sleep_until(due).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_calls_pass_than_the_budget_says() {
+        let budget = Budget::new(100, Duration::from_secs(10));
+        let begun = Instant::now();
+        for calls in 1..=200u32 {
+            budget.take().await;
+            let allowed = 4 + (begun.elapsed().as_millis() / 100) as u32;
+            assert!(calls <= allowed, "{calls} calls after {:?}", begun.elapsed());
+        }
+        assert!(begun.elapsed() < Duration::from_secs(21), "and not many fewer: {:?}", begun.elapsed());
+        println!("calls within a budget: 200 cases");
+    }
+}

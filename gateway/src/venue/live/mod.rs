@@ -1,0 +1,297 @@
+//! Live venues behind the feed: adapters hear sockets and REST calls on a thread of their own, the feed translates what
+//! they heard with the translators that replay uses, and tells them what it wants.
+//!
+//! ```text
+//!  sockets ─► link ─┐                     ┌─► recorder (lines of upstream.md §7)
+//!                   ├─► outlet: captures ─┤
+//!  REST ───► fetch ─┘                     └─► Live::poll ─► translators ─► frames ─► feed
+//!     ▲                                            │
+//!     └────────── adapters (stream.rs) ◄── wants ◄─┴─ roster
+//! ```
+
+mod budget;
+pub mod capture;
+mod fetch;
+mod health;
+mod link;
+mod outlet;
+mod pace;
+mod recorder;
+mod roster;
+
+pub use budget::Budget;
+pub use fetch::Fetch;
+pub use health::Health;
+pub use link::{Link, Talk, keep};
+pub use outlet::{Closed, Outlet, Port};
+pub use pace::Pace;
+pub use recorder::Recorder;
+pub use roster::{Subject, Want};
+
+use super::category::Names;
+use super::kalshi::{self, Sequence};
+use super::polymarket;
+use super::skips::Skips;
+use super::tape::Origin;
+use super::translators::Translators;
+use super::{FeedUpdate, Frame, Polled, Venue};
+use crate::clock::Clock;
+use crate::thread;
+use capture::Capture;
+use engine::market::terms::Listing;
+use engine::time::Timestamp;
+use outlet::{CAPTURES_MAX, FeedWaker};
+use roster::Roster;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// Most captures that one poll hands out, so that a poll takes milliseconds.
+const CAPTURES_PER_POLL_MAX: usize = 1_024;
+/// Markets that one question about their standing names at most.
+const QUESTION_MAX: usize = 500;
+
+/// How live venues are reached and what is kept of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub polymarket: polymarket::stream::Settings,
+    pub kalshi: kalshi::stream::Settings,
+    pub pace: Pace,
+    /// Where captures are kept, if anywhere.
+    pub recording: Option<PathBuf>,
+}
+
+/// Live venues as one.
+pub struct Live {
+    translators: Translators,
+    captures: mpsc::Receiver<Capture>,
+    /// Taken and not due yet.
+    held: Option<Capture>,
+    feed: Arc<FeedWaker>,
+    roster: Roster,
+    adapters: Vec<Adapter>,
+    pace: Pace,
+    asked_at: Timestamp,
+    venue_now: Timestamp,
+    updates: Vec<FeedUpdate>,
+    skips: Arc<Skips>,
+    /// Ends the adapters' thread when dropped.
+    running: Option<Running>,
+}
+
+/// One venue's adapter as the feed sees it.
+struct Adapter {
+    origin: Origin,
+    wants: mpsc::UnboundedSender<Want>,
+    health: Arc<Health>,
+}
+
+struct Running {
+    over: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+    /// Ends behind the adapters, so that it keeps their last words.
+    _recorder: Option<Recorder>,
+}
+
+impl Live {
+    /// Starts the adapters of these venues; nothing is handed out yet.
+    ///
+    /// # Errors
+    /// No thread, no runtime, no roots of trust, a recording that cannot be written, or credentials that cannot be read.
+    pub fn start(origins: &[Origin], settings: Settings, names: &Names, clock: Clock) -> io::Result<Live> {
+        // Somebody else in this process may have chosen one; any will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let skips = Arc::new(Skips::default());
+        let (sender, captures) = mpsc::channel(CAPTURES_MAX);
+        let feed = Arc::new(FeedWaker::default());
+        let (recorder, recording) = match &settings.recording {
+            Some(folder) => {
+                let (recorder, keep) = Recorder::start(folder)?;
+                (Some(recorder), Some(keep))
+            }
+            None => (None, None),
+        };
+        let client = fetch::client(settings.pace).map_err(io::Error::other)?;
+        let outlet = Arc::new(Outlet::new(clock.clone(), sender, feed.clone(), recording));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let mut adapters = Vec::new();
+        for &origin in origins {
+            let (wants, wanted) = mpsc::unbounded_channel();
+            let health = Arc::new(Health::starting(clock.now()));
+            adapters.push(Adapter { origin, wants, health: health.clone() });
+            let tools = Tools { client: client.clone(), outlet: outlet.clone(), health, pace: settings.pace };
+            match origin {
+                Origin::Polymarket => {
+                    drop(runtime.spawn(polymarket::stream::run(settings.polymarket.clone(), tools, wanted)));
+                }
+                Origin::Kalshi => {
+                    let signer = settings.kalshi.signer()?;
+                    drop(runtime.spawn(kalshi::stream::run(settings.kalshi.clone(), signer, tools, wanted)));
+                }
+            }
+        }
+        let (over, is_over) = oneshot::channel::<()>();
+        let thread = thread::spawn("venues", move || {
+            // The sender is dropped, not used.
+            let _ = runtime.block_on(is_over);
+            runtime.shutdown_timeout(Duration::from_secs(1));
+        })?;
+        Ok(Live {
+            translators: Translators::new(Sequence::Checked, &skips, names),
+            captures,
+            held: None,
+            feed,
+            roster: Roster::default(),
+            adapters,
+            pace: settings.pace,
+            asked_at: Timestamp::default(),
+            venue_now: Timestamp::default(),
+            updates: Vec::new(),
+            skips,
+            running: Some(Running { over, thread, _recorder: recorder }),
+        })
+    }
+
+    /// The next capture that is not after `until`.
+    fn next(&mut self, until: Timestamp) -> Option<Capture> {
+        let capture = self.held.take().or_else(|| self.captures.try_recv().ok())?;
+        if capture.received > until {
+            self.held = Some(capture);
+            return None;
+        }
+        Some(capture)
+    }
+
+    fn hand_out(&mut self, capture: &Capture, frame: &mut dyn FnMut(Frame<'_>)) {
+        // Connections are stamped apart from each other.
+        self.venue_now = self.venue_now.max(capture.received);
+        let (connection, at) = (capture.source.number, self.venue_now);
+        self.updates.clear();
+        if let Some(record) = capture.record() {
+            self.translators.translate(&record, connection, at, &mut self.updates);
+        }
+        for update in &self.updates {
+            if let Some(want) = self.roster.note(update) {
+                tell(&self.adapters, want);
+            }
+        }
+        frame(Frame { connection, received: at, updates: &self.updates });
+    }
+
+    /// Asks how markets stand that have ended or are traded here.
+    fn ask(&mut self, now: Timestamp) {
+        if now.since(self.asked_at) < self.pace.standing_every.as_micros() as u64 {
+            return;
+        }
+        self.asked_at = now;
+        let questions: Vec<Arc<Subject>> = self.roster.questions(now).cloned().collect();
+        for adapter in &self.adapters {
+            let of: Vec<_> = questions.iter().filter(|subject| subject.origin == adapter.origin).cloned().collect();
+            for some in of.chunks(QUESTION_MAX) {
+                let _ = adapter.wants.send(Want::Standing(some.to_vec()));
+            }
+        }
+    }
+}
+
+/// Tells the adapter of the market's venue. One that is gone has told so, and its connections age.
+fn tell(adapters: &[Adapter], want: Want) {
+    let origin = match &want {
+        Want::Books(subject) | Want::Leave(subject) | Want::Resync(subject) => subject.origin,
+        Want::Standing(subjects) => match subjects.first() {
+            Some(subject) => subject.origin,
+            None => return,
+        },
+    };
+    if let Some(adapter) = adapters.iter().find(|adapter| adapter.origin == origin) {
+        let _ = adapter.wants.send(want);
+    }
+}
+
+/// What an adapter works with.
+#[derive(Clone)]
+pub struct Tools {
+    client: reqwest::Client,
+    outlet: Arc<Outlet>,
+    pub health: Arc<Health>,
+    pub pace: Pace,
+}
+
+impl Tools {
+    /// A port for one connection; `name` is that of recordings.
+    pub fn port(&self, origin: Origin, name: &str) -> Port {
+        self.outlet.port(origin, name, &self.health)
+    }
+
+    /// A REST service.
+    pub fn fetch(&self, base: &str, port: Port, budget: Budget) -> Fetch {
+        Fetch::new(self.client.clone(), base, port, budget, self.pace)
+    }
+}
+
+impl Venue for Live {
+    fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
+        self.feed.is_me();
+        let due = server_now.min(until);
+        for _ in 0..CAPTURES_PER_POLL_MAX {
+            let Some(capture) = self.next(due) else {
+                self.venue_now = self.venue_now.max(due);
+                self.ask(server_now);
+                return Polled { venue_now: self.venue_now, wake_at: Some(until) };
+            };
+            self.hand_out(&capture, frame);
+        }
+        Polled { venue_now: self.venue_now, wake_at: Some(server_now) }
+    }
+
+    fn drives_clock(&self) -> bool {
+        false
+    }
+
+    fn describe(&self) -> String {
+        let names: Vec<&str> = self.adapters.iter().map(|adapter| adapter.origin.name()).collect();
+        format!("live: {}", names.join(" and "))
+    }
+
+    fn recall(&mut self, listing: &Listing) {
+        self.roster.recall(listing);
+    }
+
+    fn stake(&mut self, condition: &str) {
+        self.roster.stake(condition);
+    }
+
+    fn resync(&mut self, token: &str) {
+        if let Some(subject) = self.roster.by_token(token) {
+            tell(&self.adapters, Want::Resync(subject.clone()));
+        }
+    }
+
+    fn is_out(&self, server_now: Timestamp) -> bool {
+        let after = self.pace.outage_after.as_micros() as u64;
+        self.adapters.iter().all(|adapter| adapter.health.is_out(server_now, after))
+    }
+
+    fn health(&self) -> Vec<(Origin, Arc<Health>)> {
+        self.adapters.iter().map(|adapter| (adapter.origin, adapter.health.clone())).collect()
+    }
+
+    fn skips(&self) -> Option<Arc<Skips>> {
+        Some(self.skips.clone())
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(Running { over, thread, .. }) = self.running.take() {
+            // Adapters that wait for room hear that nobody takes captures any more.
+            self.captures.close();
+            drop(over);
+            // A panic there has been told already.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The way of what adapters hear: to the recording, if there is one, and to the feed, which is woken.
+
+use super::capture::{Capture, Heard, Source};
+use super::health::Health;
+use super::recorder::Keep;
+use crate::clock::Clock;
+use crate::venue::NO_CONNECTION;
+use crate::venue::tape::Origin;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+/// Captures that wait for the feed at most; then sockets are read no further, and the venue feels it.
+pub(super) const CAPTURES_MAX: usize = 16_384;
+
+/// What all adapters of a process share.
+pub struct Outlet {
+    clock: Clock,
+    captures: mpsc::Sender<Capture>,
+    feed: Arc<FeedWaker>,
+    recording: Option<Keep>,
+    /// Next number of a connection; beyond the last one they share it.
+    next_number: AtomicU8,
+}
+
+/// The thread that takes captures, once it has asked for the first.
+#[derive(Default)]
+pub struct FeedWaker(OnceLock<Thread>);
+
+impl FeedWaker {
+    /// Called by the thread that takes captures.
+    pub fn is_me(&self) {
+        self.0.get_or_init(std::thread::current);
+    }
+
+    fn wake(&self) {
+        if let Some(feed) = self.0.get() {
+            feed.unpark();
+        }
+    }
+}
+
+/// The feed is gone: the process is stopping.
+#[derive(Debug)]
+pub struct Closed;
+
+impl Outlet {
+    pub(super) fn new(
+        clock: Clock,
+        captures: mpsc::Sender<Capture>,
+        feed: Arc<FeedWaker>,
+        recording: Option<Keep>,
+    ) -> Outlet {
+        Outlet { clock, captures, feed, recording, next_number: AtomicU8::new(0) }
+    }
+
+    /// A port for one connection of a venue. `name` is that of recordings.
+    pub fn port(self: &Arc<Outlet>, origin: Origin, name: &str, health: &Arc<Health>) -> Port {
+        let taken =
+            self.next_number.fetch_update(Relaxed, Relaxed, |next| (next + 1 < NO_CONNECTION).then_some(next + 1));
+        let number = taken.unwrap_or(NO_CONNECTION - 1);
+        let source = Arc::new(Source { origin, number, name: name.into() });
+        Port { outlet: self.clone(), source, health: health.clone() }
+    }
+}
+
+/// What one connection speaks into.
+#[derive(Clone)]
+pub struct Port {
+    outlet: Arc<Outlet>,
+    source: Arc<Source>,
+    pub health: Arc<Health>,
+}
+
+impl Port {
+    /// Name of the connection in logs and recordings.
+    pub fn name(&self) -> &str {
+        &self.source.name
+    }
+
+    /// A text frame.
+    pub async fn frame(&self, text: Utf8Bytes) -> Result<(), Closed> {
+        self.say(Heard::Frame(text)).await
+    }
+
+    /// A REST answer.
+    pub async fn answer(&self, url: &str, status: u16, body: Utf8Bytes) -> Result<(), Closed> {
+        self.say(Heard::Answer { url: url.into(), status, body }).await
+    }
+
+    /// What this connection told is unknown from now on.
+    pub async fn gap(&self, reason: &str) -> Result<(), Closed> {
+        self.say(Heard::Gap(reason.into())).await
+    }
+
+    /// A pong.
+    pub async fn alive(&self) -> Result<(), Closed> {
+        self.say(Heard::Alive).await
+    }
+
+    async fn say(&self, heard: Heard) -> Result<(), Closed> {
+        let outlet = &self.outlet;
+        let received = outlet.clock.now();
+        if !matches!(heard, Heard::Gap(_)) {
+            self.health.alive(received);
+        }
+        let capture = Capture { received, source: self.source.clone(), heard };
+        if let Some(recording) = &outlet.recording {
+            recording.keep(&capture);
+        }
+        outlet.captures.send(capture).await.map_err(|_| Closed)?;
+        outlet.feed.wake();
+        Ok(())
+    }
+}

@@ -102,7 +102,6 @@ impl Translate {
         let abandoned =
             end.is_some_and(|end| end.plus(ABANDONED_AFTER) < received) && empty(row.best_bid) && empty(row.best_ask);
         let accepts = row.accepting_orders.flag() != Some(false) && row.enable_order_book.flag() != Some(false);
-        let status = row.uma_resolution_status.text();
         let closed = row.closed.flag() == Some(true);
         let facts = Facts {
             tick: row.order_price_min_tick_size,
@@ -110,8 +109,7 @@ impl Translate {
             open_state: open_state(accepts, abandoned, row.active.flag() == Some(true)),
         };
         let prices = prices(row.outcome_prices);
-        let settled = matches!(status.as_deref(), Some("resolved" | "settled"))
-            || row.automatically_resolved.flag() == Some(true);
+        let settled = is_settled(row);
         let gamma = |standing: Standing| Standing {
             gamma_closed: closed,
             gamma_prices: prices.filter(|_| closed),
@@ -314,6 +312,18 @@ fn rows(body: Loose<'_>, kind: Row) -> Option<Vec<Loose<'_>>> {
     };
     if inside.is_absent() { Some(vec![body]) } else { inside.elements() }
 }
+
+/// Whether the oracle has settled, or the market resolves by itself and has.
+fn is_settled(row: &dto::GammaMarket<'_>) -> bool {
+    matches!(row.uma_resolution_status.text().as_deref(), Some("resolved" | "settled"))
+        || row.automatically_resolved.flag() == Some(true)
+}
+
+/// Whether a market is closed at final prices that nothing in its row confirms.
+pub(super) fn is_unconfirmed(row: &dto::GammaMarket<'_>) -> bool {
+    row.closed.flag() == Some(true) && prices(row.outcome_prices).is_some() && !is_settled(row)
+}
+
 /// Final prices, when the field holds exactly those.
 fn prices(field: Loose<'_>) -> Option<Resolution> {
     field.with_elements(|elements| match elements {

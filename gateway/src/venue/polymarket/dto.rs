@@ -193,6 +193,9 @@ pub struct Page<'a> {
     pub markets: Loose<'a>,
     #[serde(borrow, default)]
     pub data: Loose<'a>,
+    /// Where the next page begins; without it this is the last one.
+    #[serde(borrow, default)]
+    pub next_cursor: Loose<'a>,
 }
 
 /// A message of the market channel: the fields of all types side by side.

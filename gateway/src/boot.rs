@@ -167,6 +167,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         match_interval_us: shared.rules.match_interval_us,
         recorder,
         news: shared.news.clone(),
+        spot: shared.spot.clone(),
     };
     if let Err(error) = machinery.start_feed(feed).await {
         machinery.end().await;
@@ -226,6 +227,7 @@ struct Shared {
     commit: Arc<CommitFigures>,
     feed: Arc<FeedFigures>,
     news: Arc<News>,
+    spot: Spot,
 }
 
 impl Shared {
@@ -245,6 +247,7 @@ impl Shared {
             commit: Arc::new(commit),
             feed: Arc::default(),
             news: Arc::new(news),
+            spot: Spot::of(&config.venue),
         }
     }
 
@@ -265,7 +268,7 @@ impl Shared {
     }
 
     fn app(self, config: Config, clock: Clock, history: Reader) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, feed, news } = self;
+        let Shared { catalog, books, directory, rules, commit, feed, news, spot } = self;
         let front = Front::new(&config, &api::tables()).map_err(BootError::Edge)?;
         Ok(App {
             meters: config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes())),
@@ -285,7 +288,7 @@ impl Shared {
             news,
             seats: Arc::default(),
             streams: Arc::default(),
-            spot: Spot::of(&config.venue),
+            spot,
             config,
         })
     }

@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use category::Names;
 use engine::amount::{Price, Qty, TickSize};
 pub use engine::book::BookSide;
-use engine::market::terms::{Listing, MarketState, Resolution};
+use engine::market::terms::{Asset, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 pub use live::Health;
 use live::Live;
@@ -101,6 +101,20 @@ pub enum FeedUpdate {
         condition: String,
         resolution: Resolution,
         venue_ts: Timestamp,
+    },
+    /// What the venue says the best prices of a token are behind this frame; `None` = it says there is none. To check
+    /// what was folded by, never applied.
+    Top {
+        token: String,
+        bid: Option<Price>,
+        ask: Option<Price>,
+    },
+    /// The price of what up-or-down markets are about, in dollars, in 10⁻⁶.
+    Spot {
+        asset: Asset,
+        family: spot::Family,
+        micros: u64,
+        at: Timestamp,
     },
     /// The view of these tokens is broken: stale until the next snapshot. Empty = all tokens of the connection.
     Gap {

@@ -47,7 +47,11 @@ mod tests {
             budget.take().await;
             taken.push(Instant::now());
             if let Some(&before) = calls.checked_sub(101).and_then(|at| taken.get(at)) {
-                assert!(before.elapsed() >= Duration::from_secs(10), "{calls} calls, 101 of them in {:?}", before.elapsed());
+                assert!(
+                    before.elapsed() >= Duration::from_secs(10),
+                    "{calls} calls, 101 of them in {:?}",
+                    before.elapsed()
+                );
             }
         }
         assert!(begun.elapsed() < Duration::from_secs(21), "and not many fewer: {:?}", begun.elapsed());

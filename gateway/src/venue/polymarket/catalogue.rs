@@ -16,8 +16,15 @@ use engine::time::{SECOND, Timestamp};
 const ABANDONED_AFTER: u64 = 600 * SECOND;
 
 impl Translate {
-    /// One REST answer; the path's own name decides what it is.
-    pub fn rest(&mut self, url: &str, status: u16, body: &str, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
+    /// One REST answer of this address, status and body; the path's own name decides what it is. `connection` is that of
+    /// recordings: an answer may belong to a socket.
+    pub fn rest(
+        &mut self,
+        (url, status, body): (&str, u16, &str),
+        connection: u8,
+        received: Timestamp,
+        updates: &mut Vec<FeedUpdate>,
+    ) {
         let path = rest_path(url);
         let is_book = matches!(path.last(), Some(&"book" | &"books"));
         if status != 200 {
@@ -42,18 +49,19 @@ impl Translate {
         };
         for row in rows {
             match kind {
-                Row::Book => self.rest_book(row, received, updates),
+                Row::Book => self.rest_book(row, connection, received, updates),
                 Row::Event => self.event(row, received, updates),
                 Row::Market => self.market_row(row, None, received, updates),
             }
         }
     }
 
-    fn rest_book(&mut self, row: Loose<'_>, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
+    fn rest_book(&mut self, row: Loose<'_>, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         match row.object::<dto::Message<'_>>() {
             Some(message) => {
+                self.look_at_hash(row.raw());
                 let at = message.timestamp.millis().unwrap_or(received);
-                self.book(&message, Via::Rest, at, updates);
+                self.book(&message, Via::Rest, connection, at, updates);
             }
             None => self.skips.count(Skip::BadJson, || row.raw().into()),
         }
@@ -235,6 +243,7 @@ impl Translate {
                 snapshot_ts: Timestamp::default(),
                 last_ts: Timestamp::default(),
                 hash: Default::default(),
+                recent: Default::default(),
             };
             self.tokens.insert(token.clone(), known);
         }

@@ -52,9 +52,8 @@ impl Default for Settings {
 /// Runs until nobody wants anything any more.
 pub async fn run(settings: Settings, tools: Tools, wants: UnboundedReceiver<Want>) {
     let port = tools.port(Origin::Polymarket, "");
-    let service = |base: &str, published: u32| {
-        tools.fetch(base, port.clone(), Budget::new(published / SHARE, BUDGET_PER))
-    };
+    let service =
+        |base: &str, published: u32| tools.fetch(base, port.clone(), Budget::new(published / SHARE, BUDGET_PER));
     let events = service(&settings.gamma, EVENTS_PUBLISHED);
     let markets = service(&settings.gamma, MARKETS_PUBLISHED);
     let clob = service(&settings.clob, CLOB_PUBLISHED);

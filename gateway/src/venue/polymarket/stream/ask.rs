@@ -3,8 +3,8 @@
 
 use crate::venue::live::{Fetch, Subject};
 use crate::venue::loose::Loose;
-use crate::venue::polymarket::dto;
 use crate::venue::polymarket::catalogue::is_unconfirmed;
+use crate::venue::polymarket::dto;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use tokio::sync::Notify;

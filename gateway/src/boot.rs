@@ -16,6 +16,7 @@ use crate::metrics::journal::JournalMeters;
 use crate::metrics::listener::Admin;
 use crate::recover::{self, RecoverError, Recovery};
 use crate::venue::feed::{FeedFigures, FeedParts};
+use crate::venue::live::recorder;
 use crate::venue::spot::Spot;
 use crate::venue::{self, Venue, VenueError};
 use crate::ws::news::News;
@@ -145,6 +146,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         None => venue::open(&config.venue, &clock).map_err(BootError::Venue)?,
     };
     let venue_line = venue.describe();
+    let recording = venue.recording();
     let Recovery { dir, log, state, report } = recovery;
 
     let shared = Shared::new(&config);
@@ -173,7 +175,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         machinery.end().await;
         return Err(error);
     }
-    let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, reader)?), machinery.client()));
+    let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, reader, recording)?), machinery.client()));
     // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
     let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
@@ -267,7 +269,13 @@ impl Shared {
         users.into_iter().enumerate().map(shard).collect()
     }
 
-    fn app(self, config: Config, clock: Clock, history: Reader) -> Result<App, BootError> {
+    fn app(
+        self,
+        config: Config,
+        clock: Clock,
+        history: Reader,
+        recording: Option<Arc<recorder::Figures>>,
+    ) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, feed, news, spot } = self;
         let front = Front::new(&config, &api::tables()).map_err(BootError::Edge)?;
         Ok(App {
@@ -282,6 +290,7 @@ impl Shared {
             clock,
             commit,
             feed,
+            recording,
             census: Census::default(),
             history,
             cohort: Default::default(),

@@ -16,7 +16,7 @@ mod health;
 mod link;
 mod outlet;
 mod pace;
-mod recorder;
+pub mod recorder;
 mod roster;
 
 pub use budget::Budget;
@@ -93,7 +93,7 @@ struct Running {
     over: oneshot::Sender<()>,
     thread: JoinHandle<()>,
     /// Ends behind the adapters, so that it keeps their last words.
-    _recorder: Option<Recorder>,
+    recorder: Option<Recorder>,
 }
 
 impl Live {
@@ -109,7 +109,7 @@ impl Live {
         let feed = Arc::new(FeedWaker::default());
         let (recorder, recording) = match &settings.recording {
             Some(folder) => {
-                let (recorder, keep) = Recorder::start(folder)?;
+                let (recorder, keep) = Recorder::start(folder, clock.clone())?;
                 (Some(recorder), Some(keep))
             }
             None => (None, None),
@@ -151,7 +151,7 @@ impl Live {
             venue_now: Timestamp::default(),
             updates: Vec::new(),
             skips,
-            running: Some(Running { over, thread, _recorder: recorder }),
+            running: Some(Running { over, thread, recorder }),
         })
     }
 
@@ -291,6 +291,10 @@ impl Venue for Live {
 
     fn skips(&self) -> Option<Arc<Skips>> {
         Some(self.skips.clone())
+    }
+
+    fn recording(&self) -> Option<Arc<recorder::Figures>> {
+        Some(self.running.as_ref()?.recorder.as_ref()?.figures())
     }
 }
 

@@ -188,6 +188,7 @@ mod tests {
             assert_eq!(skips.get(Skip::UnreadableFile), number as u64 + 1, "{damage:?}");
             assert!(!folder.join(FILE).exists() && folder.join(format!("{FILE}.damaged")).exists(), "{damage:?}");
         }
+        fs::remove_file(folder.join(format!("{FILE}.damaged"))).unwrap();
         fs::create_dir(folder.join(FILE)).unwrap();
         let mut shelf = open();
         shelf.end(vec![row("C")]);

@@ -76,11 +76,8 @@ fn subscribe(shared: &Shared, number: u64, text: &str) -> Option<String> {
     if state.mood != Mood::Well {
         return None;
     }
-    let dumped: Vec<Value> = if state.dumps {
-        tokens.iter().filter_map(|token| state.book_message(token)).collect()
-    } else {
-        Vec::new()
-    };
+    let dumped: Vec<Value> =
+        if state.dumps { tokens.iter().filter_map(|token| state.book_message(token)).collect() } else { Vec::new() };
     Some(Value::from(dumped).to_string())
 }
 

@@ -22,6 +22,7 @@ mod shelf;
 
 pub use budget::Budget;
 pub use fetch::Fetch;
+pub(super) use fetch::client as fetch_client;
 pub use health::Health;
 pub use link::{Link, Talk, keep};
 pub use outlet::{Closed, Outlet, Port};

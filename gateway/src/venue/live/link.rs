@@ -56,6 +56,9 @@ pub trait Talk: Send {
         Ok(())
     }
 
+    /// The connection is over, or could not be made.
+    fn closed(&mut self) {}
+
     /// Whether there is anything to hear: without it no connection is made, and silence is no sign of death.
     fn listens(&self) -> bool;
 }
@@ -64,6 +67,7 @@ pub trait Talk: Send {
 pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiver<T::Change>) {
     let mut backoff = Backoff::new(link.pace);
     let mut ignored = Vec::new();
+    let mut told = None;
     loop {
         while !talk.listens() {
             let Some(change) = changes.recv().await else { return };
@@ -82,6 +86,7 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
             }
             Err(reason) => End::Broken(reason),
         };
+        talk.closed();
         let reason = match ended {
             End::Over => return,
             End::Idle => continue,
@@ -91,7 +96,14 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
             return;
         }
         let wait = backoff.next(opened.elapsed());
-        tracing::warn!(connection = link.port.name(), %reason, again_in_ms = wait.as_millis() as u64, "not connected");
+        let again_in_ms = wait.as_millis() as u64;
+        // What goes on for the same reason is told once.
+        if opened.elapsed() < link.pace.reconnect_max && told.as_ref() == Some(&reason) {
+            tracing::debug!(connection = link.port.name(), %reason, again_in_ms, "not connected");
+        } else {
+            tracing::warn!(connection = link.port.name(), %reason, again_in_ms, "not connected");
+        }
+        told = Some(reason);
         let again = Instant::now() + wait;
         // Changes are taken meanwhile, so that what is said first is what is wanted then.
         loop {

@@ -262,6 +262,37 @@ impl Fake {
         self.lock().tell("trade", ticker, &message, 1);
     }
 
+    /// Tells a recorded message of a market, with numbers of today, and does to the book what it says.
+    pub fn retell(&self, ticker: &str, message: &Value) {
+        let mut state = self.lock();
+        let msg = &message["msg"];
+        let text = |key: &str| msg[key].as_str().unwrap_or_default();
+        match message["type"].as_str() {
+            Some("orderbook_snapshot") => {
+                let side = |key: &str| -> BTreeMap<i64, i64> {
+                    let level = |level: &Value| {
+                        let part = |at: usize| level[at].as_str().unwrap_or_default();
+                        (scaled(part(0), 4), scaled(part(1), 2))
+                    };
+                    msg[key].as_array().into_iter().flatten().map(level).collect()
+                };
+                state.markets.get_mut(ticker).expect("a market").bids = [side("yes_dollars_fp"), side("no_dollars_fp")];
+                state.tell("orderbook_delta", ticker, message, 1);
+            }
+            Some("orderbook_delta") => {
+                let side = usize::from(text("side") == "no");
+                state.apply(ticker, side, scaled(text("price_dollars"), 4), scaled(text("delta_fp"), 2));
+                state.tell("orderbook_delta", ticker, message, 1);
+            }
+            _ => state.tell("trade", ticker, message, 1),
+        }
+    }
+
+    /// What `GET /events/{ticker}` answers.
+    pub fn event_answer(&self, event: &str) -> Value {
+        self.lock().answer(&format!("/events/{event}"), &BTreeMap::new()).expect("an event")
+    }
+
     /// A lifecycle message of a market.
     pub fn lifecycle(&self, ticker: &str, event_type: &str, more: &Value) {
         let mut msg = json!({"market_ticker": ticker, "event_type": event_type});
@@ -407,7 +438,7 @@ impl State {
         let error = |code: u64, why: &str| json!({"type": "error", "id": id, "msg": {"code": code, "msg": why}});
         let unknown = tickers.iter().any(|ticker| !self.markets.contains_key(ticker));
         let Some(connection) = self.sockets.get_mut(&socket) else { return };
-        let mut say = |message: Value| drop(connection.out.send(Message::text(message.to_string())));
+        let say = |message: Value| drop(connection.out.send(Message::text(message.to_string())));
         match command["cmd"].as_str() {
             _ if unknown => say(error(16, "market not found")),
             Some("subscribe") => {
@@ -675,6 +706,14 @@ fn dollars(price: i64) -> String {
 
 fn contracts(size: i64) -> String {
     format!("{}{}.{:02}", if size < 0 { "-" } else { "" }, size.abs() / 100, size.abs() % 100)
+}
+
+/// A decimal as an integer of so many places.
+pub fn scaled(text: &str, places: usize) -> i64 {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    assert!(fraction.trim_end_matches('0').len() <= places, "{text}");
+    let digits = format!("{whole}{:0<places$.places$}", fraction);
+    digits.parse().unwrap_or_else(|_| panic!("{text} is no decimal"))
 }
 
 fn now_ms() -> u64 {

@@ -2,5 +2,6 @@
 
 mod fake_kalshi;
 mod kalshi_live;
+mod kalshi_recorded;
 mod kalshi_tape;
 mod synthetic;

@@ -75,10 +75,12 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
         }
         ignored.clear();
         let opened = Instant::now();
+        let mut told_anything = false;
         let ended = match connect(&link, &talk).await {
             Ok(socket) => {
                 tracing::info!(connection = link.port.name(), "connected");
                 link.port.health.connections.fetch_add(1, Relaxed);
+                told_anything = true;
                 let ended = converse(&link, &mut talk, &mut changes, socket).await;
                 link.port.health.connections.fetch_sub(1, Relaxed);
                 link.port.health.reconnects.fetch_add(1, Relaxed);
@@ -92,7 +94,7 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
             End::Idle => continue,
             End::Broken(reason) => reason,
         };
-        if link.port.gap(&reason).await.is_err() {
+        if told_anything && link.port.gap(&reason).await.is_err() {
             return;
         }
         let wait = backoff.next(opened.elapsed());

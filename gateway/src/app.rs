@@ -11,6 +11,7 @@ use crate::http::front::Front;
 use crate::http::server::Connections;
 use crate::metrics::edge::EdgeMeters;
 use crate::venue::feed::FeedFigures;
+use crate::venue::live::recorder;
 use crate::venue::spot::Spot;
 use crate::ws::admit::Seats;
 use crate::ws::hub::Hub;
@@ -40,6 +41,8 @@ pub struct App {
     pub commit: Arc<CommitFigures>,
     pub feed: Arc<FeedFigures>,
     pub census: Census,
+    /// What is recorded of the venue, where it is.
+    pub recording: Option<Arc<recorder::Figures>>,
     /// Prices as they went.
     pub history: Reader,
     pub cohort: Cohort,

@@ -16,6 +16,7 @@ use crate::metrics::journal::JournalMeters;
 use crate::metrics::listener::Admin;
 use crate::recover::{self, RecoverError, Recovery};
 use crate::venue::feed::{FeedFigures, FeedParts};
+use crate::venue::live::recorder;
 use crate::venue::spot::Spot;
 use crate::venue::{self, Venue, VenueError};
 use crate::ws::news::News;
@@ -145,6 +146,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         None => venue::open(&config.venue, &clock).map_err(BootError::Venue)?,
     };
     let venue_line = venue.describe();
+    let recording = venue.recording();
     let Recovery { dir, log, state, report } = recovery;
 
     let shared = Shared::new(&config);
@@ -167,12 +169,13 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         match_interval_us: shared.rules.match_interval_us,
         recorder,
         news: shared.news.clone(),
+        spot: shared.spot.clone(),
     };
     if let Err(error) = machinery.start_feed(feed).await {
         machinery.end().await;
         return Err(error);
     }
-    let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, reader)?), machinery.client()));
+    let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, reader, recording)?), machinery.client()));
     // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
     let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
@@ -226,6 +229,7 @@ struct Shared {
     commit: Arc<CommitFigures>,
     feed: Arc<FeedFigures>,
     news: Arc<News>,
+    spot: Spot,
 }
 
 impl Shared {
@@ -245,6 +249,7 @@ impl Shared {
             commit: Arc::new(commit),
             feed: Arc::default(),
             news: Arc::new(news),
+            spot: Spot::of(&config.venue),
         }
     }
 
@@ -264,8 +269,14 @@ impl Shared {
         users.into_iter().enumerate().map(shard).collect()
     }
 
-    fn app(self, config: Config, clock: Clock, history: Reader) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, feed, news } = self;
+    fn app(
+        self,
+        config: Config,
+        clock: Clock,
+        history: Reader,
+        recording: Option<Arc<recorder::Figures>>,
+    ) -> Result<App, BootError> {
+        let Shared { catalog, books, directory, rules, commit, feed, news, spot } = self;
         let front = Front::new(&config, &api::tables()).map_err(BootError::Edge)?;
         Ok(App {
             meters: config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes())),
@@ -279,13 +290,14 @@ impl Shared {
             clock,
             commit,
             feed,
+            recording,
             census: Census::default(),
             history,
             cohort: Default::default(),
             news,
             seats: Arc::default(),
             streams: Arc::default(),
-            spot: Spot::of(&config.venue),
+            spot,
             config,
         })
     }

@@ -197,11 +197,7 @@ fn markets_are_listed_followed_and_traded() {
         cases.one();
     }
     let order = buy(&mut client, RAIN, "10");
-    assert_eq!(
-        (micros_at(&order, "/filled_quantity"), micros_at(&order, "/price")),
-        (10_000_000, 440_000),
-        "{order}"
-    );
+    assert_eq!((micros_at(&order, "/filled_quantity"), micros_at(&order, "/price")), (10_000_000, 440_000), "{order}");
     fake.trade(RAIN, 4_300, 500);
     let traded = format!("/v1/last-trade-price?token_id={}", tokens(RAIN)[0]);
     eventually("the trade", || (text(&client.get(&traded).expect(200), "/price") == "0.43").then_some(()));
@@ -389,12 +385,13 @@ fn without_credentials_books_are_asked_for_and_age_by_themselves() {
     });
     cases.one();
     assert_eq!(fake.sockets(), (0, 0, 0));
-    // Four calls a second, and four at once behind a pause.
+    // Four calls a second, counted over ten of them; a slow machine makes fewer.
     let calls = fake.call_times();
     for (number, call) in calls.iter().enumerate() {
-        let allowed = 5.0 + call.duration_since(begun).as_secs_f64() * 4.0;
+        let allowed = 40.0 * (1.0 + call.duration_since(begun).as_secs_f64() / 10.0);
         assert!(((number + 1) as f64) <= allowed, "call {number} of {} came too early", calls.len());
     }
+    assert!(calls.len() > 10, "{}", calls.len());
     cases.add(calls.len());
 }
 

@@ -90,6 +90,7 @@ impl World {
             started_at: NOW,
             commit: Arc::default(),
             feed: Arc::default(),
+            recording: None,
             census: Default::default(),
             history: reader,
             cohort: Default::default(),

@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use category::Names;
 use engine::amount::{Price, Qty, TickSize};
 pub use engine::book::BookSide;
-use engine::market::terms::{Listing, MarketState, Resolution};
+use engine::market::terms::{Asset, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 pub use live::Health;
 use live::Live;
@@ -101,6 +101,20 @@ pub enum FeedUpdate {
         condition: String,
         resolution: Resolution,
         venue_ts: Timestamp,
+    },
+    /// What the venue says the best prices of a token are behind this frame; `None` = it says there is none. To check
+    /// what was folded by, never applied.
+    Top {
+        token: String,
+        bid: Option<Price>,
+        ask: Option<Price>,
+    },
+    /// The price of what up-or-down markets are about, in dollars, in 10⁻⁶.
+    Spot {
+        asset: Asset,
+        family: spot::Family,
+        micros: u64,
+        at: Timestamp,
     },
     /// The view of these tokens is broken: stale until the next snapshot. Empty = all tokens of the connection.
     Gap {
@@ -195,6 +209,11 @@ pub trait Venue: Send {
         !self.drives_clock()
     }
 
+    /// What is recorded of it, where it is.
+    fn recording(&self) -> Option<Arc<live::recorder::Figures>> {
+        None
+    }
+
     /// What this venue dropped, by kind.
     fn skips(&self) -> Option<Arc<Skips>> {
         None
@@ -236,10 +255,14 @@ impl VenueConfig {
     /// Whether the venue could be opened as far as its settings go; asked before anything is made.
     ///
     /// # Errors
-    /// [`VenueError::NoTape`].
+    /// [`VenueError::NoTape`], [`VenueError::NothingToRecord`].
     pub fn check(&self) -> Result<(), VenueError> {
-        let names_nothing = self.kind == VenueKind::Replay && self.tape.as_os_str().is_empty();
-        if names_nothing { Err(VenueError::NoTape) } else { Ok(()) }
+        let is_live = matches!(self.kind, VenueKind::Live { .. });
+        match self.kind {
+            VenueKind::Replay if self.tape.as_os_str().is_empty() => Err(VenueError::NoTape),
+            kind if self.live.recording.is_some() && !is_live => Err(VenueError::NothingToRecord(kind)),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -308,6 +331,8 @@ impl std::str::FromStr for VenueKind {
 pub enum VenueError {
     /// A replay of nothing.
     NoTape,
+    /// A recording of what is no live venue.
+    NothingToRecord(VenueKind),
     Tape(TapeError),
     /// The adapters of live venues could not be started.
     Live(std::io::Error),
@@ -317,6 +342,12 @@ impl std::fmt::Display for VenueError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             VenueError::NoTape => f.write_str("venue.tape: venue.kind = replay needs the path of a tape"),
+            VenueError::NothingToRecord(kind) => {
+                write!(
+                    f,
+                    "venue.record: only live venues are recorded (polymarket, kalshi, or polymarket,kalshi), not {kind}"
+                )
+            }
             VenueError::Tape(error) => error.fmt(f),
             VenueError::Live(error) => write!(f, "the live venues cannot be started: {error}"),
         }

@@ -155,6 +155,15 @@ impl Witness {
                 assert!(!size.is_zero());
                 "trade"
             }
+            FeedUpdate::Top { token, bid, ask } => {
+                assert!(self.tokens.contains_key(token), "a token is listed before its best prices: {token}");
+                bid.iter().chain(ask).for_each(|price| in_range(*price));
+                "top"
+            }
+            FeedUpdate::Spot { micros, at: told_at, .. } => {
+                assert!(*micros > 0 && told_at.0 > 0, "a price of something: {update:?}");
+                "spot"
+            }
             FeedUpdate::Gap { tokens, .. } => {
                 let books = &mut self.books;
                 tokens.iter().filter_map(|token| books.remove(token)).for_each(drop);

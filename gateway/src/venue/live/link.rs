@@ -47,6 +47,9 @@ pub trait Talk: Send {
     /// What to say first on a fresh connection.
     fn open(&mut self, out: &mut Vec<String>);
 
+    /// The connection that was opened has ended.
+    fn closed(&mut self) {}
+
     /// Takes a change over; what to say about it, if the connection is open.
     fn change(&mut self, change: Self::Change, out: &mut Vec<String>);
 
@@ -55,9 +58,6 @@ pub trait Talk: Send {
         let _ = (text, out);
         Ok(())
     }
-
-    /// The connection is over, or could not be made.
-    fn closed(&mut self) {}
 
     /// Whether there is anything to hear: without it no connection is made, and silence is no sign of death.
     fn listens(&self) -> bool;
@@ -82,13 +82,13 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
                 link.port.health.connections.fetch_add(1, Relaxed);
                 told_anything = true;
                 let ended = converse(&link, &mut talk, &mut changes, socket).await;
+                talk.closed();
                 link.port.health.connections.fetch_sub(1, Relaxed);
                 link.port.health.reconnects.fetch_add(1, Relaxed);
                 ended
             }
             Err(reason) => End::Broken(reason),
         };
-        talk.closed();
         let reason = match ended {
             End::Over => return,
             End::Idle => continue,

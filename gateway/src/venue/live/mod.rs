@@ -16,7 +16,7 @@ mod health;
 mod link;
 mod outlet;
 mod pace;
-mod recorder;
+pub mod recorder;
 mod roster;
 
 pub use budget::Budget;
@@ -93,7 +93,7 @@ struct Running {
     over: oneshot::Sender<()>,
     thread: JoinHandle<()>,
     /// Ends behind the adapters, so that it keeps their last words.
-    _recorder: Option<Recorder>,
+    recorder: Option<Recorder>,
 }
 
 impl Live {
@@ -109,7 +109,7 @@ impl Live {
         let feed = Arc::new(FeedWaker::default());
         let (recorder, recording) = match &settings.recording {
             Some(folder) => {
-                let (recorder, keep) = Recorder::start(folder)?;
+                let (recorder, keep) = Recorder::start(folder, clock.clone())?;
                 (Some(recorder), Some(keep))
             }
             None => (None, None),
@@ -157,7 +157,7 @@ impl Live {
             venue_now: Timestamp::default(),
             updates: Vec::new(),
             skips,
-            running: Some(Running { over, thread, _recorder: recorder }),
+            running: Some(Running { over, thread, recorder }),
         })
     }
 
@@ -245,6 +245,16 @@ impl Tools {
         self.outlet.answers(origin, &self.health)
     }
 
+    /// The same beside the books: with a health of its own, by which no outage is judged.
+    pub fn aside(&self) -> Tools {
+        Tools { health: Arc::default(), ..self.clone() }
+    }
+
+    /// Server time.
+    pub fn now(&self) -> Timestamp {
+        self.outlet.now()
+    }
+
     /// A REST service.
     pub fn fetch(&self, base: &str, port: Port, budget: Budget) -> Fetch {
         Fetch::new(self.client.clone(), base, port, budget, self.pace)
@@ -300,6 +310,10 @@ impl Venue for Live {
 
     fn skips(&self) -> Option<Arc<Skips>> {
         Some(self.skips.clone())
+    }
+
+    fn recording(&self) -> Option<Arc<recorder::Figures>> {
+        Some(self.running.as_ref()?.recorder.as_ref()?.figures())
     }
 }
 

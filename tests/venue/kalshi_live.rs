@@ -54,6 +54,7 @@ fn place(fake: &Fake, signs: bool) -> Place {
         ("retry_first_ms", "50"),
         ("newest_every_ms", "700"),
         ("standing_every_ms", "500"),
+        ("traded_every_ms", "1500"),
         ("outage_after_ms", "60000"),
     ] {
         place.set("venue", name, ms);
@@ -201,7 +202,7 @@ fn markets_are_listed_followed_and_traded() {
     fake.trade(RAIN, 4_300, 500);
     let traded = format!("/v1/last-trade-price?token_id={}", tokens(RAIN)[0]);
     eventually("the trade", || (text(&client.get(&traded).expect(200), "/price") == "0.43").then_some(()));
-    // Another grid, told by REST alone; the market stands in `standing` as it is traded here.
+    // Another grid, told by REST alone.
     fake.set(RAIN, &json!({"price_ranges": [{"start": "0", "end": "1", "step": "0.001"}]}));
     let tick = format!("/v1/tick-size?token_id={}", tokens(RAIN)[0]);
     eventually("the finer tick", || {
@@ -366,6 +367,10 @@ fn without_credentials_books_are_asked_for_and_age_by_themselves() {
     let begun = std::time::Instant::now();
     let scene = Scene::start(fake, false, |place| {
         place.set("book", "stale_after_s", "5");
+        // Nothing else takes of the budget.
+        for name in ["newest_every_ms", "standing_every_ms", "traded_every_ms"] {
+            place.set("venue", name, "60000");
+        }
     });
     let (fake, mut client) = (&scene.fake, scene.client());
     for ticker in [RAIN, "KXRAIN-26NOV-T4"] {
@@ -488,9 +493,7 @@ fn a_venue_that_answers_badly_is_asked_again() {
     for fault in &bad {
         fake.fault("/events?", 1, fault.clone());
     }
-    let scene = Scene::start(fake, false, |place| {
-        place.set("venue", "traded_every_ms", "700");
-    });
+    let scene = Scene::start(fake, false, |_| {});
     let (fake, mut client) = (&scene.fake, scene.client());
     eventually("all faults", || (fake.faults_left() == 0).then_some(()));
     right_after_listing(&mut client, fake, RAIN);

@@ -117,6 +117,11 @@ impl Grid {
         Grid(ranges)
     }
 
+    /// Its ranges, in order.
+    pub(super) fn ranges(&self) -> &[Range] {
+        &self.0
+    }
+
     /// The finest tick of all ranges: what the market is listed with.
     pub(super) fn finest(&self) -> TickSize {
         self.0.iter().map(|range| range.tick).min().expect("a grid has at least one range")

@@ -128,7 +128,13 @@ impl Live {
             let (wants, wanted) = mpsc::unbounded_channel();
             let health = Arc::new(Health::starting(clock.now()));
             adapters.push(Adapter { origin, wants, health: health.clone() });
-            let tools = Tools { client: client.clone(), outlet: outlet.clone(), health, pace: settings.pace };
+            let tools = Tools {
+                client: client.clone(),
+                outlet: outlet.clone(),
+                health,
+                pace: settings.pace,
+                clock: clock.clone(),
+            };
             match origin {
                 Origin::Polymarket => {
                     drop(runtime.spawn(polymarket::stream::run(settings.polymarket.clone(), tools, wanted)));
@@ -184,6 +190,13 @@ impl Live {
             if let Some(want) = self.roster.note(update) {
                 tell(&self.adapters, want);
             }
+            if let FeedUpdate::Gap { tokens, .. } = update {
+                // What a connection lost, its adapter knows; what folding found, only the translator does.
+                let mut markets: Vec<&Arc<Subject>> =
+                    tokens.iter().filter_map(|token| self.roster.by_token(token)).collect();
+                markets.dedup();
+                markets.iter().for_each(|market| tell(&self.adapters, Want::Resync((*market).clone())));
+            }
         }
         frame(Frame { connection, received: at, updates: &self.updates });
     }
@@ -225,12 +238,18 @@ pub struct Tools {
     outlet: Arc<Outlet>,
     pub health: Arc<Health>,
     pub pace: Pace,
+    pub clock: Clock,
 }
 
 impl Tools {
     /// A port for one connection; `name` is that of recordings.
     pub fn port(&self, origin: Origin, name: &str) -> Port {
         self.outlet.port(origin, name, &self.health)
+    }
+
+    /// A port for answers that belong to no connection.
+    pub fn answers(&self, origin: Origin) -> Port {
+        self.outlet.answers(origin, &self.health)
     }
 
     /// The same beside the books: with a health of its own, by which no outage is judged.

@@ -1,6 +1,7 @@
 //! What is kept of live venues: recordings that play as the venue was, markets that are known without it, and what
 //! `papertape doctor` says of it.
 
+use crate::fake_kalshi;
 use crate::fake_polymarket::{Fake, RestFault};
 use serde_json::{Value, json};
 use std::fs;
@@ -160,6 +161,55 @@ fn a_start_without_the_venue_knows_its_markets() {
     cases.add(6);
 }
 
+/// The line of what was looked at.
+fn line(told: &str, what: &str) -> String {
+    told.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what} in {told}")).to_owned()
+}
+
+#[test]
+fn a_doctor_looks_at_the_second_venue_with_its_credentials() {
+    let cases = Cases::of("looks at the second venue");
+    let fake = fake_kalshi::Fake::start();
+    fake.event("KXRAIN", "Rain", Some("Climate and Weather"));
+    fake.market("KXRAIN", "KXRAIN-1", json!({}));
+    fake.book("KXRAIN-1", &[(4_000, 1_000)], &[(5_000, 1_000)]);
+    let mut place = Place::new();
+    for (key, value) in [("api", fake.api()), ("socket", fake.socket())] {
+        place.set("venue.kalshi", key, &format!("{value:?}"));
+    }
+    let look = |place: &Place| said(&run(place, &["doctor", "--venue", "kalshi"], || {}));
+    let (well, told, events) = look(&place);
+    assert!(well && line(&told, "a snapshot by socket").contains("not looked at"), "{told}\n{events}");
+    place.set("venue.kalshi", "key_id", &format!("{:?}", fake_kalshi::KEY_ID));
+    place.set("venue.kalshi", "private_key_file", &format!("{:?}", fake_kalshi::key_file(place.root())));
+    let (well, told, events) = look(&place);
+    assert!(well, "{told}\n{events}");
+    for what in ["resolve", "a page of events", "the names of categories", "one book", "a snapshot by", "a ping of"] {
+        assert!(line(&told, what).starts_with("ok "), "{what}: {told}");
+        cases.one();
+    }
+    let strange = fake_kalshi::strange_key_file(place.root());
+    place.set("venue.kalshi", "private_key_file", &format!("{strange:?}"));
+    let (well, told, _) = look(&place);
+    assert!(!well && line(&told, "a snapshot by").starts_with("failed "), "{told}");
+    fake.event("KXODD", "Odd", Some("Chess Boxing"));
+    fake.market(
+        "KXODD",
+        "KXODD-1",
+        json!({"price_level_structure": "quarter_cent", "status": "resting", "close_time": 7}),
+    );
+    let (_, told, _) = look(&place);
+    for what in [
+        "\"Chess Boxing\" is taken as other",
+        "unknown words: quarter_cent",
+        "unknown words: resting",
+        "close_time: not a text",
+    ] {
+        line(&told, what);
+        cases.one();
+    }
+}
+
 #[test]
 fn a_doctor_tells_what_answers_what_differs_and_what_fails() {
     let cases = Cases::of("looks at a venue");
@@ -172,9 +222,6 @@ fn a_doctor_tells_what_answers_what_differs_and_what_fails() {
             fake.spot("crypto_prices", "btcusdt", "64000.5");
             fake.spot("crypto_prices_chainlink", "btc/usd", "64001.5");
         }))
-    };
-    let line = |told: &str, what: &str| -> String {
-        told.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what} in {told}")).to_owned()
     };
     let (well, told, events) = look(&place);
     assert!(well, "{told}\n{events}");

@@ -97,6 +97,7 @@ impl World {
             seats: Arc::default(),
             meters: None,
             streams: Arc::default(),
+            upstream: Vec::new(),
             spot: Spot::of(&config.venue),
             config,
         };

@@ -102,6 +102,13 @@ pub enum FeedUpdate {
         resolution: Resolution,
         venue_ts: Timestamp,
     },
+    /// What the venue says the best prices of a token are behind this frame; `None` = it says there is none. To check
+    /// what was folded by, never applied.
+    Top {
+        token: String,
+        bid: Option<Price>,
+        ask: Option<Price>,
+    },
     /// The view of these tokens is broken: stale until the next snapshot. Empty = all tokens of the connection.
     Gap {
         tokens: Vec<String>,

@@ -110,6 +110,7 @@ impl Witness {
                 self.known(condition);
                 "strike"
             }
+            FeedUpdate::Top { .. } => "top",
             FeedUpdate::TickChanged { condition, .. } => {
                 self.known(condition);
                 "tick"

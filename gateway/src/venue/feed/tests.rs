@@ -152,6 +152,8 @@ impl Life {
             recorder: crate::history::Recorder::nowhere(),
             news: Arc::new(News::new(1, Rules::default().fees)),
             match_interval_us: 2 * SECOND,
+            pace: Pace::default(),
+            stakes: Vec::new(),
         });
         Life { feed, clock, catalog, books, lane: lane(), prepares, stop, core: Some(core) }
     }
@@ -417,6 +419,8 @@ fn nothing_goes_to_a_log_without_room() {
         recorder: crate::history::Recorder::nowhere(),
         news: Arc::new(News::new(1, Rules::default().fees)),
         match_interval_us: SECOND,
+        pace: Pace::default(),
+        stakes: Vec::new(),
     });
     assert!(feed.begin().is_err(), "it waits for room until the process stops");
     let sent = std::iter::from_fn(|| commits.ring().pop());

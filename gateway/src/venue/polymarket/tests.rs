@@ -58,6 +58,10 @@ fn listings(updates: &[FeedUpdate]) -> Vec<(&Listing, MarketState)> {
 /// Updates in a few words.
 fn told(updates: &[FeedUpdate]) -> String {
     let words = updates.iter().map(|update| match update {
+        FeedUpdate::Top { token, bid, ask } => {
+            let units = |price: &Option<Price>| price.map_or("none".into(), |price| price.0.to_string());
+            format!("top {token} {}/{}", units(bid), units(ask))
+        }
         FeedUpdate::Listed { state, .. } => format!("listed {state:?}"),
         FeedUpdate::StateChanged { state, .. } => format!("{state:?}"),
         FeedUpdate::EndChanged { .. } => "end".into(),

@@ -10,10 +10,9 @@ use crate::history::Reader;
 use crate::http::front::Front;
 use crate::http::server::Connections;
 use crate::metrics::edge::EdgeMeters;
-use crate::venue::Health;
+use crate::venue::Upstream;
 use crate::venue::feed::FeedFigures;
 use crate::venue::spot::Spot;
-use crate::venue::tape::Origin;
 use crate::ws::admit::Seats;
 use crate::ws::hub::Hub;
 use crate::ws::news::News;
@@ -51,8 +50,8 @@ pub struct App {
     pub streams: Arc<Streams>,
     /// Prices of what up-or-down markets are about.
     pub spot: Spot,
-    /// How the connections to live venues are; empty where there are none.
-    pub upstream: Vec<(Origin, Arc<Health>)>,
+    /// How it goes with live venues.
+    pub upstream: Upstream,
     /// Places of open sockets.
     pub seats: Arc<Seats>,
     /// What the edge counts where a monitor may ask.
@@ -89,8 +88,8 @@ impl App {
             last_cycle_us: number(&self.feed.last_cycle_us),
             pending_orders: number(&self.feed.pending_orders),
             connections: self.seats.open() as u64,
-            upstream_connections: self.upstream.iter().map(|(_, health)| number_of(&health.connections)).sum(),
-            subscribed_tokens: match self.upstream.as_slice() {
+            upstream_connections: self.upstream.venues.iter().map(|(_, health)| number_of(&health.connections)).sum(),
+            subscribed_tokens: match self.upstream.venues.as_slice() {
                 [] => None,
                 venues => Some(venues.iter().map(|(_, health)| number(&health.subscribed_tokens)).sum()),
             },

@@ -17,8 +17,7 @@ use crate::metrics::listener::Admin;
 use crate::recover::{self, RecoverError, Recovery};
 use crate::venue::feed::{FeedFigures, FeedParts};
 use crate::venue::spot::Spot;
-use crate::venue::tape::Origin;
-use crate::venue::{self, Health, Venue, VenueError};
+use crate::venue::{self, Upstream, Venue, VenueError};
 use crate::ws::news::News;
 use crate::{api, banner, demo};
 use engine::book::Books;
@@ -148,7 +147,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         None => venue::open(&config.venue, &clock).map_err(BootError::Venue)?,
     };
     let venue_line = venue.describe();
-    let upstream = venue.health();
+    let upstream = venue.upstream();
     let Recovery { dir, log, state, report } = recovery;
 
     let shared = Shared::new(&config);
@@ -281,13 +280,7 @@ impl Shared {
         users.into_iter().enumerate().map(shard).collect()
     }
 
-    fn app(
-        self,
-        config: Config,
-        clock: Clock,
-        history: Reader,
-        upstream: Vec<(Origin, Arc<Health>)>,
-    ) -> Result<App, BootError> {
+    fn app(self, config: Config, clock: Clock, history: Reader, upstream: Upstream) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, feed, news } = self;
         let front = Front::new(&config, &api::tables()).map_err(BootError::Edge)?;
         Ok(App {

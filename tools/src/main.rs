@@ -3,6 +3,7 @@
 mod asyncapi;
 mod journal;
 mod openapi;
+mod record;
 mod seed;
 mod serve;
 mod snapshot;
@@ -25,6 +26,8 @@ struct CommandLine {
 enum Verb {
     /// Run the server; SIGTERM and SIGINT end it in order.
     Serve(serve::Serve),
+    /// Record what live venues send, without a server; SIGTERM and SIGINT end it in order.
+    Record(record::Record),
     /// Make many users at once, each with a key; the server must be stopped.
     Seed(seed::Seed),
     /// Load a running server with orders, and say how fast it answers.
@@ -48,6 +51,7 @@ enum Verb {
 fn main() -> ExitCode {
     let done = match CommandLine::parse().verb {
         Verb::Serve(serve) => serve.run(),
+        Verb::Record(record) => record.run(),
         Verb::Seed(seed) => seed.run(),
         Verb::Load(load) => load.run(),
         Verb::Token(token) => token.run(),

@@ -1,10 +1,8 @@
 //! `serve`: the server.
 
 use crate::Failure;
-use crate::settings::Settings;
+use crate::settings::{Settings, log_events};
 use clap::Args;
-use std::io::IsTerminal;
-use tracing_subscriber::EnvFilter;
 
 #[derive(Args)]
 pub struct Serve {
@@ -13,7 +11,7 @@ pub struct Serve {
     /// Address and port to listen on.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Where market data comes from: synthetic or replay.
+    /// Where market data comes from: synthetic, replay, or live: polymarket, kalshi, or polymarket,kalshi.
     #[arg(long, value_name = "VENUE")]
     venue: Option<String>,
     /// The recording to replay: a file or a folder.
@@ -25,6 +23,9 @@ pub struct Serve {
     /// Read the recording as it grows.
     #[arg(long)]
     follow: bool,
+    /// Record what a live venue sends, into this folder (default: tape in the data directory).
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "")]
+    record: Option<String>,
     /// What an answer waits for: process or power.
     #[arg(long, value_name = "PROMISE")]
     durability: Option<String>,
@@ -35,10 +36,10 @@ pub struct Serve {
 
 impl Serve {
     pub fn run(self) -> Result<(), Failure> {
-        let Serve { settings, listen, venue, tape, speed, follow, durability, busy_poll } = self;
+        let Serve { settings, listen, venue, tape, speed, follow, record, durability, busy_poll } = self;
         // A tape is for a replay; whoever names one need not say so twice.
         let venue = venue.or_else(|| tape.is_some().then(|| "replay".to_owned()));
-        let config = settings.load(vec![
+        let mut flags = vec![
             ("server.listen", listen),
             ("venue.kind", venue),
             ("venue.tape", tape),
@@ -46,15 +47,17 @@ impl Serve {
             ("venue.follow", follow.then(|| "true".to_owned())),
             ("journal.durability", durability),
             ("server.busy_poll", busy_poll.then(|| "true".to_owned())),
-        ])?;
-        // Events go to standard error: text for people, JSON lines for collectors. `RUST_LOG` chooses what.
-        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-        if std::io::stderr().is_terminal() {
-            log.init();
-        } else {
-            log.json().init();
+        ];
+        if let Some(folder) = record {
+            // Which data directory it is may stand in any layer.
+            let folder = match folder.is_empty() {
+                true => settings.load(flags.clone())?.data.dir.join("tape").to_string_lossy().into_owned(),
+                false => folder,
+            };
+            flags.push(("venue.record", Some(folder)));
         }
+        let config = settings.load(flags)?;
+        log_events();
         Ok(gateway::boot::serve(config)?)
     }
 }

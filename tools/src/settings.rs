@@ -2,8 +2,9 @@
 
 use crate::Failure;
 use gateway::config::Config;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use tracing_subscriber::EnvFilter;
 
 /// Options that several verbs share.
 #[derive(clap::Args)]
@@ -23,6 +24,17 @@ impl Settings {
         flags.extend(more);
         let flags = flags.into_iter().filter_map(|(key, value)| value.map(|value| (key.to_owned(), value)));
         Ok(Config::load(self.config.as_deref(), flags)?)
+    }
+}
+
+/// Events go to standard error from now on: text for people, JSON lines for collectors. `RUST_LOG` chooses what.
+pub fn log_events() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if std::io::stderr().is_terminal() {
+        log.init();
+    } else {
+        log.json().init();
     }
 }
 

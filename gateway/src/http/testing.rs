@@ -97,7 +97,7 @@ impl World {
             seats: Arc::default(),
             meters: None,
             streams: Arc::default(),
-            upstream: Vec::new(),
+            upstream: Default::default(),
             spot: Spot::of(&config.venue),
             config,
         };

@@ -186,11 +186,6 @@ pub trait Venue: Send {
         false
     }
 
-    /// How the connections are, by venue; nothing where there are none.
-    fn health(&self) -> Vec<(Origin, Arc<Health>)> {
-        Vec::new()
-    }
-
     /// SHA-256 of the first line of the recording: its identity, for the journal. `None` where there is none (yet).
     fn first_line(&self) -> Option<[u8; 32]> {
         None
@@ -202,10 +197,21 @@ pub trait Venue: Send {
         !self.drives_clock()
     }
 
-    /// What this venue dropped, by kind.
-    fn skips(&self) -> Option<Arc<Skips>> {
-        None
+    /// How it goes with the venue, for health answers and metrics.
+    fn upstream(&self) -> Upstream {
+        Upstream::default()
     }
+}
+
+/// How it goes with a venue: written by its threads, read by anyone.
+#[derive(Clone, Default)]
+pub struct Upstream {
+    /// The connections, by live venue.
+    pub venues: Vec<(Origin, Arc<Health>)>,
+    /// What was dropped, by kind; `None` where nothing is translated.
+    pub skips: Option<Arc<Skips>>,
+    /// What is recorded of it, where it is.
+    pub recording: Option<Arc<live::recorder::Figures>>,
 }
 
 /// Updates that one message of the venue carried; applied together, then published. A message that came to nothing
@@ -243,10 +249,14 @@ impl VenueConfig {
     /// Whether the venue could be opened as far as its settings go; asked before anything is made.
     ///
     /// # Errors
-    /// [`VenueError::NoTape`].
+    /// [`VenueError::NoTape`], [`VenueError::NothingToRecord`].
     pub fn check(&self) -> Result<(), VenueError> {
-        let names_nothing = self.kind == VenueKind::Replay && self.tape.as_os_str().is_empty();
-        if names_nothing { Err(VenueError::NoTape) } else { Ok(()) }
+        let is_live = matches!(self.kind, VenueKind::Live { .. });
+        match self.kind {
+            VenueKind::Replay if self.tape.as_os_str().is_empty() => Err(VenueError::NoTape),
+            kind if self.live.recording.is_some() && !is_live => Err(VenueError::NothingToRecord(kind)),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -315,6 +325,8 @@ impl std::str::FromStr for VenueKind {
 pub enum VenueError {
     /// A replay of nothing.
     NoTape,
+    /// A recording of what is no live venue.
+    NothingToRecord(VenueKind),
     Tape(TapeError),
     /// The adapters of live venues could not be started.
     Live(std::io::Error),
@@ -324,6 +336,12 @@ impl std::fmt::Display for VenueError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             VenueError::NoTape => f.write_str("venue.tape: venue.kind = replay needs the path of a tape"),
+            VenueError::NothingToRecord(kind) => {
+                write!(
+                    f,
+                    "venue.record: only live venues are recorded (polymarket, kalshi, or polymarket,kalshi), not {kind}"
+                )
+            }
             VenueError::Tape(error) => error.fmt(f),
             VenueError::Live(error) => write!(f, "the live venues cannot be started: {error}"),
         }

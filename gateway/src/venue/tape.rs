@@ -229,10 +229,24 @@ impl Tape {
 }
 
 impl Source {
+    /// Opens the file, or what it became when it was packed meanwhile: the same lines.
+    fn open(&mut self, follow: bool) -> io::Result<LineReader> {
+        match LineReader::open(&self.path, follow) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut packed = self.path.clone().into_os_string();
+                packed.push(".gz");
+                let reader = LineReader::open(Path::new(&packed), follow)?;
+                self.path = packed.into();
+                Ok(reader)
+            }
+            opened => opened,
+        }
+    }
+
     /// The time of the line now in `head`, `None` when the file has no further one (yet).
     fn read(&mut self, follow: bool, skips: &Skips) -> io::Result<Option<u64>> {
         if let Reader::Closed = self.reader {
-            let mut reader = LineReader::open(&self.path, follow)?;
+            let mut reader = self.open(follow)?;
             for _ in 0..self.lines_count {
                 reader.read(&mut self.head, skips)?;
             }

@@ -45,6 +45,38 @@ fn a_missing_tape_is_an_error_with_its_path() {
     assert!(error.contains("/nowhere/tape.ndjson"), "{error}");
 }
 
+#[test]
+fn settings_that_cannot_be_meant_are_refused_before_anything_is_made() {
+    let base = VenueConfig {
+        kind: VenueKind::Synthetic,
+        seed: 0,
+        tape: Default::default(),
+        speed: Speed::RECORDED,
+        follow: false,
+        categories: Default::default(),
+        live: Default::default(),
+    };
+    let live = VenueKind::Live { polymarket: true, kalshi: false };
+    let cases = [
+        // kind, tape, recording, what the refusal names
+        (VenueKind::Synthetic, "", None, None),
+        (VenueKind::Replay, "tape", None, None),
+        (VenueKind::Replay, "", None, Some("venue.tape")),
+        (live, "", None, None),
+        (live, "", Some("out"), None),
+        (VenueKind::Synthetic, "", Some("out"), Some("not synthetic")),
+        (VenueKind::Replay, "tape", Some("out"), Some("not replay")),
+    ];
+    for (kind, tape, recording, named) in cases {
+        let live = live::Settings { recording: recording.map(PathBuf::from), ..Default::default() };
+        let config = VenueConfig { kind, tape: tape.into(), live, ..base.clone() };
+        let refused = config.check().err().map(|error| error.to_string());
+        assert_eq!(refused.is_some(), named.is_some(), "{kind} {tape:?} {recording:?}: {refused:?}");
+        assert!(refused.unwrap_or_default().contains(named.unwrap_or_default()));
+    }
+    println!("settings of venues: {} cases", cases.len());
+}
+
 /// A recording of both live venues in the general form: catalogue rows, books, changes, a gap, a result.
 fn both_venues() -> String {
     const CONDITION: &str = "0xaa00000000000000000000000000000000000000000000000000000000000001";

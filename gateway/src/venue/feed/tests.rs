@@ -387,7 +387,7 @@ fn no_line_of_a_tape_makes_a_record_too_long() {
     std::fs::write(&tape, line + "\n").expect("a writable directory");
     for start in 0..2 {
         let venue = Replay::open(&tape, Speed::Max, false, &Default::default()).expect("a tape");
-        let skips = venue.skips().expect("it counts");
+        let skips = venue.upstream().skips.expect("it counts");
         let mut life = Life::start(place.path(), venue, NOW);
         assert_eq!(life.feed.desk.markets.len(), 301 * start);
         life.feed.begin().expect("it runs");

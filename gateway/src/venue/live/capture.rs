@@ -55,6 +55,16 @@ impl Capture {
         })
     }
 
+    /// How much text it holds on to.
+    pub fn text_bytes(&self) -> usize {
+        match &self.heard {
+            Heard::Frame(text) => text.len(),
+            Heard::Answer { url, body, .. } => url.len() + body.len(),
+            Heard::Gap(reason) => reason.len(),
+            Heard::Alive => 0,
+        }
+    }
+
     /// Appends it as a line of a recording, its end included; nothing for what is not recorded.
     pub fn line(&self, out: &mut Vec<u8>) {
         let row = match &self.heard {
@@ -110,5 +120,143 @@ impl Serialize for Body<'_> {
             Ok(raw) if raw.get().starts_with(['{', '[']) => raw.serialize(serializer),
             _ => serializer.serialize_str(self.0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::tests::Random;
+
+    fn capture(name: &str, heard: Heard) -> Capture {
+        let source = Source { origin: Origin::Kalshi, number: 3, name: name.into() };
+        Capture { received: Timestamp::from_millis(1_786_406_405_459), source: Arc::new(source), heard }
+    }
+
+    /// JSON keeps its content, all else every byte.
+    fn expected(body: &str) -> Cow<'_, str> {
+        let json = |text: &str| {
+            matches!(text.trim().as_bytes().first(), Some(b'{' | b'['))
+                && serde_json::from_str::<&RawValue>(text).is_ok()
+        };
+        match json(body) {
+            true => body.replace(['\n', '\r'], " ").trim().to_owned().into(),
+            false => body.into(),
+        }
+    }
+
+    /// One line, with its end, that says the same.
+    fn check(name: &str, body: &str) {
+        let heard = [
+            Heard::Frame(body.to_owned().into()),
+            Heard::Answer { url: "/events?a=\"1\"".into(), status: 425, body: body.to_owned().into() },
+            Heard::Gap(body.into()),
+        ];
+        for heard in heard {
+            let capture = capture(name, heard);
+            let mut line = Vec::new();
+            capture.line(&mut line);
+            let line = String::from_utf8(line).expect("a line is text");
+            let (text, rest) = line.split_once('\n').expect("a line has an end");
+            assert!(rest.is_empty() && text.starts_with("{\"r\":1786406405459,\"v\":\"kalshi\""), "{line}");
+            let told = match capture.record().expect("it is recorded") {
+                Record::Frame { origin, connection, body } => {
+                    Record::Frame { origin, connection, body: expected(&body).into_owned().into() }
+                }
+                Record::Answer { origin, connection, url, status, body } => {
+                    Record::Answer { origin, connection, url, status, body: expected(&body).into_owned().into() }
+                }
+                gap => gap,
+            };
+            assert_eq!(Record::parse(text).as_ref(), Some(&told), "{text:.2000}");
+        }
+    }
+
+    #[test]
+    fn whatever_a_venue_sends_is_one_line_that_reads_back_as_it_was() {
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        let bodies = [
+            r#"{"type":"trade","msg":{"a":1}}"#,
+            r#"[{"event_type":"book"},{"event_type":"book"}]"#,
+            "{\n  \"pretty\": [1,\r\n 2]\n}\n",
+            " \t{\"a\":1} ",
+            r#"{"a":"line\nend","b":"\ud800","c":"\u0000"}"#,
+            r#"{"r":1,"v":"polymarket","m":{"gap":"x"}}"#,
+            r#"{"recv_ms":1,"event":{"msg":{"a":1}}}"#,
+            "",
+            " ",
+            "\n",
+            "PONG",
+            "null",
+            "true",
+            "0.5",
+            r#""a text""#,
+            r#""[1,2]""#,
+            "{",
+            r#"{"a":1"#,
+            r#"{"a":1}}"#,
+            r#"{"a":1} {"b":2}"#,
+            r#"{"a":NaN}"#,
+            "{\"a\":\"raw\u{1}control\"}",
+            "{\"a\":\"raw\nline end\"",
+            "[1,2,\n",
+            "<html>\r\n<body>502 Bad Gateway</body></html>\n",
+            "\u{2028}\u{85}\u{feff}{}",
+            "\0\u{7f}\"\\/\u{8}",
+            "日本語 \u{1f980}",
+            &deep,
+            &format!("[\"{}\"]", "x".repeat(3 << 20)),
+            &"\"".repeat(1 << 20),
+        ];
+        for body in bodies {
+            for name in ["", "market-0", "odd \"name\"\n"] {
+                check(name, body);
+            }
+        }
+        println!("captures as lines: {} cases", bodies.len() * 9);
+    }
+
+    #[test]
+    fn bodies_put_together_by_chance_are_one_line_each() {
+        const PIECES: [&str; 22] = [
+            "{",
+            "}",
+            "[",
+            "]",
+            "\"",
+            "\\",
+            ":",
+            ",",
+            "\n",
+            "\r",
+            " ",
+            "\t",
+            "\0",
+            "null",
+            "1e9",
+            "-0.10",
+            "a",
+            "é",
+            "\"m\"",
+            "\"gap\":",
+            "\\u00e9",
+            "{\"a\":[]}",
+        ];
+        const ROUNDS: usize = 20_000;
+        let mut random = Random(11);
+        for _ in 0..ROUNDS {
+            let length = random.next() % 12;
+            let body: String = (0..length).map(|_| PIECES[(random.next() % PIECES.len() as u64) as usize]).collect();
+            check("c", &body);
+        }
+        println!("captures by chance: {ROUNDS} cases");
+    }
+
+    #[test]
+    fn a_sign_of_life_leaves_no_line() {
+        let mut line = Vec::new();
+        capture("c", Heard::Alive).line(&mut line);
+        assert_eq!((line.len(), capture("c", Heard::Alive).record()), (0, None));
+        println!("signs of life: 1 case");
     }
 }

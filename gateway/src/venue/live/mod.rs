@@ -16,7 +16,7 @@ mod health;
 mod link;
 mod outlet;
 mod pace;
-mod recorder;
+pub mod recorder;
 mod roster;
 
 pub use budget::Budget;
@@ -34,7 +34,7 @@ use super::polymarket;
 use super::skips::Skips;
 use super::tape::Origin;
 use super::translators::Translators;
-use super::{FeedUpdate, Frame, Polled, Venue};
+use super::{FeedUpdate, Frame, Polled, Upstream, Venue};
 use crate::clock::Clock;
 use crate::thread;
 use capture::Capture;
@@ -93,7 +93,7 @@ struct Running {
     over: oneshot::Sender<()>,
     thread: JoinHandle<()>,
     /// Ends behind the adapters, so that it keeps their last words.
-    _recorder: Option<Recorder>,
+    recorder: Option<Recorder>,
 }
 
 impl Live {
@@ -109,7 +109,7 @@ impl Live {
         let feed = Arc::new(FeedWaker::default());
         let (recorder, recording) = match &settings.recording {
             Some(folder) => {
-                let (recorder, keep) = Recorder::start(folder)?;
+                let (recorder, keep) = Recorder::start(folder, clock.clone())?;
                 (Some(recorder), Some(keep))
             }
             None => (None, None),
@@ -151,7 +151,7 @@ impl Live {
             venue_now: Timestamp::default(),
             updates: Vec::new(),
             skips,
-            running: Some(Running { over, thread, _recorder: recorder }),
+            running: Some(Running { over, thread, recorder }),
         })
     }
 
@@ -275,12 +275,12 @@ impl Venue for Live {
         self.adapters.iter().all(|adapter| adapter.health.is_out(server_now, after))
     }
 
-    fn health(&self) -> Vec<(Origin, Arc<Health>)> {
-        self.adapters.iter().map(|adapter| (adapter.origin, adapter.health.clone())).collect()
-    }
-
-    fn skips(&self) -> Option<Arc<Skips>> {
-        Some(self.skips.clone())
+    fn upstream(&self) -> Upstream {
+        Upstream {
+            venues: self.adapters.iter().map(|adapter| (adapter.origin, adapter.health.clone())).collect(),
+            skips: Some(self.skips.clone()),
+            recording: self.running.as_ref().and_then(|running| Some(running.recorder.as_ref()?.figures())),
+        }
     }
 }
 

@@ -173,6 +173,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         news: shared.news.clone(),
         pace: config.venue.live.pace,
         stakes,
+        spot: shared.spot.clone(),
     };
     if let Err(error) = machinery.start_feed(feed).await {
         machinery.end().await;
@@ -242,6 +243,7 @@ struct Shared {
     commit: Arc<CommitFigures>,
     feed: Arc<FeedFigures>,
     news: Arc<News>,
+    spot: Spot,
 }
 
 impl Shared {
@@ -261,6 +263,7 @@ impl Shared {
             commit: Arc::new(commit),
             feed: Arc::default(),
             news: Arc::new(news),
+            spot: Spot::of(&config.venue),
         }
     }
 
@@ -281,7 +284,7 @@ impl Shared {
     }
 
     fn app(self, config: Config, clock: Clock, history: Reader, upstream: Upstream) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, feed, news } = self;
+        let Shared { catalog, books, directory, rules, commit, feed, news, spot } = self;
         let front = Front::new(&config, &api::tables()).map_err(BootError::Edge)?;
         Ok(App {
             meters: config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes())),
@@ -302,7 +305,7 @@ impl Shared {
             seats: Arc::default(),
             streams: Arc::default(),
             upstream,
-            spot: Spot::of(&config.venue),
+            spot,
             config,
         })
     }

@@ -13,6 +13,7 @@ pub(crate) mod publish;
 mod shards;
 
 use super::live::Pace;
+use super::spot::Spot;
 use super::{FeedUpdate, Frame, NO_CONNECTION, Venue};
 use crate::api::markets::quote::OUTCOMES;
 use crate::clock::Clock;
@@ -112,6 +113,8 @@ struct Desk {
     recorder: Recorder,
     /// Tells the streams.
     publisher: Publisher,
+    /// Where prices of what markets are about are shown.
+    spot: Spot,
     /// Instruments that the frame at hand was about, with the price of a trade where it told of one.
     touched: Vec<(InstrumentId, Option<Price>)>,
     /// Books that cannot be right, and those of which the venue is to be asked since a frame said so.
@@ -143,13 +146,14 @@ pub struct FeedParts {
     pub pace: Pace,
     /// Markets in which somebody here has a position or an order.
     pub stakes: Vec<MarketId>,
+    pub spot: Spot,
 }
 
 impl Feed {
     /// Tells the read sides what recovery found; nothing of the venue is read yet.
     pub fn new(parts: FeedParts) -> Feed {
         let FeedParts { venue, markets, catalog, mut writer, lane, clock, stop, figures, .. } = parts;
-        let (match_interval_us, recorder) = (parts.match_interval_us, parts.recorder);
+        let (match_interval_us, recorder, spot) = (parts.match_interval_us, parts.recorder, parts.spot);
         let publisher = Publisher::new(parts.news, catalog.clone());
         publish_all(&markets, &catalog, &mut writer);
         let desk = Desk {
@@ -158,6 +162,7 @@ impl Feed {
             held: AHashMap::new(),
             recorder,
             publisher,
+            spot,
             touched: Vec::new(),
             doubts: Doubts::new(&parts.pace),
             resyncs: Vec::new(),
@@ -447,6 +452,7 @@ impl Desk {
                     self.catalog.strike(market, strike.as_deref(), price_to_beat.as_deref());
                 }
             }
+            FeedUpdate::Spot { asset, family, micros, at } => self.spot.tell(*asset, *family, *micros, *at),
             FeedUpdate::Gap { tokens, reason } => {
                 tracing::warn!(%reason, tokens = tokens.len(), "the view of a book is broken; it waits for a snapshot");
                 if tokens.is_empty() {

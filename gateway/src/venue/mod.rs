@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use category::Names;
 use engine::amount::{Price, Qty, TickSize};
 pub use engine::book::BookSide;
-use engine::market::terms::{Listing, MarketState, Resolution};
+use engine::market::terms::{Asset, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 pub use live::Health;
 use live::Live;
@@ -108,6 +108,13 @@ pub enum FeedUpdate {
         token: String,
         bid: Option<Price>,
         ask: Option<Price>,
+    },
+    /// The price of what up-or-down markets are about, in dollars, in 10⁻⁶.
+    Spot {
+        asset: Asset,
+        family: spot::Family,
+        micros: u64,
+        at: Timestamp,
     },
     /// The view of these tokens is broken: stale until the next snapshot. Empty = all tokens of the connection.
     Gap {

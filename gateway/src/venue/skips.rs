@@ -59,6 +59,8 @@ kinds! {
     UnsupportedResult = "unsupported_result",
     /// Two sources name different results: the market stays closed, or what was resolved stays.
     ResultsDisagree = "results_disagree",
+    /// A book whose hash is another than the one it carries; it is used all the same.
+    HashDiffers = "hash_differs",
     /// A REST answer with another status than 200.
     HttpStatus = "http_status",
     /// A line of a tape that has no time or fits no form.

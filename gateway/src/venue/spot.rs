@@ -1,23 +1,34 @@
-//! Prices of what up-or-down markets are about. There is one source: the synthetic venue's own underlying, which decides
-//! its windows as Chainlink's feed decides the real ones, and bears that name so that clients take it. A recording has
-//! none: it tells of markets only.
+//! Prices of what up-or-down markets are about. The synthetic venue has an underlying of its own, which decides its
+//! windows as Chainlink's feed decides the real ones, and bears that name so that clients take it. Live venues and
+//! recordings tell theirs: the feed writes them down here, everybody reads.
 
 use super::synthetic::Underlying;
 use super::{VenueConfig, VenueKind};
 use engine::market::terms::Asset;
 use engine::time::{SECOND, Timestamp};
+use parking_lot::RwLock;
+use std::sync::Arc;
 
 /// Assets whose price is shown.
 pub const ASSETS: [Asset; 4] = [Asset::Btc, Asset::Eth, Asset::Sol, Asset::Xrp];
-/// The one source's label.
+/// Label of the synthetic source, and of what a price is compared with when a window ends.
 pub const SOURCE: &str = "chainlink";
+/// A price this old is shown as stale.
+const STALE_AFTER: u64 = 30 * SECOND;
 
-/// Where spot prices come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+/// Where spot prices come from. Cheap to clone: all clones are one board.
+#[derive(Clone, Debug)]
+pub struct Spot(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
     /// Seed of the synthetic world.
-    world: Option<u64>,
+    World(u64),
+    Board(Arc<RwLock<Board>>),
 }
+
+/// The newest price that was told, by asset and family.
+type Board = [[Option<SpotPrice>; 2]; ASSETS.len()];
 
 /// Families of sources that a client may choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,31 +42,88 @@ pub enum Family {
 pub struct SpotPrice {
     /// In dollars, in 10⁻⁶.
     pub micros: u64,
+    /// Venue time.
     pub at: Timestamp,
+    /// Label of who told it.
+    pub source: &'static str,
+}
+
+impl SpotPrice {
+    /// Whether it is too old to go by.
+    pub fn is_stale(&self, venue_now: Timestamp) -> bool {
+        venue_now.since(self.at) > STALE_AFTER
+    }
 }
 
 impl Spot {
     /// The source that goes with the configured venue.
     pub fn of(venue: &VenueConfig) -> Spot {
-        Spot { world: (venue.kind == VenueKind::Synthetic).then_some(venue.seed) }
+        Spot(match venue.kind {
+            VenueKind::Synthetic => Source::World(venue.seed),
+            VenueKind::Replay | VenueKind::Live { .. } => Source::Board(Arc::default()),
+        })
     }
 
-    /// The newest price at `now`; one a second. `None` without a source, or from a family that there is none of.
-    pub fn price(&self, asset: Asset, family: Option<Family>, now: Timestamp) -> Option<SpotPrice> {
-        if family == Some(Family::Binance) || !ASSETS.contains(&asset) {
-            return None;
+    /// Takes over what a venue told, unless something newer is known.
+    pub fn tell(&self, asset: Asset, family: Family, micros: u64, at: Timestamp) {
+        let (Source::Board(board), Some(row)) = (&self.0, row(asset)) else { return };
+        let source = match family {
+            Family::Chainlink => "chainlink_rtds",
+            Family::Binance => "polymarket_rtds",
+        };
+        let cell = &mut board.write()[row][family as usize];
+        if cell.is_none_or(|known| known.at <= at) {
+            *cell = Some(SpotPrice { micros, at, source });
         }
-        let at = Timestamp(now.0 - now.0 % SECOND);
-        let dollars = Underlying::new(self.world?, asset).price(at);
-        // As fine as what a window must beat.
-        let steps: f64 = if dollars < 100.0 { 10_000.0 } else { 100.0 };
-        Some(SpotPrice { micros: (dollars * steps).round() as u64 * (1_000_000.0 / steps) as u64, at })
+    }
+
+    /// The newest price at `now`, of the family that windows are decided by where both tell one. `None` without a
+    /// source, or from a family that tells none.
+    pub fn price(&self, asset: Asset, family: Option<Family>, now: Timestamp) -> Option<SpotPrice> {
+        self.prices(asset, family, now).next()
+    }
+
+    /// The newest price of each family, or of that one.
+    pub fn prices(&self, asset: Asset, family: Option<Family>, now: Timestamp) -> impl Iterator<Item = SpotPrice> {
+        let wanted = move |of: Family| family.is_none_or(|family| family == of);
+        [Family::Chainlink, Family::Binance]
+            .map(|of| wanted(of).then(|| self.newest(asset, of, now))?)
+            .into_iter()
+            .flatten()
+    }
+
+    fn newest(&self, asset: Asset, family: Family, now: Timestamp) -> Option<SpotPrice> {
+        let row = row(asset)?;
+        match &self.0 {
+            Source::Board(board) => board.read()[row][family as usize],
+            Source::World(_) if family == Family::Binance => None,
+            // One a second.
+            Source::World(seed) => {
+                let at = Timestamp(now.0 - now.0 % SECOND);
+                let dollars = Underlying::new(*seed, asset).price(at);
+                // As fine as what a window must beat.
+                let steps: f64 = if dollars < 100.0 { 10_000.0 } else { 100.0 };
+                let micros = (dollars * steps).round() as u64 * (1_000_000.0 / steps) as u64;
+                Some(SpotPrice { micros, at, source: SOURCE })
+            }
+        }
     }
 
     /// Assets that have a price.
-    pub fn assets(&self) -> &'static [Asset] {
-        if self.world.is_some() { &ASSETS } else { &[] }
+    pub fn assets(&self) -> Vec<Asset> {
+        match &self.0 {
+            Source::World(_) => ASSETS.to_vec(),
+            Source::Board(board) => {
+                let board = board.read();
+                let told = |row: &[Option<SpotPrice>; 2]| row.iter().any(Option::is_some);
+                ASSETS.into_iter().zip(board.iter()).filter(|(_, row)| told(row)).map(|(asset, _)| asset).collect()
+            }
+        }
     }
+}
+
+fn row(asset: Asset) -> Option<usize> {
+    ASSETS.iter().position(|known| *known == asset)
 }
 
 impl Family {
@@ -103,17 +171,64 @@ mod tests {
     }
 
     #[test]
-    fn only_the_synthetic_world_has_prices() {
+    fn the_synthetic_world_has_prices_of_its_own() {
         let now = Timestamp(1_790_932_445_700_000);
         let synthetic = Spot::of(&Config::defaults().venue);
         for asset in ASSETS {
             let price = synthetic.price(asset, None, now).expect("it has one");
-            assert_eq!(price.at, Timestamp(1_790_932_445_000_000));
+            assert_eq!((price.at, price.source), (Timestamp(1_790_932_445_000_000), "chainlink"));
             assert_eq!(Some(price), synthetic.price(asset, Some(Family::Chainlink), now.plus(100_000)));
             assert_eq!(None, synthetic.price(asset, Some(Family::Binance), now));
+            synthetic.tell(asset, Family::Chainlink, 1, now.plus(SECOND));
+            assert_eq!(Some(price), synthetic.price(asset, None, now), "nobody tells it");
         }
         assert_eq!(synthetic.price(Asset::Spx, None, now), None);
-        let replay = Spot::of(&VenueConfig { kind: VenueKind::Replay, ..Config::defaults().venue });
-        assert_eq!((replay.price(Asset::Btc, None, now), replay.assets()), (None, &[][..]));
+    }
+
+    #[test]
+    fn a_board_shows_the_newest_that_was_told() {
+        use Family::*;
+        let board = Spot::of(&VenueConfig { kind: VenueKind::Replay, ..Config::defaults().venue });
+        let at = |second: u64| Timestamp::from_secs(1_790_000_000 + second);
+        assert_eq!((board.price(Asset::Btc, None, at(0)), board.assets()), (None, vec![]));
+        board.tell(Asset::Btc, Binance, 5, at(10));
+        board.tell(Asset::Spx, Chainlink, 5, at(10));
+        let known = |family| board.price(Asset::Btc, family, at(20)).map(|price| (price.micros, price.source));
+        let cases = [
+            // told, then what each choice shows: any, Chainlink, Binance
+            (None, Some((5, "polymarket_rtds")), None, Some((5, "polymarket_rtds"))),
+            (
+                Some((Chainlink, 6, 11)),
+                Some((6, "chainlink_rtds")),
+                Some((6, "chainlink_rtds")),
+                Some((5, "polymarket_rtds")),
+            ),
+            (
+                Some((Chainlink, 7, 9)),
+                Some((6, "chainlink_rtds")),
+                Some((6, "chainlink_rtds")),
+                Some((5, "polymarket_rtds")),
+            ),
+            (
+                Some((Binance, 8, 10)),
+                Some((6, "chainlink_rtds")),
+                Some((6, "chainlink_rtds")),
+                Some((8, "polymarket_rtds")),
+            ),
+        ];
+        for (told, any, chainlink, binance) in cases {
+            if let Some((family, micros, second)) = told {
+                board.clone().tell(Asset::Btc, family, micros, at(second));
+            }
+            assert_eq!(
+                (known(None), known(Some(Chainlink)), known(Some(Binance))),
+                (any, chainlink, binance),
+                "{told:?}"
+            );
+        }
+        assert_eq!((board.prices(Asset::Btc, None, at(20)).count(), board.assets()), (2, vec![Asset::Btc]));
+        let price = board.price(Asset::Btc, None, at(20)).expect("told");
+        assert_eq!((price.is_stale(at(41)), price.is_stale(at(42))), (false, true));
+        println!("a board: {} cases", cases.len());
     }
 }

@@ -110,7 +110,6 @@ impl Witness {
                 self.known(condition);
                 "strike"
             }
-            FeedUpdate::Top { .. } => "top",
             FeedUpdate::TickChanged { condition, .. } => {
                 self.known(condition);
                 "tick"
@@ -155,6 +154,15 @@ impl Witness {
                 in_range(*price);
                 assert!(!size.is_zero());
                 "trade"
+            }
+            FeedUpdate::Top { token, bid, ask } => {
+                assert!(self.tokens.contains_key(token), "a token is listed before its best prices: {token}");
+                bid.iter().chain(ask).for_each(|price| in_range(*price));
+                "top"
+            }
+            FeedUpdate::Spot { micros, at: told_at, .. } => {
+                assert!(*micros > 0 && told_at.0 > 0, "a price of something: {update:?}");
+                "spot"
             }
             FeedUpdate::Gap { tokens, .. } => {
                 let books = &mut self.books;

@@ -34,7 +34,7 @@ impl Translators {
                 kalshi.rest(url, *status, body, at, updates);
             }
             Record::Answer { origin: Origin::Polymarket, url, status, body, .. } => {
-                polymarket.rest(url, *status, body, at, updates);
+                polymarket.rest((url, *status, body), connection, at, updates);
             }
             Record::Gap { origin: Origin::Kalshi, reason, .. } => kalshi.gap(connection, reason, updates),
             Record::Gap { origin: Origin::Polymarket, reason, .. } => polymarket.gap(connection, reason, updates),

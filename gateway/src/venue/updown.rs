@@ -111,6 +111,15 @@ pub fn slug(asset: Asset, interval: Interval, start: Timestamp, end: Timestamp) 
     }
 }
 
+/// The slug as the venue writes it in families that name no year; `None` where there is none in it.
+pub fn without_year(slug: &str) -> Option<String> {
+    let is_year = |part: &str| part.len() == 4 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let mut parts: Vec<&str> = slug.split('-').collect();
+    let year = parts.iter().rposition(|part| is_year(part))?;
+    parts.remove(year);
+    Some(parts.join("-"))
+}
+
 /// The title of a window, in New York time.
 pub fn title(asset: Asset, interval: Interval, start: Timestamp, end: Timestamp) -> String {
     let (from, to, name) = (eastern(start), eastern(end), long(asset));

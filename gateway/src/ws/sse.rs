@@ -228,7 +228,7 @@ struct Stream {
     hub: Rc<Hub>,
     id: u64,
     mailbox: Rc<Mailbox>,
-    told: AHashMap<Asset, Timestamp>,
+    told: AHashMap<(Asset, &'static str), Timestamp>,
     keepalives: u64,
 }
 
@@ -281,7 +281,9 @@ impl Stream {
         out.resize(PADDING_BYTES, b' ');
         out.extend_from_slice(b"\n\nretry: 2000\n\n");
         let app = self.hub.app().clone();
-        let spots = self.new_spots(&app);
+        let mut spots = self.new_spots(&app);
+        // One of each symbol: the family that windows are decided by comes first.
+        spots.dedup_by_key(|(asset, _)| *asset);
         event(&mut out, "snapshot", |o| {
             o.object("crypto", |o| {
                 for (asset, price) in &spots {
@@ -314,9 +316,12 @@ impl Stream {
     /// Spot prices that were not told yet.
     fn new_spots(&mut self, app: &App) -> Vec<(Asset, SpotPrice)> {
         let now = app.clock.now();
-        let newest = |asset: &Asset| Some((*asset, app.spot.price(*asset, self.asked.family, now)?));
-        let mut spots: Vec<_> = self.asked.crypto.iter().filter_map(newest).collect();
-        spots.retain(|(asset, price)| self.told.insert(*asset, price.at) != Some(price.at));
+        let newest = |asset: &Asset| {
+            let asset = *asset;
+            app.spot.prices(asset, self.asked.family, now).map(move |price| (asset, price))
+        };
+        let mut spots: Vec<_> = self.asked.crypto.iter().flat_map(newest).collect();
+        spots.retain(|(asset, price)| self.told.insert((*asset, price.source), price.at) != Some(price.at));
         spots
     }
 

@@ -61,16 +61,17 @@ pub fn family(name: Option<&str>) -> Result<Option<Family>, Refusal> {
 }
 
 async fn all(call: Call) -> Outcome {
-    let (source, now) = (call.app().spot, call.now);
+    let (source, now, venue_now) = (&call.app().spot, call.now, call.app().books.venue_now(call.now));
+    let assets = source.assets();
     Ok(Reply::object(|o| {
         o.object("prices", |o| {
-            for asset in source.assets() {
+            for asset in &assets {
                 if let Some(price) = source.price(*asset, None, now) {
-                    o.object(asset.name(), |o| view::live(o, *asset, price, now));
+                    o.object(asset.name(), |o| view::live(o, *asset, price, venue_now));
                 }
             }
         });
-        o.array("supported_symbols", source.assets(), |out, asset| {
+        o.array("supported_symbols", &assets, |out, asset| {
             crate::wire::write::string(out, asset.name());
         });
         moment(o, "timestamp", now);
@@ -83,7 +84,8 @@ async fn one(call: Call) -> Outcome {
     let price = asset.and_then(|asset| Some((asset, call.app().spot.price(asset, family, call.now)?)));
     let (asset, price) =
         price.ok_or_else(|| Refusal::saying(Code::NotFound, "No source has a price of this symbol."))?;
-    Ok(Reply::object(|o| view::live(o, asset, price, call.now)))
+    let venue_now = call.app().books.venue_now(call.now);
+    Ok(Reply::object(|o| view::live(o, asset, price, venue_now)))
 }
 
 async fn to_beat(call: Call) -> Outcome {

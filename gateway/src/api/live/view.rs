@@ -17,16 +17,16 @@ pub fn spot(o: &mut Object<'_>, asset: Asset, price: SpotPrice) {
 /// `price`, `source` and `timestamp`.
 pub fn figures(o: &mut Object<'_>, price: SpotPrice) {
     decimal::vol(o.name("price"), price.micros);
-    o.word("source", SOURCE);
+    o.word("source", price.source);
     moment(o, "timestamp", price.at);
 }
 
-/// The newest price of a symbol. There is one a second, so none is stale.
-pub fn live(o: &mut Object<'_>, asset: Asset, price: SpotPrice, now: Timestamp) {
+/// The newest price of a symbol, and its age in venue time.
+pub fn live(o: &mut Object<'_>, asset: Asset, price: SpotPrice, venue_now: Timestamp) {
     spot(o, asset, price);
-    let millis = now.since(price.at) / 1_000;
+    let millis = venue_now.since(price.at) / 1_000;
     decimal::vol(o.name("age_seconds"), millis * 1_000);
-    o.boolean("stale", false);
+    o.boolean("stale", price.is_stale(venue_now));
 }
 
 pub fn to_beat(o: &mut Object<'_>, window: &UpDown, price: Decimal) {

@@ -83,11 +83,11 @@ async fn list(call: Call) -> Outcome {
         o.array("available_intervals", intervals().filter(|(_, count)| *count > 0), |out, (name, _)| quoted(out, name));
         o.array("available_assets", assets().filter(|(_, count)| *count > 0), |out, (name, _)| quoted(out, name));
         // Empty where the venue has no source of spot prices.
-        let spot = call.app().spot;
+        let spot = &call.app().spot;
         o.object("crypto_prices", |o| {
             for asset in spot.assets() {
-                if let Some(price) = spot.price(*asset, None, call.now) {
-                    o.object(asset.name(), |o| view::spot(o, *asset, price));
+                if let Some(price) = spot.price(asset, None, call.now) {
+                    o.object(asset.name(), |o| view::spot(o, asset, price));
                 }
             }
         });

@@ -3,7 +3,7 @@
 use crate::api::markets::quote::{OUTCOMES, Quote, number};
 use crate::api::markets::view::Phase;
 use crate::app::App;
-use crate::venue::spot::{SOURCE, SpotPrice};
+use crate::venue::spot::SpotPrice;
 use crate::venue::updown;
 use crate::wire::decimal;
 use crate::wire::write::{Object, array, object, string};
@@ -73,6 +73,6 @@ fn live_price(o: &mut Object<'_>, quote: Option<&Quote>) {
 pub fn spot(o: &mut Object<'_>, asset: Asset, price: SpotPrice) {
     o.word("symbol", asset.name());
     o.text("price", &decimal::text(|out| decimal::vol(out, price.micros)));
-    o.word("source", SOURCE);
+    o.word("source", price.source);
     o.null("change_24h");
 }

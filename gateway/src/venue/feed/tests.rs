@@ -3,11 +3,12 @@
 use super::*;
 use crate::api::testing::listing;
 use crate::commit::{CommitFigures, CommitItem, Committer, LogSize};
-use crate::config::Durability;
+use crate::config::{Config, Durability};
 use crate::core::Core;
 use crate::recover::{Recovery, recover};
 use crate::venue::Polled;
 use crate::venue::replay::{Replay, Speed};
+use crate::venue::spot::Spot;
 use crate::venue::synthetic::Synthetic;
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::book::{BookSide, Books};
@@ -151,6 +152,7 @@ impl Life {
             figures: Arc::default(),
             recorder: crate::history::Recorder::nowhere(),
             news: Arc::new(News::new(1, Rules::default().fees)),
+            spot: Spot::of(&Config::defaults().venue),
             match_interval_us: 2 * SECOND,
             pace: Pace::default(),
             stakes: Vec::new(),
@@ -418,6 +420,7 @@ fn nothing_goes_to_a_log_without_room() {
         figures: Arc::new(FeedFigures::default()),
         recorder: crate::history::Recorder::nowhere(),
         news: Arc::new(News::new(1, Rules::default().fees)),
+        spot: Spot::of(&Config::defaults().venue),
         match_interval_us: SECOND,
         pace: Pace::default(),
         stakes: Vec::new(),

@@ -14,10 +14,11 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// `calls` in each `per`.
+    /// `calls` in any `per`, those at once included.
     pub fn new(calls: u32, per: Duration) -> Budget {
         const BURST: u32 = 4;
-        Budget { every: per / calls, burst: BURST.min(calls), next: Mutex::new(Instant::now()) }
+        let burst = BURST.min(calls.div_ceil(2));
+        Budget { every: per / (calls - burst).max(1), burst, next: Mutex::new(Instant::now()) }
     }
 
     /// Waits until a call may be made.
@@ -41,10 +42,17 @@ mod tests {
     async fn no_more_calls_pass_than_the_budget_says() {
         let budget = Budget::new(100, Duration::from_secs(10));
         let begun = Instant::now();
-        for calls in 1..=200u32 {
+        let mut taken = Vec::new();
+        for calls in 1..=200usize {
             budget.take().await;
-            let allowed = 4 + (begun.elapsed().as_millis() / 100) as u32;
-            assert!(calls <= allowed, "{calls} calls after {:?}", begun.elapsed());
+            taken.push(Instant::now());
+            if let Some(&before) = calls.checked_sub(101).and_then(|at| taken.get(at)) {
+                assert!(
+                    before.elapsed() >= Duration::from_secs(10),
+                    "{calls} calls, 101 of them in {:?}",
+                    before.elapsed()
+                );
+            }
         }
         assert!(begun.elapsed() < Duration::from_secs(21), "and not many fewer: {:?}", begun.elapsed());
         println!("calls within a budget: 200 cases");

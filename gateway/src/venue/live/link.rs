@@ -47,6 +47,9 @@ pub trait Talk: Send {
     /// What to say first on a fresh connection.
     fn open(&mut self, out: &mut Vec<String>);
 
+    /// The connection that was opened has ended.
+    fn closed(&mut self) {}
+
     /// Takes a change over; what to say about it, if the connection is open.
     fn change(&mut self, change: Self::Change, out: &mut Vec<String>);
 
@@ -76,6 +79,7 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
                 tracing::info!(connection = link.port.name(), "connected");
                 link.port.health.connections.fetch_add(1, Relaxed);
                 let ended = converse(&link, &mut talk, &mut changes, socket).await;
+                talk.closed();
                 link.port.health.connections.fetch_sub(1, Relaxed);
                 link.port.health.reconnects.fetch_add(1, Relaxed);
                 ended

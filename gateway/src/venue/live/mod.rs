@@ -226,6 +226,16 @@ impl Tools {
         self.outlet.port(origin, name, &self.health)
     }
 
+    /// The same beside the books: with a health of its own, by which no outage is judged.
+    pub fn aside(&self) -> Tools {
+        Tools { health: Arc::default(), ..self.clone() }
+    }
+
+    /// Server time.
+    pub fn now(&self) -> Timestamp {
+        self.outlet.now()
+    }
+
     /// A REST service.
     pub fn fetch(&self, base: &str, port: Port, budget: Budget) -> Fetch {
         Fetch::new(self.client.clone(), base, port, budget, self.pace)

@@ -6,6 +6,7 @@ use super::recorder::Keep;
 use crate::clock::Clock;
 use crate::venue::NO_CONNECTION;
 use crate::venue::tape::Origin;
+use engine::time::Timestamp;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
@@ -54,6 +55,11 @@ impl Outlet {
         recording: Option<Keep>,
     ) -> Outlet {
         Outlet { clock, captures, feed, recording, next_number: AtomicU8::new(0) }
+    }
+
+    /// Server time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// A port for one connection of a venue. `name` is that of recordings.

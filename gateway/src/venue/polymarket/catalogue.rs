@@ -16,8 +16,15 @@ use engine::time::{SECOND, Timestamp};
 const ABANDONED_AFTER: u64 = 600 * SECOND;
 
 impl Translate {
-    /// One REST answer; the path's own name decides what it is.
-    pub fn rest(&mut self, url: &str, status: u16, body: &str, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
+    /// One REST answer of this address, status and body; the path's own name decides what it is. `connection` is that of
+    /// recordings: an answer may belong to a socket.
+    pub fn rest(
+        &mut self,
+        (url, status, body): (&str, u16, &str),
+        connection: u8,
+        received: Timestamp,
+        updates: &mut Vec<FeedUpdate>,
+    ) {
         let path = rest_path(url);
         let is_book = matches!(path.last(), Some(&"book" | &"books"));
         if status != 200 {
@@ -42,18 +49,19 @@ impl Translate {
         };
         for row in rows {
             match kind {
-                Row::Book => self.rest_book(row, received, updates),
+                Row::Book => self.rest_book(row, connection, received, updates),
                 Row::Event => self.event(row, received, updates),
                 Row::Market => self.market_row(row, None, received, updates),
             }
         }
     }
 
-    fn rest_book(&mut self, row: Loose<'_>, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
+    fn rest_book(&mut self, row: Loose<'_>, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         match row.object::<dto::Message<'_>>() {
             Some(message) => {
+                self.look_at_hash(row.raw());
                 let at = message.timestamp.millis().unwrap_or(received);
-                self.book(&message, Via::Rest, at, updates);
+                self.book(&message, Via::Rest, connection, at, updates);
             }
             None => self.skips.count(Skip::BadJson, || row.raw().into()),
         }
@@ -102,7 +110,6 @@ impl Translate {
         let abandoned =
             end.is_some_and(|end| end.plus(ABANDONED_AFTER) < received) && empty(row.best_bid) && empty(row.best_ask);
         let accepts = row.accepting_orders.flag() != Some(false) && row.enable_order_book.flag() != Some(false);
-        let status = row.uma_resolution_status.text();
         let closed = row.closed.flag() == Some(true);
         let facts = Facts {
             tick: row.order_price_min_tick_size,
@@ -110,8 +117,7 @@ impl Translate {
             open_state: open_state(accepts, abandoned, row.active.flag() == Some(true)),
         };
         let prices = prices(row.outcome_prices);
-        let settled = matches!(status.as_deref(), Some("resolved" | "settled"))
-            || row.automatically_resolved.flag() == Some(true);
+        let settled = is_settled(row);
         let gamma = |standing: Standing| Standing {
             gamma_closed: closed,
             gamma_prices: prices.filter(|_| closed),
@@ -237,6 +243,7 @@ impl Translate {
                 snapshot_ts: Timestamp::default(),
                 last_ts: Timestamp::default(),
                 hash: Default::default(),
+                recent: Default::default(),
             };
             self.tokens.insert(token.clone(), known);
         }
@@ -314,6 +321,18 @@ fn rows(body: Loose<'_>, kind: Row) -> Option<Vec<Loose<'_>>> {
     };
     if inside.is_absent() { Some(vec![body]) } else { inside.elements() }
 }
+
+/// Whether the oracle has settled, or the market resolves by itself and has.
+fn is_settled(row: &dto::GammaMarket<'_>) -> bool {
+    matches!(row.uma_resolution_status.text().as_deref(), Some("resolved" | "settled"))
+        || row.automatically_resolved.flag() == Some(true)
+}
+
+/// Whether a market is closed at final prices that nothing in its row confirms.
+pub(super) fn is_unconfirmed(row: &dto::GammaMarket<'_>) -> bool {
+    row.closed.flag() == Some(true) && prices(row.outcome_prices).is_some() && !is_settled(row)
+}
+
 /// Final prices, when the field holds exactly those.
 fn prices(field: Loose<'_>) -> Option<Resolution> {
     field.with_elements(|elements| match elements {

@@ -193,6 +193,9 @@ pub struct Page<'a> {
     pub markets: Loose<'a>,
     #[serde(borrow, default)]
     pub data: Loose<'a>,
+    /// Where the next page begins; without it this is the last one.
+    #[serde(borrow, default)]
+    pub next_cursor: Loose<'a>,
 }
 
 /// A message of the market channel: the fields of all types side by side.
@@ -266,6 +269,11 @@ pub struct Message<'a> {
     pub sports_market_type: Loose<'a>,
     #[serde(borrow, default)]
     pub line: Loose<'a>,
+    /// Of the socket that tells prices of what markets are about.
+    #[serde(borrow, default)]
+    pub topic: Loose<'a>,
+    #[serde(borrow, default)]
+    pub payload: Loose<'a>,
 }
 
 /// One level of a book.
@@ -290,4 +298,51 @@ pub struct Change<'a> {
     pub side: Loose<'a>,
     #[serde(borrow, default)]
     pub hash: Loose<'a>,
+    /// The best prices behind the change; 0, 1 and nothing stand for none.
+    #[serde(borrow, default)]
+    pub best_bid: Loose<'a>,
+    #[serde(borrow, default)]
+    pub best_ask: Loose<'a>,
+}
+
+/// A price of what up-or-down markets are about, or the ones before it.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct SpotPrice<'a> {
+    #[serde(borrow, default)]
+    pub symbol: Loose<'a>,
+    #[serde(borrow, default)]
+    pub timestamp: Loose<'a>,
+    #[serde(borrow, default)]
+    pub value: Loose<'a>,
+    /// In 10⁻¹⁸ dollar, or with a point in dollars.
+    #[serde(borrow, default)]
+    pub full_accuracy_value: Loose<'a>,
+    /// Of the answer to a subscription: what was told so far, oldest first.
+    #[serde(borrow, default)]
+    pub data: Loose<'a>,
+}
+
+/// A book with the fields that its hash is made of, in the order of that text.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct HashedBook<'a> {
+    #[serde(borrow, default)]
+    pub market: Loose<'a>,
+    #[serde(borrow, default)]
+    pub asset_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub timestamp: Loose<'a>,
+    #[serde(borrow, default)]
+    pub hash: Loose<'a>,
+    #[serde(borrow, default)]
+    pub bids: Loose<'a>,
+    #[serde(borrow, default)]
+    pub asks: Loose<'a>,
+    #[serde(borrow, default)]
+    pub min_order_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub tick_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub neg_risk: Loose<'a>,
+    #[serde(borrow, default)]
+    pub last_trade_price: Loose<'a>,
 }

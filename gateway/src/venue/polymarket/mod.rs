@@ -2,7 +2,10 @@
 
 mod catalogue;
 pub mod dto;
+mod hash;
 mod listing;
+mod recent;
+mod spot;
 mod standing;
 pub mod stream;
 pub mod translate;

@@ -1,7 +1,29 @@
 //! Polymarket's adapter: catalogue crawl, order-book sockets, prices of up-or-down markets (upstream.md §2, §3).
+//!
+//! ```text
+//!  crawl ── GET /events ──┐                          books: sockets of 400 tokens, POST /books for what they lack
+//!  ask ──── GET /markets ─┼─► answers ─► feed ─ wants ─┤
+//!  spot ─── RTDS socket ──┘                          ask: how these markets stand
+//! ```
 
-use crate::venue::live::{Tools, Want};
+mod ask;
+mod books;
+mod crawl;
+mod lacking;
+mod spot;
+
+use crate::venue::live::{Budget, Tools, Want};
+use crate::venue::tape::Origin;
+use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
+
+/// What the venue publishes, each per [`BUDGET_PER`]: `/events`, `/markets` (900 for both together, 4,000 for all of
+/// Gamma), and of the order book's service the scarcest call made here, `POST /books`. A fifth of it is taken.
+const EVENTS_PUBLISHED: u32 = 500;
+const MARKETS_PUBLISHED: u32 = 300;
+const CLOB_PUBLISHED: u32 = 500;
+const BUDGET_PER: Duration = Duration::from_secs(10);
+const SHARE: u32 = 5;
 
 /// How Polymarket is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +50,19 @@ impl Default for Settings {
 }
 
 /// Runs until nobody wants anything any more.
-pub async fn run(settings: Settings, tools: Tools, mut wants: UnboundedReceiver<Want>) {
-    let _ = (settings, tools);
-    while wants.recv().await.is_some() {}
+pub async fn run(settings: Settings, tools: Tools, wants: UnboundedReceiver<Want>) {
+    let port = tools.port(Origin::Polymarket, "");
+    let service =
+        |base: &str, published: u32| tools.fetch(base, port.clone(), Budget::new(published / SHARE, BUDGET_PER));
+    let events = service(&settings.gamma, EVENTS_PUBLISHED);
+    let markets = service(&settings.gamma, MARKETS_PUBLISHED);
+    let clob = service(&settings.clob, CLOB_PUBLISHED);
+    let questions = ask::Questions::default();
+    tokio::select! {
+        // Ends when the feed has gone; the others never do.
+        () = books::run(&settings, &tools, &clob, &questions, wants) => {}
+        () = crawl::run(&events, &tools) => {}
+        () = ask::run(&questions, &markets, &clob) => {}
+        () = spot::run(&settings.spot_socket, &tools) => {}
+    }
 }

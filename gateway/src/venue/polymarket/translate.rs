@@ -5,10 +5,11 @@
 
 use super::dto;
 use super::listing;
+use super::recent::Recent;
 use super::standing::{Standing, open_state};
 use crate::venue::bounds;
 use crate::venue::category::Names;
-use crate::venue::loose::{Fault, Loose};
+use crate::venue::loose::{Fault, Loose, scaled};
 use crate::venue::skips::{Skip, Skips};
 use crate::venue::{BookSide, FeedUpdate, Level};
 use ahash::AHashMap;
@@ -25,6 +26,8 @@ pub struct Translate {
     pub(super) tokens: AHashMap<String, Token>,
     pub(super) skips: Arc<Skips>,
     pub(super) names: Names,
+    /// Books that came so far.
+    pub(super) books_heard: u64,
 }
 
 /// What is remembered of a market.
@@ -50,19 +53,21 @@ pub(super) struct Token {
     pub(super) last_ts: Timestamp,
     /// Hash of the last message that carried one, and its time.
     pub(super) hash: (String, Timestamp),
+    pub(super) recent: Recent,
 }
 
 /// How a message reached us.
 #[derive(Clone, Copy)]
 pub(super) enum Via {
-    Socket(u8),
+    Socket,
     Rest,
 }
 
 impl Translate {
     /// Knows no market yet; what is skipped is counted in `skips`.
     pub fn new(skips: Arc<Skips>, names: Names) -> Translate {
-        Translate { markets: Vec::new(), by_condition: AHashMap::new(), tokens: AHashMap::new(), skips, names }
+        let (markets, by_condition, tokens) = (Vec::new(), AHashMap::new(), AHashMap::new());
+        Translate { markets, by_condition, tokens, skips, names, books_heard: 0 }
     }
 
     /// One text frame of the market channel: a message, or an array of them.
@@ -79,10 +84,12 @@ impl Translate {
     }
 
     /// The connection is broken or was interrupted: its tokens are stale until their next snapshots, which are taken
-    /// even when nothing has changed.
+    /// even when nothing has changed, or when the venue dates them before the last change.
     pub fn gap(&mut self, connection: u8, reason: &str, updates: &mut Vec<FeedUpdate>) {
         for token in self.tokens.values_mut().filter(|token| token.connection == connection) {
+            (token.snapshot_ts, token.last_ts) = Default::default();
             token.hash = Default::default();
+            token.recent.clear();
         }
         updates.push(FeedUpdate::Gap { tokens: Vec::new(), reason: reason.into() });
     }
@@ -92,10 +99,16 @@ impl Translate {
             Ok(message) => message,
             Err(fault) => return self.skips.count(Skip::BadJson, || format!("{fault}: {text}")),
         };
+        if !message.topic.is_absent() {
+            return self.spot(&message, received, updates);
+        }
         let at = message.timestamp.millis().unwrap_or(received);
         let kind = message.event_type.filled();
         match kind.as_deref().unwrap_or_else(|| guessed(&message)) {
-            "book" => self.book(&message, Via::Socket(connection), at, updates),
+            "book" => {
+                self.look_at_hash(text);
+                self.book(&message, Via::Socket, connection, at, updates);
+            }
             "price_change" => self.price_change(&message, connection, at, updates),
             "tick_size_change" => self.tick_size_change(&message, updates),
             "last_trade_price" => self.last_trade(&message, at, updates),
@@ -120,33 +133,52 @@ impl Translate {
         }
     }
 
-    pub(super) fn book(&mut self, message: &dto::Message<'_>, via: Via, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
+    pub(super) fn book(
+        &mut self,
+        message: &dto::Message<'_>,
+        via: Via,
+        connection: u8,
+        at: Timestamp,
+        updates: &mut Vec<FeedUpdate>,
+    ) {
         let skips = self.skips.clone();
         let Some((token, id)) = self.token(message.asset_id) else { return };
-        let hash = message.hash.owned().unwrap_or_default();
-        if at < token.last_ts {
+        let mut hash = message.hash.owned().unwrap_or_default();
+        let caught_up = matches!(via, Via::Rest) && at >= token.snapshot_ts && token.recent.reaches(at);
+        if at < token.last_ts && !caught_up {
             return skips.count(Skip::OutOfOrder, || format!("book of {id}"));
         }
-        if let Via::Socket(connection) = via {
-            token.connection = connection;
-            if !hash.is_empty() && token.hash == (hash.clone(), at) {
-                return skips.count(Skip::Duplicate, || format!("book of {id}"));
-            }
+        token.connection = connection;
+        if matches!(via, Via::Socket) && !hash.is_empty() && token.hash == (hash.clone(), at) {
+            return skips.count(Skip::Duplicate, || format!("book of {id}"));
         }
-        (token.snapshot_ts, token.last_ts) = (at, at);
-        token.hash = (hash.clone(), at);
-        let market = token.market;
         let side = |levels: &Option<Vec<dto::Level<'_>>>, older: &Option<Vec<dto::Level<'_>>>| {
             side(levels.as_deref().or(older.as_deref()).unwrap_or_default(), &skips)
         };
-        let mut bids = side(&message.bids, &message.buys);
+        let (mut bids, mut asks) = (side(&message.bids, &message.buys), side(&message.asks, &message.sells));
+        token.snapshot_ts = at;
+        match via {
+            Via::Socket => {
+                token.last_ts = at;
+                token.hash = (hash.clone(), at);
+                token.recent.clear();
+            }
+            Via::Rest => {
+                token.last_ts = token.last_ts.max(at);
+                // What a socket tells of it is news of that socket, even when it is the same book.
+                token.hash = Default::default();
+                if token.recent.fold(at, &mut bids, &mut asks) {
+                    hash.clear();
+                }
+            }
+        }
         bids.reverse();
-        let asks = side(&message.asks, &message.sells);
+        let (market, venue_ts) = (token.market, token.last_ts);
         if !message.tick_size.is_absent() {
             self.retick(market, message.tick_size, updates);
         }
         let hash = Some(hash).filter(|hash| !hash.is_empty());
-        updates.push(FeedUpdate::BookSnapshot { token: id, bids, asks, venue_ts: at, hash });
+        updates.push(FeedUpdate::BookSnapshot { token: id, bids, asks, venue_ts, hash });
     }
 
     fn price_change(
@@ -162,13 +194,14 @@ impl Translate {
             size: message.size,
             side: message.side,
             hash: message.hash,
+            ..Default::default()
         }];
         let changes = match (&message.price_changes, &message.changes) {
             (Some(changes), _) | (None, Some(changes)) => changes.as_slice(),
             (None, None) => &lone,
         };
         let skips = self.skips.clone();
-        let mut hashes = Vec::new();
+        let (mut hashes, mut tops) = (Vec::new(), Vec::new());
         let first = updates.len();
         for change in changes {
             let Some((token, id)) = self.token(change.asset_id.or(message.asset_id)) else { continue };
@@ -190,6 +223,11 @@ impl Translate {
                     continue;
                 }
             };
+            token.recent.note(at, side, price, size);
+            if let Some(top) = top(change) {
+                tops.retain(|(of, _)| *of != id);
+                tops.push((id.clone(), top));
+            }
             match updates[first..].last_mut() {
                 Some(FeedUpdate::BookDelta { token, levels, .. }) if *token == id => levels.push((side, price, size)),
                 _ => updates.push(FeedUpdate::BookDelta {
@@ -205,6 +243,14 @@ impl Translate {
             if let Some(token) = self.tokens.get_mut(&id) {
                 token.hash = (hash, at);
             }
+        }
+        for (token, (bid, ask)) in tops {
+            // Of the changes in one frame the last one tells what is true behind it.
+            let told = |update: &FeedUpdate| matches!(update, FeedUpdate::Top { token: of, .. } if *of == token);
+            if let Some(before) = updates[..first].iter().rposition(told) {
+                updates.remove(before);
+            }
+            updates.push(FeedUpdate::Top { token, bid, ask });
         }
     }
 
@@ -297,6 +343,23 @@ fn side(rows: &[dto::Level<'_>], skips: &Skips) -> Vec<Level> {
     levels.dedup_by_key(|(price, _)| *price);
     levels.retain(|(_, size)| !size.is_zero());
     levels
+}
+
+/// What a change says the best prices are behind it; `None` when it does not say, or nothing that can be compared.
+fn top(change: &dto::Change<'_>) -> Option<(Option<Price>, Option<Price>)> {
+    const DOLLAR: u64 = 10_000;
+    let best = |field: Loose<'_>| {
+        let text = field.text()?;
+        match text.trim() {
+            "" => Some(None),
+            text => match scaled(text, 4).ok()? {
+                // What stands for an empty side.
+                0 | DOLLAR => Some(None),
+                units => Some(Some(Price(u16::try_from(units).ok().filter(|units| u64::from(*units) < DOLLAR)?))),
+            },
+        }
+    };
+    Some((best(change.best_bid)?, best(change.best_ask)?))
 }
 
 fn level_change(change: &dto::Change<'_>) -> Result<(BookSide, Price, Qty), Fault> {

@@ -1,0 +1,169 @@
+//! Which tokens of a socket lack their whole book: what was subscribed and was sent none (the first dump of a socket may
+//! be empty), and what the feed asked to have anew.
+
+use crate::venue::loose::Loose;
+use ahash::AHashMap;
+use serde::Deserialize;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+/// How long a book may take to come on the socket.
+const SNAPSHOT_WAIT: Duration = Duration::from_secs(3);
+/// Tokens of one call, of the 500 that the venue takes.
+const TOKENS_MAX: usize = 400;
+
+/// Shared by the socket, which expects books, and by the task that asks for them.
+#[derive(Default)]
+pub struct Lacking {
+    state: Mutex<State>,
+    bell: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Without a connection nothing would carry on with a book.
+    open: bool,
+    /// When each is to be asked for.
+    tokens: AHashMap<String, Instant>,
+}
+
+/// What a frame says of itself.
+#[derive(Deserialize)]
+struct Heading<'a> {
+    #[serde(borrow, default)]
+    event_type: Loose<'a>,
+    #[serde(borrow, default)]
+    asset_id: Loose<'a>,
+}
+
+impl Lacking {
+    /// The connection is open and these were subscribed on it.
+    pub fn open(&self, tokens: &[&str]) {
+        self.lock().open = true;
+        self.expect(tokens);
+    }
+
+    /// The connection is gone: the next one tells all books anew.
+    pub fn close(&self) {
+        *self.lock() = State::default();
+    }
+
+    /// Their books should come on the socket now.
+    pub fn expect(&self, tokens: &[&str]) {
+        let due = Instant::now() + SNAPSHOT_WAIT;
+        self.lock().tokens.extend(tokens.iter().map(|token| ((*token).to_owned(), due)));
+        self.bell.notify_one();
+    }
+
+    /// Their books are wanted anew, by a call.
+    pub fn ask(&self, tokens: &[String]) {
+        let mut state = self.lock();
+        if state.open {
+            let now = Instant::now();
+            state.tokens.extend(tokens.iter().map(|token| (token.clone(), now)));
+            self.bell.notify_one();
+        }
+    }
+
+    /// They were asked for in vain.
+    pub fn again(&self, tokens: Vec<String>) {
+        let mut state = self.lock();
+        if state.open {
+            let due = Instant::now() + SNAPSHOT_WAIT;
+            for token in tokens {
+                state.tokens.entry(token).or_insert(due);
+            }
+        }
+    }
+
+    /// They are of no interest any more.
+    pub fn forget(&self, tokens: &[&str]) {
+        let mut state = self.lock();
+        state.tokens.retain(|token, _| !tokens.contains(&token.as_str()));
+    }
+
+    /// A frame of the socket: the books in it need not be asked for.
+    pub fn hear(&self, text: &str) {
+        let mut state = self.lock();
+        // Books come behind a subscription, and else seldom: most frames cost no more than this.
+        if state.tokens.is_empty() || !text.contains("\"book\"") {
+            return;
+        }
+        let text = Loose::of(text.trim());
+        for part in text.elements().unwrap_or_else(|| vec![text]) {
+            if let Some(Heading { event_type, asset_id }) = part.object()
+                && event_type.text().as_deref() == Some("book")
+                && let Some(token) = asset_id.text()
+            {
+                state.tokens.remove(&*token);
+            }
+        }
+    }
+
+    /// The next ones whose time has come; they are expected no more.
+    pub async fn due(&self) -> Vec<String> {
+        loop {
+            let next = {
+                let mut state = self.lock();
+                let now = Instant::now();
+                let due = state.tokens.iter().filter(|(_, due)| **due <= now);
+                let due: Vec<String> = due.take(TOKENS_MAX).map(|(token, _)| token.clone()).collect();
+                if !due.is_empty() {
+                    state.tokens.retain(|token, _| !due.contains(token));
+                    return due;
+                }
+                state.tokens.values().min().copied()
+            };
+            match next {
+                // Whichever comes first, things are looked at again.
+                Some(next) => drop(timeout_at(next, self.bell.notified()).await),
+                None => self.bell.notified().await,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics while holding it")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_no_socket_brings_is_asked_for() {
+        let lacking = Lacking::default();
+        let due = async |wait_ms: u64| {
+            let mut due = tokio::time::timeout(Duration::from_millis(wait_ms), lacking.due()).await.unwrap_or_default();
+            due.sort();
+            due.join(" ")
+        };
+        lacking.ask(&["9".into()]);
+        assert_eq!(due(10_000).await, "", "without a connection nothing is asked for");
+        lacking.open(&["1", "2", "3", "4"]);
+        for frame in [
+            r#"[{"event_type":"book","asset_id":"1"},{"event_type":"price_change","asset_id":"4"}]"#,
+            r#"{"event_type":"book","asset_id":"2"}"#,
+            r#"{"event_type":"last_trade_price","asset_id":"3","x":"book"}"#,
+            r#"[{"event_type":"book","#,
+        ] {
+            lacking.hear(frame);
+        }
+        lacking.expect(&["5", "6"]);
+        lacking.forget(&["5"]);
+        assert_eq!(due(2_000).await, "", "a socket has its time");
+        assert_eq!(due(2_000).await, "3 4 6");
+        assert_eq!(due(10_000).await, "", "once");
+        lacking.ask(&["1".into()]);
+        lacking.again(vec!["3".into()]);
+        assert_eq!(due(10).await, "1", "what the feed wants is asked for at once");
+        assert_eq!(due(10_000).await, "3");
+        lacking.expect(&["1"]);
+        lacking.close();
+        assert_eq!(due(10_000).await, "", "the next connection brings them");
+        println!("books that lack: 8 cases");
+    }
+}

@@ -1,4 +1,7 @@
 //! The venues as the whole server shows them: recorded markets from their listing to their payout.
 
+mod fake_kalshi;
+mod kalshi_live;
+mod kalshi_recorded;
 mod kalshi_tape;
 mod synthetic;

@@ -216,7 +216,7 @@ impl Feed {
         self.next_cycle = reached.plus(self.match_interval_us);
         // What ended while nobody looked may not be listed any more.
         for market in self.desk.markets.unresolved() {
-            self.venue.recall(&market.listing);
+            self.venue.recall(market);
         }
         self.turn()?;
         while !self.desk.pending.is_empty() && self.desk.wait_for_room()? {

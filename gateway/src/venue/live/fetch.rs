@@ -140,7 +140,7 @@ fn reason(error: reqwest::Error) -> String {
 
 async fn read(mut response: Response) -> Result<Utf8Bytes, String> {
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| reason(error))? {
+    while let Some(piece) = response.chunk().await.map_err(reason)? {
         if body.len() + piece.len() > ANSWER_BYTES_MAX {
             return Err(format!("an answer of more than {ANSWER_BYTES_MAX} bytes"));
         }

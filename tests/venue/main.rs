@@ -1,4 +1,6 @@
 //! The venues as the whole server shows them: recorded markets from their listing to their payout.
 
+mod fake_polymarket;
 mod kalshi_tape;
+mod polymarket_live;
 mod synthetic;

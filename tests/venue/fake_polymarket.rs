@@ -188,6 +188,12 @@ impl Fake {
         self.state().rows.insert(*number, row);
     }
 
+    /// Lists a row as it is, or replaces the one of its id.
+    pub fn list_row(&self, row: Value) {
+        let number = row["id"].as_str().and_then(|id| id.parse().ok()).expect("rows have ids");
+        self.state().rows.insert(number, row);
+    }
+
     /// Changes fields of its row.
     pub fn change(&self, market: &Market, more: Value) {
         merge(self.state().rows.get_mut(&market.number).expect("it is listed"), more);

@@ -107,6 +107,7 @@ pub fn serve_on(config: Config, venue: Box<dyn Venue>) -> Result<(), BootError> 
 fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
     let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
     let recovery = recover::recover(&config.data.dir, options(&config), config.engine.shards)?;
+    config.venue.live.shelf = Some(config.data.dir.join("venue"));
     config.complete_secrets().map_err(io("the identity secret"))?;
     clock.not_before(Timestamp(recovery.log.last_time));
     let runtime = match config.server.busy_poll && layout::may_spin() {
@@ -171,9 +172,9 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         match_interval_us: shared.rules.match_interval_us,
         recorder,
         news: shared.news.clone(),
-        spot: shared.spot.clone(),
         pace: config.venue.live.pace,
         stakes,
+        spot: shared.spot.clone(),
     };
     if let Err(error) = machinery.start_feed(feed).await {
         machinery.end().await;

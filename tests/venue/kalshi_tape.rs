@@ -26,7 +26,7 @@ struct Recorded {
 }
 
 /// The folder of the recordings, or `None` after saying why not.
-fn tapes() -> Option<PathBuf> {
+pub fn tapes() -> Option<PathBuf> {
     let root =
         env::var_os("PAPERTAPE_VENUE_DATA").map_or_else(|| workspace().join("../shared/data/venue"), PathBuf::from);
     let folder = root.join("kalshi_ws");

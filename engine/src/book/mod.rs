@@ -32,7 +32,7 @@ pub use depth::{Depth, Level, Quote, SnapshotHash, Top};
 pub use effective::{Effective, EffectiveLevel, EffectiveTop, Part, Reach};
 pub use registry::{Book, Books, LastTrade, Mark, MarkSource};
 pub use walk::{Offer, Taken, Walk, Want, walk};
-pub use writer::{BookWriter, Frame, FrameReport};
+pub use writer::{BookWriter, Frame, FrameReport, SINGLE_ANSWERS};
 
 use crate::amount::Price;
 

@@ -4,7 +4,7 @@ use super::chance::Chance;
 use super::*;
 use crate::amount::{Cash, Qty, TickSize};
 use crate::book::ladder::SIZE_MAX;
-use crate::id::{InstrumentId, MarketId};
+use crate::id::{InstrumentId, MarketId, Outcome};
 use crate::time::{SECOND, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -310,6 +310,19 @@ fn quote_age_is_the_later_of_message_and_proof_of_life() {
     writer.clock(second(29));
     assert_eq!(books.venue_now(second(99)), second(30));
     assert_eq!(books.quote_age(YES, second(99)), Some(8 * SECOND));
+}
+
+#[test]
+fn what_came_as_a_single_answer_ages_by_itself() {
+    let (books, mut writer) = books();
+    let (one, other) = (MarketId(0).instrument(Outcome::First), MarketId(1).instrument(Outcome::First));
+    let second = |second: u64| Timestamp(second * SECOND);
+    for (token, at) in [(one, 1), (other, 5)] {
+        writer.frame(SINGLE_ANSWERS, second(at), |frame| frame.snapshot(token, &[], &[], second(at), None));
+    }
+    writer.alive(SINGLE_ANSWERS, second(8));
+    assert_eq!(books.quote_age(one, second(9)), Some(8 * SECOND));
+    assert_eq!(books.quote_age(other, second(9)), Some(4 * SECOND));
 }
 
 #[test]

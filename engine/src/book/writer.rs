@@ -27,6 +27,10 @@ pub struct BookWriter {
     crossed: Vec<InstrumentId>,
 }
 
+/// Number for what came as single answers and on no lasting connection: what it tells of one token proves nothing of
+/// the others, so each of them is as old as its own last answer.
+pub const SINGLE_ANSWERS: u8 = u8::MAX - 1;
+
 /// One frame of the venue while it is written down.
 pub struct Frame<'a> {
     writer: &'a mut BookWriter,
@@ -158,6 +162,9 @@ impl BookWriter {
 
     /// A message or a pong came on `connection` at this venue time.
     pub fn alive(&mut self, connection: u8, at: Timestamp) {
+        if connection == SINGLE_ANSWERS {
+            return;
+        }
         self.books.alive[usize::from(connection)].fetch_max(at.0, Relaxed);
     }
 

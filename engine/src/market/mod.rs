@@ -38,6 +38,14 @@ pub struct Market {
     pub settled_at: Option<Timestamp>,
 }
 
+impl Market {
+    /// A market as it is first listed.
+    pub fn listed(listing: Listing, state: MarketState, at: Timestamp) -> Market {
+        let (tick, end) = (listing.tick, listing.end);
+        Market { listing, listed_at: at, tick, end, state, ended: false, resolution: None, settled_at: None }
+    }
+}
+
 /// All markets, and how far each tape was read.
 #[derive(Clone, Debug, Default)]
 pub struct Markets {
@@ -230,17 +238,7 @@ impl Markets {
 
     fn add(&mut self, id: MarketId, listing: &Listing, state: MarketState, at: Timestamp) {
         assert!(id.0 as usize == self.markets.len(), "market ids are dense: {} of {}", id.0, self.markets.len());
-        let market = Market {
-            listing: listing.clone(),
-            listed_at: at,
-            tick: listing.tick,
-            end: listing.end,
-            state,
-            ended: false,
-            resolution: None,
-            settled_at: None,
-        };
-        self.markets.push(market);
+        self.markets.push(Market::listed(listing.clone(), state, at));
         self.index(id);
     }
 

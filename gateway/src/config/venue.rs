@@ -38,6 +38,8 @@ pub(super) fn venue(source: &mut Source) -> VenueConfig {
             kalshi: kalshi(source),
             pace: pace(source),
             recording: path(source, "venue.record"),
+            // In the data directory of a server (boot.rs).
+            shelf: None,
         },
     }
 }

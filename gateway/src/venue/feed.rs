@@ -11,18 +11,18 @@ mod doubts;
 mod pending;
 pub(crate) mod publish;
 mod shards;
+mod watch;
 
 use super::live::Pace;
 use super::spot::Spot;
 use super::{FeedUpdate, Frame, NO_CONNECTION, Venue};
-use crate::api::markets::quote::OUTCOMES;
 use crate::clock::Clock;
 use crate::commit::{CommitLane, Reply};
 use crate::history::Recorder;
 use crate::thread::Stop;
 use crate::ws::news::News;
 use ahash::AHashMap;
-use doubts::{Doubts, Verdict};
+use doubts::Doubts;
 use engine::amount::Price;
 use engine::book::candles::Mid;
 use engine::book::{self, BookWriter, MarkSource};
@@ -142,11 +142,11 @@ pub struct FeedParts {
     pub match_interval_us: u64,
     pub recorder: Recorder,
     pub news: Arc<News>,
-    pub spot: Spot,
     /// How patient it is with books that cannot be right.
     pub pace: Pace,
     /// Markets in which somebody here has a position or an order.
     pub stakes: Vec<MarketId>,
+    pub spot: Spot,
 }
 
 impl Feed {
@@ -216,7 +216,7 @@ impl Feed {
         self.next_cycle = reached.plus(self.match_interval_us);
         // What ended while nobody looked may not be listed any more.
         for market in self.desk.markets.unresolved() {
-            self.venue.recall(&market.listing);
+            self.venue.recall(market);
         }
         self.turn()?;
         while !self.desk.pending.is_empty() && self.desk.wait_for_room()? {
@@ -330,60 +330,6 @@ impl Desk {
         }
         for update in frame.updates {
             self.tell(update, frame.connection, now);
-        }
-    }
-
-    /// Compares what the frame made of the books with what it says of them itself. Before the touched are drained.
-    fn doubt_frame(&mut self, frame: &Frame<'_>) {
-        let books = self.writer.books();
-        for (instrument, _) in &self.touched {
-            self.doubts.changed(instrument.market(), books, frame.received);
-        }
-        for update in frame.updates {
-            let FeedUpdate::Top { token, bid, ask } = update else { continue };
-            let Some(instrument) = self.catalog.by_token(token) else { continue };
-            let Some(Ok(stands)) = books.book(instrument).map(|book| book.best()) else { continue };
-            if self.doubts.top(instrument, [*bid, *ask], stands, frame.received) {
-                self.resyncs.push(instrument);
-            }
-        }
-    }
-
-    /// Draws the consequences of what is doubted.
-    fn doubt(&mut self, venue_now: Timestamp, venue: &mut dyn Venue) {
-        let verdicts = self.doubts.turn(self.writer.books(), venue_now);
-        let asked = self.resyncs.drain(..).map(Verdict::Resync);
-        for verdict in asked.chain(verdicts) {
-            match verdict {
-                Verdict::Resync(instrument) => {
-                    if let Some(cell) = self.catalog.of_instrument(instrument) {
-                        venue.resync(cell.token(instrument.outcome()));
-                    }
-                }
-                Verdict::Distrust(market) => self.writer.distrust(market),
-                Verdict::LetGo(market) => {
-                    let books = self.writer.books();
-                    OUTCOMES.iter().for_each(|&outcome| self.publisher.book(market.instrument(outcome), books));
-                }
-            }
-        }
-    }
-
-    /// The venue is out, or is back (execution.md §10).
-    fn watch_outage(&mut self, is_out: bool) {
-        if self.writer.books().outage() != is_out {
-            match is_out {
-                true => tracing::warn!("the venue is out: market orders are refused, others rest and wait"),
-                false => tracing::info!("the venue is back"),
-            }
-            self.writer.outage(is_out);
-        }
-    }
-
-    /// Tells the venue which markets have come to be traded here.
-    fn tell_stakes(&self, venue: &mut dyn Venue) {
-        for cell in self.catalog.iter().filter(|cell| cell.resolution().is_none() && cell.take_stake()) {
-            venue.stake(&cell.listing.condition);
         }
     }
 

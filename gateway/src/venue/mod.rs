@@ -27,6 +27,7 @@ use crate::clock::Clock;
 use category::Names;
 use engine::amount::{Price, Qty, TickSize};
 pub use engine::book::BookSide;
+use engine::market::Market;
 use engine::market::terms::{Asset, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 pub use live::Health;
@@ -173,8 +174,8 @@ pub trait Venue: Send {
 
     /// Tells of a market that the journal knows and has not seen resolved, before the first poll: a venue that knows
     /// what became of it says so then, even when it no longer lists it.
-    fn recall(&mut self, listing: &Listing) {
-        let _ = listing;
+    fn recall(&mut self, market: &Market) {
+        let _ = market;
     }
 
     /// Somebody here has traded this market: how it stands is worth asking the venue for.

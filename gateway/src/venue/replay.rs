@@ -10,6 +10,7 @@ use super::skips::{Skip, Skips};
 use super::tape::{Origin, Record, Tape, TapeError};
 use super::translators::Translators;
 use super::{FeedUpdate, Frame, NO_CONNECTION, Polled, Upstream, Venue};
+use engine::book::SINGLE_ANSWERS;
 use engine::time::{HOUR, MILLISECOND, Timestamp};
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -237,7 +238,7 @@ impl Replay {
 fn number(connections: &mut Vec<(Origin, String)>, origin: Origin, name: &str) -> u8 {
     let known = connections.iter().position(|(of, known)| *of == origin && known == name);
     let number = known.unwrap_or_else(|| {
-        if connections.len() < usize::from(NO_CONNECTION) {
+        if connections.len() < usize::from(SINGLE_ANSWERS) {
             connections.push((origin, name.into()));
         }
         connections.len() - 1

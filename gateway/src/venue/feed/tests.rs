@@ -1,5 +1,7 @@
 //! The feed on a real core with a real log, its clock in the test's hand.
 
+mod replayed;
+
 use super::*;
 use crate::api::testing::listing;
 use crate::commit::{CommitFigures, CommitItem, Committer, LogSize};

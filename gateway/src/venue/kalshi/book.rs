@@ -32,15 +32,27 @@ impl Side {
 pub(super) struct Book {
     /// Worst first, every size above 0.
     bids: [Vec<(Price, Qty)>; 2],
-    /// A snapshot was seen and nothing has been missed since.
-    pub(super) synced: bool,
+    /// Where it stands.
+    pub(super) fold: Fold,
+}
+
+/// How far a book can be trusted, and what may be added to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Fold {
+    /// No snapshot was seen, or something has been missed since.
+    #[default]
+    Lost,
+    /// A single answer told it: no change that a connection tells begins there.
+    Asked,
+    /// A snapshot on this connection, and every change since.
+    Followed(u8),
 }
 
 impl Book {
     /// Forgets everything and starts from a snapshot.
-    pub(super) fn reset(&mut self) {
+    pub(super) fn reset(&mut self, fold: Fold) {
         self.bids.iter_mut().for_each(Vec::clear);
-        self.synced = true;
+        self.fold = fold;
     }
 
     /// Adds a signed change and gives the new absolute size; `None` when that would lie below zero.
@@ -105,14 +117,30 @@ impl Grid {
         Grid(ranges)
     }
 
+    /// Its ranges, in order.
+    pub(super) fn ranges(&self) -> &[Range] {
+        &self.0
+    }
+
     /// The finest tick of all ranges: what the market is listed with.
     pub(super) fn finest(&self) -> TickSize {
         self.0.iter().map(|range| range.tick).min().expect("a grid has at least one range")
     }
 
-    /// The tick where the book's midpoint lies; `None` on a grid with one range only.
-    pub(super) fn tick_at(&self, doubled_midpoint: u32) -> Option<TickSize> {
-        (self.0.len() > 1).then(|| self.range(doubled_midpoint).tick)
+    /// Whether levels lie elsewhere than the venue has them.
+    pub(super) fn rounds(&self) -> bool {
+        self.0.iter().any(|range| range.rounded)
+    }
+
+    /// The tick of a grid that has the same one everywhere.
+    pub(super) fn only(&self) -> Option<TickSize> {
+        let tick = self.finest();
+        self.0.iter().all(|range| range.tick == tick).then_some(tick)
+    }
+
+    /// The tick where the book's midpoint lies.
+    pub(super) fn tick_at(&self, doubled_midpoint: u32) -> TickSize {
+        self.range(doubled_midpoint).tick
     }
 
     /// A bid's price as it goes into the book: rounded down where the venue's step is odd, which moves a bid and its
@@ -158,9 +186,9 @@ mod tests {
         let grid = Grid::new(vec![range(9_000, 10_000, 10), range(0, 1_000, 10), range(1_000, 9_000, 100)]);
         assert_eq!(grid.finest(), TickSize(10));
         for (doubled, tick) in [(0, 10), (1_999, 10), (2_000, 100), (17_999, 100), (18_000, 10), (20_000, 10)] {
-            assert_eq!(grid.tick_at(doubled), Some(TickSize(tick)), "{doubled}");
+            assert_eq!(grid.tick_at(doubled), TickSize(tick), "{doubled}");
         }
-        assert_eq!(Grid::new(Vec::new()).tick_at(9_000), None);
+        assert_eq!((grid.only(), Grid::new(Vec::new()).only()), (None, Some(TickSize(100))));
     }
 
     #[test]

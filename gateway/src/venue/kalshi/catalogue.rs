@@ -1,14 +1,14 @@
 //! Kalshi's REST answers: what is listed, how it changes, and how it ends (upstream.md §4.1, §4.3).
 
-use super::book::Book;
+use super::book::{Book, Fold};
 use super::dto;
-use super::listing::{listing, resolution, state};
-use super::translate::{Market, Sides, Translate};
+use super::listing::{grid, listing, resolution, state};
+use super::translate::{Market, Sequence, Sides, Translate};
 use crate::venue::bounds;
 use crate::venue::loose::Loose;
 use crate::venue::skips::Skip;
 use crate::venue::{FeedUpdate, Figures, rest_path};
-use engine::market::terms::{Listing, MarketState, Resolution};
+use engine::market::terms::{Category, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 
 impl Translate {
@@ -16,6 +16,14 @@ impl Translate {
     pub fn rest(&mut self, url: &str, status: u16, body: &str, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let path = rest_path(url);
         if status != 200 {
+            // What the venue does not know is waited for no longer.
+            match path.as_slice() {
+                [.., "events", ticker] if status == 404 => {
+                    self.events.entry((*ticker).into()).or_default().category.get_or_insert(Category::Other);
+                }
+                [.., "series", ticker] if status == 404 => drop(self.series.entry((*ticker).into()).or_default()),
+                _ => {}
+            }
             return self.skips.count(Skip::HttpStatus, || format!("{status} from {url}"));
         }
         let Ok(answer) = serde_json::from_str::<dto::Answer<'_>>(body) else {
@@ -26,9 +34,9 @@ impl Translate {
             [.., "markets", ticker, "orderbook"] => self.rest_book(ticker, &answer, received, updates),
             [.., "series", ticker] => {
                 let series: dto::Series<'_> = answer.series.object().unwrap_or_default();
-                if let Some(category) = series.category.owned() {
-                    self.series.insert(series.ticker.owned().unwrap_or_else(|| (*ticker).into()), category);
-                }
+                // Without one it is of none of the named categories.
+                let category = series.category.owned().unwrap_or_default();
+                self.series.insert(series.ticker.owned().unwrap_or_else(|| (*ticker).into()), category);
             }
             [.., "events"] | [.., "events", _] | [.., "markets"] | [.., "markets", _] => {
                 self.catalogue(&answer, received, updates);
@@ -71,7 +79,10 @@ impl Translate {
     /// Remembers title and category of an event, and the latest close of the markets that came with it.
     pub(super) fn learn_event(&mut self, event: &dto::Event<'_>) {
         let Some(ticker) = event.event_ticker.owned() else { return };
-        let category = event.category.owned().or_else(|| self.series.get(&*event.series_ticker.text()?).cloned());
+        let of_series = || self.series.get(&*event.series_ticker.filled()?).cloned();
+        let category = event.category.owned().or_else(of_series);
+        // Nobody can say more.
+        let category = category.or_else(|| event.series_ticker.filled().is_none().then(String::new));
         let facts = self.events.entry(ticker).or_default();
         facts.title = event.title.owned().or(facts.title.take());
         facts.category = category.map(|name| self.names.of_kalshi(&name)).or(facts.category);
@@ -97,7 +108,10 @@ impl Translate {
             if let Some(end) = market.close_time.instant() {
                 self.set_end(&ticker, Some(end), updates);
             }
+            self.set_grid(&ticker, &market, updates);
             self.set_state(&ticker, state, updates);
+        } else if self.waits_for_event(market.event_ticker.or(event)) {
+            return;
         } else {
             let Some(listing) = self.list(&market, event, state) else { return };
             updates.push(FeedUpdate::Listed { listing: Box::new(listing), state });
@@ -109,6 +123,16 @@ impl Translate {
         };
         if let Some(market) = self.markets.get(&*ticker).filter(|_| figures != Figures::default()) {
             updates.push(FeedUpdate::Figures { condition: market.condition.clone(), figures });
+        }
+        if let Some(known) = self.markets.get_mut(&*ticker) {
+            // A dispute takes back what was announced; an amendment names another result.
+            match status.as_deref() {
+                Some("determined" | "amended") => {
+                    known.determined = resolution(market.result, market.settlement_value_dollars);
+                }
+                Some("disputed") => known.determined = None,
+                _ => {}
+            }
         }
         if settled {
             let at = market.settlement_ts.instant().unwrap_or(at).min(at);
@@ -143,10 +167,36 @@ impl Translate {
             determined: None,
             resolved: None,
             book: Book::default(),
-            connection: 0,
         };
         self.markets.insert(listing.venue_market_id.clone(), market);
         Some(listing)
+    }
+
+    /// Whether a market cannot be listed yet, since its event is being asked for.
+    pub(super) fn waits_for_event(&self, event: Loose<'_>) -> bool {
+        let known = |ticker: &str| self.events.get(ticker).is_some_and(|event| event.category.is_some());
+        self.sequence == Sequence::Checked && event.filled().is_some_and(|ticker| !known(&ticker))
+    }
+
+    /// Takes over another price grid of a known market; one that is not told stays.
+    fn set_grid(&mut self, ticker: &str, row: &dto::Market<'_>, updates: &mut Vec<FeedUpdate>) {
+        if row.price_ranges.is_absent() && row.price_level_structure.is_absent() {
+            return;
+        }
+        if let Some(market) = self.markets.get_mut(ticker)
+            && market.resolved.is_none()
+        {
+            let grid = grid(row);
+            if market.grid != grid {
+                let rounds = market.grid.rounds() || grid.rounds();
+                market.grid = grid;
+                market.retick(updates);
+                if rounds && market.book.fold != Fold::Lost {
+                    // Its levels were rounded as the old grid has it.
+                    market.lose("another price grid", updates);
+                }
+            }
+        }
     }
 
     /// Changes a market's state; a resolved one stays as it is.

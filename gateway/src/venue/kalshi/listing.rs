@@ -68,7 +68,7 @@ pub(super) fn listing(market: &dto::Market<'_>, event: Option<&EventFacts>) -> R
 }
 
 /// Ticks from `price_ranges`, else from the structure's name or the older tick in cents.
-fn grid(market: &dto::Market<'_>) -> Grid {
+pub(super) fn grid(market: &dto::Market<'_>) -> Grid {
     let ranges = market.price_ranges.elements().unwrap_or_default();
     let ranges = ranges.into_iter().filter_map(|range| {
         let range: dto::Range<'_> = range.object()?;
@@ -77,8 +77,15 @@ fn grid(market: &dto::Market<'_>) -> Grid {
         Some(Range { start: bound(range.start)?, end: bound(range.end)?, tick, rounded })
     });
     let mut ranges: Vec<Range> = ranges.filter(|range| range.start < range.end).collect();
-    if ranges.is_empty() && market.price_level_structure.text().as_deref() == Some("deci_cent") {
-        ranges.push(Range { start: 0, end: 10_000, tick: TickSize(10), rounded: false });
+    if ranges.is_empty() {
+        let named = |start, end, tick| Range { start, end, tick: TickSize(tick), rounded: false };
+        match market.price_level_structure.text().as_deref() {
+            Some("deci_cent") => ranges.push(named(0, 10_000, 10)),
+            Some("tapered_deci_cent") => {
+                ranges.extend([named(0, 1_000, 10), named(1_000, 9_000, 100), named(9_000, 10_000, 10)]);
+            }
+            _ => {}
+        }
     }
     Grid::new(ranges)
 }

@@ -5,6 +5,7 @@ mod catalogue;
 pub mod dto;
 mod listing;
 pub mod metadata;
+mod recall;
 pub mod stream;
 pub mod translate;
 

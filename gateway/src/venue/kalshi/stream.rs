@@ -1,10 +1,49 @@
 //! Kalshi's adapter: catalogue crawl, the signed socket, and books by REST where there are no credentials
 //! (upstream.md §4).
+//!
+//! ```text
+//!  wants ─► run ─┬─► books    (a task for each socket: subscriptions, whole books anew)   ─┐ hints
+//!                ├─► polling  (books that no socket brings)                                 │
+//!                ├─► questions (how markets stand)                                         ─┤
+//!                └─► crawl    (events and new markets) ◄────────────────────────────────────┘
+//! ```
+//!
+//! All REST calls share one budget. upstream.md names none for reading; the venue's lowest public tier is 20 calls a
+//! second, and a fifth of that is taken.
 
-use crate::venue::live::{Tools, Want};
-use std::io;
+mod books;
+mod commands;
+mod crawl;
+mod polling;
+mod signer;
+#[cfg(test)]
+mod tests;
+
+pub use signer::Signer;
+
+use crate::venue::live::{Budget, Link, Subject, Tools, Want, keep};
+use crate::venue::tape::Origin;
+use ahash::AHashMap;
+use books::{Books, Change, Hint, Line, MARKETS_MAX};
+use crawl::{Crawl, Known, Questions, Shared};
+use polling::Polls;
+use std::collections::VecDeque;
+use std::fmt::Write;
 use std::path::PathBuf;
-use tokio::sync::mpsc::UnboundedReceiver;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// A fifth of what the venue allows everybody: 4 a second, over ten of them, so that a few may be made at once.
+const CALLS_MAX: u32 = 40;
+const CALLS_PER: Duration = Duration::from_secs(10);
+/// A stake that is named counts for so many of the rounds in which stakes are named.
+const STAKE_ROUNDS: u32 = 3;
+/// Sockets look around this often, or more often where their patience is short.
+const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 
 /// How Kalshi is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,21 +71,168 @@ impl Default for Settings {
     }
 }
 
-/// Signs handshakes.
-pub struct Signer;
-
-impl Settings {
-    /// Reads the credentials, if there are any.
-    ///
-    /// # Errors
-    /// One half of them is missing, or the key cannot be read.
-    pub fn signer(&self) -> io::Result<Option<Signer>> {
-        Ok(None)
+/// Runs until nobody wants anything any more.
+pub async fn run(settings: Settings, signer: Option<Signer>, tools: Tools, mut wants: UnboundedReceiver<Want>) {
+    let pace = tools.pace;
+    let budget = Budget::new(CALLS_MAX, CALLS_PER);
+    let fetch = tools.fetch(&settings.api, tools.answers(Origin::Kalshi), budget);
+    let shared = Shared {
+        known: Arc::new(Known::default()),
+        questions: Arc::new(Questions::default()),
+        polls: Arc::new(Polls::new(pace.outage_after)),
+    };
+    let (hints, hinted) = unbounded_channel();
+    // They end with this function.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(Crawl::new(fetch.clone(), pace, tools.clock.clone(), &shared, hinted).work());
+    tasks.spawn(shared.questions.clone().work(fetch.clone(), hints.clone(), shared.known.clone()));
+    for _ in 0..polling::WORKERS {
+        tasks.spawn(shared.polls.clone().work(fetch.clone()));
+    }
+    let mut desk = Desk {
+        settings,
+        signer: signer.map(Arc::new),
+        tools,
+        shared,
+        hints,
+        sockets: Vec::new(),
+        places: AHashMap::new(),
+        beyond: VecDeque::new(),
+        told_beyond: false,
+    };
+    let mut looks = interval(LOOK_EVERY_MAX.min(pace.silent_after / 8).max(Duration::from_millis(1)));
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            want = wants.recv() => match want {
+                Some(want) => desk.take(want, &mut tasks),
+                None => return,
+            },
+            _ = looks.tick() => desk.look(),
+        }
     }
 }
 
-/// Runs until nobody wants anything any more.
-pub async fn run(settings: Settings, signer: Option<Signer>, tools: Tools, mut wants: UnboundedReceiver<Want>) {
-    let _ = (settings, signer, tools);
-    while wants.recv().await.is_some() {}
+/// Which market's book comes by what.
+struct Desk {
+    settings: Settings,
+    signer: Option<Arc<Signer>>,
+    tools: Tools,
+    shared: Shared,
+    hints: UnboundedSender<Hint>,
+    sockets: Vec<Socket>,
+    /// Markets whose books come: by this socket, or by asking.
+    places: AHashMap<String, Option<usize>>,
+    /// Markets beyond the most that are subscribed, in order of arrival.
+    beyond: VecDeque<String>,
+    told_beyond: bool,
+}
+
+struct Socket {
+    changes: UnboundedSender<Change>,
+    line: Arc<Line>,
+    markets_count: usize,
+}
+
+impl Desk {
+    fn take(&mut self, want: Want, tasks: &mut JoinSet<()>) {
+        match want {
+            Want::Books(subject) => self.enter(&subject.id, tasks),
+            Want::Leave(subject) => self.leave(&subject.id, tasks),
+            Want::Resync(subject) => {
+                if let Some(Some(socket)) = self.places.get(&subject.id) {
+                    self.tell(*socket, Change::Resync(subject.id.clone()));
+                }
+                self.shared.polls.wrong(&subject.id);
+            }
+            Want::Standing(subjects) => self.standing(&subjects),
+        }
+        self.tools.health.subscribed_tokens.store(2 * self.places.len() as u64, Relaxed);
+    }
+
+    fn standing(&self, subjects: &[Arc<Subject>]) {
+        let lasts = self.tools.pace.standing_every * STAKE_ROUNDS;
+        for subject in subjects {
+            self.shared.polls.traded(&subject.id, lasts);
+        }
+        self.shared.questions.ask(subjects.iter().map(|subject| subject.id.clone()));
+    }
+
+    fn enter(&mut self, ticker: &str, tasks: &mut JoinSet<()>) {
+        if self.places.contains_key(ticker) {
+            return;
+        }
+        if self.places.len() >= self.settings.markets_max {
+            if !std::mem::replace(&mut self.told_beyond, true) {
+                let markets_max = self.settings.markets_max;
+                tracing::warn!(markets_max, "more markets than venue.kalshi.markets_max; the others have no books");
+            }
+            self.beyond.push_back(ticker.to_owned());
+            return self.shared.polls.add(ticker, None, true);
+        }
+        let signer = self.signer.clone();
+        let place = signer.map(|signer| self.room(signer, tasks));
+        let line = place.map(|socket| {
+            self.sockets[socket].markets_count += 1;
+            self.tell(socket, Change::Add(ticker.to_owned()));
+            self.sockets[socket].line.clone()
+        });
+        self.places.insert(ticker.to_owned(), place);
+        self.shared.polls.add(ticker, line, false);
+    }
+
+    fn leave(&mut self, ticker: &str, tasks: &mut JoinSet<()>) {
+        self.shared.polls.remove(ticker);
+        let Some(place) = self.places.remove(ticker) else {
+            return self.beyond.retain(|other| other != ticker);
+        };
+        if let Some(socket) = place {
+            self.sockets[socket].markets_count -= 1;
+            self.tell(socket, Change::Remove(ticker.to_owned()));
+        }
+        if let Some(next) = self.beyond.pop_front() {
+            self.enter(&next, tasks);
+        }
+    }
+
+    /// A socket with room for one more; opened where there is none.
+    fn room(&mut self, signer: Arc<Signer>, tasks: &mut JoinSet<()>) -> usize {
+        if let Some(socket) = self.sockets.iter().position(|socket| socket.markets_count < MARKETS_MAX) {
+            return socket;
+        }
+        let number = self.sockets.len();
+        let Tools { clock, pace, .. } = &self.tools;
+        let url = &self.settings.socket;
+        // One of them hears what becomes of all markets.
+        let books = Books::new(url, signer, clock.clone(), *pace, number == 0, self.hints.clone());
+        let line = books.line();
+        let port = self.tools.port(Origin::Kalshi, &format!("kalshi-{number}"));
+        let link = Link { url: url.clone(), port, pace: *pace, ping: None };
+        let (changes, changed) = unbounded_channel();
+        tasks.spawn(keep(link, books, changed));
+        self.sockets.push(Socket { changes, line, markets_count: 0 });
+        number
+    }
+
+    fn look(&self) {
+        (0..self.sockets.len()).for_each(|socket| self.tell(socket, Change::Look));
+    }
+
+    /// A socket that takes nothing has ended with the process.
+    fn tell(&self, socket: usize, change: Change) {
+        let _ = self.sockets[socket].changes.send(change);
+    }
+}
+
+/// A text as a part of a URL's path or query.
+fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            write!(encoded, "%{byte:02X}").expect("a text takes all that is written");
+        }
+    }
+    encoded
 }

@@ -3,7 +3,7 @@
 //! Kalshi reports signed changes of bids; [`Translate`] folds them to absolute sizes and gives the books of both
 //! tokens in the same frame. What cannot be used is counted in [`Skips`] and left out.
 
-use super::book::{Book, Grid, Side};
+use super::book::{Book, Fold, Grid, Side};
 use super::dto;
 use super::listing::{EventFacts, resolution};
 use crate::venue::category::Names;
@@ -19,10 +19,41 @@ use std::sync::Arc;
 /// Whether a hole in the venue's numbering means loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequence {
-    /// Live: every number of a subscription arrives.
+    /// Live: every number of a subscription arrives. And what is not known of a market's event is asked for, so that
+    /// the market is listed with title and category of its event, which stay as they were listed.
     Checked,
     /// Recordings: one subscription carried more markets than the tape holds.
     Ignored,
+}
+
+/// From one number of a subscription to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Next,
+    /// The last message once more.
+    Again,
+    /// Something is missing, or the numbers went back.
+    Hole,
+}
+
+impl Step {
+    /// What the next number says of its subscription; nothing where it is that of an answer to a command, which may
+    /// repeat an older one.
+    pub(super) fn from(last: Option<u64>, seq: u64, kind: &str) -> Option<Step> {
+        let step = match last {
+            None => Step::Next,
+            Some(last) if last == seq => Step::Again,
+            Some(last) if last.checked_add(1) == Some(seq) => Step::Next,
+            Some(_) => Step::Hole,
+        };
+        let is_data = is_book(Some(kind)) || matches!(kind, "trade" | "market_lifecycle_v2" | "market_lifecycle");
+        (is_data || last.is_some() && step == Step::Next).then_some(step)
+    }
+}
+
+/// Whether a message tells of books.
+pub(super) fn is_book(kind: Option<&str>) -> bool {
+    matches!(kind, Some("orderbook_snapshot" | "orderbook_delta"))
 }
 
 /// The fold from Kalshi's messages to [`FeedUpdate`]s.
@@ -32,7 +63,7 @@ pub struct Translate {
     pub(super) series: AHashMap<String, String>,
     /// Last number by connection and subscription.
     sequences: AHashMap<(u8, u64), u64>,
-    sequence: Sequence,
+    pub(super) sequence: Sequence,
     pub(super) skips: Arc<Skips>,
     pub(super) names: Names,
 }
@@ -49,7 +80,6 @@ pub(super) struct Market {
     pub(super) determined: Option<Resolution>,
     pub(super) resolved: Option<Resolution>,
     pub(super) book: Book,
-    pub(super) connection: u8,
 }
 
 /// Bids of both tokens as a message has them.
@@ -93,8 +123,8 @@ impl Translate {
 
     /// The connection is broken or was interrupted: its books are unknown until their next snapshots.
     pub fn gap(&mut self, connection: u8, reason: &str, updates: &mut Vec<FeedUpdate>) {
-        for market in self.markets.values_mut().filter(|market| market.connection == connection) {
-            market.book.synced = false;
+        for market in self.markets.values_mut().filter(|market| market.book.fold == Fold::Followed(connection)) {
+            market.book.fold = Fold::Lost;
         }
         self.sequences.retain(|(of, _), _| *of != connection);
         updates.push(FeedUpdate::Gap { tokens: Vec::new(), reason: reason.into() });
@@ -105,54 +135,71 @@ impl Translate {
             Ok(frame) => frame,
             Err(fault) => return self.skips.count(Skip::BadJson, || format!("{fault}: {text}")),
         };
-        if self.sequence == Sequence::Checked {
-            self.check_sequence(&frame, connection, updates);
+        let kind = frame.kind.text();
+        if self.sequence == Sequence::Checked && self.check_sequence(&frame, kind.as_deref(), connection, updates) {
+            return self.skips.count(Skip::Duplicate, || text.into());
         }
-        match frame.kind.text().as_deref() {
+        match kind.as_deref() {
             Some("orderbook_delta") => self.delta(&frame.msg, connection, received, updates),
             Some("trade") => self.trade(&frame.msg, received, updates),
             Some("orderbook_snapshot") => self.snapshot(&frame.msg, connection, received, updates),
             Some("market_lifecycle_v2" | "market_lifecycle") => self.lifecycle(&frame.msg, received, updates),
-            Some("subscribed" | "unsubscribed" | "ok") => {}
+            // What the adapter hears, and what it asks about.
+            Some("subscribed" | "unsubscribed" | "ok" | "error" | "event_lifecycle") => {}
             _ => self.skips.count(Skip::UnknownType, || text.into()),
         }
     }
 
-    fn check_sequence(&mut self, frame: &dto::Frame<'_>, connection: u8, updates: &mut Vec<FeedUpdate>) {
+    /// Whether this is the last message of its subscription once more. Where numbers are missing before it, the books
+    /// of the connection are lost; a subscription to something else loses none.
+    fn check_sequence(
+        &mut self,
+        frame: &dto::Frame<'_>,
+        kind: Option<&str>,
+        connection: u8,
+        updates: &mut Vec<FeedUpdate>,
+    ) -> bool {
         let number = |field: Loose<'_>| field.text()?.parse::<u64>().ok();
-        let (Some(sid), Some(seq)) = (number(frame.sid), number(frame.seq)) else { return };
-        let last = self.sequences.insert((connection, sid), seq);
-        if last.is_some_and(|last| last.checked_add(1) != Some(seq)) {
+        let (Some(sid), Some(seq)) = (number(frame.sid), number(frame.seq)) else { return false };
+        let last = self.sequences.get(&(connection, sid)).copied();
+        let Some(step) = Step::from(last, seq, kind.unwrap_or_default()) else { return false };
+        self.sequences.insert((connection, sid), seq);
+        if step == Step::Hole {
             self.skips.count(Skip::SequenceGap, || format!("{last:?} then {seq} of subscription {sid}"));
-            self.gap(connection, "sequence gap", updates);
-            self.sequences.insert((connection, sid), seq);
+            if is_book(kind) {
+                self.gap(connection, "sequence gap", updates);
+                self.sequences.insert((connection, sid), seq);
+            }
         }
+        step == Step::Again
     }
 
     fn delta(&mut self, msg: &dto::Message<'_>, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let Some(market) = market(&mut self.markets, msg.market_ticker, &self.skips) else { return };
-        let side = msg.side.text().and_then(|side| Side::named(&side));
-        let Some(side) = side else {
-            return self.skips.count(Skip::MissingField, || format!("side of a delta: {:?}", msg.side));
-        };
-        let price = if msg.price_dollars.is_absent() { msg.price.cents() } else { msg.price_dollars.dollars() };
-        let (price, change) = match (price, msg.delta_fp.or(msg.delta).change()) {
-            (Ok(price), Ok(change)) => (price, change),
-            (Err(fault), _) | (_, Err(fault)) => {
-                return self.skips.count(fault.into(), || format!("delta {:?} {:?}", msg.price_dollars, msg.delta_fp));
-            }
-        };
-        market.connection = connection;
-        if !market.book.synced {
+        if market.book.fold != Fold::Followed(connection) {
             return self.skips.count(Skip::NoSnapshot, || market.condition.clone());
         }
+        let side = msg.side.text().and_then(|side| Side::named(&side));
+        let price = if msg.price_dollars.is_absent() { msg.price.cents() } else { msg.price_dollars.dollars() };
+        let change = msg.delta_fp.or(msg.delta).change();
+        let (side, price, change) = match (side, price, change) {
+            (Some(side), Ok(price), Ok(change)) => (side, price, change),
+            // A level that no book here holds: nothing is missed without it.
+            (_, Err(fault @ (Fault::TooFine | Fault::OutOfRange)), _) => {
+                return self.skips.count(fault.into(), || format!("delta at {:?}", msg.price_dollars.or(msg.price)));
+            }
+            (side, price, change) => {
+                let fault = price.err().or(change.err()).unwrap_or(Fault::Missing);
+                self.skips.count(fault.into(), || format!("delta {side:?} {:?} {:?}", msg.price_dollars, msg.delta_fp));
+                return market.lose("unreadable change", updates);
+            }
+        };
         let Some(price) = market.grid.outward(side, price) else {
             return self.skips.count(Skip::PriceOutOfRange, || format!("{price:?} rounded outward"));
         };
         let Some(size) = market.book.change(side, price, change) else {
-            self.skips.count(Skip::BelowZero, || format!("{} {price:?} {change}", market.condition));
-            market.book.synced = false;
-            return updates.push(FeedUpdate::Gap { tokens: market.tokens.to_vec(), reason: "below zero".into() });
+            self.skips.count(Skip::BelowZero, || format!("{} at {price:?} by {change}", market.condition));
+            return market.lose("below zero", updates);
         };
         let venue_ts = msg.ts_ms.millis().unwrap_or(received);
         for (token, change) in market.tokens.iter().zip(both_books(side, price, size)) {
@@ -177,15 +224,19 @@ impl Translate {
         updates: &mut Vec<FeedUpdate>,
     ) {
         let Some(market) = market(&mut self.markets, ticker, &self.skips) else { return };
-        market.connection = connection.unwrap_or(market.connection);
-        market.book.reset();
+        let fold = connection.map_or(Fold::Asked, Fold::Followed);
+        if fold == Fold::Asked && matches!(market.book.fold, Fold::Followed(_)) {
+            // What a connection follows is newer, and its next change counts from there.
+            return self.skips.count(Skip::OutOfOrder, || format!("answered book of {}", market.condition));
+        }
+        market.book.reset(fold);
         for (side, levels) in [(Side::Yes, sides.yes), (Side::No, sides.no)] {
             if levels.is_absent() {
                 continue;
             }
             let Some(levels) = levels.elements() else {
                 self.skips.count(Skip::BadJson, || levels.raw().into());
-                continue;
+                return market.lose("unreadable snapshot", updates);
             };
             for row in levels {
                 match level(row, sides.dollars) {
@@ -195,7 +246,12 @@ impl Translate {
                             let _ = market.book.change(side, price, size.0 as i64);
                         }
                     }
-                    Err(fault) => self.skips.count(fault.into(), || row.raw().into()),
+                    Err(fault) => {
+                        self.skips.count(fault.into(), || row.raw().into());
+                        if !matches!(fault, Fault::TooFine | Fault::OutOfRange) {
+                            return market.lose("unreadable level", updates);
+                        }
+                    }
                 }
             }
         }
@@ -279,6 +335,9 @@ impl Translate {
             ..dto::Market::default()
         };
         let state = MarketState::Upcoming;
+        if self.waits_for_event(row.event_ticker) {
+            return;
+        }
         if let Some(listing) = self.list(&row, Loose::default(), state) {
             updates.push(FeedUpdate::Listed { listing: Box::new(listing), state });
         }
@@ -286,9 +345,18 @@ impl Translate {
 }
 
 impl Market {
-    /// On a tapered grid the tick follows the midpoint.
-    fn retick(&mut self, updates: &mut Vec<FeedUpdate>) {
-        let tick = self.book.doubled_midpoint().and_then(|doubled| self.grid.tick_at(doubled));
+    /// What is known of its book is not what the venue has: lost until the next snapshot.
+    pub(super) fn lose(&mut self, reason: &str, updates: &mut Vec<FeedUpdate>) {
+        self.book.fold = Fold::Lost;
+        updates.push(FeedUpdate::Gap { tokens: self.tokens.to_vec(), reason: reason.into() });
+    }
+
+    /// The tick is that of the grid; on a tapered one it follows the midpoint, and stays where there is none.
+    pub(super) fn retick(&mut self, updates: &mut Vec<FeedUpdate>) {
+        let tick = match self.grid.only() {
+            Some(tick) => Some(tick),
+            None => self.book.doubled_midpoint().map(|doubled| self.grid.tick_at(doubled)),
+        };
         if let Some(tick) = tick.filter(|tick| *tick != self.tick) {
             self.tick = tick;
             updates.push(FeedUpdate::TickChanged { condition: self.condition.clone(), tick });

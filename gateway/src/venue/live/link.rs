@@ -67,6 +67,7 @@ pub trait Talk: Send {
 pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiver<T::Change>) {
     let mut backoff = Backoff::new(link.pace);
     let mut ignored = Vec::new();
+    let mut told = None;
     loop {
         while !talk.listens() {
             let Some(change) = changes.recv().await else { return };
@@ -74,10 +75,12 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
         }
         ignored.clear();
         let opened = Instant::now();
+        let mut told_anything = false;
         let ended = match connect(&link, &talk).await {
             Ok(socket) => {
                 tracing::info!(connection = link.port.name(), "connected");
                 link.port.health.connections.fetch_add(1, Relaxed);
+                told_anything = true;
                 let ended = converse(&link, &mut talk, &mut changes, socket).await;
                 talk.closed();
                 link.port.health.connections.fetch_sub(1, Relaxed);
@@ -91,11 +94,18 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
             End::Idle => continue,
             End::Broken(reason) => reason,
         };
-        if link.port.gap(&reason).await.is_err() {
+        if told_anything && link.port.gap(&reason).await.is_err() {
             return;
         }
         let wait = backoff.next(opened.elapsed());
-        tracing::warn!(connection = link.port.name(), %reason, again_in_ms = wait.as_millis() as u64, "not connected");
+        let again_in_ms = wait.as_millis() as u64;
+        // What goes on for the same reason is told once.
+        if opened.elapsed() < link.pace.reconnect_max && told.as_ref() == Some(&reason) {
+            tracing::debug!(connection = link.port.name(), %reason, again_in_ms, "not connected");
+        } else {
+            tracing::warn!(connection = link.port.name(), %reason, again_in_ms, "not connected");
+        }
+        told = Some(reason);
         let again = Instant::now() + wait;
         // Changes are taken meanwhile, so that what is said first is what is wanted then.
         loop {

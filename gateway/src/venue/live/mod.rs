@@ -18,6 +18,7 @@ mod outlet;
 mod pace;
 pub mod recorder;
 mod roster;
+mod shelf;
 
 pub use budget::Budget;
 pub use fetch::Fetch;
@@ -38,10 +39,11 @@ use super::{FeedUpdate, Frame, Polled, Upstream, Venue};
 use crate::clock::Clock;
 use crate::thread;
 use capture::Capture;
-use engine::market::terms::Listing;
+use engine::market::Market;
 use engine::time::Timestamp;
 use outlet::{CAPTURES_MAX, FeedWaker};
 use roster::Roster;
+use shelf::Shelf;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,6 +64,8 @@ pub struct Settings {
     pub pace: Pace,
     /// Where captures are kept, if anywhere.
     pub recording: Option<PathBuf>,
+    /// Where is kept what a start without the venue must know beyond the journal, if anywhere.
+    pub shelf: Option<PathBuf>,
 }
 
 /// Live venues as one.
@@ -72,6 +76,7 @@ pub struct Live {
     held: Option<Capture>,
     feed: Arc<FeedWaker>,
     roster: Roster,
+    shelf: Option<Shelf>,
     adapters: Vec<Adapter>,
     pace: Pace,
     asked_at: Timestamp,
@@ -122,7 +127,13 @@ impl Live {
             let (wants, wanted) = mpsc::unbounded_channel();
             let health = Arc::new(Health::starting(clock.now()));
             adapters.push(Adapter { origin, wants, health: health.clone() });
-            let tools = Tools { client: client.clone(), outlet: outlet.clone(), health, pace: settings.pace };
+            let tools = Tools {
+                client: client.clone(),
+                outlet: outlet.clone(),
+                health,
+                pace: settings.pace,
+                clock: clock.clone(),
+            };
             match origin {
                 Origin::Polymarket => {
                     drop(runtime.spawn(polymarket::stream::run(settings.polymarket.clone(), tools, wanted)));
@@ -145,6 +156,7 @@ impl Live {
             held: None,
             feed,
             roster: Roster::default(),
+            shelf: settings.shelf.as_ref().map(|folder| Shelf::open(folder, &skips)),
             adapters,
             pace: settings.pace,
             asked_at: Timestamp::default(),
@@ -176,6 +188,13 @@ impl Live {
         for update in &self.updates {
             if let Some(want) = self.roster.note(update) {
                 tell(&self.adapters, want);
+            }
+            if let FeedUpdate::Gap { tokens, .. } = update {
+                // What a connection lost, its adapter knows; what folding found, only the translator does.
+                let mut markets: Vec<&Arc<Subject>> =
+                    tokens.iter().filter_map(|token| self.roster.by_token(token)).collect();
+                markets.dedup();
+                markets.iter().for_each(|market| tell(&self.adapters, Want::Resync((*market).clone())));
             }
         }
         frame(Frame { connection, received: at, updates: &self.updates });
@@ -218,12 +237,18 @@ pub struct Tools {
     outlet: Arc<Outlet>,
     pub health: Arc<Health>,
     pub pace: Pace,
+    pub clock: Clock,
 }
 
 impl Tools {
     /// A port for one connection; `name` is that of recordings.
     pub fn port(&self, origin: Origin, name: &str) -> Port {
         self.outlet.port(origin, name, &self.health)
+    }
+
+    /// A port for answers that belong to no connection.
+    pub fn answers(&self, origin: Origin) -> Port {
+        self.outlet.answers(origin, &self.health)
     }
 
     /// The same beside the books: with a health of its own, by which no outage is judged.
@@ -250,6 +275,9 @@ impl Venue for Live {
             let Some(capture) = self.next(due) else {
                 self.venue_now = self.venue_now.max(due);
                 self.ask(server_now);
+                if let Some(shelf) = &mut self.shelf {
+                    shelf.turn(server_now, || self.translators.kalshi.odd_grids());
+                }
                 return Polled { venue_now: self.venue_now, wake_at: Some(until) };
             };
             self.hand_out(&capture, frame);
@@ -266,8 +294,21 @@ impl Venue for Live {
         format!("live: {}", names.join(" and "))
     }
 
-    fn recall(&mut self, listing: &Listing) {
-        self.roster.recall(listing);
+    fn recall(&mut self, market: &Market) {
+        let Some(origin) = roster::origin(&market.listing) else { return };
+        if !self.adapters.iter().any(|adapter| adapter.origin == origin) {
+            return;
+        }
+        match origin {
+            Origin::Polymarket => self.translators.polymarket.recall(market),
+            Origin::Kalshi => {
+                let row = self.shelf.as_ref().and_then(|shelf| shelf.row(&market.listing.venue_market_id));
+                self.translators.kalshi.recall(market, row);
+            }
+        }
+        if let Some(want) = self.roster.recall(market) {
+            tell(&self.adapters, want);
+        }
     }
 
     fn stake(&mut self, condition: &str) {
@@ -296,6 +337,9 @@ impl Venue for Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
+        if let Some(shelf) = &mut self.shelf {
+            shelf.end(self.translators.kalshi.odd_grids());
+        }
         if let Some(Running { over, thread, .. }) = self.running.take() {
             // Adapters that wait for room hear that nobody takes captures any more.
             self.captures.close();

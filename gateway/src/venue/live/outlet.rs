@@ -4,8 +4,8 @@ use super::capture::{Capture, Heard, Source};
 use super::health::Health;
 use super::recorder::Keep;
 use crate::clock::Clock;
-use crate::venue::NO_CONNECTION;
 use crate::venue::tape::Origin;
+use engine::book::SINGLE_ANSWERS;
 use engine::time::Timestamp;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -65,8 +65,18 @@ impl Outlet {
     /// A port for one connection of a venue. `name` is that of recordings.
     pub fn port(self: &Arc<Outlet>, origin: Origin, name: &str, health: &Arc<Health>) -> Port {
         let taken =
-            self.next_number.fetch_update(Relaxed, Relaxed, |next| (next + 1 < NO_CONNECTION).then_some(next + 1));
-        let number = taken.unwrap_or(NO_CONNECTION - 1);
+            self.next_number.fetch_update(Relaxed, Relaxed, |next| (next + 1 < SINGLE_ANSWERS).then_some(next + 1));
+        let number = taken.unwrap_or(SINGLE_ANSWERS - 1);
+        self.numbered(origin, number, name, health)
+    }
+
+    /// A port for answers that belong to no connection: a book that came by one is as old as that answer, whatever
+    /// else comes here.
+    pub fn answers(self: &Arc<Outlet>, origin: Origin, health: &Arc<Health>) -> Port {
+        self.numbered(origin, SINGLE_ANSWERS, "", health)
+    }
+
+    fn numbered(self: &Arc<Outlet>, origin: Origin, number: u8, name: &str, health: &Arc<Health>) -> Port {
         let source = Arc::new(Source { origin, number, name: name.into() });
         Port { outlet: self.clone(), source, health: health.clone() }
     }

@@ -3,6 +3,7 @@
 use crate::venue::FeedUpdate;
 use crate::venue::tape::Origin;
 use ahash::{AHashMap, AHashSet};
+use engine::market::Market;
 use engine::market::terms::{Listing, MarketState, Venue};
 use engine::time::Timestamp;
 use std::sync::Arc;
@@ -44,14 +45,19 @@ struct Entry {
     subject: Arc<Subject>,
     end: Option<Timestamp>,
     wanted: bool,
+    /// The venue spoke of it since the start.
+    is_told: bool,
 }
 
 impl Roster {
     /// Takes an update over; what it means for the adapter.
     pub fn note(&mut self, update: &FeedUpdate) -> Option<Want> {
+        if let Some(entry) = subject_of(update).and_then(|condition| self.markets.get_mut(condition)) {
+            entry.is_told = true;
+        }
         match update {
             FeedUpdate::Listed { listing, state } => {
-                self.add(listing)?;
+                self.add(listing, true)?;
                 self.state(&listing.condition, *state)
             }
             FeedUpdate::StateChanged { condition, state } => self.state(condition, *state),
@@ -69,11 +75,13 @@ impl Roster {
         }
     }
 
-    /// A market that the journal knows and has not seen resolved: asked about, whether the venue still lists it or not.
-    pub fn recall(&mut self, listing: &Listing) {
-        if self.add(listing).is_some() {
-            self.stakes.insert(listing.condition.clone());
-        }
+    /// A market that the journal knows and has not seen resolved: asked about until the venue tells of it, whether it is
+    /// still listed there or not. What it means for the adapter.
+    pub fn recall(&mut self, market: &Market) -> Option<Want> {
+        self.add(&market.listing, false)?;
+        let condition = &market.listing.condition;
+        self.markets.get_mut(condition)?.end = market.end;
+        self.state(condition, market.state)
     }
 
     /// Somebody here trades this market.
@@ -88,20 +96,17 @@ impl Roster {
         Some(&self.markets.get(self.tokens.get(token)?)?.subject)
     }
 
-    /// Markets whose standing must be asked for: those that have ended, and those that somebody here trades.
+    /// Markets whose standing must be asked for: those that have ended, those that somebody here trades, and those of
+    /// which only the journal tells so far.
     pub fn questions(&self, now: Timestamp) -> impl Iterator<Item = &Arc<Subject>> {
         let asked = move |entry: &&Entry| {
-            entry.end.is_some_and(|end| end <= now) || self.stakes.contains(&entry.subject.condition)
+            !entry.is_told || entry.end.is_some_and(|end| end <= now) || self.stakes.contains(&entry.subject.condition)
         };
         self.markets.values().filter(asked).map(|entry| &entry.subject)
     }
 
-    fn add(&mut self, listing: &Listing) -> Option<()> {
-        let origin = match listing.venue {
-            Venue::Polymarket => Origin::Polymarket,
-            Venue::Kalshi => Origin::Kalshi,
-            Venue::Synthetic => return None,
-        };
+    fn add(&mut self, listing: &Listing, is_told: bool) -> Option<()> {
+        let origin = origin(listing)?;
         let subject = || {
             Arc::new(Subject {
                 origin,
@@ -114,7 +119,7 @@ impl Roster {
             self.tokens.insert(token.clone(), listing.condition.clone());
         }
         let entry = self.markets.entry(listing.condition.clone());
-        entry.or_insert_with(|| Entry { subject: subject(), end: None, wanted: false }).end = listing.end;
+        entry.or_insert_with(|| Entry { subject: subject(), end: None, wanted: false, is_told }).end = listing.end;
         Some(())
     }
 
@@ -132,5 +137,86 @@ impl Roster {
             (true, false) => Some(Want::Leave(entry.subject.clone())),
             _ => None,
         }
+    }
+}
+
+/// The live venue of a market, if it is of one.
+pub(super) fn origin(listing: &Listing) -> Option<Origin> {
+    match listing.venue {
+        Venue::Polymarket => Some(Origin::Polymarket),
+        Venue::Kalshi => Some(Origin::Kalshi),
+        Venue::Synthetic => None,
+    }
+}
+
+/// Condition of the market whose row said this.
+fn subject_of(update: &FeedUpdate) -> Option<&str> {
+    match update {
+        FeedUpdate::Listed { listing, .. } => Some(&listing.condition),
+        FeedUpdate::StateChanged { condition, .. }
+        | FeedUpdate::EndChanged { condition, .. }
+        | FeedUpdate::Figures { condition, .. } => Some(condition),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::amount::TickSize;
+    use engine::market::terms::Category;
+
+    fn market(venue: Venue, state: MarketState) -> Market {
+        let listing = Listing {
+            venue,
+            condition: "0x1".into(),
+            tokens: ["11".into(), "12".into()],
+            outcomes: ["Yes".into(), "No".into()],
+            slug: "s".into(),
+            question: "q".into(),
+            description: None,
+            image: None,
+            label: None,
+            category: Category::Other,
+            tags: Vec::new(),
+            event: None,
+            tick: TickSize(100),
+            min_order_size: None,
+            neg_risk: false,
+            start: None,
+            end: Some(Timestamp(1_000)),
+            updown: None,
+            sports: false,
+            venue_market_id: "1".into(),
+        };
+        Market::listed(listing, state, Timestamp(1))
+    }
+
+    #[test]
+    fn a_recalled_market_is_wanted_as_it_stood_and_asked_about_until_it_is_told_of() {
+        use MarketState::{Active, Closed, Halted, Upcoming};
+        let asked = |roster: &Roster, now: u64| roster.questions(Timestamp(now)).count();
+        let cases = [
+            // venue, state in the journal, its books are wanted
+            (Venue::Polymarket, Active, true),
+            (Venue::Kalshi, Halted, true),
+            (Venue::Polymarket, Upcoming, false),
+            (Venue::Kalshi, Closed, false),
+        ];
+        for (venue, state, wanted) in cases {
+            let mut roster = Roster::default();
+            let want = roster.recall(&market(venue, state));
+            assert_eq!(matches!(want, Some(Want::Books(_))), wanted, "{venue:?} {state:?}: {want:?}");
+            assert_eq!(asked(&roster, 0), 1, "{venue:?} {state:?}");
+            let figures = FeedUpdate::Figures { condition: "0x1".into(), figures: Default::default() };
+            assert!(roster.note(&figures).is_none());
+            assert_eq!((asked(&roster, 999), asked(&roster, 1_000)), (0, 1), "{venue:?} {state:?}: its end");
+            roster.stake("0x1");
+            assert_eq!(asked(&roster, 0), 1, "{venue:?} {state:?}: a stake");
+            assert!(roster.by_token("12").is_some());
+        }
+        let mut roster = Roster::default();
+        assert!(roster.recall(&market(Venue::Synthetic, Active)).is_none() && asked(&roster, 9_999) == 0);
+        println!("recalled markets: {} cases", cases.len() + 1);
     }
 }

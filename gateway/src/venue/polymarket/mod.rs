@@ -4,6 +4,7 @@ mod catalogue;
 pub mod dto;
 mod hash;
 mod listing;
+mod recall;
 mod recent;
 mod spot;
 mod standing;

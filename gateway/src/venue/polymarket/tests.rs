@@ -394,7 +394,7 @@ fn best_prices_are_told_last_and_only_where_they_can_be_compared() {
         (change(9, r#""0.3""#, r#""0.5""#), ""),
     ];
     for (change, expected) in &cases {
-        assert_eq!(told(&world.frame(&frame(&[change.clone()]))), *expected, "{change}");
+        assert_eq!(told(&world.frame(&frame(std::slice::from_ref(change)))), *expected, "{change}");
     }
     let changes = [change(1001, "0.1", "0.5"), change(1002, "0.5", "0.9"), change(1001, "0.2", "0.5")];
     assert_eq!(told(&world.frame(&frame(&changes))), "1001:1 1002:1 1001:1 top 1002 5000/9000 top 1001 2000/5000");

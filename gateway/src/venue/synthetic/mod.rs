@@ -18,7 +18,7 @@ use super::{BookSide, FeedUpdate, Figures, Frame, Polled, Venue};
 use ahash::AHashMap;
 use books::Book;
 use engine::amount::TickSize;
-use engine::market::terms::{Asset, Listing, MarketState};
+use engine::market::terms::{Asset, MarketState};
 use engine::time::{DAY, HOUR, MILLISECOND, SECOND, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -349,7 +349,8 @@ impl Venue for Synthetic {
         format!("synthetic venue, seed {}", self.world.seed)
     }
 
-    fn recall(&mut self, listing: &Listing) {
+    fn recall(&mut self, market: &engine::market::Market) {
+        let listing = &market.listing;
         let Some(spec) = listing.venue_market_id.parse().ok().and_then(|key| self.world.spec(key)) else { return };
         let ours = self.world.listing(&spec).condition == listing.condition;
         // What ended recently is listed with its result by the first poll.

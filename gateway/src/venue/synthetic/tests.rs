@@ -3,6 +3,7 @@ use crate::venue::replay::{Replay, Speed};
 use crate::venue::suite::{Witness, recorded};
 use engine::amount::Price;
 use engine::id::Outcome;
+use engine::market::Market as KnownMarket;
 use engine::market::terms::{Category, Interval, Resolution};
 use std::collections::BTreeMap;
 
@@ -101,10 +102,10 @@ fn what_became_of_a_market_is_known_after_any_pause() {
     let day = NOW.plus(DAY);
     let mut venue = Synthetic::new(6, day, Default::default());
     let unresolved = before.listings.values().filter(|listing| !before.resolutions.contains_key(&listing.condition));
-    unresolved.for_each(|listing| venue.recall(listing));
+    unresolved.for_each(|listing| venue.recall(&KnownMarket::listed(listing.clone(), MarketState::Active, NOW)));
     let mut stranger = before.listings.values().next().unwrap().clone();
     stranger.condition = "0x00".into();
-    venue.recall(&stranger);
+    venue.recall(&KnownMarket::listed(stranger, MarketState::Active, NOW));
     let mut told = BTreeMap::new();
     venue.poll(day, FOREVER, &mut |frame| {
         for update in frame.updates {

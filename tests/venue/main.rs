@@ -1,7 +1,9 @@
 //! The venues as the whole server shows them: recorded markets from their listing to their payout.
 
 mod fake_kalshi;
+mod fake_polymarket;
 mod kalshi_live;
 mod kalshi_recorded;
 mod kalshi_tape;
+mod polymarket_live;
 mod synthetic;

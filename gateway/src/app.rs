@@ -10,8 +10,8 @@ use crate::history::Reader;
 use crate::http::front::Front;
 use crate::http::server::Connections;
 use crate::metrics::edge::EdgeMeters;
+use crate::venue::Upstream;
 use crate::venue::feed::FeedFigures;
-use crate::venue::live::recorder;
 use crate::venue::spot::Spot;
 use crate::ws::admit::Seats;
 use crate::ws::hub::Hub;
@@ -25,7 +25,7 @@ use engine::rules::Rules;
 use engine::time::Timestamp;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Shared by all threads: configuration, the lock-free read sides, limits, figures.
 pub struct App {
@@ -41,8 +41,6 @@ pub struct App {
     pub commit: Arc<CommitFigures>,
     pub feed: Arc<FeedFigures>,
     pub census: Census,
-    /// What is recorded of the venue, where it is.
-    pub recording: Option<Arc<recorder::Figures>>,
     /// Prices as they went.
     pub history: Reader,
     pub cohort: Cohort,
@@ -52,6 +50,8 @@ pub struct App {
     pub streams: Arc<Streams>,
     /// Prices of what up-or-down markets are about.
     pub spot: Spot,
+    /// How it goes with live venues.
+    pub upstream: Upstream,
     /// Places of open sockets.
     pub seats: Arc<Seats>,
     /// What the edge counts where a monitor may ask.
@@ -78,6 +78,7 @@ impl App {
     /// Figures of the core and the feed, for health and status.
     pub fn vitals(&self) -> Vitals {
         let number = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let number_of = |figure: &AtomicU32| u64::from(figure.load(Ordering::Relaxed));
         // 0 stands for "never yet".
         let moment = |figure: &AtomicU64| Some(Timestamp(number(figure))).filter(|at| at.0 > 0);
         Vitals {
@@ -87,8 +88,11 @@ impl App {
             last_cycle_us: number(&self.feed.last_cycle_us),
             pending_orders: number(&self.feed.pending_orders),
             connections: self.seats.open() as u64,
-            // Those come with the live adapters.
-            upstream_connections: 0,
+            upstream_connections: self.upstream.venues.iter().map(|(_, health)| number_of(&health.connections)).sum(),
+            subscribed_tokens: match self.upstream.venues.as_slice() {
+                [] => None,
+                venues => Some(venues.iter().map(|(_, health)| number(&health.subscribed_tokens)).sum()),
+            },
         }
     }
 }

@@ -16,18 +16,19 @@ use crate::metrics::journal::JournalMeters;
 use crate::metrics::listener::Admin;
 use crate::recover::{self, RecoverError, Recovery};
 use crate::venue::feed::{FeedFigures, FeedParts};
-use crate::venue::live::recorder;
 use crate::venue::spot::Spot;
-use crate::venue::{self, Venue, VenueError};
+use crate::venue::{self, Upstream, Venue, VenueError};
 use crate::ws::news::News;
 use crate::{api, banner, demo};
 use engine::book::Books;
 use engine::directory::Directory;
+use engine::id::{InstrumentId, MarketId};
 use engine::market::catalog::Catalog;
 use engine::rules::Rules;
 use engine::shard::Shard;
 use engine::time::Timestamp;
 use engine::user::Users;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
@@ -147,10 +148,11 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         None => venue::open(&config.venue, &clock).map_err(BootError::Venue)?,
     };
     let venue_line = venue.describe();
-    let recording = venue.recording();
+    let upstream = venue.upstream();
     let Recovery { dir, log, state, report } = recovery;
 
     let shared = Shared::new(&config);
+    let stakes = stakes(&state.users);
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
@@ -170,13 +172,15 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         match_interval_us: shared.rules.match_interval_us,
         recorder,
         news: shared.news.clone(),
+        pace: config.venue.live.pace,
+        stakes,
         spot: shared.spot.clone(),
     };
     if let Err(error) = machinery.start_feed(feed).await {
         machinery.end().await;
         return Err(error);
     }
-    let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, reader, recording)?), machinery.client()));
+    let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, reader, upstream)?), machinery.client()));
     // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
     let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
@@ -196,6 +200,16 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         history.end();
     }
     served
+}
+
+/// Markets in which somebody has an open position or order.
+fn stakes(users: &[Users]) -> Vec<MarketId> {
+    let mut markets = BTreeSet::new();
+    for user in users.iter().flat_map(Users::iter) {
+        let held = user.positions().iter().filter(|position| position.is_open()).map(|position| position.instrument);
+        markets.extend(held.chain(user.open_orders().map(|order| order.terms.instrument)).map(InstrumentId::market));
+    }
+    markets.into_iter().collect()
 }
 
 /// A listener on an address that a setting names, and the address it got.
@@ -270,13 +284,7 @@ impl Shared {
         users.into_iter().enumerate().map(shard).collect()
     }
 
-    fn app(
-        self,
-        config: Config,
-        clock: Clock,
-        history: Reader,
-        recording: Option<Arc<recorder::Figures>>,
-    ) -> Result<App, BootError> {
+    fn app(self, config: Config, clock: Clock, history: Reader, upstream: Upstream) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, feed, news, spot } = self;
         let front = Front::new(&config, &api::tables()).map_err(BootError::Edge)?;
         Ok(App {
@@ -291,13 +299,13 @@ impl Shared {
             clock,
             commit,
             feed,
-            recording,
             census: Census::default(),
             history,
             cohort: Default::default(),
             news,
             seats: Arc::default(),
             streams: Arc::default(),
+            upstream,
             spot,
             config,
         })

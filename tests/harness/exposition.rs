@@ -1,8 +1,10 @@
 //! What `GET /metrics` says, read strictly: each family once with help and type, units in names, every row of its
 //! family's kind, histograms that rise to their count, and the end mark.
 
+use crate::binary::workspace;
 use crate::http::{Response, ask_raw};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::net::SocketAddr;
 
 const UNITS: [&str; 2] = ["seconds", "bytes"];
@@ -212,6 +214,17 @@ fn is_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// What the README names.
+pub fn documented() -> BTreeSet<String> {
+    let readme = fs::read_to_string(workspace().join("README.md")).expect("the README can be read");
+    let words = readme.split('`').skip(1).step_by(2);
+    let is_family = |word: &&str| {
+        (word.starts_with("papertape_") || word.starts_with("process_"))
+            && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    words.filter(is_family).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -5,5 +5,6 @@ mod fake_polymarket;
 mod kalshi_live;
 mod kalshi_recorded;
 mod kalshi_tape;
+mod polymarket_live;
 mod recorded_live;
 mod synthetic;

@@ -7,7 +7,7 @@ use engine::time::{SECOND, Timestamp};
 use gateway::clock::Clock;
 use gateway::thread::Stop;
 use gateway::venue::live::recorder::Figures;
-use gateway::venue::{self, FeedUpdate, Venue};
+use gateway::venue::{self, FeedUpdate, Upstream, Venue};
 use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -47,8 +47,8 @@ impl Record {
         let clock = Clock::wall();
         let begun = clock.now();
         let mut venue = venue::open(&config.venue, &clock)?;
-        let figures = venue.recording().ok_or("this venue is not recorded")?;
-        let skips = venue.skips();
+        let Upstream { recording, skips, .. } = venue.upstream();
+        let figures = recording.ok_or("this venue is not recorded")?;
         let ends = duration.map_or(Timestamp(u64::MAX), |seconds| begun.plus(seconds.saturating_mul(SECOND)));
         let markets = listen(&mut *venue, &clock, ends, &stop, &figures);
         // Its last words are part of the recording.

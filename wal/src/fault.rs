@@ -363,6 +363,10 @@ impl StoredFile for FaultFile {
 
     fn prefetch(&self) {}
 
+    fn reload(&self) {
+        self.forget();
+    }
+
     fn forget(&self) {
         let mut world = self.faults.world();
         world.check_life(self.life);

@@ -150,8 +150,6 @@ impl<S: Storage> Preparer<S> {
             let file = self.storage.open(&name).map_err(Error::io("open", &name))?;
             let bytes = file.bytes().map_err(Error::io("look at", &name))?;
             if bytes == self.segment_bytes && self.wants_spare() {
-                // Recovery has read it in large pages, each of which a sync would write whole.
-                file.forget();
                 self.hand_over(file, name)?;
             } else {
                 self.storage.remove(&name).map_err(Error::io("remove", &name))?;

@@ -68,8 +68,6 @@ pub(crate) struct TailSegment {
 impl TailSegment {
     pub(crate) fn open<S: Storage>(self, storage: &S) -> Result<OpenSegment<S>, Error> {
         let file = storage.open(&self.name).map_err(Error::io("open", &self.name))?;
-        // Reading it brought large pages into the cache, each of which a sync would write whole for one record in it.
-        file.forget();
         let mut map = storage.map(&file, self.header.bytes).map_err(Error::io("map", &self.name))?;
         map.touch(self.at as usize);
         Ok(OpenSegment { file, map, at: self.at as usize, header: self.header })
@@ -278,15 +276,14 @@ impl<S: Storage> Recovered<S> {
 
 /// After a failed sync the kernel may still show pages that never reached the device. Where a sync may have failed, the
 /// device is asked: in the last segment that has its name, and in all that have none yet. Segments before were synced
-/// without a failure, or the one behind them would not have got its name.
+/// without a failure, or the one behind them would not have got its name. These are the files that will be written to.
 fn forget_what_may_be_unsynced<S: Storage>(storage: &S) -> Result<(), Error> {
     let names = storage.list().map_err(Error::io("list", &storage.place()))?;
     let last = names.iter().filter(|(name, _)| matches!(parse_name(name), Name::Segment(_))).max();
     let spares = names.iter().filter(|(name, _)| matches!(parse_name(name), Name::Spare(_)));
     for (name, _) in spares.chain(last) {
         let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
-        file.forget();
-        file.prefetch();
+        file.reload();
     }
     Ok(())
 }

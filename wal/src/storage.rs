@@ -67,6 +67,9 @@ pub trait StoredFile: Send + 'static {
     fn reserve(&self, bytes: u64) -> io::Result<()>;
     /// Advice: forget cached pages that are not waiting to be written, so that the next read asks the device.
     fn forget(&self);
+    /// Forgets cached pages like [`StoredFile::forget`] and reads the file again, in single pages: a sync writes whole pages
+    /// of the cache, and reading in order makes them large. A page that cannot be read is left to its reader.
+    fn reload(&self);
     /// Advice: start to read all of the file into the cache.
     fn prefetch(&self);
 }
@@ -343,6 +346,19 @@ impl StoredFile for RealFile {
 
     fn prefetch(&self) {
         sys::advise(&self.file, libc::POSIX_FADV_WILLNEED);
+    }
+
+    fn reload(&self) {
+        const PIECE_BYTES: usize = 256 << 10;
+        self.forget();
+        // Where reads are said to be anywhere, the kernel brings in exactly what each asks for, in single pages.
+        sys::advise(&self.file, libc::POSIX_FADV_RANDOM);
+        let (mut piece, mut at) = (vec![0; PIECE_BYTES], 0);
+        while let Ok(read) = self.read_at(&mut piece, at)
+            && read > 0
+        {
+            at += read as u64;
+        }
     }
 }
 

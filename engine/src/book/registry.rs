@@ -11,7 +11,7 @@ use crate::book::ladder::Ladder;
 use crate::book::sequence::{Sequence, Torn};
 use crate::book::writer::BookWriter;
 use crate::book::{BookSide, Unavailable};
-use crate::id::{InstrumentId, Outcome};
+use crate::id::{InstrumentId, MarketId, Outcome};
 use crate::index::Table;
 use crate::time::{SECOND, Timestamp};
 use std::sync::Arc;
@@ -213,6 +213,16 @@ impl Books {
     /// The venue's hash of the snapshot that the book still is.
     pub fn snapshot_hash(&self, instrument: InstrumentId) -> Option<SnapshotHash> {
         self.book(instrument)?.snapshot_hash()
+    }
+
+    /// Whether the books of both tokens mirror each other (execution.md §3), on both sides. `None`: not both are known.
+    pub fn mirrored(&self, market: MarketId) -> Option<bool> {
+        let pair = self.pairs.get(market.0 as usize)?;
+        if !pair.halves.iter().all(|half| half.known.load(Relaxed)) {
+            return None;
+        }
+        let mirrors = pair.mirrors();
+        Some(mirrors.first_bids && mirrors.first_asks)
     }
 
     /// The clock that quotes age by: server time, unless a recording drives it.

@@ -286,6 +286,20 @@ fn quote_age_is_the_later_of_message_and_proof_of_life() {
     assert!(books.stale(YES, second(22)));
     writer.frame(1, second(22), |frame| frame.snapshot(YES, &[], &[], second(22), None));
 
+    // What cannot be right is as old as can be, for both tokens, until a snapshot.
+    writer.frame(1, second(22), |frame| frame.snapshot(NO, &[], &[], second(22), None));
+    writer.distrust(YES.market());
+    for token in [YES, NO] {
+        assert!(books.stale(token, second(22)) && books.quote_age(token, second(22)) >= Some(21 * SECOND), "{token:?}");
+    }
+    writer.frame(1, second(22), |frame| frame.delta(YES, &[], second(22)));
+    assert!(books.quote_age(YES, second(22)) >= Some(21 * SECOND), "a change mends nothing");
+    writer.frame(1, second(22), |frame| {
+        frame.snapshot(YES, &[], &[], second(22), None);
+        frame.snapshot(NO, &[], &[], second(22), None);
+    });
+    assert_eq!((books.quote_age(YES, second(22)), books.stale(NO, second(22))), (Some(0), false));
+
     writer.outage(true);
     assert!(books.outage() && books.stale(YES, second(22)));
     writer.outage(false);

@@ -131,6 +131,17 @@ impl BookWriter {
         }
     }
 
+    /// What is known of this market's books cannot be right: until their next snapshots both are as old as can be, so
+    /// that no order is judged by them (upstream.md §5).
+    pub fn distrust(&mut self, market: MarketId) {
+        if let Some(pair) = self.books.pairs.get(market.0 as usize) {
+            for half in pair.halves.iter().filter(|half| half.heard_at.load(Relaxed) != 0) {
+                half.gap.store(true, Relaxed);
+                half.heard_at.store(1, Relaxed);
+            }
+        }
+    }
+
     /// The view of every token whose last message came on `connection` is broken.
     pub fn gap_connection(&mut self, connection: u8) {
         for pair in (0..self.ticks.len()).filter_map(|market| self.books.pairs.get(market)) {

@@ -53,6 +53,8 @@ pub struct MarketCell {
     /// its event says. The first word stands. Never journaled.
     strike: OnceLock<Box<str>>,
     price_to_beat: OnceLock<Box<str>>,
+    /// An order was taken here since the feed last looked.
+    staked: AtomicBool,
 }
 
 /// What the venue reports about a market beside its book, in 10⁻⁶ of its unit; `None` = not reported. Never journaled.
@@ -317,6 +319,7 @@ impl MarketCell {
             figures_at: AtomicU64::new(0),
             strike: OnceLock::new(),
             price_to_beat: OnceLock::new(),
+            staked: AtomicBool::new(false),
         }
     }
 
@@ -390,6 +393,20 @@ impl MarketCell {
     /// About sports by its category or by the venue's own fields.
     pub fn is_sports(&self) -> bool {
         self.listing.sports || self.listing.category == Category::Sports
+    }
+
+    /// Somebody trades here: how the market stands is worth asking its venue for.
+    #[inline]
+    pub fn stake(&self) {
+        // Read first: orders of all shards come by here, and a store takes the line from the others.
+        if !self.staked.load(Relaxed) {
+            self.staked.store(true, Relaxed);
+        }
+    }
+
+    /// Whether somebody has traded here since this was last asked.
+    pub fn take_stake(&self) -> bool {
+        self.staked.load(Relaxed) && self.staked.swap(false, Relaxed)
     }
 
     /// The token id of an outcome.

@@ -68,8 +68,10 @@ pub struct Vitals {
     pub pending_orders: u64,
     /// WebSocket connections of clients.
     pub connections: u64,
-    /// Connections to venues that are alive.
+    /// Sockets to venues that are open.
     pub upstream_connections: u64,
+    /// Tokens whose books come from them; `None` where there are no live venues.
+    pub subscribed_tokens: Option<u64>,
 }
 
 async fn health(call: Call) -> Outcome {
@@ -178,7 +180,7 @@ fn checks(o: &mut Object<'_>, checked: &Checked, now: Timestamp) {
         o.word("status", if checked.outage { "outage" } else { "ok" });
         let age = checked.vitals.last_message_at.map(|at| now.since(at) / 1_000);
         o.integer_or_null("last_message_age_ms", age);
-        o.integer("subscribed_tokens", markets.tokens);
+        o.integer("subscribed_tokens", checked.vitals.subscribed_tokens.unwrap_or(markets.tokens));
     });
     o.object("market_cache", |o| {
         o.word("status", loaded);

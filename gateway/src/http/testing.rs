@@ -90,7 +90,6 @@ impl World {
             started_at: NOW,
             commit: Arc::default(),
             feed: Arc::default(),
-            recording: None,
             census: Default::default(),
             history: reader,
             cohort: Default::default(),
@@ -98,6 +97,7 @@ impl World {
             seats: Arc::default(),
             meters: None,
             streams: Arc::default(),
+            upstream: Default::default(),
             spot: Spot::of(&config.venue),
             config,
         };

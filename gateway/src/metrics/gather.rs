@@ -4,7 +4,7 @@
 
 use super::family::{Family, Writer};
 use super::journal::Journal;
-use super::{edge, feed, journal, recording, streams, system};
+use super::{edge, feed, journal, streams, system, upstream};
 use crate::api::health::{API_VERSION, GIT_SHA};
 use crate::app::App;
 use crate::commit::{CommitItem, Reply};
@@ -119,7 +119,7 @@ impl Sources {
         };
         journal::write(&journal, out)?;
         feed::write(app, out)?;
-        recording::write(app, out)?;
+        upstream::write(app, out)?;
         streams::write(app, out)?;
         system::write(out)
     }

@@ -10,7 +10,7 @@
 //! | `edge.rs` | requests, refusals, how long placements and cancels took |
 //! | `journal.rs` | the log, recovery, order facts |
 //! | `feed.rs` | the venue and the books |
-//! | `recording.rs` | what is recorded of a live venue |
+//! | `upstream.rs` | live venues: connections, what was skipped, what is recorded |
 //! | `streams.rs` | sockets and the handing out of news |
 //! | `system.rs` | what the kernel knows of this program |
 //! | `histogram.rs`, `family.rs` | durations in buckets; names, labels and rows |
@@ -22,6 +22,6 @@ pub mod gather;
 pub mod histogram;
 pub mod journal;
 pub mod listener;
-mod recording;
 mod streams;
 mod system;
+mod upstream;

@@ -7,10 +7,13 @@
 //! Where the log has no room, books of listed markets go on. New markets wait, with their books, until room is ample;
 //! what becomes of listed ones, and settlements, while there is any; matching cycles are passed over while there is none.
 
+mod doubts;
 mod pending;
 pub(crate) mod publish;
 mod shards;
+mod watch;
 
+use super::live::Pace;
 use super::spot::Spot;
 use super::{FeedUpdate, Frame, NO_CONNECTION, Venue};
 use crate::clock::Clock;
@@ -19,6 +22,7 @@ use crate::history::Recorder;
 use crate::thread::Stop;
 use crate::ws::news::News;
 use ahash::AHashMap;
+use doubts::Doubts;
 use engine::amount::Price;
 use engine::book::candles::Mid;
 use engine::book::{self, BookWriter, MarkSource};
@@ -44,6 +48,8 @@ const FACTS_BYTES_MAX: usize = 256 << 10;
 const START_ROOM_WAIT: Duration = Duration::from_secs(5);
 /// How often a wait for the core looks whether the process is stopping, and whether the log has room.
 const STOP_CHECK: Duration = Duration::from_millis(100);
+/// How often the venue is told which markets are traded here.
+const STAKES_EVERY_US: u64 = SECOND;
 /// Longest sleep between two polls: a stop is noticed within it.
 const SLEEP_MAX_US: u64 = SECOND / 4;
 /// The place reached on a tape is journaled at most this often (upstream.md §7).
@@ -86,6 +92,8 @@ pub struct Feed {
     matched_to: Timestamp,
     /// Server time of the last mark of the tape.
     tape_marked: Timestamp,
+    /// When the venue was last told of markets that are traded here.
+    stakes_told: Timestamp,
 }
 
 /// Everything of the feed but the venue, so that frames can be applied while the venue is polled.
@@ -109,6 +117,9 @@ struct Desk {
     spot: Spot,
     /// Instruments that the frame at hand was about, with the price of a trade where it told of one.
     touched: Vec<(InstrumentId, Option<Price>)>,
+    /// Books that cannot be right, and those of which the venue is to be asked since a frame said so.
+    doubts: Doubts,
+    resyncs: Vec<InstrumentId>,
     /// Asked of the shards and not answered yet, for want of room.
     settling: Option<(MarketId, Asked)>,
     cycling: Option<Cycling>,
@@ -131,6 +142,10 @@ pub struct FeedParts {
     pub match_interval_us: u64,
     pub recorder: Recorder,
     pub news: Arc<News>,
+    /// How patient it is with books that cannot be right.
+    pub pace: Pace,
+    /// Markets in which somebody here has a position or an order.
+    pub stakes: Vec<MarketId>,
     pub spot: Spot,
 }
 
@@ -149,6 +164,8 @@ impl Feed {
             publisher,
             spot,
             touched: Vec::new(),
+            doubts: Doubts::new(&parts.pace),
+            resyncs: Vec::new(),
             settling: None,
             cycling: None,
             markets,
@@ -161,9 +178,15 @@ impl Feed {
             venue_now: Timestamp(0),
             stopped: false,
         };
+        for market in parts.stakes {
+            if let Some(cell) = desk.catalog.market(market) {
+                cell.stake();
+            }
+        }
         Feed {
             venue,
             desk,
+            stakes_told: Timestamp(0),
             next_cycle: Timestamp(0),
             match_interval_us,
             matched_to: Timestamp(0),
@@ -213,6 +236,12 @@ impl Feed {
         desk.advance(polled.venue_now, self.venue.drives_clock());
         desk.flush()?;
         desk.settle_all()?;
+        desk.doubt(polled.venue_now, self.venue.as_mut());
+        desk.watch_outage(self.venue.is_out(now));
+        if now.since(self.stakes_told) >= STAKES_EVERY_US {
+            self.stakes_told = now;
+            desk.tell_stakes(self.venue.as_mut());
+        }
         desk.catalog.sort();
         desk.recorder.turn(now);
         let due = (polled.venue_now >= self.next_cycle).then_some(polled.venue_now);
@@ -288,10 +317,14 @@ impl Desk {
                     touched.extend(write(books, catalog, figures, update));
                 }
             });
-            self.publisher.frame(frame.updates, self.writer.books(), now);
+            for &crossed in self.writer.crossed() {
+                self.doubts.crossed(crossed, frame.received);
+            }
+            self.publisher.frame(frame.updates, self.writer.books(), now, |market| self.doubts.holds(market));
             figures.clamped.fetch_add(u64::from(report.clamped + report.refused), Ordering::Relaxed);
             figures.last_frame_at.store(now.0, Ordering::Relaxed);
             figures.frames.fetch_add(1, Ordering::Relaxed);
+            self.doubt_frame(frame);
             self.note_prices(frame.received);
             self.recorder.turn(now);
         }

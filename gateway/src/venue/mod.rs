@@ -195,11 +195,6 @@ pub trait Venue: Send {
         false
     }
 
-    /// How the connections are, by venue; nothing where there are none.
-    fn health(&self) -> Vec<(Origin, Arc<Health>)> {
-        Vec::new()
-    }
-
     /// SHA-256 of the first line of the recording: its identity, for the journal. `None` where there is none (yet).
     fn first_line(&self) -> Option<[u8; 32]> {
         None
@@ -211,15 +206,21 @@ pub trait Venue: Send {
         !self.drives_clock()
     }
 
-    /// What is recorded of it, where it is.
-    fn recording(&self) -> Option<Arc<live::recorder::Figures>> {
-        None
+    /// How it goes with the venue, for health answers and metrics.
+    fn upstream(&self) -> Upstream {
+        Upstream::default()
     }
+}
 
-    /// What this venue dropped, by kind.
-    fn skips(&self) -> Option<Arc<Skips>> {
-        None
-    }
+/// How it goes with a venue: written by its threads, read by anyone.
+#[derive(Clone, Default)]
+pub struct Upstream {
+    /// The connections, by live venue.
+    pub venues: Vec<(Origin, Arc<Health>)>,
+    /// What was dropped, by kind; `None` where nothing is translated.
+    pub skips: Option<Arc<Skips>>,
+    /// What is recorded of it, where it is.
+    pub recording: Option<Arc<live::recorder::Figures>>,
 }
 
 /// Updates that one message of the venue carried; applied together, then published. A message that came to nothing

@@ -9,7 +9,7 @@ use super::kalshi::{self, metadata::Change};
 use super::skips::{Skip, Skips};
 use super::tape::{Origin, Record, Tape, TapeError};
 use super::translators::Translators;
-use super::{FeedUpdate, Frame, NO_CONNECTION, Polled, Venue};
+use super::{FeedUpdate, Frame, NO_CONNECTION, Polled, Upstream, Venue};
 use engine::book::SINGLE_ANSWERS;
 use engine::time::{HOUR, MILLISECOND, Timestamp};
 use std::num::NonZeroU32;
@@ -321,8 +321,8 @@ impl Venue for Replay {
         self.follow
     }
 
-    fn skips(&self) -> Option<Arc<Skips>> {
-        Some(self.skips.clone())
+    fn upstream(&self) -> Upstream {
+        Upstream { skips: Some(self.skips.clone()), ..Upstream::default() }
     }
 }
 

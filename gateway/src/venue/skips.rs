@@ -110,9 +110,14 @@ impl Skips {
         Skip::ALL.iter().map(|&kind| self.get(kind)).sum()
     }
 
+    /// All kinds, with their counts.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Skip::ALL.iter().map(|&kind| (kind.name(), self.get(kind)))
+    }
+
     /// The kinds that occurred, with their counts.
     pub fn nonzero(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        Skip::ALL.iter().map(|&kind| (kind.name(), self.get(kind))).filter(|(_, count)| *count > 0)
+        self.all().filter(|(_, count)| *count > 0)
     }
 }
 

@@ -62,7 +62,6 @@ async fn book(stream: TcpStream, shared: Shared) {
 /// Takes a subscription over; its first dump.
 fn subscribe(shared: &Shared, number: u64, text: &str) -> Option<String> {
     let mut state = shared.lock().expect("sound");
-    state.told.push(text.to_owned());
     let frame: Value = serde_json::from_str(text).ok()?;
     let tokens: Vec<String> =
         frame["assets_ids"].as_array()?.iter().filter_map(|token| token.as_str().map(String::from)).collect();

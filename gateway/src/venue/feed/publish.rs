@@ -36,8 +36,15 @@ impl Publisher {
         Publisher { news, catalog }
     }
 
-    /// Tells of a frame that was taken at `taken_at` and whose book part is written down.
-    pub(crate) fn frame(&self, updates: &[FeedUpdate], books: &Books, taken_at: Timestamp) {
+    /// Tells of a frame that was taken at `taken_at` and whose book part is written down. Of a market that is held back
+    /// only trades are told; its book comes whole when it is let go.
+    pub(crate) fn frame(
+        &self,
+        updates: &[FeedUpdate],
+        books: &Books,
+        taken_at: Timestamp,
+        held: impl Fn(MarketId) -> bool,
+    ) {
         if !self.news.anybody() {
             return;
         }
@@ -50,7 +57,14 @@ impl Publisher {
         for updates in heard.chunk_by(|one, next| one.0.market() == next.0.market()) {
             let mut said: [Said; 2] = Default::default();
             updates.iter().for_each(|(instrument, update)| said[instrument.outcome() as usize].hear(update));
-            self.tell(updates[0].0.market(), said, None, books, Timestamp(0));
+            let market = updates[0].0.market();
+            if held(market) {
+                said.iter_mut().for_each(Said::leave_out_book);
+                if said.iter().all(|said| said.trades.is_empty()) {
+                    continue;
+                }
+            }
+            self.tell(market, said, None, books, Timestamp(0));
         }
         self.news.end_frame();
     }
@@ -172,6 +186,12 @@ impl Said {
             }
             _ => {}
         }
+    }
+
+    /// Only trades are to be told.
+    fn leave_out_book(&mut self) {
+        self.whole = false;
+        self.levels.clear();
     }
 
     /// The book behind what was said.

@@ -156,6 +156,8 @@ impl Life {
             news: Arc::new(News::new(1, Rules::default().fees)),
             spot: Spot::of(&Config::defaults().venue),
             match_interval_us: 2 * SECOND,
+            pace: Pace::default(),
+            stakes: Vec::new(),
         });
         Life { feed, clock, catalog, books, lane: lane(), prepares, stop, core: Some(core) }
     }
@@ -389,7 +391,7 @@ fn no_line_of_a_tape_makes_a_record_too_long() {
     std::fs::write(&tape, line + "\n").expect("a writable directory");
     for start in 0..2 {
         let venue = Replay::open(&tape, Speed::Max, false, &Default::default()).expect("a tape");
-        let skips = venue.skips().expect("it counts");
+        let skips = venue.upstream().skips.expect("it counts");
         let mut life = Life::start(place.path(), venue, NOW);
         assert_eq!(life.feed.desk.markets.len(), 301 * start);
         life.feed.begin().expect("it runs");
@@ -422,6 +424,8 @@ fn nothing_goes_to_a_log_without_room() {
         news: Arc::new(News::new(1, Rules::default().fees)),
         spot: Spot::of(&Config::defaults().venue),
         match_interval_us: SECOND,
+        pace: Pace::default(),
+        stakes: Vec::new(),
     });
     assert!(feed.begin().is_err(), "it waits for room until the process stops");
     let sent = std::iter::from_fn(|| commits.ring().pop());

@@ -36,7 +36,7 @@ use super::polymarket;
 use super::skips::Skips;
 use super::tape::Origin;
 use super::translators::Translators;
-use super::{FeedUpdate, Frame, Polled, Venue};
+use super::{FeedUpdate, Frame, Polled, Upstream, Venue};
 use crate::clock::Clock;
 use crate::thread;
 use capture::Capture;
@@ -327,16 +327,12 @@ impl Venue for Live {
         self.adapters.iter().all(|adapter| adapter.health.is_out(server_now, after))
     }
 
-    fn health(&self) -> Vec<(Origin, Arc<Health>)> {
-        self.adapters.iter().map(|adapter| (adapter.origin, adapter.health.clone())).collect()
-    }
-
-    fn skips(&self) -> Option<Arc<Skips>> {
-        Some(self.skips.clone())
-    }
-
-    fn recording(&self) -> Option<Arc<recorder::Figures>> {
-        Some(self.running.as_ref()?.recorder.as_ref()?.figures())
+    fn upstream(&self) -> Upstream {
+        Upstream {
+            venues: self.adapters.iter().map(|adapter| (adapter.origin, adapter.health.clone())).collect(),
+            skips: Some(self.skips.clone()),
+            recording: self.running.as_ref().and_then(|running| Some(running.recorder.as_ref()?.figures())),
+        }
     }
 }
 

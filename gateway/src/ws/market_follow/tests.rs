@@ -38,7 +38,7 @@ impl Subscribed {
         let mut writer = self.town.writer.borrow_mut();
         writer.frame(0, AT, |books| books.delta(self.town.market.instrument(Outcome::First), &levels, AT));
         let update = FeedUpdate::BookDelta { token: TOKEN.into(), levels, venue_ts: AT };
-        self.publisher.frame(&[update], writer.books(), AT);
+        self.publisher.frame(&[update], writer.books(), AT, |_| false);
     }
 
     /// Lets the hub hand out what there is.

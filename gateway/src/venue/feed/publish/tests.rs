@@ -38,7 +38,7 @@ impl Followed {
                 write(books, &self.town.catalog, &self.figures, update);
             }
         });
-        self.publisher.frame(updates, writer.books(), Timestamp(START));
+        self.publisher.frame(updates, writer.books(), Timestamp(START), |_| false);
     }
 
     fn fact(&self, fact: &MarketMutation) {

@@ -1,0 +1,158 @@
+use super::*;
+use engine::amount::Qty;
+use engine::book::{BookSide, BookWriter};
+use std::sync::Arc;
+
+const MARKET: MarketId = MarketId(3);
+const SECOND_US: u64 = SECOND;
+
+/// A market's books, the doubts about them, and a clock in seconds.
+struct World {
+    writer: BookWriter,
+    doubts: Doubts,
+    now: Timestamp,
+}
+
+impl World {
+    fn new() -> World {
+        let books = Arc::new(Books::new());
+        let writer = books.writer().expect("the first one");
+        World { writer, doubts: Doubts::new(&Pace::default()), now: Timestamp(1_000 * SECOND_US) }
+    }
+
+    fn levels(levels: &str) -> Vec<(Price, Qty)> {
+        levels.split_whitespace().map(|price| (Price(price.parse().expect("a price")), Qty(5_000_000))).collect()
+    }
+
+    /// `4000 / 4200`: the bids and asks of the first (or second) outcome.
+    fn book(&mut self, outcome: Outcome, book: &str) {
+        let (bids, asks) = book.split_once('/').expect("two sides");
+        let (instrument, at) = (MARKET.instrument(outcome), self.now);
+        self.writer.frame(0, at, |frame| {
+            frame.snapshot(instrument, &World::levels(bids), &World::levels(asks), at, None);
+        });
+        self.heard();
+    }
+
+    fn heard(&mut self) {
+        for &crossed in self.writer.crossed() {
+            self.doubts.crossed(crossed, self.now);
+        }
+        self.doubts.changed(MARKET, self.writer.books(), self.now);
+    }
+
+    /// What so many tenths of a second lead to.
+    fn after(&mut self, tenths: u64) -> String {
+        self.now = self.now.plus(tenths * SECOND_US / 10);
+        let words = self.doubts.turn(self.writer.books(), self.now).into_iter().map(|verdict| match verdict {
+            Verdict::Resync(instrument) => format!("resync {}", instrument.outcome() as usize),
+            Verdict::Distrust(_) => "distrust".into(),
+            Verdict::LetGo(_) => "let go".into(),
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    fn is_held(&self) -> bool {
+        self.doubts.holds(MARKET)
+    }
+}
+
+#[test]
+fn a_crossed_book_is_held_then_asked_for_then_distrusted_and_let_go_when_it_comes_right() {
+    // What the first token's book shows, how long later (tenths of a second), what follows, whether streams wait.
+    let rows: [(&str, u64, &str, bool); 9] = [
+        ("4000 / 4200", 30, "", false),
+        ("4200 / 4200", 10, "", true),
+        ("", 11, "resync 0", true),
+        ("4300 / 4200", 19, "", true),
+        ("", 2, "distrust", true),
+        ("4300 / 4100", 21, "distrust", true),
+        ("4000 / 4100", 0, "let go", false),
+        ("4100 / 4100", 5, "", true),
+        ("/ 4100", 1, "let go", false),
+    ];
+    let mut world = World::new();
+    for (number, (book, tenths, expected, held)) in rows.iter().enumerate() {
+        if !book.is_empty() {
+            world.book(Outcome::First, book);
+        }
+        assert_eq!(world.after(*tenths), *expected, "row {number}");
+        assert_eq!(world.is_held(), *held, "row {number}");
+    }
+    println!("crossed books: {} cases", rows.len());
+}
+
+#[test]
+fn a_market_is_let_go_when_neither_of_its_books_is_crossed() {
+    let mut world = World::new();
+    world.book(Outcome::First, "4200 / 4100");
+    world.book(Outcome::Second, "5900 / 5800");
+    assert!(world.is_held());
+    world.book(Outcome::First, "4000 / 4100");
+    assert_eq!((world.after(1).as_str(), world.is_held()), ("", true));
+    world.book(Outcome::Second, "5900 / 6000");
+    assert_eq!((world.after(1).as_str(), world.is_held()), ("let go", false));
+    println!("crossed pairs: 3 cases");
+}
+
+#[test]
+fn three_differing_best_prices_within_ten_seconds_are_too_many() {
+    let mut world = World::new();
+    world.book(Outcome::First, "4000 / 4200");
+    let first = MARKET.instrument(Outcome::First);
+    let stands = world.writer.books().book(first).expect("known").best().expect("known");
+    let none = [None, None];
+    let right = [Some(Price(4_000)), Some(Price(4_200))];
+    // Seconds later, what the venue says, whether that is one too many.
+    let rows = [
+        (0, right, false),
+        (1, none, false),
+        (1, [Some(Price(4_000)), None], false),
+        (1, right, false),
+        (1, [Some(Price(3_999)), Some(Price(4_200))], true),
+        (0, none, false),
+        (9, none, false),
+        (2, none, false),
+        (1, none, false),
+        (1, none, true),
+    ];
+    for (number, (seconds, said, expected)) in rows.iter().enumerate() {
+        world.now = world.now.plus(seconds * SECOND_US);
+        assert_eq!(world.doubts.top(first, *said, stands, world.now), *expected, "row {number}");
+    }
+    println!("best prices: {} cases", rows.len());
+}
+
+#[test]
+fn books_that_do_not_mirror_each_other_are_asked_for() {
+    let mut world = World::new();
+    world.book(Outcome::First, "4000 / 4200");
+    assert_eq!(world.after(100), "", "one book alone has no mirror");
+    world.book(Outcome::Second, "5800 / 6000");
+    assert_eq!(world.after(100), "");
+    world.book(Outcome::Second, "5800 / 6100");
+    let rows = [(49, ""), (2, "resync 0"), (49, ""), (2, "resync 0")];
+    for (number, (tenths, expected)) in rows.iter().enumerate() {
+        assert_eq!(world.after(*tenths), *expected, "row {number}");
+    }
+    world.book(Outcome::Second, "5800 / 6000");
+    assert_eq!(world.after(100), "");
+    println!("mirrors: {} cases", rows.len() + 3);
+}
+
+#[test]
+fn what_is_distrusted_is_too_old_to_trade_on_until_a_snapshot() {
+    let mut world = World::new();
+    let first = MARKET.instrument(Outcome::First);
+    world.book(Outcome::First, "4000 / 4200");
+    world.writer.distrust(MARKET);
+    let books = world.writer.books().clone();
+    let old = |now| books.quote_age(first, now).is_some_and(|age| age >= 900 * SECOND_US);
+    assert!(old(world.now) && books.stale(first, world.now));
+    let at = world.now;
+    world.writer.frame(0, at, |frame| frame.delta(first, &[(BookSide::Bid, Price(3_900), Qty(1))], at));
+    assert!(old(world.now), "a change mends nothing");
+    world.book(Outcome::First, "4000 / 4200");
+    assert!(!old(world.now) && !books.stale(first, world.now));
+    println!("distrusted books: 3 cases");
+}

@@ -1,0 +1,64 @@
+//! What the feed and the venue tell each other beside frames: books that cannot be right, outages, markets that are
+//! traded here.
+
+use super::Desk;
+use super::doubts::Verdict;
+use crate::api::markets::quote::OUTCOMES;
+use crate::venue::{FeedUpdate, Frame, Venue};
+use engine::time::Timestamp;
+
+impl Desk {
+    /// Compares what the frame made of the books with what it says of them itself. Before the touched are drained.
+    pub(super) fn doubt_frame(&mut self, frame: &Frame<'_>) {
+        let books = self.writer.books();
+        for (instrument, _) in &self.touched {
+            self.doubts.changed(instrument.market(), books, frame.received);
+        }
+        for update in frame.updates {
+            let FeedUpdate::Top { token, bid, ask } = update else { continue };
+            let Some(instrument) = self.catalog.by_token(token) else { continue };
+            let Some(Ok(stands)) = books.book(instrument).map(|book| book.best()) else { continue };
+            if self.doubts.top(instrument, [*bid, *ask], stands, frame.received) {
+                self.resyncs.push(instrument);
+            }
+        }
+    }
+
+    /// Draws the consequences of what is doubted.
+    pub(super) fn doubt(&mut self, venue_now: Timestamp, venue: &mut dyn Venue) {
+        let verdicts = self.doubts.turn(self.writer.books(), venue_now);
+        let asked = self.resyncs.drain(..).map(Verdict::Resync);
+        for verdict in asked.chain(verdicts) {
+            match verdict {
+                Verdict::Resync(instrument) => {
+                    if let Some(cell) = self.catalog.of_instrument(instrument) {
+                        venue.resync(cell.token(instrument.outcome()));
+                    }
+                }
+                Verdict::Distrust(market) => self.writer.distrust(market),
+                Verdict::LetGo(market) => {
+                    let books = self.writer.books();
+                    OUTCOMES.iter().for_each(|&outcome| self.publisher.book(market.instrument(outcome), books));
+                }
+            }
+        }
+    }
+
+    /// The venue is out, or is back (execution.md §10).
+    pub(super) fn watch_outage(&mut self, is_out: bool) {
+        if self.writer.books().outage() != is_out {
+            match is_out {
+                true => tracing::warn!("the venue is out: market orders are refused, others rest and wait"),
+                false => tracing::info!("the venue is back"),
+            }
+            self.writer.outage(is_out);
+        }
+    }
+
+    /// Tells the venue which markets have come to be traded here.
+    pub(super) fn tell_stakes(&self, venue: &mut dyn Venue) {
+        for cell in self.catalog.iter().filter(|cell| cell.resolution().is_none() && cell.take_stake()) {
+            venue.stake(&cell.listing.condition);
+        }
+    }
+}

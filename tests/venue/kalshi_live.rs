@@ -196,7 +196,7 @@ fn markets_are_listed_followed_and_traded() {
     right(&mut client, fake, "KXBTC-26NOV-T9", "at first");
     let tick = format!("/v1/tick-size?token_id={}", tokens("KXBTC-26NOV-T9")[0]);
     eventually("the tick of the middle", || {
-        (at(&client.get(&tick).expect(200), "/minimum_tick_size").to_string() == "0.01").then_some(())
+        (*at(&client.get(&tick).expect(200), "/minimum_tick_size") == 0.01).then_some(())
     });
     for (side, price, change) in [(0, 4_100, 2_000), (1, 5_500, -30_000), (1, 5_600, 12_345), (0, 3_900, -1_250)] {
         fake.change(RAIN, side, price, change);
@@ -211,9 +211,7 @@ fn markets_are_listed_followed_and_traded() {
     // Another grid, told by REST alone.
     fake.set(RAIN, &json!({"price_ranges": [{"start": "0", "end": "1", "step": "0.001"}]}));
     let tick = format!("/v1/tick-size?token_id={}", tokens(RAIN)[0]);
-    eventually("the finer tick", || {
-        (at(&client.get(&tick).expect(200), "/minimum_tick_size").to_string() == "0.001").then_some(())
-    });
+    eventually("the finer tick", || (*at(&client.get(&tick).expect(200), "/minimum_tick_size") == 0.001).then_some(()));
     cases.add(4);
 }
 
@@ -328,9 +326,7 @@ fn new_markets_are_found_between_two_crawls() {
     assert_eq!(text(&snow, "/question"), "Snow in Oslo: More than 3");
     right(&mut client, fake, "KXSNOW-27-T2", "announced");
     let tick = format!("/v1/tick-size?token_id={}", tokens("KXSNOW-27-T2")[0]);
-    eventually("its tick", || {
-        (at(&client.get(&tick).expect(200), "/minimum_tick_size").to_string() == "0.001").then_some(())
-    });
+    eventually("its tick", || (*at(&client.get(&tick).expect(200), "/minimum_tick_size") == 0.001).then_some(()));
     cases.add(3);
 }
 

@@ -73,8 +73,6 @@ struct State {
     spots: BTreeMap<u64, mpsc::UnboundedSender<Say>>,
     sockets_count: u64,
     calls: Vec<(Instant, String)>,
-    /// Frames of clients, pings left out.
-    told: Vec<String>,
     faults: Vec<RestFault>,
     mood: Mood,
     /// Connections are closed as soon as they are made.
@@ -109,7 +107,6 @@ impl Fake {
             spots: BTreeMap::new(),
             sockets_count: 0,
             calls: Vec::new(),
-            told: Vec::new(),
             faults: Vec::new(),
             mood: Mood::Well,
             gone: false,
@@ -191,6 +188,12 @@ impl Fake {
         self.state().rows.insert(*number, row);
     }
 
+    /// Lists a row as it is, or replaces the one of its id.
+    pub fn list_row(&self, row: Value) {
+        let number = row["id"].as_str().and_then(|id| id.parse().ok()).expect("rows have ids");
+        self.state().rows.insert(number, row);
+    }
+
     /// Changes fields of its row.
     pub fn change(&self, market: &Market, more: Value) {
         merge(self.state().rows.get_mut(&market.number).expect("it is listed"), more);
@@ -209,12 +212,6 @@ impl Fake {
         let [first, second] = market.tokens.clone();
         state.books.insert(first, Book { bids: own(bids), asks: own(asks) });
         state.books.insert(second, Book { bids: mirror(asks), asks: mirror(bids) });
-    }
-
-    /// No book at all.
-    pub fn no_book(&self, market: &Market) {
-        let mut state = self.state();
-        market.tokens.iter().for_each(|token| drop(state.books.remove(token)));
     }
 
     /// Tells the books of both tokens as they stand.
@@ -329,11 +326,6 @@ impl Fake {
             state.calls.iter().filter(|(_, call)| call.starts_with(path)).map(|(at, _)| *at).collect();
         let within = |from: usize| times[from..].partition_point(|at| *at < times[from] + Duration::from_secs(10));
         (0..times.len()).map(within).max().unwrap_or(0)
-    }
-
-    /// Frames that clients sent on sockets of books.
-    pub fn told(&self) -> Vec<String> {
-        self.state().told.clone()
     }
 
     /// Tokens on each open socket of books.

@@ -2,7 +2,9 @@
 
 mod fake_kalshi;
 mod kalshi_faults;
+mod fake_polymarket;
 mod kalshi_live;
 mod kalshi_recorded;
 mod kalshi_tape;
+mod polymarket_live;
 mod synthetic;

@@ -62,7 +62,6 @@ async fn book(stream: TcpStream, shared: Shared) {
 /// Takes a subscription over; its first dump.
 fn subscribe(shared: &Shared, number: u64, text: &str) -> Option<String> {
     let mut state = shared.lock().expect("sound");
-    state.told.push(text.to_owned());
     let frame: Value = serde_json::from_str(text).ok()?;
     let tokens: Vec<String> =
         frame["assets_ids"].as_array()?.iter().filter_map(|token| token.as_str().map(String::from)).collect();
@@ -76,11 +75,8 @@ fn subscribe(shared: &Shared, number: u64, text: &str) -> Option<String> {
     if state.mood != Mood::Well {
         return None;
     }
-    let dumped: Vec<Value> = if state.dumps {
-        tokens.iter().filter_map(|token| state.book_message(token)).collect()
-    } else {
-        Vec::new()
-    };
+    let dumped: Vec<Value> =
+        if state.dumps { tokens.iter().filter_map(|token| state.book_message(token)).collect() } else { Vec::new() };
     Some(Value::from(dumped).to_string())
 }
 

@@ -68,7 +68,7 @@ struct Socket {
 impl Socket {
     fn open(number: usize, settings: &Settings, tools: &Tools, clob: &Fetch, tasks: &mut JoinSet<()>) -> Socket {
         let port = tools.port(Origin::Polymarket, &format!("market-{number}"));
-        let lacking = Arc::new(Lacking::default());
+        let lacking = Arc::new(Lacking::new(tools.pace.silent_after));
         let (changes, receiver) = unbounded_channel();
         let url = settings.market_socket.clone();
         let link = Link { url, port: port.clone(), pace: tools.pace, ping: Some((PING_EVERY, "PING")) };

@@ -9,16 +9,16 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a book may take to come on the socket.
-const SNAPSHOT_WAIT: Duration = Duration::from_secs(3);
+/// How long a book may take to come on the socket, at most.
+const WAIT_MAX: Duration = Duration::from_secs(3);
 /// Tokens of one call, of the 500 that the venue takes.
 const TOKENS_MAX: usize = 400;
 
 /// Shared by the socket, which expects books, and by the task that asks for them.
-#[derive(Default)]
 pub struct Lacking {
     state: Mutex<State>,
     bell: Notify,
+    wait: Duration,
 }
 
 #[derive(Default)]
@@ -39,6 +39,11 @@ struct Heading<'a> {
 }
 
 impl Lacking {
+    /// `silent_after`: a socket that brings nothing for so long is given up, so a book is asked for well before.
+    pub fn new(silent_after: Duration) -> Lacking {
+        Lacking { state: Mutex::default(), bell: Notify::new(), wait: WAIT_MAX.min(silent_after / 3) }
+    }
+
     /// The connection is open and these were subscribed on it.
     pub fn open(&self, tokens: &[&str]) {
         self.lock().open = true;
@@ -52,7 +57,7 @@ impl Lacking {
 
     /// Their books should come on the socket now.
     pub fn expect(&self, tokens: &[&str]) {
-        let due = Instant::now() + SNAPSHOT_WAIT;
+        let due = Instant::now() + self.wait;
         self.lock().tokens.extend(tokens.iter().map(|token| ((*token).to_owned(), due)));
         self.bell.notify_one();
     }
@@ -71,7 +76,7 @@ impl Lacking {
     pub fn again(&self, tokens: Vec<String>) {
         let mut state = self.lock();
         if state.open {
-            let due = Instant::now() + SNAPSHOT_WAIT;
+            let due = Instant::now() + self.wait;
             for token in tokens {
                 state.tokens.entry(token).or_insert(due);
             }
@@ -135,7 +140,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_no_socket_brings_is_asked_for() {
-        let lacking = Lacking::default();
+        let lacking = Lacking::new(Duration::from_secs(30));
         let due = async |wait_ms: u64| {
             let mut due = tokio::time::timeout(Duration::from_millis(wait_ms), lacking.due()).await.unwrap_or_default();
             due.sort();

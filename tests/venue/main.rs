@@ -1,8 +1,8 @@
 //! The venues as the whole server shows them: recorded markets from their listing to their payout.
 
 mod fake_kalshi;
-mod kalshi_faults;
 mod fake_polymarket;
+mod kalshi_faults;
 mod kalshi_live;
 mod kalshi_recorded;
 mod kalshi_tape;

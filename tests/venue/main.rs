@@ -2,6 +2,7 @@
 
 mod fake_kalshi;
 mod fake_polymarket;
+mod kalshi_faults;
 mod kalshi_live;
 mod kalshi_recorded;
 mod kalshi_tape;

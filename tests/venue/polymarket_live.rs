@@ -296,6 +296,26 @@ const FAULTS: &[Row] = &[
         Some(("0.45", "0.60")),
     ),
     (
+        "a lost frame, and best prices that differ behind it",
+        |fake, market| {
+            fake.lose(1);
+            fake.level(market, "BUY", "0.45", "100");
+            ["1", "2", "3"].map(|size| fake.level(market, "BUY", "0.20", size));
+        },
+        Some(("0.45", "0.60")),
+    ),
+    (
+        "a crossed book",
+        |fake, market| {
+            let at = fake.tick();
+            let token = &market.tokens[0];
+            fake.say(market, &format!(
+                r#"{{"event_type":"book","asset_id":"{token}","timestamp":"{at}","bids":[{{"price":"0.6","size":"5"}}],"asks":[{{"price":"0.4","size":"5"}}]}}"#
+            ));
+        },
+        RIGHT,
+    ),
+    (
         "silence with pongs",
         |fake, _| {
             fake.mood(Mood::Silent);

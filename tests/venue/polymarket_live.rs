@@ -300,7 +300,7 @@ const FAULTS: &[Row] = &[
         |fake, market| {
             fake.lose(1);
             fake.level(market, "BUY", "0.45", "100");
-            ["1", "2", "3"].map(|size| fake.level(market, "BUY", "0.20", size));
+            ["1", "2", "3"].iter().for_each(|size| fake.level(market, "BUY", "0.20", size));
         },
         Some(("0.45", "0.60")),
     ),

@@ -94,7 +94,7 @@ impl Fetch {
                         Err(error) => (error, asked_wait),
                     }
                 }
-                Err(error) => (error.without_url().to_string(), None),
+                Err(error) => (reason(error), None),
             };
             self.count(port, false);
             if attempt == ATTEMPTS_MAX {
@@ -128,9 +128,19 @@ fn retry_after(response: &Response) -> Option<Duration> {
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
 }
 
+/// What went wrong, down to the cause; the outermost words say only that something did.
+fn reason(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
 async fn read(mut response: Response) -> Result<Utf8Bytes, String> {
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| error.without_url().to_string())? {
+    while let Some(piece) = response.chunk().await.map_err(reason)? {
         if body.len() + piece.len() > ANSWER_BYTES_MAX {
             return Err(format!("an answer of more than {ANSWER_BYTES_MAX} bytes"));
         }

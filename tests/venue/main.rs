@@ -2,8 +2,10 @@
 
 mod fake_kalshi;
 mod fake_polymarket;
+mod kalshi_faults;
 mod kalshi_live;
 mod kalshi_recorded;
 mod kalshi_tape;
 mod polymarket_live;
+mod recorded_live;
 mod synthetic;

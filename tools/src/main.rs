@@ -1,6 +1,7 @@
 //! `papertape`: the one binary. Each verb is a file; this one only knows their names.
 
 mod asyncapi;
+mod doctor;
 mod journal;
 mod openapi;
 mod record;
@@ -28,6 +29,8 @@ enum Verb {
     Serve(serve::Serve),
     /// Record what live venues send, without a server; SIGTERM and SIGINT end it in order.
     Record(record::Record),
+    /// Look whether live venues answer from here, and how they differ from what is expected of them.
+    Doctor(doctor::Doctor),
     /// Make many users at once, each with a key; the server must be stopped.
     Seed(seed::Seed),
     /// Load a running server with orders, and say how fast it answers.
@@ -51,6 +54,7 @@ enum Verb {
 fn main() -> ExitCode {
     let done = match CommandLine::parse().verb {
         Verb::Serve(serve) => serve.run(),
+        Verb::Doctor(doctor) => doctor.run(),
         Verb::Record(record) => record.run(),
         Verb::Seed(seed) => seed.run(),
         Verb::Load(load) => load.run(),

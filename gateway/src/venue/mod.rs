@@ -5,6 +5,7 @@
 
 mod bounds;
 pub mod category;
+pub mod doctor;
 pub mod feed;
 mod ids;
 pub mod kalshi;

@@ -2,6 +2,7 @@
 
 mod book;
 mod catalogue;
+pub mod doctor;
 pub mod dto;
 mod listing;
 pub mod metadata;

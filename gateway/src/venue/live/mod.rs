@@ -22,6 +22,7 @@ mod shelf;
 
 pub use budget::Budget;
 pub use fetch::Fetch;
+pub(super) use fetch::client as fetch_client;
 pub use health::Health;
 pub use link::{Link, Talk, keep};
 pub use outlet::{Closed, Outlet, Port};
@@ -120,6 +121,8 @@ impl Live {
             None => (None, None),
         };
         let client = fetch::client(settings.pace).map_err(io::Error::other)?;
+        // Before there is a runtime, which may not be dropped where this is called from.
+        let mut signer = if origins.contains(&Origin::Kalshi) { settings.kalshi.signer()? } else { None };
         let outlet = Arc::new(Outlet::new(clock.clone(), sender, feed.clone(), recording));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let mut adapters = Vec::new();
@@ -139,7 +142,7 @@ impl Live {
                     drop(runtime.spawn(polymarket::stream::run(settings.polymarket.clone(), tools, wanted)));
                 }
                 Origin::Kalshi => {
-                    let signer = settings.kalshi.signer()?;
+                    let signer = signer.take();
                     drop(runtime.spawn(kalshi::stream::run(settings.kalshi.clone(), signer, tools, wanted)));
                 }
             }

@@ -1,6 +1,7 @@
 //! Polymarket: message shapes and their translation (upstream.md §2, §3).
 
 mod catalogue;
+pub mod doctor;
 pub mod dto;
 mod hash;
 mod listing;

@@ -12,6 +12,8 @@ mod crawl;
 mod lacking;
 mod spot;
 
+pub(super) use spot::subscription as spot_subscription;
+
 use crate::venue::live::{Budget, Tools, Want};
 use crate::venue::tape::Origin;
 use std::time::Duration;

@@ -39,7 +39,8 @@ impl Talk for Prices {
     }
 }
 
-fn subscription() -> String {
+/// What is said first.
+pub fn subscription() -> String {
     let exchange = serde_json::json!({ "topic": "crypto_prices", "type": "update", "filters": EXCHANGE_SYMBOLS });
     let oracle = ORACLE_SYMBOLS.map(|symbol| {
         let filters = serde_json::json!({ "symbol": symbol }).to_string();

@@ -1,0 +1,248 @@
+//! What is kept of live venues: recordings that play as the venue was, markets that are known without it, and what
+//! `papertape doctor` says of it.
+
+use crate::fake_kalshi;
+use crate::fake_polymarket::{Fake, RestFault};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tests::binary::command;
+use tests::cases::Cases;
+use tests::http::Client;
+use tests::json::{at, list, text};
+use tests::server::Place;
+
+/// Runs a verb of papertape with the settings of a place, while `meanwhile` goes on.
+fn run(place: &Place, args: &[&str], mut meanwhile: impl FnMut()) -> Output {
+    let mut verb = command();
+    verb.args(args).arg("--config").arg(place.config()).current_dir(place.root());
+    let mut child = verb.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("papertape can be run");
+    while child.try_wait().expect("a child").is_none() {
+        meanwhile();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.wait_with_output().expect("it has ended")
+}
+
+fn said(output: &Output) -> (bool, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Lines of the recordings in a folder.
+fn lines(folder: &Path) -> Vec<Value> {
+    let mut files: Vec<_> = fs::read_dir(folder).expect("a folder").flatten().map(|file| file.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "ndjson"));
+    files.sort();
+    let texts = files.iter().map(|path| fs::read_to_string(path).expect("a plain file"));
+    texts
+        .flat_map(|text| text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect::<Vec<_>>())
+        .collect()
+}
+
+fn levels(client: &mut Client, token: &str) -> Option<Value> {
+    let answer = client.get(&format!("/v1/book?token_id={token}"));
+    (answer.status == 200).then(|| {
+        let book = answer.json();
+        json!([at(&book, "/bids"), at(&book, "/asks")])
+    })
+}
+
+#[test]
+fn a_recording_plays_the_books_that_the_venue_had() {
+    let cases = Cases::of("recordings");
+    let fake = Fake::start();
+    let market = fake.list(7);
+    let mut place = Place::new();
+    fake.configure(&mut place);
+    let key = place.seed(1, "enterprise", "10000").remove(0).key;
+    let folder = place.root().join("out");
+
+    // Recorded without a server.
+    let mut changes = 0;
+    let out = folder.to_str().expect("a path of ours").to_owned();
+    let recorded = run(&place, &["record", "--venue", "polymarket", "--out", &out, "--duration", "4"], || {
+        // The first book comes at once; changes come behind it.
+        changes += 1;
+        if changes > 20 {
+            fake.level(&market, "BUY", "0.45", &(100 + changes).to_string());
+        }
+    });
+    let (well, told, events) = said(&recorded);
+    assert!(well && told.contains("of 1 markets") && told.contains("0 dropped"), "{told}\n{events}");
+    let kept = lines(&folder);
+    assert!(kept.iter().any(|line| line["u"].as_str().is_some_and(|url| url.contains("/events"))), "{kept:?}");
+    assert_eq!(kept.last().map(|line| line["gap"].clone()), Some(json!("the recording ended")), "{kept:?}");
+    cases.add(3);
+
+    // Recorded beside serving, into its own folder, from its own look at the venue.
+    let server = place.start_with(&["--record"], &[]);
+    let mut client = server.with_key(&key);
+    let shown = tests::eventually("the book of the live market", || {
+        levels(&mut client, &market.tokens[0]).filter(|book| book.to_string().contains("0.45"))
+    });
+    fake.level(&market, "BUY", "0.47", "33");
+    let shown =
+        tests::eventually("a change of it", || levels(&mut client, &market.tokens[0]).filter(|book| *book != shown));
+    server.stop();
+    let beside = lines(&place.data().join("tape"));
+    assert_eq!(beside.last().map(|line| line["gap"].clone()), Some(json!("the recording ended")));
+    cases.add(2);
+
+    // Played, it is the same book.
+    let tape = place.data().join("tape");
+    let mut other = Place::new();
+    let key = other.set("venue", "kind", "\"replay\"").seed(1, "enterprise", "10000").remove(0).key;
+    let replayed = other.start_with(&["--tape", tape.to_str().expect("a path of ours"), "--speed", "max"], &[]);
+    let mut client = replayed.with_key(&key);
+    tests::eventually("the same book", || levels(&mut client, &market.tokens[0]).filter(|book| *book == shown));
+    cases.one();
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused_and_says_why() {
+    let cases = Cases::of("refused recordings");
+    let mut place = Place::new();
+    let nowhere = "\"http://127.0.0.1:9\"";
+    for (section, key) in [("venue.polymarket", "gamma"), ("venue.polymarket", "clob"), ("venue.kalshi", "api")] {
+        place.set(section, key, nowhere);
+    }
+    for (section, key) in
+        [("venue.polymarket", "market_socket"), ("venue.polymarket", "spot_socket"), ("venue.kalshi", "socket")]
+    {
+        place.set(section, key, "\"ws://127.0.0.1:9\"");
+    }
+    fs::write(place.root().join("file"), "").expect("a file");
+    for (args, why) in [
+        (&["record", "--venue", "synthetic", "--out", "out"][..], "only live venues are recorded"),
+        (&["record", "--venue", "replay", "--out", "out"], "venue.tape"),
+        (&["record", "--venue", "binance", "--out", "out"], "venue.kind"),
+        (&["record", "--venue", "kalshi", "--out", "file/out", "--duration", "1"], "file/out"),
+        (&["record", "--venue", "polymarket,kalshi", "--out", "out", "--duration", "1"], "nothing was heard"),
+        (&["serve", "--record"], "only live venues are recorded"),
+        (&["serve", "--record", "out", "--tape", "file"], "only live venues are recorded"),
+        (&["doctor", "--venue", "synthetic"], "only live venues"),
+    ] {
+        let (well, told, events) = said(&run(&place, args, || {}));
+        assert!(!well && events.contains(why), "{args:?}: {told}\n{events}");
+        cases.one();
+    }
+}
+
+#[test]
+fn a_start_without_the_venue_knows_its_markets() {
+    let cases = Cases::of("a start without the venue");
+    let mut place = Place::new();
+    let fake = Fake::start();
+    fake.configure(&mut place);
+    let market = fake.list(3);
+    let key = place.seed(1, "enterprise", "10000").remove(0).key;
+    let server = place.start();
+    let mut client = server.with_key(&key);
+    tests::eventually("the live market", || levels(&mut client, &market.tokens[0]));
+    let order = |kind: &str, tif: &str| json!({"token_id": market.tokens[0], "side": "BUY", "order_type": kind, "price": "0.35", "quantity": "10", "time_in_force": tif});
+    client.post("/v1/orders", &order("limit", "GTC")).expect(200);
+    drop(server);
+    // Nobody answers any more.
+    drop(fake);
+    let server = place.start();
+    let mut client = server.with_key(&key);
+    let listed = client.get("/v1/markets/by-slug/will-it-3").expect(200);
+    assert_eq!(text(&listed, "/clob_token_ids/0"), market.tokens[0]);
+    assert_eq!(at(&listed, "/closed"), &json!(false));
+    assert_eq!(levels(&mut client, &market.tokens[0]), None, "no book without the venue");
+    let refused = client.post("/v1/orders", &order("market", "FAK"));
+    assert!(refused.status >= 400, "{}", refused.json());
+    client.post("/v1/orders", &order("limit", "GTC")).expect(200);
+    let open = client.get("/v1/orders?status=PENDING").expect(200);
+    assert_eq!(list(&open, "/orders").len(), 2, "{open}");
+    cases.add(6);
+}
+
+/// The line of what was looked at.
+fn line(told: &str, what: &str) -> String {
+    told.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what} in {told}")).to_owned()
+}
+
+#[test]
+fn a_doctor_looks_at_the_second_venue_with_its_credentials() {
+    let cases = Cases::of("looks at the second venue");
+    let fake = fake_kalshi::Fake::start();
+    fake.event("KXRAIN", "Rain", Some("Climate and Weather"));
+    fake.market("KXRAIN", "KXRAIN-1", json!({}));
+    fake.book("KXRAIN-1", &[(4_000, 1_000)], &[(5_000, 1_000)]);
+    let mut place = Place::new();
+    for (key, value) in [("api", fake.api()), ("socket", fake.socket())] {
+        place.set("venue.kalshi", key, &format!("{value:?}"));
+    }
+    let look = |place: &Place| said(&run(place, &["doctor", "--venue", "kalshi"], || {}));
+    let (well, told, events) = look(&place);
+    assert!(well && line(&told, "a snapshot by socket").contains("not looked at"), "{told}\n{events}");
+    place.set("venue.kalshi", "key_id", &format!("{:?}", fake_kalshi::KEY_ID));
+    place.set("venue.kalshi", "private_key_file", &format!("{:?}", fake_kalshi::key_file(place.root())));
+    let (well, told, events) = look(&place);
+    assert!(well, "{told}\n{events}");
+    for what in ["resolve", "a page of events", "the names of categories", "one book", "a snapshot by", "a ping of"] {
+        assert!(line(&told, what).starts_with("ok "), "{what}: {told}");
+        cases.one();
+    }
+    let strange = fake_kalshi::strange_key_file(place.root());
+    place.set("venue.kalshi", "private_key_file", &format!("{strange:?}"));
+    let (well, told, _) = look(&place);
+    assert!(!well && line(&told, "a snapshot by").starts_with("failed "), "{told}");
+    fake.event("KXODD", "Odd", Some("Chess Boxing"));
+    fake.market(
+        "KXODD",
+        "KXODD-1",
+        json!({"price_level_structure": "quarter_cent", "status": "resting", "close_time": 7}),
+    );
+    let (_, told, _) = look(&place);
+    for what in [
+        "\"Chess Boxing\" is taken as other",
+        "unknown words: quarter_cent",
+        "unknown words: resting",
+        "close_time: not a text",
+    ] {
+        line(&told, what);
+        cases.one();
+    }
+}
+
+#[test]
+fn a_doctor_tells_what_answers_what_differs_and_what_fails() {
+    let cases = Cases::of("looks at a venue");
+    let fake = Fake::start();
+    let market = fake.list(7);
+    let mut place = Place::new();
+    fake.configure(&mut place);
+    let look = |place: &Place| {
+        said(&run(place, &["doctor", "--venue", "polymarket"], || {
+            fake.spot("crypto_prices", "btcusdt", "64000.5");
+            fake.spot("crypto_prices_chainlink", "btc/usd", "64001.5");
+        }))
+    };
+    let (well, told, events) = look(&place);
+    assert!(well, "{told}\n{events}");
+    for what in
+        ["resolve", "the fields of a market", "one book", "a snapshot by socket", "a ping on it", "prices of assets"]
+    {
+        assert!(line(&told, what).starts_with("ok "), "{told}");
+        cases.one();
+    }
+    // It lists no windows, and that is no failure.
+    assert!(line(&told, "up-or-down windows").starts_with("differs "), "{told}");
+    fake.change(&market, json!({"conditionId": null, "active": "yes", "orderPriceMinTickSize": 0.3, "new": [1]}));
+    let (well, told, _) = look(&place);
+    assert!(well && line(&told, "the fields of a market").starts_with("differs "), "{told}");
+    for what in ["conditionId: missing in 1 of 1 rows", "active: not true or false", "unknown words: 0.3"] {
+        line(&told, what);
+        cases.one();
+    }
+    fake.fault(RestFault { status: 500, times: 1_000, ..RestFault::default() });
+    let (well, told, events) = look(&place);
+    assert!(!well && events.contains("not everything answered"), "{told}\n{events}");
+    assert!(line(&told, "a page of events").starts_with("failed "), "{told}");
+    cases.add(3);
+}

@@ -1,0 +1,43 @@
+//! `doctor`: how a live venue looks from this machine, beside what its adapter expects.
+
+use crate::Failure;
+use crate::settings::{Settings, say};
+use clap::Args;
+use gateway::venue::VenueKind;
+use gateway::venue::doctor::{Check, Found, examine};
+
+#[derive(Args)]
+pub struct Doctor {
+    #[command(flatten)]
+    settings: Settings,
+    /// Which: polymarket, kalshi, or polymarket,kalshi.
+    #[arg(long, value_name = "VENUE")]
+    venue: String,
+}
+
+impl Doctor {
+    /// Prints a line for each check, and what differs. Fails when something did not answer; what only differs is for a
+    /// person to read.
+    pub fn run(self) -> Result<(), Failure> {
+        let config = self.settings.load(vec![("venue.kind", Some(self.venue))])?;
+        if !matches!(config.venue.kind, VenueKind::Live { .. }) {
+            return Err(
+                format!("only live venues are looked at (polymarket, kalshi), not {}", config.venue.kind).into()
+            );
+        }
+        let well = examine(&config.venue, &mut |check| show(check))?;
+        if well { Ok(()) } else { Err("not everything answered".into()) }
+    }
+}
+
+fn show(Check { what, found }: &Check) {
+    match found {
+        Found::Ok(word) if word.is_empty() => say(format_args!("ok       {what}")),
+        Found::Ok(word) => say(format_args!("ok       {what}: {word}")),
+        Found::Differs(what_differs) => {
+            say(format_args!("differs  {what}"));
+            what_differs.iter().for_each(|line| say(format_args!("           {line}")));
+        }
+        Found::Failed(why) => say(format_args!("failed   {what}: {why}")),
+    }
+}

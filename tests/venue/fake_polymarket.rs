@@ -155,6 +155,7 @@ impl Fake {
             ("traded_every_ms", 500),
             ("standing_every_ms", 300),
             ("outage_after_ms", 2_000),
+            ("crossed_max_ms", 300),
         ] {
             place.set("venue", key, &millis.to_string());
         }

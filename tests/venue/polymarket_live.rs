@@ -204,7 +204,8 @@ fn the_whole_catalogue_is_read_within_the_budget() {
             fake.keyset(keyset);
             place.set("venue", "newest_every_ms", "60000");
             place.set("venue.polymarket", "tokens_max", "1000");
-            (1000..2250).map(|number| fake.list(number)).last().expect("many")
+            (1000..2250).for_each(|number| drop(fake.list(number)));
+            Market::new(2249)
         });
         scene.market(&Market::new(1000), |_| true);
         scene.market(&last, |_| true);
@@ -294,6 +295,26 @@ const FAULTS: &[Row] = &[
             fake.tell_books(market);
         },
         Some(("0.45", "0.60")),
+    ),
+    (
+        "a lost frame, and best prices that differ behind it",
+        |fake, market| {
+            fake.lose(1);
+            fake.level(market, "BUY", "0.45", "100");
+            ["1", "2", "3"].iter().for_each(|size| fake.level(market, "BUY", "0.20", size));
+        },
+        Some(("0.45", "0.60")),
+    ),
+    (
+        "a crossed book",
+        |fake, market| {
+            let at = fake.tick();
+            let token = &market.tokens[0];
+            fake.say(market, &format!(
+                r#"{{"event_type":"book","asset_id":"{token}","timestamp":"{at}","bids":[{{"price":"0.6","size":"5"}}],"asks":[{{"price":"0.4","size":"5"}}]}}"#
+            ));
+        },
+        RIGHT,
     ),
     (
         "silence with pongs",
@@ -552,13 +573,14 @@ fn spot_prices_are_shown_and_prove_nothing_of_books() {
         ("crypto_prices", "btcusdt", "61036", "/v1/prices/live/BTC?source=binance", "61036", "polymarket_rtds"),
         ("crypto_prices_chainlink", "xrp/usd", "0.5", "/v1/prices/live/XRP", "0.5", "chainlink_rtds"),
     ] {
+        let price: Value = serde_json::from_str(price).expect("a number");
         let shown = eventually(path, || {
             scene.fake.spot(topic, symbol, value);
             let answer = scene.client.get(path);
             Some(answer)
                 .filter(|answer| answer.status == 200)
                 .map(|answer| answer.json())
-                .filter(|shown| at(shown, "/source") == source && at(shown, "/price").to_string() == price)
+                .filter(|shown| at(shown, "/source") == source && at(shown, "/price") == &price)
         });
         assert_eq!(at(&shown, "/stale"), false, "{shown}");
         cases.one();

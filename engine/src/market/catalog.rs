@@ -23,6 +23,8 @@ pub struct Catalog {
     cells: AppendVec<MarketCell>,
     conditions: HashIndex,
     tokens: HashIndex,
+    /// A market was traded in for the first time since the feed last looked.
+    newly_staked: AtomicBool,
     slugs: HashIndex,
     hasher: RandomState,
     /// Something changed that the lists are sorted by.
@@ -53,7 +55,7 @@ pub struct MarketCell {
     /// its event says. The first word stands. Never journaled.
     strike: OnceLock<Box<str>>,
     price_to_beat: OnceLock<Box<str>>,
-    /// An order was taken here since the feed last looked.
+    /// Somebody has traded here.
     staked: AtomicBool,
 }
 
@@ -174,6 +176,22 @@ impl Catalog {
     pub fn by_slug(&self, slug: &str) -> Option<MarketId> {
         let is_it = |market| self.cell(market).is_some_and(|cell| cell.listing.slug == slug);
         self.slugs.find(self.hasher.hash_one(slug), is_it).map(MarketId)
+    }
+
+    /// Somebody trades in this market: how it stands is worth asking its venue for.
+    #[inline]
+    pub fn stake(&self, cell: &MarketCell) {
+        // Read first: orders of all shards come by here, and a store takes the line from the others.
+        if !cell.staked.load(Relaxed) {
+            cell.staked.store(true, Relaxed);
+            // Release pairs with the swap below: who sees this sees the mark of the market.
+            self.newly_staked.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether a market has come to be traded since this was last asked.
+    pub fn take_newly_staked(&self) -> bool {
+        self.newly_staked.load(Relaxed) && self.newly_staked.swap(false, Ordering::AcqRel)
     }
 
     /// Markets so far; ids below it can be read.
@@ -395,18 +413,9 @@ impl MarketCell {
         self.listing.sports || self.listing.category == Category::Sports
     }
 
-    /// Somebody trades here: how the market stands is worth asking its venue for.
-    #[inline]
-    pub fn stake(&self) {
-        // Read first: orders of all shards come by here, and a store takes the line from the others.
-        if !self.staked.load(Relaxed) {
-            self.staked.store(true, Relaxed);
-        }
-    }
-
-    /// Whether somebody has traded here since this was last asked.
-    pub fn take_stake(&self) -> bool {
-        self.staked.load(Relaxed) && self.staked.swap(false, Relaxed)
+    /// Whether somebody has traded here ([`Catalog::stake`]).
+    pub fn is_staked(&self) -> bool {
+        self.staked.load(Relaxed)
     }
 
     /// The token id of an outcome.

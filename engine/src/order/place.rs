@@ -67,7 +67,7 @@ pub fn place(
     }
 
     let mut numbers = Numbers::of(user).ok_or(Reject::Busy)?;
-    market.stake();
+    ground.catalog.stake(market);
     let quote = ground.quote(instrument);
     let entry = Entry {
         ground,

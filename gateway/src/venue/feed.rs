@@ -15,7 +15,7 @@ mod watch;
 
 use super::live::Pace;
 use super::spot::Spot;
-use super::{FeedUpdate, Frame, NO_CONNECTION, Venue};
+use super::{FeedUpdate, Frame, NO_CONNECTION, Outages, Venue};
 use crate::clock::Clock;
 use crate::commit::{CommitLane, Reply};
 use crate::history::Recorder;
@@ -123,7 +123,10 @@ struct Desk {
     /// Asked of the shards and not answered yet, for want of room.
     settling: Option<(MarketId, Asked)>,
     cycling: Option<Cycling>,
+    outages: Outages,
     ages_on_server_time: bool,
+    /// A recording that is followed is stamped by whoever writes it.
+    stamps_when_taken: bool,
     /// As far as frames have come.
     venue_now: Timestamp,
     stopped: bool,
@@ -158,6 +161,7 @@ impl Feed {
         publish_all(&markets, &catalog, &mut writer);
         let desk = Desk {
             ages_on_server_time: venue.ages_on_server_time(),
+            stamps_when_taken: venue.ages_on_server_time() && venue.drives_clock(),
             pending: Pending::new(markets.len()),
             held: AHashMap::new(),
             recorder,
@@ -168,6 +172,7 @@ impl Feed {
             resyncs: Vec::new(),
             settling: None,
             cycling: None,
+            outages: Outages::default(),
             markets,
             catalog,
             writer,
@@ -180,7 +185,7 @@ impl Feed {
         };
         for market in parts.stakes {
             if let Some(cell) = desk.catalog.market(market) {
-                cell.stake();
+                desk.catalog.stake(cell);
             }
         }
         Feed {
@@ -237,7 +242,7 @@ impl Feed {
         desk.flush()?;
         desk.settle_all()?;
         desk.doubt(polled.venue_now, self.venue.as_mut());
-        desk.watch_outage(self.venue.is_out(now));
+        desk.watch_outages(self.venue.outages(now));
         if now.since(self.stakes_told) >= STAKES_EVERY_US {
             self.stakes_told = now;
             desk.tell_stakes(self.venue.as_mut());
@@ -253,6 +258,10 @@ impl Feed {
             self.matched_to = matched;
         }
         self.mark_tape(now, false)?;
+        // While this thread waited for the core, the venue may have tried to wake it.
+        if self.venue.has_news() {
+            return Ok(Duration::ZERO);
+        }
         let wake_at = polled.wake_at.unwrap_or(now.plus(SLEEP_MAX_US));
         Ok(Duration::from_micros(wake_at.since(self.desk.clock.now()).min(SLEEP_MAX_US)))
     }
@@ -300,7 +309,7 @@ impl Desk {
             self.stopped = true;
             return;
         }
-        let received = if self.ages_on_server_time { now } else { frame.received };
+        let received = if self.stamps_when_taken { now } else { frame.received };
         // Without room for its listing a market is known here and nowhere else.
         let waits = !self.pending.is_empty();
         let (catalog, figures) = (&self.catalog, &self.figures);
@@ -405,10 +414,11 @@ impl Desk {
                     self.writer.gap_connection(connection);
                     self.held.retain(|_, held| held.connection != connection);
                 }
+                // What was folded wrongly is not what the venue shows; what was lost may still be.
                 for token in tokens {
                     self.held.remove(token);
                     if let Some(instrument) = self.catalog.by_token(token) {
-                        self.writer.gap(instrument);
+                        self.writer.distrust(instrument.market());
                     }
                 }
             }

@@ -189,9 +189,14 @@ pub trait Venue: Send {
         let _ = token;
     }
 
-    /// Whether no connection to any venue is alive (execution.md §10). Never in a recording.
-    fn is_out(&self, server_now: Timestamp) -> bool {
+    /// Which of its venues are out (execution.md §10), and whether those are all. Never in a recording.
+    fn outages(&self, server_now: Timestamp) -> Outages {
         let _ = server_now;
+        Outages::default()
+    }
+
+    /// Whether something has come since the last poll.
+    fn has_news(&self) -> bool {
         false
     }
 
@@ -209,6 +214,25 @@ pub trait Venue: Send {
     /// How it goes with the venue, for health answers and metrics.
     fn upstream(&self) -> Upstream {
         Upstream::default()
+    }
+}
+
+/// Venues of which no connection is alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outages {
+    pub polymarket: bool,
+    pub kalshi: bool,
+    /// There is no other.
+    pub all: bool,
+}
+
+impl Outages {
+    /// Whether this one is out.
+    pub fn of(&self, origin: Origin) -> bool {
+        match origin {
+            Origin::Polymarket => self.polymarket,
+            Origin::Kalshi => self.kalshi,
+        }
     }
 }
 

@@ -39,11 +39,14 @@ struct Crossed {
     step: Step,
 }
 
+#[derive(PartialEq, Eq)]
 enum Step {
     /// It may come right by itself.
     Waits,
     /// The venue was asked for it.
     Asked,
+    /// No order is judged by it until its next snapshot.
+    Distrusted,
 }
 
 struct Differing {
@@ -113,6 +116,10 @@ impl Doubts {
         let (crossed_max_us, mirror_max_us) = (self.crossed_max_us, self.mirror_max_us);
         self.crossed.retain(|&instrument, crossed| {
             if !books.book(instrument).and_then(|book| book.best().ok()).is_some_and(is_crossed) {
+                if crossed.step == Step::Distrusted {
+                    // It may have come right by changes alone, which do not restore trust.
+                    verdicts.push(Verdict::Resync(instrument));
+                }
                 uncrossed.push(instrument.market());
                 return false;
             }
@@ -124,7 +131,11 @@ impl Doubts {
                         verdicts.push(Verdict::Resync(instrument));
                     }
                     // A snapshot that is crossed itself is distrusted in its turn.
-                    Step::Asked => verdicts.push(Verdict::Distrust(instrument.market())),
+                    Step::Asked | Step::Distrusted => {
+                        crossed.step = Step::Distrusted;
+                        verdicts.push(Verdict::Distrust(instrument.market()));
+                        verdicts.push(Verdict::Resync(instrument));
+                    }
                 }
             }
             true

@@ -4,7 +4,9 @@
 use super::Desk;
 use super::doubts::Verdict;
 use crate::api::markets::quote::OUTCOMES;
-use crate::venue::{FeedUpdate, Frame, Venue};
+use crate::venue::tape::Origin;
+use crate::venue::{FeedUpdate, Frame, Outages, Venue, live};
+use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
 
 impl Desk {
@@ -44,21 +46,36 @@ impl Desk {
         }
     }
 
-    /// The venue is out, or is back (execution.md §10).
-    pub(super) fn watch_outage(&mut self, is_out: bool) {
-        if self.writer.books().outage() != is_out {
-            match is_out {
-                true => tracing::warn!("the venue is out: market orders are refused, others rest and wait"),
+    /// A venue is out, or is back (execution.md §10). Where another goes on, only the books of the one are not traded on,
+    /// until they come anew.
+    pub(super) fn watch_outages(&mut self, outages: Outages) {
+        if self.writer.books().outage() != outages.all {
+            match outages.all {
+                true => tracing::warn!("no venue answers: market orders are refused, others rest and wait"),
                 false => tracing::info!("the venue is back"),
             }
-            self.writer.outage(is_out);
+            self.writer.outage(outages.all);
+        }
+        let before = std::mem::replace(&mut self.outages, outages);
+        for origin in [Origin::Polymarket, Origin::Kalshi] {
+            if outages.of(origin) && !before.of(origin) {
+                tracing::warn!(
+                    venue = origin.name(),
+                    "no connection to the venue is alive: its books are not traded on"
+                );
+                let is_of =
+                    |cell: &&MarketCell| live::origin(&cell.listing) == Some(origin) && cell.resolution().is_none();
+                self.catalog.iter().filter(is_of).for_each(|cell| self.writer.distrust(cell.id));
+            }
         }
     }
 
     /// Tells the venue which markets have come to be traded here.
     pub(super) fn tell_stakes(&self, venue: &mut dyn Venue) {
-        for cell in self.catalog.iter().filter(|cell| cell.resolution().is_none() && cell.take_stake()) {
-            venue.stake(&cell.listing.condition);
+        if self.catalog.take_newly_staked() {
+            for cell in self.catalog.iter().filter(|cell| cell.is_staked() && cell.resolution().is_none()) {
+                venue.stake(&cell.listing.condition);
+            }
         }
     }
 }

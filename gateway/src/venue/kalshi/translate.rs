@@ -130,6 +130,19 @@ impl Translate {
         updates.push(FeedUpdate::Gap { tokens: Vec::new(), reason: reason.into() });
     }
 
+    /// A message of the connection is missing: what was folded from it is wrong from now on, and said to be by name.
+    fn lose(&mut self, connection: u8, updates: &mut Vec<FeedUpdate>) {
+        let mut tokens = Vec::new();
+        for market in self.markets.values_mut().filter(|market| market.book.fold == Fold::Followed(connection)) {
+            market.book.fold = Fold::Lost;
+            tokens.extend_from_slice(&market.tokens);
+        }
+        self.sequences.retain(|(of, _), _| *of != connection);
+        if !tokens.is_empty() {
+            updates.push(FeedUpdate::Gap { tokens, reason: "sequence gap".into() });
+        }
+    }
+
     fn message(&mut self, text: &str, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let frame: dto::Frame<'_> = match serde_json::from_str(text) {
             Ok(frame) => frame,
@@ -167,7 +180,7 @@ impl Translate {
         if step == Step::Hole {
             self.skips.count(Skip::SequenceGap, || format!("{last:?} then {seq} of subscription {sid}"));
             if is_book(kind) {
-                self.gap(connection, "sequence gap", updates);
+                self.lose(connection, updates);
                 self.sequences.insert((connection, sid), seq);
             }
         }
@@ -315,10 +328,20 @@ impl Translate {
             "settled" => {
                 let determined = self.markets.get(&*ticker).and_then(|market| market.determined);
                 let named = msg.result.filled().is_some();
+                if !named && self.sequence == Sequence::Checked {
+                    // What was announced may have been amended unheard: the venue is asked, and its row pays.
+                    return self.set_state(&ticker, MarketState::Closed, updates);
+                }
                 let result = if named { resolution(msg.result, msg.settlement_value) } else { determined };
                 self.finalized(&ticker, result, received, updates);
             }
-            _ => self.skips.count(Skip::UnknownType, || format!("lifecycle {event}")),
+            _ => {
+                if let Some(market) = self.markets.get_mut(&*ticker) {
+                    // Disputed, amended, or what else there is: what was announced no longer stands.
+                    market.determined = None;
+                }
+                self.skips.count(Skip::UnknownType, || format!("lifecycle {event}"));
+            }
         }
     }
 

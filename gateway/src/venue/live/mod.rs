@@ -28,7 +28,7 @@ pub use link::{Link, Talk, keep};
 pub use outlet::{Closed, Outlet, Port};
 pub use pace::Pace;
 pub use recorder::Recorder;
-pub use roster::{Subject, Want};
+pub use roster::{Subject, Want, origin};
 
 use super::category::Names;
 use super::kalshi::{self, Sequence};
@@ -36,7 +36,7 @@ use super::polymarket;
 use super::skips::Skips;
 use super::tape::Origin;
 use super::translators::Translators;
-use super::{FeedUpdate, Frame, Polled, Upstream, Venue};
+use super::{FeedUpdate, Frame, Outages, Polled, Upstream, Venue};
 use crate::clock::Clock;
 use crate::thread;
 use capture::Capture;
@@ -281,7 +281,8 @@ impl Venue for Live {
                 if let Some(shelf) = &mut self.shelf {
                     shelf.turn(server_now, || self.translators.kalshi.odd_grids());
                 }
-                return Polled { venue_now: self.venue_now, wake_at: Some(until) };
+                let wake_at = self.held.as_ref().map_or(until, |held| held.received.min(until));
+                return Polled { venue_now: self.venue_now, wake_at: Some(wake_at) };
             };
             self.hand_out(&capture, frame);
         }
@@ -324,9 +325,22 @@ impl Venue for Live {
         }
     }
 
-    fn is_out(&self, server_now: Timestamp) -> bool {
+    fn outages(&self, server_now: Timestamp) -> Outages {
         let after = self.pace.outage_after.as_micros() as u64;
-        self.adapters.iter().all(|adapter| adapter.health.is_out(server_now, after))
+        let mut outages = Outages { all: true, ..Outages::default() };
+        for adapter in &self.adapters {
+            let is_out = adapter.health.is_out(server_now, after);
+            match adapter.origin {
+                Origin::Polymarket => outages.polymarket = is_out,
+                Origin::Kalshi => outages.kalshi = is_out,
+            }
+            outages.all &= is_out;
+        }
+        outages
+    }
+
+    fn has_news(&self) -> bool {
+        self.held.is_none() && !self.captures.is_empty()
     }
 
     fn upstream(&self) -> Upstream {

@@ -119,7 +119,13 @@ impl Port {
     async fn say(&self, heard: Heard) -> Result<(), Closed> {
         let outlet = &self.outlet;
         let received = outlet.clock.now();
-        if !matches!(heard, Heard::Gap(_)) {
+        // Where there are sockets their life decides: a catalogue that answers is no book that is heard.
+        let is_life = match &heard {
+            Heard::Frame(_) | Heard::Alive => true,
+            Heard::Answer { status, .. } => *status == 200 && self.health.is_polled.load(Relaxed),
+            Heard::Gap(_) => false,
+        };
+        if is_life {
             self.health.alive(received);
         }
         let capture = Capture { received, source: self.source.clone(), heard };

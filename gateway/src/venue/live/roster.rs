@@ -141,7 +141,7 @@ impl Roster {
 }
 
 /// The live venue of a market, if it is of one.
-pub(super) fn origin(listing: &Listing) -> Option<Origin> {
+pub fn origin(listing: &Listing) -> Option<Origin> {
     match listing.venue {
         Venue::Polymarket => Some(Origin::Polymarket),
         Venue::Kalshi => Some(Origin::Kalshi),

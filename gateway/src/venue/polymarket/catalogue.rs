@@ -3,7 +3,7 @@
 use super::dto;
 use super::listing::{self, Tick};
 use super::standing::{Standing, Verdict, final_prices, open_state};
-use super::translate::{Market, Token, Translate, Via};
+use super::translate::{Market, Token, Translate, Via, moment};
 use crate::venue::bounds;
 use crate::venue::loose::{Loose, scaled};
 use crate::venue::skips::Skip;
@@ -60,7 +60,7 @@ impl Translate {
         match row.object::<dto::Message<'_>>() {
             Some(message) => {
                 self.look_at_hash(row.raw());
-                let at = message.timestamp.millis().unwrap_or(received);
+                let at = moment(message.timestamp, received);
                 self.book(&message, Via::Rest, connection, at, updates);
             }
             None => self.skips.count(Skip::BadJson, || row.raw().into()),

@@ -8,8 +8,8 @@ use crate::venue::skips::Skip;
 use crate::venue::spot::{Family, asset};
 use engine::time::{SECOND, Timestamp};
 
-/// A price of further ahead than clocks differ is dated with the moment it came.
-const AHEAD_MAX: u64 = 60 * SECOND;
+/// What is dated further ahead than clocks differ is dated with the moment it came.
+pub(super) const AHEAD_MAX: u64 = 60 * SECOND;
 
 impl Translate {
     /// A message that names a topic.

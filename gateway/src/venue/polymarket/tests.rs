@@ -34,6 +34,15 @@ impl World {
         world
     }
 
+    /// With an empty book of each token, as old as can be: changes follow on it.
+    fn with_books(mut self) -> World {
+        let tokens: Vec<String> = self.translate.tokens.keys().cloned().collect();
+        for token in tokens {
+            self.frame(&format!(r#"{{"event_type":"book","asset_id":"{token}","timestamp":"1","bids":[],"asks":[]}}"#));
+        }
+        self
+    }
+
     fn frame(&mut self, text: &str) -> Vec<FeedUpdate> {
         let mut updates = Vec::new();
         self.translate.frame(text, 3, NOW, &mut updates);
@@ -294,7 +303,7 @@ fn books_are_turned_best_first_and_cleaned() {
 
 #[test]
 fn changes_come_in_three_forms_and_for_both_tokens_at_once() {
-    let mut world = World::listed();
+    let mut world = World::listed().with_books();
     for (text, expected) in [
         (
             r#"{"event_type":"price_change","market":"x","timestamp":"1788000000100","price_changes":[
@@ -373,7 +382,7 @@ fn what_is_old_or_told_twice_is_dropped() {
 
 #[test]
 fn best_prices_are_told_last_and_only_where_they_can_be_compared() {
-    let mut world = World::listed();
+    let mut world = World::listed().with_books();
     let change = |token: u16, bid: &str, ask: &str| {
         format!(r#"{{"asset_id":"{token}","price":"0.3","size":"10","side":"BUY","best_bid":{bid},"best_ask":{ask}}}"#)
     };
@@ -401,6 +410,36 @@ fn best_prices_are_told_last_and_only_where_they_can_be_compared() {
     let two = format!("[{},{}]", frame(&changes[..1]), frame(&changes[2..]));
     assert_eq!(told(&world.frame(&two)), "1001:1 1001:1 top 1001 2000/5000", "one of each token in a frame");
     println!("best prices: {} cases", cases.len() + 2);
+}
+
+#[test]
+fn changes_before_a_book_wait_for_it_and_no_book_comes_from_the_future() {
+    let mut world = World::listed();
+    let change = |at: u64, price: &str| {
+        format!(
+            r#"{{"event_type":"price_change","timestamp":"{at}","price_changes":[{{"asset_id":"1001","price":"{price}","size":"7","side":"BUY","hash":"h","best_bid":"{price}","best_ask":"0.5"}}]}}"#
+        )
+    };
+    let book = |at: u64| {
+        format!(
+            r#"{{"event_type":"book","asset_id":"1001","timestamp":"{at}","hash":"h","bids":[{{"price":"0.3","size":"1"}}],"asks":[{{"price":"0.5","size":"1"}}]}}"#
+        )
+    };
+    let now = NOW.millis();
+    let rows = [
+        (change(now - 20, "0.31"), ""),
+        (change(now - 10, "0.32"), ""),
+        (book(now - 10), "1001=1/1"),
+        (change(now - 5, "0.33"), "1001:1 top 1001 3300/5000"),
+        // Microseconds where milliseconds belong: it counts as of now, and what follows is not old.
+        (book(now * 1_000), "1001=1/1"),
+        (change(now + 1, "0.34"), "1001:1 top 1001 3400/5000"),
+    ];
+    for (number, (frame, expected)) in rows.iter().enumerate() {
+        assert_eq!(told(&world.frame(frame)), *expected, "row {number}");
+    }
+    assert_eq!(world.skips.get(Skip::NoSnapshot), 2);
+    println!("changes before a book: {} cases", rows.len());
 }
 
 #[test]
@@ -576,8 +615,9 @@ fn nothing_a_venue_writes_stops_the_translator() {
     println!("{cases} broken messages, {counted} skips counted: {:?}", world.skips.nonzero().collect::<Vec<_>>());
     assert!(cases > 2_000 && counted > 2_000, "{cases} cases, {counted} counted");
     // And goes on.
-    let book = r#"{"event_type":"book","asset_id":"1001","timestamp":"99999999999999","bids":[],"asks":[]}"#;
-    assert_eq!(told(&world.frame(book)), "1001=0/0");
+    let at = NOW.plus(super::spot::AHEAD_MAX).millis();
+    let book = format!(r#"{{"event_type":"book","asset_id":"1001","timestamp":"{at}","bids":[],"asks":[]}}"#);
+    assert_eq!(told(&world.frame(&book)), "1001=0/0");
 }
 
 /// Recorded and abbreviated messages: catalogue rows first, then everything as a frame; none is broken.
@@ -632,6 +672,7 @@ fn recorded_messages_are_understood() {
         let row = format!(r#"{{"conditionId":"{condition}","clobTokenIds":["{token}","{number}"],"active":true}}"#);
         world.rest("/markets", &row);
     }
+    world = world.with_books();
     for (file, expected) in [
         ("ws/book.json", "snapshot"),
         ("ws/price_change.json", "delta"),

@@ -6,6 +6,7 @@
 use super::dto;
 use super::listing;
 use super::recent::Recent;
+use super::spot::AHEAD_MAX;
 use super::standing::{Standing, open_state};
 use crate::venue::bounds;
 use crate::venue::category::Names;
@@ -102,7 +103,7 @@ impl Translate {
         if !message.topic.is_absent() {
             return self.spot(&message, received, updates);
         }
-        let at = message.timestamp.millis().unwrap_or(received);
+        let at = moment(message.timestamp, received);
         let kind = message.event_type.filled();
         match kind.as_deref().unwrap_or_else(|| guessed(&message)) {
             "book" => {
@@ -224,6 +225,11 @@ impl Translate {
                 }
             };
             token.recent.note(at, side, price, size);
+            if token.snapshot_ts == Timestamp::default() {
+                // A level or two are no book: the whole one takes these changes in when it comes.
+                skips.count(Skip::NoSnapshot, || format!("change of {id}"));
+                continue;
+            }
             if let Some(top) = top(change) {
                 tops.retain(|(of, _)| *of != id);
                 tops.push((id.clone(), top));
@@ -326,6 +332,12 @@ fn guessed(message: &dto::Message<'_>) -> &'static str {
         _ if !message.new_tick_size.is_absent() => "tick_size_change",
         _ => "without a type",
     }
+}
+
+/// When the venue says it was; what is missing or lies far ahead of us was now: a book from the future would make all
+/// that follows look old.
+pub(super) fn moment(field: Loose<'_>, received: Timestamp) -> Timestamp {
+    field.millis().filter(|at| at.since(received) <= AHEAD_MAX).unwrap_or(received)
 }
 
 /// Levels of one side, ascending, each price once; the last one told counts.

@@ -65,9 +65,9 @@ fn a_crossed_book_is_held_then_asked_for_then_distrusted_and_let_go_when_it_come
         ("4200 / 4200", 10, "", true),
         ("", 11, "resync 0", true),
         ("4300 / 4200", 19, "", true),
-        ("", 2, "distrust", true),
-        ("4300 / 4100", 21, "distrust", true),
-        ("4000 / 4100", 0, "let go", false),
+        ("", 2, "distrust, resync 0", true),
+        ("4300 / 4100", 21, "distrust, resync 0", true),
+        ("4000 / 4100", 0, "resync 0, let go", false),
         ("4100 / 4100", 5, "", true),
         ("/ 4100", 1, "let go", false),
     ];

@@ -21,6 +21,8 @@ pub const WORKERS: usize = 4;
 const EVERY_MIN: Duration = Duration::from_secs(1);
 /// How soon an idle worker looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// When nothing was due, all of the markets are gone through again so much later: there may be thousands.
+const QUIET: Duration = Duration::from_millis(500);
 /// Of so many calls in a row one goes to markets that nobody here trades.
 const TURNS: u32 = 4;
 
@@ -39,6 +41,8 @@ struct State {
     /// Those that are traded here, or whose book cannot be right.
     first: VecDeque<String>,
     turn: u32,
+    /// Nothing was due at the last look; until then, or until a market comes forward, nothing is looked for.
+    quiet_until: Option<Instant>,
 }
 
 struct Market {
@@ -67,6 +71,7 @@ impl Polls {
                     Market { line, beyond, traded_until: None, in_first: false, asked: None, on_the_way: false };
                 state.markets.insert(ticker.to_owned(), market);
                 state.round.push_back(ticker.to_owned());
+                state.quiet_until = None;
             }
         }
     }
@@ -108,12 +113,19 @@ impl Polls {
 
     fn next(&self) -> Option<String> {
         let mut state = self.state.lock();
+        if state.quiet_until.is_some_and(|until| until > Instant::now()) {
+            return None;
+        }
         state.turn = (state.turn + 1) % TURNS;
         let ticker = if state.turn == 0 {
             state.next_of_all(self.down_after).or_else(|| state.next_of_first(self.down_after))
         } else {
             state.next_of_first(self.down_after).or_else(|| state.next_of_all(self.down_after))
-        }?;
+        };
+        let Some(ticker) = ticker else {
+            state.quiet_until = Some(Instant::now() + QUIET);
+            return None;
+        };
         let market = state.markets.get_mut(&ticker)?;
         (market.asked, market.on_the_way) = (Some(Instant::now()), true);
         Some(ticker)
@@ -123,6 +135,7 @@ impl Polls {
 impl State {
     fn first(&mut self, ticker: &str, lasts: Option<Duration>, now: bool) {
         let Some(market) = self.markets.get_mut(ticker) else { return };
+        self.quiet_until = None;
         if let Some(lasts) = lasts {
             market.traded_until = Some(Instant::now() + lasts);
         }

@@ -3,6 +3,7 @@
 //! A panic in a turn aborts the process: the state behind it can no longer be trusted, and recovery is exercised on
 //! every start (house.md §1, reliability.md 24). Only what no order depends on ([`spawn_spare`]) may fail alone.
 
+use futures_util::FutureExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,4 +57,9 @@ pub fn spawn_spare(
 /// Runs a turn of the core; a panic in it ends the process, with its message already on standard error.
 pub fn guard<T>(turn: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(turn)).unwrap_or_else(|_| std::process::abort())
+}
+
+/// The same of a task, whose panic its runtime would keep to itself.
+pub async fn guard_task<T>(task: impl Future<Output = T>) -> T {
+    AssertUnwindSafe(task).catch_unwind().await.unwrap_or_else(|_| std::process::abort())
 }

@@ -52,6 +52,7 @@ enum Step {
 struct Differing {
     since: Timestamp,
     count: u32,
+    asked_at: Option<Timestamp>,
 }
 
 impl Doubts {
@@ -87,14 +88,17 @@ impl Doubts {
         if said == [price(stands.bid), price(stands.ask)] {
             return false;
         }
-        let differing = self.differing.entry(instrument).or_insert(Differing { since: now, count: 0 });
+        let fresh = Differing { since: now, count: 0, asked_at: None };
+        let differing = self.differing.entry(instrument).or_insert(fresh);
         if now.since(differing.since) > DIFFERING_WITHIN {
-            *differing = Differing { since: now, count: 0 };
+            (differing.since, differing.count) = (now, 0);
         }
         differing.count += 1;
-        let too_many = differing.count >= DIFFERING_MAX;
+        // Where asking does not help it is not asked with every change.
+        let rested = differing.asked_at.is_none_or(|at| now.since(at) > DIFFERING_WITHIN);
+        let too_many = differing.count >= DIFFERING_MAX && rested;
         if too_many {
-            self.differing.remove(&instrument);
+            *differing = Differing { since: now, count: 0, asked_at: Some(now) };
         }
         too_many
     }

@@ -21,6 +21,7 @@ mod tests;
 
 pub use signer::Signer;
 
+use crate::thread::guard_task;
 use crate::venue::live::{Budget, Link, Subject, Tools, Want, keep};
 use crate::venue::tape::Origin;
 use ahash::AHashMap;
@@ -85,10 +86,10 @@ pub async fn run(settings: Settings, signer: Option<Signer>, tools: Tools, mut w
     let (hints, hinted) = unbounded_channel();
     // They end with this function.
     let mut tasks = JoinSet::new();
-    tasks.spawn(Crawl::new(fetch.clone(), pace, tools.clock.clone(), &shared, hinted).work());
-    tasks.spawn(shared.questions.clone().work(fetch.clone(), hints.clone(), shared.known.clone()));
+    tasks.spawn(guard_task(Crawl::new(fetch.clone(), pace, tools.clock.clone(), &shared, hinted).work()));
+    tasks.spawn(guard_task(shared.questions.clone().work(fetch.clone(), hints.clone(), shared.known.clone())));
     for _ in 0..polling::WORKERS {
-        tasks.spawn(shared.polls.clone().work(fetch.clone()));
+        tasks.spawn(guard_task(shared.polls.clone().work(fetch.clone())));
     }
     let mut desk = Desk {
         settings,
@@ -210,7 +211,7 @@ impl Desk {
         let port = self.tools.port(Origin::Kalshi, &format!("kalshi-{number}"));
         let link = Link { url: url.clone(), port, pace: *pace, ping: None };
         let (changes, changed) = unbounded_channel();
-        tasks.spawn(keep(link, books, changed));
+        tasks.spawn(guard_task(keep(link, books, changed)));
         self.sockets.push(Socket { changes, line, markets_count: 0 });
         number
     }

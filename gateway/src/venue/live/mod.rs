@@ -139,11 +139,13 @@ impl Live {
             };
             match origin {
                 Origin::Polymarket => {
-                    drop(runtime.spawn(polymarket::stream::run(settings.polymarket.clone(), tools, wanted)));
+                    let run = polymarket::stream::run(settings.polymarket.clone(), tools, wanted);
+                    drop(runtime.spawn(thread::guard_task(run)));
                 }
                 Origin::Kalshi => {
                     let signer = signer.take();
-                    drop(runtime.spawn(kalshi::stream::run(settings.kalshi.clone(), signer, tools, wanted)));
+                    let run = kalshi::stream::run(settings.kalshi.clone(), signer, tools, wanted);
+                    drop(runtime.spawn(thread::guard_task(run)));
                 }
             }
         }

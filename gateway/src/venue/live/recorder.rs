@@ -4,8 +4,8 @@
 //! A recording never lies by leaving out: where captures are missing (the process was gone, the disk too slow or full),
 //! every connection gets a gap line before the next one that is kept. Nothing that happens to it stops the server.
 //!
-//! - A line is on its way to the file within [`GATHER`]: a follower must have it within 100 ms.
-//! - A file is synced every [`SYNC_EVERY`]: a power loss costs at most so much of a recording, which can do without,
+//! - A line is on its way to the file within some 20 ms: a follower must have it within 100 ms.
+//! - A file is synced every ten seconds: a power loss costs at most so much of a recording, which can do without,
 //!   and the disk writes what has gathered in small pieces beside the log's.
 
 pub mod hours;

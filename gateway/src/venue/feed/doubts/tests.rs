@@ -115,6 +115,13 @@ fn three_differing_best_prices_within_ten_seconds_are_too_many() {
         (2, none, false),
         (1, none, false),
         (1, none, true),
+        // Asked a moment ago.
+        (0, none, false),
+        (0, none, false),
+        (0, none, false),
+        (11, none, false),
+        (0, none, false),
+        (0, none, true),
     ];
     for (number, (seconds, said, expected)) in rows.iter().enumerate() {
         world.now = world.now.plus(seconds * SECOND_US);

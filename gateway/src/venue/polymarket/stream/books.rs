@@ -7,6 +7,7 @@
 use super::Settings;
 use super::ask::Questions;
 use super::lacking::Lacking;
+use crate::thread::guard_task;
 use crate::venue::live::{Fetch, Link, Port, Subject, Talk, Tools, Want, keep};
 use crate::venue::tape::Origin;
 use ahash::{AHashMap, AHashSet};
@@ -73,8 +74,8 @@ impl Socket {
         let url = settings.market_socket.clone();
         let link = Link { url, port: port.clone(), pace: tools.pace, ping: Some((PING_EVERY, "PING")) };
         let talk = Books { port: port.clone(), markets: AHashMap::new(), open: false, lacking: lacking.clone() };
-        tasks.spawn(keep(link, talk, receiver));
-        tasks.spawn(fill(clob.clone(), port, lacking.clone()));
+        tasks.spawn(guard_task(keep(link, talk, receiver)));
+        tasks.spawn(guard_task(fill(clob.clone(), port, lacking.clone())));
         Socket { changes, lacking }
     }
 }

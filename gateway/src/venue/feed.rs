@@ -168,7 +168,7 @@ impl Feed {
             publisher,
             spot,
             touched: Vec::new(),
-            doubts: Doubts::new(&parts.pace),
+            doubts: Doubts::new(&parts.pace, !venue.upstream().venues.is_empty()),
             resyncs: Vec::new(),
             settling: None,
             cycling: None,

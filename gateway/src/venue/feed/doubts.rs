@@ -20,12 +20,14 @@ pub(super) enum Verdict {
     Resync(InstrumentId),
     /// Judge no order by them until they come anew.
     Distrust(MarketId),
-    /// None of its books is crossed any more: streams hear of them again.
+    /// Its books have come right, or have been waited for long enough: streams hear of them again.
     LetGo(MarketId),
 }
 
 /// What is doubted, in venue time.
 pub(super) struct Doubts {
+    /// Streams wait for a crossed book to come right. Not in a recording: what was recorded is told.
+    holds_back: bool,
     crossed_max_us: u64,
     mirror_max_us: u64,
     crossed: AHashMap<InstrumentId, Crossed>,
@@ -56,8 +58,9 @@ struct Differing {
 }
 
 impl Doubts {
-    pub(super) fn new(pace: &Pace) -> Doubts {
+    pub(super) fn new(pace: &Pace, holds_back: bool) -> Doubts {
         Doubts {
+            holds_back,
             crossed_max_us: pace.crossed_max.as_micros() as u64,
             mirror_max_us: pace.mirror_max.as_micros() as u64,
             crossed: AHashMap::new(),
@@ -71,9 +74,12 @@ impl Doubts {
         self.crossed.entry(instrument).or_insert(Crossed { since: now, step: Step::Waits });
     }
 
-    /// Whether a book of this market is crossed: streams do not hear of it meanwhile.
+    /// Whether a book of this market has been crossed for a moment: streams do not hear of it meanwhile.
     pub(super) fn holds(&self, market: MarketId) -> bool {
-        !self.crossed.is_empty() && self.crossed.keys().any(|instrument| instrument.market() == market)
+        let waits = |(instrument, crossed): (&InstrumentId, &Crossed)| {
+            instrument.market() == market && crossed.step == Step::Waits
+        };
+        self.holds_back && !self.crossed.is_empty() && self.crossed.iter().any(waits)
     }
 
     /// The frame that was taken says what the best prices are behind it. True: that was one difference too many.
@@ -116,7 +122,7 @@ impl Doubts {
 
     /// What time has made of the doubts.
     pub(super) fn turn(&mut self, books: &Books, now: Timestamp) -> Vec<Verdict> {
-        let (mut verdicts, mut uncrossed) = (Vec::new(), Vec::new());
+        let (mut verdicts, mut let_go) = (Vec::new(), Vec::new());
         let (crossed_max_us, mirror_max_us) = (self.crossed_max_us, self.mirror_max_us);
         self.crossed.retain(|&instrument, crossed| {
             if !books.book(instrument).and_then(|book| book.best().ok()).is_some_and(is_crossed) {
@@ -124,7 +130,7 @@ impl Doubts {
                     // It may have come right by changes alone, which do not restore trust.
                     verdicts.push(Verdict::Resync(instrument));
                 }
-                uncrossed.push(instrument.market());
+                let_go.push(instrument.market());
                 return false;
             }
             if now.since(crossed.since) > crossed_max_us {
@@ -132,6 +138,7 @@ impl Doubts {
                 match crossed.step {
                     Step::Waits => {
                         crossed.step = Step::Asked;
+                        let_go.push(instrument.market());
                         verdicts.push(Verdict::Resync(instrument));
                     }
                     // A snapshot that is crossed itself is distrusted in its turn.
@@ -144,9 +151,9 @@ impl Doubts {
             }
             true
         });
-        uncrossed.retain(|market| !self.holds(*market));
-        uncrossed.dedup();
-        verdicts.extend(uncrossed.into_iter().map(Verdict::LetGo));
+        let_go.retain(|market| self.holds_back && !self.holds(*market));
+        let_go.dedup();
+        verdicts.extend(let_go.into_iter().map(Verdict::LetGo));
         for (market, since) in &mut self.unmirrored {
             if now.since(*since) > mirror_max_us {
                 // Asked again when it has not helped by then.

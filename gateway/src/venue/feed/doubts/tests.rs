@@ -17,7 +17,7 @@ impl World {
     fn new() -> World {
         let books = Arc::new(Books::new());
         let writer = books.writer().expect("the first one");
-        World { writer, doubts: Doubts::new(&Pace::default()), now: Timestamp(1_000 * SECOND_US) }
+        World { writer, doubts: Doubts::new(&Pace::default(), true), now: Timestamp(1_000 * SECOND_US) }
     }
 
     fn levels(levels: &str) -> Vec<(Price, Qty)> {
@@ -63,10 +63,10 @@ fn a_crossed_book_is_held_then_asked_for_then_distrusted_and_let_go_when_it_come
     let rows: [(&str, u64, &str, bool); 9] = [
         ("4000 / 4200", 30, "", false),
         ("4200 / 4200", 10, "", true),
-        ("", 11, "resync 0", true),
-        ("4300 / 4200", 19, "", true),
-        ("", 2, "distrust, resync 0", true),
-        ("4300 / 4100", 21, "distrust, resync 0", true),
+        ("", 11, "resync 0, let go", false),
+        ("4300 / 4200", 19, "", false),
+        ("", 2, "distrust, resync 0", false),
+        ("4300 / 4100", 21, "distrust, resync 0", false),
         ("4000 / 4100", 0, "resync 0, let go", false),
         ("4100 / 4100", 5, "", true),
         ("/ 4100", 1, "let go", false),
@@ -162,4 +162,19 @@ fn what_is_distrusted_is_too_old_to_trade_on_until_a_snapshot() {
     world.book(Outcome::First, "4000 / 4200");
     assert!(!old(world.now) && !books.stale(first, world.now));
     println!("distrusted books: 3 cases");
+}
+
+#[test]
+fn a_recording_is_told_as_it_was() {
+    let mut world = World::new();
+    world.doubts = Doubts::new(&Pace::default(), false);
+    world.book(Outcome::First, "4200 / 4100");
+    assert!(!world.is_held());
+    let rows = [(21, "resync 0"), (21, "distrust, resync 0")];
+    for (number, (tenths, expected)) in rows.iter().enumerate() {
+        assert_eq!(world.after(*tenths), *expected, "row {number}");
+    }
+    world.book(Outcome::First, "4000 / 4100");
+    assert_eq!(world.after(1), "resync 0");
+    println!("recorded crossings: {} cases", rows.len() + 1);
 }

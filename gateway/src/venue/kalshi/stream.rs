@@ -75,7 +75,6 @@ impl Default for Settings {
 /// Runs until nobody wants anything any more.
 pub async fn run(settings: Settings, signer: Option<Signer>, tools: Tools, mut wants: UnboundedReceiver<Want>) {
     let pace = tools.pace;
-    tools.health.is_polled.store(signer.is_none(), Relaxed);
     let budget = Budget::new(CALLS_MAX, CALLS_PER);
     let fetch = tools.fetch(&settings.api, tools.answers(Origin::Kalshi), budget);
     let shared = Shared {

@@ -1,7 +1,7 @@
 //! How the connections to one venue are: written by its adapter, read by the feed and by health answers.
 
 use engine::time::Timestamp;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Failed REST calls in a row that mean an outage while no socket is open (execution.md §10).
 const REST_FAILURES_MAX: u32 = 5;
@@ -14,8 +14,6 @@ pub struct Health {
     pub subscribed_tokens: AtomicU64,
     /// Server time of the last sign of life of any connection; before the first one, of the start.
     pub alive_at: AtomicU64,
-    /// Books come by REST alone: its answers are the signs of life.
-    pub is_polled: AtomicBool,
     /// REST calls that failed since the last one that did not.
     pub rest_failures: AtomicU32,
     /// Connections that were lost since the start.

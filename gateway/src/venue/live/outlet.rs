@@ -119,10 +119,10 @@ impl Port {
     async fn say(&self, heard: Heard) -> Result<(), Closed> {
         let outlet = &self.outlet;
         let received = outlet.clock.now();
-        // Where there are sockets their life decides: a catalogue that answers is no book that is heard.
+        // A book is heard, whichever way it comes; a catalogue that answers is none.
         let is_life = match &heard {
             Heard::Frame(_) | Heard::Alive => true,
-            Heard::Answer { status, .. } => *status == 200 && self.health.is_polled.load(Relaxed),
+            Heard::Answer { url, status, .. } => *status == 200 && is_book(url),
             Heard::Gap(_) => false,
         };
         if is_life {
@@ -136,4 +136,10 @@ impl Port {
         outlet.feed.wake();
         Ok(())
     }
+}
+
+/// Whether a call asks for order books.
+fn is_book(url: &str) -> bool {
+    let path = url.split('?').next().unwrap_or_default();
+    matches!(path.rsplit('/').next(), Some("book" | "books" | "orderbook"))
 }

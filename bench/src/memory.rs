@@ -194,7 +194,7 @@ fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: Option<&
     if let (Filling::Open, Some(path)) = (filling, snapshot) {
         let (markets, shard) = world.state();
         let mut file = BufWriter::new(File::create(path).expect("room for a snapshot"));
-        snapshot::write(markets, &[shard], &mut file).and_then(|()| file.flush()).expect("room for a snapshot");
+        snapshot::write(markets, &[shard], &mut file).and_then(|_| file.flush()).expect("room for a snapshot");
     }
     let hash = hex(&world.digest());
     Weighed {

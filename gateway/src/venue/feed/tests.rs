@@ -1,6 +1,7 @@
 //! The feed on a real core with a real log, its clock in the test's hand.
 
 mod replayed;
+mod watched;
 
 use super::*;
 use crate::api::testing::listing;

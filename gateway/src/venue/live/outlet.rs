@@ -143,3 +143,43 @@ fn is_book(url: &str) -> bool {
     let path = url.split('?').next().unwrap_or_default();
     matches!(path.rsplit('/').next(), Some("book" | "books" | "orderbook"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_venue_lives_as_long_as_its_books_are_heard() {
+        let (sender, mut captures) = mpsc::channel(CAPTURES_MAX);
+        let clock = Clock::fake(Timestamp(1));
+        let outlet = Arc::new(Outlet::new(clock.clone(), sender, Arc::default(), None));
+        let answer = |url: &str, status| Heard::Answer { url: url.into(), status, body: "{}".into() };
+        let mut cases = 0;
+        for (heard, is_life) in [
+            (Heard::Frame("{}".into()), true),
+            (Heard::Alive, true),
+            (Heard::Gap("closed".into()), false),
+            (answer("https://host/book?token_id=1", 200), true),
+            (answer("https://host/books", 200), true),
+            (answer("https://host/trade-api/v2/markets/KX-1/orderbook?depth=0", 200), true),
+            // A catalogue goes on while trading stands still.
+            (answer("https://host/markets?limit=100", 200), false),
+            (answer("https://host/events/book-of-the-year", 200), false),
+            (answer("https://host/markets?slug=/book", 200), false),
+            // What refuses is no book.
+            (answer("https://host/book?token_id=1", 404), false),
+            (answer("https://host/books", 429), false),
+            (answer("https://host/books", 503), false),
+        ] {
+            let health = Arc::new(Health::starting(Timestamp(1)));
+            let port = outlet.port(Origin::Polymarket, "market-1", &health);
+            clock.set(clock.now().plus(1_000_000));
+            let what = format!("{heard:?}");
+            port.say(heard).await.expect("somebody takes captures");
+            assert_eq!(!health.is_out(clock.now(), 500_000), is_life, "{what}");
+            assert!(captures.try_recv().is_ok(), "the feed hears of it, life or not: {what}");
+            cases += 1;
+        }
+        println!("signs of life: {cases} cases");
+    }
+}

@@ -32,6 +32,9 @@ fn one_server_trades_on_both_and_on_one_while_the_other_is_out() {
     let cases = Cases::of("two venues in one server");
     let (polymarket, kalshi) = (fake_polymarket::Fake::start(), kalshi_live::rain());
     let market: Market = polymarket.list(7);
+    // Deep enough to be asked again and again.
+    polymarket.book(&market, &[("0.40", "900000")], &[("0.60", "900000")]);
+    kalshi.book(kalshi_live::RAIN, &[(4_000, 90_000_000)], &[(5_000, 90_000_000)]);
     // Settings of the first, then the place and the credentials of the second; as impatient as the first.
     let mut place = Place::new();
     polymarket.configure(&mut place);
@@ -44,7 +47,7 @@ fn one_server_trades_on_both_and_on_one_while_the_other_is_out() {
     ] {
         place.set("venue.kalshi", key, &format!("{value:?}"));
     }
-    let key = place.seed(1, "enterprise", "10000").remove(0).key;
+    let key = place.seed(1, "enterprise", "1000000").remove(0).key;
     let server = place.start_with(&["--record"], &[]);
     let admin = server.admin().expect("the banner says where metrics are");
     let mut client = server.with_key(&key);

@@ -83,7 +83,9 @@ fn one_server_trades_on_both_and_on_one_while_the_other_is_out() {
     assert_eq!(buy(&mut client, of_other), "FILLED");
     let said = scrape(admin);
     assert_eq!(said.value("papertape_feed_outage", &[]), 0.0, "one of two goes on");
-    assert!(of(&said, "papertape_venue_age_seconds", "polymarket") > of(&said, "papertape_venue_age_seconds", "kalshi"));
+    assert!(
+        of(&said, "papertape_venue_age_seconds", "polymarket") > of(&said, "papertape_venue_age_seconds", "kalshi")
+    );
     cases.add(4);
 
     // It comes back with its books.

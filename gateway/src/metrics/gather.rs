@@ -132,6 +132,7 @@ impl Sources {
         if !is_whole {
             return Ok(());
         }
+        journal::write_orders(app.commit.meters.as_ref(), out)?;
         edge::write(app, out)?;
         out.gauge(&USERS, app.directory.users_count())?;
         out.gauge(&KEYS, app.directory.keys_count())?;
@@ -205,7 +206,7 @@ mod tests {
                 ("papertape_journal_unsynced_bytes ", true),
                 ("process_threads ", true),
                 ("papertape_users ", is_written),
-                ("papertape_orders_open ", is_written),
+                ("papertape_markets ", is_written),
             ] {
                 assert_eq!(said.contains(family), is_there, "{family} {is_written} {has_room}");
                 cases += 1;

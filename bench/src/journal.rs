@@ -7,9 +7,6 @@ use wal::{Dir, Files, Kind, Lsn, Options, Prepared, Running};
 pub const RECORD_BYTES: usize = 128;
 pub const PAYLOAD: [u8; 72] = [0x5a; 72];
 
-/// A group from which on it pays to fill up its last page (`Log::align`).
-const ALIGNED_BYTES: usize = 64 << 10;
-
 /// Bytes that are appended between two looks at what needs doing; far below the spares.
 const TEND_BYTES: usize = 8 << 20;
 
@@ -65,13 +62,10 @@ impl Journal {
         appended.expect("spares are prepared in time")
     }
 
-    /// So many records of [`RECORD_BYTES`], and a sync that covers them; a large group ends with its page.
+    /// So many records of [`RECORD_BYTES`], and a sync that covers them.
     pub fn commit(&mut self, count: usize) {
         for owner in 0..count as u64 {
             self.append_one(owner);
-        }
-        if count * RECORD_BYTES >= ALIGNED_BYTES {
-            self.running.log.align();
         }
         self.running.syncer.turn().expect("the disk syncs");
     }

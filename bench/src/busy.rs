@@ -3,8 +3,9 @@
 use crate::journal::Journal;
 use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
 use crate::report::{Report, Size, timed};
+use crate::role::Role;
 use std::io::{BufRead, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -72,8 +73,7 @@ struct Busy(Child);
 
 impl Busy {
     fn start() -> Busy {
-        let program = std::env::current_exe().expect("this program's place");
-        let child = Command::new(program).arg("--busy").stdin(Stdio::piped()).spawn();
+        let child = Role::Busy.command().stdin(Stdio::piped()).spawn();
         Busy(child.expect("the system starts a process"))
     }
 

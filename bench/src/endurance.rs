@@ -9,6 +9,7 @@
 
 use crate::pulse::Beats;
 use crate::report::{Report, Size, timed};
+use crate::role::{Load, Role};
 use crate::seeded::Place;
 use crate::server::Server;
 use gateway::recover;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 use tools::machine;
 
@@ -98,8 +99,7 @@ pub fn run(size: Size, minutes: usize, report: &mut Report) {
     let (mut orders, mut minutes, mut restarts) = (orders, Vec::new(), 0_usize);
     for number in 0..plan.minutes {
         let name = format!("minute-{number}.json");
-        let args = ["--rate", &format!("{rate:.0}"), "--mix", MIX, "--check"].map(str::to_owned);
-        let running = kit.start(&server, plan.length, &name, &args);
+        let running = kit.start(&server, plan.length, &name, Some(rate));
         let mut restart = None;
         if number % RESTART_EVERY == RESTART_EVERY - 1 {
             std::thread::sleep(plan.length / 2);
@@ -149,12 +149,17 @@ struct Kit {
 
 impl Kit {
     /// A run in a process of its own: this program once more.
-    fn start(&self, server: &Server, length: Duration, json: &str, more: &[String]) -> Child {
-        let mut command = Command::new(std::env::current_exe().expect("a running program has a path"));
-        command.arg("--kit").args(["--url", &format!("http://{}", server.address)]).arg("--keys").arg(&self.keys);
-        command.args(["--connections", &self.connections.to_string()]);
-        command.args(["--duration", &length.as_secs_f64().to_string()]).arg("--json").arg(self.place.join(json));
-        command.args(more).stdout(Stdio::null()).spawn().expect("this program can be started")
+    fn start(&self, server: &Server, length: Duration, json: &str, rate: Option<f64>) -> Child {
+        let role = Role::Load(Load {
+            url: format!("http://{}", server.address),
+            keys: self.keys.clone(),
+            connections: self.connections,
+            seconds: length.as_secs_f64(),
+            rate,
+            mix: MIX.to_owned(),
+            json: self.place.join(json),
+        });
+        role.command().stdout(Stdio::null()).spawn().expect("this program can be started")
     }
 
     /// Its figures. A run that fails has said why.
@@ -170,8 +175,7 @@ impl Kit {
 
 /// The rate to ask for, and how many orders finding it has left.
 fn calibrate(kit: &Kit, server: &Server, plan: &Plan, report: &mut Report) -> (f64, u64) {
-    let args = ["--rate", "max", "--mix", MIX, "--check"].map(str::to_owned);
-    let run = kit.ended(kit.start(server, Duration::from_secs(10), "calibration.json", &args), "calibration.json");
+    let run = kit.ended(kit.start(server, Duration::from_secs(10), "calibration.json", None), "calibration.json");
     let reached = run["operations"]["all"]["achieved_per_second"].as_f64().expect("a rate");
     report.figure("reached at full speed", reached, "operations a second");
     let seconds = plan.minutes as f64 * plan.length.as_secs_f64();

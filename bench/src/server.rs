@@ -2,7 +2,7 @@
 
 use crate::load::Load;
 use crate::reference::Kind;
-use clap::ValueEnum as _;
+use crate::role::Role;
 use gateway::config::Config;
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::SocketAddr;
@@ -31,29 +31,22 @@ pub struct Server {
 impl Server {
     /// The server of that configuration, ready to answer.
     pub fn start(config: &Path) -> Server {
-        Server::spawn(&["--serve"], Some(config)).when_ready()
+        Server::spawn(&Role::Server { config: config.to_owned(), has_pulse: false }).when_ready()
     }
 
     /// The same on the venue that does what it is told ([`crate::pulse`]).
     pub fn start_on_pulse(config: &Path) -> Server {
-        Server::spawn(&["--pulse", "--serve"], Some(config)).when_ready()
+        Server::spawn(&Role::Server { config: config.to_owned(), has_pulse: true }).when_ready()
     }
 
     /// A bare server beside which ours is measured ([`crate::reference`]).
     pub fn reference(kind: Kind, template: Option<&Path>) -> Server {
-        let name = kind.to_possible_value().expect("none is hidden");
-        let args = ["--reference", name.get_name(), "--template"];
-        Server::spawn(&args[..if template.is_some() { 3 } else { 2 }], template)
+        Server::spawn(&Role::Reference { kind, template: template.map(Path::to_owned) })
     }
 
-    fn spawn(args: &[&str], last: Option<&Path>) -> Server {
-        let mut command = Command::new(std::env::current_exe().expect("a running program has a path"));
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("PAPERTAPE_") {
-                command.env_remove(name);
-            }
-        }
-        command.args(args).args(last).stdin(Stdio::piped()).stdout(Stdio::piped());
+    fn spawn(role: &Role) -> Server {
+        let mut command = role.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("this program can be started");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe was asked for")).lines();
         let address = lines.find_map(|line| line.ok()?.split_once(LISTENS)?.1.trim().parse().ok());

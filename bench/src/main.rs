@@ -2,7 +2,7 @@
 //!
 //! A single time says little on a shared machine, so a scenario runs its work beside a reference in the same run, in
 //! turns, and prints ratios with the least and the greatest. Each result carries machine facts and a hash of what was
-//! computed: two runs of the same work must show the same hash. Every scenario also has a small size, which the tests
+//! computed, where it is the same each time: two runs of the same work must show the same hash. Every scenario also has a small size, which the tests
 //! run, so that none rots. With `--peers` libraries of others run the same work in the same run (`peers`).
 //! `endurance` takes as long as it is told and is no part of `all`.
 
@@ -42,6 +42,7 @@ mod reference;
 mod replay;
 mod report;
 mod role;
+mod runs;
 mod seeded;
 mod server;
 mod service;
@@ -57,6 +58,7 @@ mod world;
 use clap::Parser as _;
 use report::{Report, Size};
 use role::Role;
+use runs::Runs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -177,29 +179,22 @@ fn main() -> ExitCode {
         let _ = tempfile::env::override_temp_dir(&place);
     }
     let size = if small { Size::Small } else { Size::Full };
-    let facts = machine::facts();
-    println!("{}\n", machine::text(&facts));
-    let mut results = Vec::new();
+    let mut runs = Runs::new(size, with_peers, json);
+    let mut written = Ok(());
     for scenario in chosen {
-        let mut report = Report::new(scenario.name, scenario.question, size, with_peers);
-        (scenario.run)(size, &mut report);
-        println!("{report}");
-        results.push(report.json());
+        written = written.and(runs.run(scenario.name, scenario.question, scenario.run));
     }
     if endures {
-        let mut report = Report::new(endurance::NAME, endurance::QUESTION, size, with_peers);
-        endurance::run(size, minutes as usize, &mut report);
-        println!("{report}");
-        results.push(report.json());
+        written = runs.run(endurance::NAME, endurance::QUESTION, |size, report| {
+            endurance::run(size, minutes as usize, report);
+        });
     }
     println!("load at the end {}", machine::load());
-    if let Some(path) = json {
-        let all = serde_json::json!({ "machine": facts, "load_at_end": machine::load(), "results": results });
-        if let Err(error) = std::fs::write(&path, format!("{all:#}\n")) {
-            return failure(&format!("{}: {error}", path.display()));
-        }
+    match written {
+        Err(why) => failure(&why),
+        Ok(()) if !runs.are_well() => failure("not everything went well: see what FAILED above"),
+        Ok(()) => ExitCode::SUCCESS,
     }
-    ExitCode::SUCCESS
 }
 
 fn failure(why: &str) -> ExitCode {

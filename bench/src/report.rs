@@ -48,6 +48,8 @@ pub struct Report {
     rate: String,
     not_included: String,
     computed: Sha256,
+    /// What did not go as it should have.
+    failures: Vec<String>,
 }
 
 impl Report {
@@ -64,6 +66,7 @@ impl Report {
             rate: "none: one after the other, as fast as it goes".into(),
             not_included: String::new(),
             computed: Sha256::new(),
+            failures: Vec::new(),
         }
     }
 
@@ -94,6 +97,16 @@ impl Report {
         let text = text.into();
         self.figures.insert(what.into(), json!(text));
         self.row(what, text);
+    }
+
+    /// Something that should have been otherwise: the program ends with a failure when all has run.
+    pub fn failed(&mut self, why: impl Into<String>) {
+        self.failures.push(why.into());
+    }
+
+    /// Whether nothing failed.
+    pub fn is_well(&self) -> bool {
+        self.failures.is_empty()
     }
 
     /// What an acknowledgement promises here.
@@ -166,6 +179,7 @@ impl Report {
             "rate": self.rate,
             "not_included": self.not_included,
             "hash": self.hash(),
+            "failed": self.failures,
         })
     }
 
@@ -183,7 +197,8 @@ impl fmt::Display for Report {
         writeln!(f, "  {:<WIDTH$} {}", "durability", self.durability)?;
         writeln!(f, "  {:<WIDTH$} {}", "rate asked", self.rate)?;
         writeln!(f, "  {:<WIDTH$} {}", "not included", self.not_included)?;
-        writeln!(f, "  {:<WIDTH$} {}", "result hash", self.hash())
+        writeln!(f, "  {:<WIDTH$} {}", "result hash", self.hash())?;
+        self.failures.iter().try_for_each(|why| writeln!(f, "  {:<WIDTH$} {why}", "FAILED"))
     }
 }
 

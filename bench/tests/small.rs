@@ -49,6 +49,7 @@ fn every_scenario_runs_small_and_computes_the_same_twice() {
             for word in SAID {
                 assert!(!text(result, word).is_empty(), "{word}: {result}");
             }
+            assert_eq!(result["failed"], serde_json::json!([]), "{result}");
             hashes.insert(text(result, "scenario").to_owned(), text(result, "hash").to_owned());
         }
         hashes

@@ -72,8 +72,12 @@ fn what_endures_runs_small_by_itself() {
     for name in ["p99.9", "memory", "disk", "checks"] {
         assert!(figures[name].is_string(), "{name}: {result}");
     }
+    let orders = |which: &str| figures[&format!("orders {which} []")].as_f64().unwrap_or_default();
+    assert!(orders("acknowledged") > 0.0, "{result}");
+    assert_eq!(orders("kept"), orders("acknowledged"), "{result}");
+    assert_eq!(result["failed"], serde_json::json!([]), "{result}");
     assert!(figures["longest restart [s]"].as_f64().is_some_and(|seconds| seconds > 0.0), "{result}");
-    println!("endurance: 6 cases");
+    println!("endurance: 9 cases");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! the same way, and beside a log that returns for each record.
 
 use crate::floor::Floor;
-use crate::journal::{Journal, PAYLOAD, RECORD_BYTES};
+use crate::journal::{Journal, PAYLOAD, RECORD_BYTES, read_back};
 use crate::peers;
 use crate::report::{Report, Size, timed};
 use std::hint::black_box;
@@ -25,7 +25,8 @@ pub fn run(size: Size, report: &mut Report) {
         let place = tempfile::tempdir().expect("a temporary directory");
         // The loop's file first: the log's spares come between it and the clock, as they come between the log's own.
         let mut bare = Bare::warm(count as usize);
-        let mut log = Journal::create(&place.path().join("log"), size.pick(1 << 20, 64 << 20));
+        let directory = place.path().join("log");
+        let mut log = Journal::create(&directory, size.pick(1 << 20, 64 << 20));
         // In short turns, of which the median counts: one in which somebody else had the core says nothing.
         let (mut ours, mut loops) = (Vec::new(), Vec::new());
         for turn in 0..TURNS {
@@ -51,8 +52,11 @@ pub fn run(size: Size, report: &mut Report) {
                 ratios.push((theirs / fewer as f64) / (ours / count as f64));
             }
         }
+        log.end();
+        let (kept, digest) = read_back(&directory);
+        assert_eq!(kept, count, "every record is read back");
+        report.computed(digest);
     }
-    report.computed(count.to_le_bytes());
     report.figure("append of 128 bytes, least of the rounds", least, "ns");
     report.figure("that is", 1e9 / least, "records a second");
     let Beside { loops, peers, rates } = beside;

@@ -1,7 +1,7 @@
 //! How many groups a second become durable: our log, raw `pwrite` and `fdatasync` of as many bytes, and other logs, in
 //! turns.
 
-use crate::journal::{Journal, RECORD_BYTES};
+use crate::journal::{Journal, RECORD_BYTES, read_back};
 use crate::peers;
 use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
 use crate::report::{Report, Size, nanoseconds, timed};
@@ -26,7 +26,8 @@ fn measure(group: usize, size: Size, report: &mut Report) {
     let syncs = size.pick(TURNS, 400);
     let place = tempfile::tempdir().expect("a temporary directory");
     let mut raw = Raw::filled(file_bytes);
-    let mut log = Journal::create(&place.path().join("ours"), file_bytes);
+    let directory = place.path().join("ours");
+    let mut log = Journal::create(&directory, file_bytes);
     let mut others = Vec::new();
     if report.with_peers() {
         for peer in peers::COMMIT {
@@ -53,7 +54,6 @@ fn measure(group: usize, size: Size, report: &mut Report) {
             rates.push((group * syncs) as f64 / theirs);
         }
     }
-    report.computed((group * syncs).to_le_bytes());
     let name = |what: &str| format!("{group} a commit: {what}");
     report.middle(&name("records"), rates, "a second");
     report.ratio_above(&SYNC_FLOOR, &probes, &name("beside raw"), ratios);
@@ -64,6 +64,9 @@ fn measure(group: usize, size: Size, report: &mut Report) {
     report.percentiles(&name("ours"), &ours_nanos);
     report.percentiles(&name("raw"), &raw_nanos);
     log.end();
+    let (kept, digest) = read_back(&directory);
+    assert_eq!(kept, (size.pick(1, ROUNDS) * syncs * group) as u64, "every record is read back");
+    report.computed(digest);
 }
 
 /// Seconds that so many commits take, one after the other.

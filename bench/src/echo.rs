@@ -55,14 +55,12 @@ pub fn run(size: Size, report: &mut Report) {
         flights.expect("the server listens").with_pause(PAUSE)
     };
     let (mut our_flights, mut bare_flights) = (open(door), open(Door::new(bare.address, "/")));
-    let mut texts = 0;
     for (connections, count) in plan.iter().copied() {
         let name = |what: &str| format!("{connections} sockets: {what}");
-        let mut go = |flights: &mut Flights<Echo>, server: &Server| -> (Reached, u64) {
+        let go = |flights: &mut Flights<Echo>, server: &Server| -> (Reached, u64) {
             let before = server.ticks();
             let reached = flights.run(connections, 1, count).expect("it answers");
             assert_eq!(reached.statuses, BTreeMap::from([(200, count as u64)]), "every text comes back");
-            texts += count;
             (reached, server.ticks() - before)
         };
         let (mut ratios, mut ticks) = (Vec::new(), [0; 2]);
@@ -84,6 +82,5 @@ pub fn run(size: Size, report: &mut Report) {
         report.percentiles(&name("library"), &there);
     }
     report.rate_note("25 texts a second on each socket, each behind the answer to the last");
-    report.computed(texts.to_le_bytes());
     report.not_included("TLS, a network; the load takes its part of the same cores");
 }

@@ -139,7 +139,6 @@ pub fn run(size: Size, minutes: usize, report: &mut Report) {
         "checks",
         format!("{} of {} minutes: all acknowledged orders are there, once", minutes.len(), minutes.len()),
     );
-    report.computed((plan.minutes as u64).to_le_bytes());
     report.durability("process: in the mapping, not synced");
     report.rate_note("open: latency counts from the scheduled time of each operation");
     report.not_included("TLS, a network, loss of power; client and server share the cores");

@@ -46,12 +46,9 @@ pub fn run(size: Size, report: &mut Report) {
         Size::Small => &[(3, 10, 1_000)],
         Size::Full => &[(1, 1_000, 1_000), (100, 200, 2_000), (1_000, 40, 20_000)],
     };
-    let mut told = 0;
     for (listeners, bursts, pause_us) in plan.iter().copied() {
         measure(listeners, bursts, pause_us, size, report);
-        told += listeners as u64 * u64::from(bursts);
     }
-    report.computed(told.to_le_bytes());
     report.rate_note("a burst when the one before the last was heard; a change every so often for the delays");
     report.not_included("TLS, a network, reading the tape; the listeners take their part of the same cores");
 }

@@ -143,7 +143,7 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
         server.kill();
         let kept = place.kept();
         assert_eq!(kept.orders, (crowd.open + rounds * count) as u64, "what was acknowledged is in the log");
-        report.computed(kept.orders.to_le_bytes());
+        report.computed(kept.text);
     }
 }
 
@@ -175,8 +175,9 @@ fn starts(size: Size, report: &mut Report) {
             }
             report.figure(&format!("start over {open} open orders from the {from}, least"), least[at], "s");
         }
-        assert_eq!(place.kept().orders, open as u64, "all of them are there");
-        report.computed((open as u64).to_le_bytes());
+        let kept = place.kept();
+        assert_eq!(kept.orders, open as u64, "all of them are there");
+        report.computed(kept.text);
         known.push((open, least));
     }
     // What a start costs whatever it finds is taken off: it is that of the smallest size.

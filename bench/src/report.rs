@@ -1,5 +1,5 @@
 //! What a scenario prints: rows of figures, percentiles, ratios, what was promised and what is left out, and a hash of
-//! what was computed. The facts about machine and run are in `machine.rs`. A ratio carries the load of the machine before
+//! what was computed, where that is the same each time. The facts about machine and run are in `machine.rs`. A ratio carries the load of the machine before
 //! and after, and is kept back when its reference fell below its floor (`floor.rs`).
 
 use crate::floor::Floor;
@@ -47,7 +47,8 @@ pub struct Report {
     /// The rate that was asked for.
     rate: String,
     not_included: String,
-    computed: Sha256,
+    /// `None` = nothing that is the same each time.
+    computed: Option<Sha256>,
     /// What did not go as it should have.
     failures: Vec<String>,
 }
@@ -65,7 +66,7 @@ impl Report {
             durability: "none: nothing is kept".into(),
             rate: "none: one after the other, as fast as it goes".into(),
             not_included: String::new(),
-            computed: Sha256::new(),
+            computed: None,
             failures: Vec::new(),
         }
     }
@@ -75,9 +76,9 @@ impl Report {
         self.with_peers
     }
 
-    /// Something that was computed: part of the hash.
+    /// Something that was computed or read back, and no constant: part of the hash.
     pub fn computed(&mut self, bytes: impl AsRef<[u8]>) {
-        self.computed.update(bytes);
+        self.computed.get_or_insert_default().update(bytes);
     }
 
     /// A figure with its unit.
@@ -165,9 +166,10 @@ impl Report {
         self.figures.insert(format!("{what} [ns]"), Value::Object(figures));
     }
 
-    /// First 16 hex digits of the SHA-256 over everything computed.
-    pub fn hash(&self) -> String {
-        self.computed.clone().finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    /// First 16 hex digits of the SHA-256 over everything computed; `None` where nothing was, or not all of it.
+    fn hash(&self) -> Option<String> {
+        let computed = self.computed.clone().filter(|_| self.is_well())?;
+        Some(computed.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
     }
 
     pub fn json(&self) -> Value {
@@ -197,7 +199,8 @@ impl fmt::Display for Report {
         writeln!(f, "  {:<WIDTH$} {}", "durability", self.durability)?;
         writeln!(f, "  {:<WIDTH$} {}", "rate asked", self.rate)?;
         writeln!(f, "  {:<WIDTH$} {}", "not included", self.not_included)?;
-        writeln!(f, "  {:<WIDTH$} {}", "result hash", self.hash())?;
+        let hash = self.hash().unwrap_or_else(|| "none: nothing here is the same each time".to_owned());
+        writeln!(f, "  {:<WIDTH$} {hash}", "result hash")?;
         self.failures.iter().try_for_each(|why| writeln!(f, "  {:<WIDTH$} {why}", "FAILED"))
     }
 }

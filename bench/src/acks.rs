@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub fn run(size: Size, report: &mut Report) {
     let ((), slice) = with_short_slice(|| measure(size, report));
     report.note("slice of the threads", slice);
+    report.rate_note("none: 1,024 in flight, the next when one is acknowledged");
     report.durability("power: acknowledged when a sync has covered it");
     report.not_included("encoding the facts, making segments, a device that acknowledges too early");
 }
@@ -48,9 +49,9 @@ fn measure(size: Size, report: &mut Report) {
             }
         }
     }
-    report.middle("1024 in flight: acknowledged", ours_rates, "records a second");
+    report.middle("1024 in flight: acknowledged", &ours_rates, "records a second");
     for (peer, (rates, ratios)) in peers::FLIGHT.iter().zip(others).filter(|(_, (rates, _))| !rates.is_empty()) {
-        report.middle(&format!("1024 in flight: {}", peer.way), rates, "records a second");
+        report.middle(&format!("1024 in flight: {}", peer.way), &rates, "records a second");
         report.ratio_above(&SYNC_FLOOR, &probes, &format!("1024 in flight: beside {}", peer.way), ratios);
     }
 }

@@ -4,7 +4,7 @@
 use crate::floor::Floor;
 use crate::journal::{Journal, PAYLOAD, RECORD_BYTES, read_back};
 use crate::peers;
-use crate::report::{Report, Size, timed};
+use crate::report::{ONE_BY_ONE, Report, Size, median, timed};
 use std::hint::black_box;
 use tempfile::TempDir;
 use wal::segment::FileMap;
@@ -39,7 +39,7 @@ pub fn run(size: Size, report: &mut Report) {
             ours.push(seconds);
             loops.push(timed(|| numbers.for_each(|number| bare.append(black_box(number)))).0);
         }
-        let (ours, loops) = (TURNS as f64 * median(ours), TURNS as f64 * median(loops));
+        let (ours, loops) = (TURNS as f64 * median(&ours), TURNS as f64 * median(&loops));
         let appended = log.running.marks.appended().0;
         assert_eq!(appended, count + 1, "every append is counted, the start's own record too");
         beside.loops.push(loops / ours);
@@ -47,8 +47,8 @@ pub fn run(size: Size, report: &mut Report) {
         least = least.min(ours * 1e9 / count as f64);
         if report.with_peers() {
             for (peer, ratios) in peers::APPEND.iter().zip(&mut beside.peers) {
-                let fewer = count / 10;
-                let theirs = (peer.append)(&place.path().join(peer.name), fewer);
+                let fewer = (count / 10).max(TURNS);
+                let theirs = TURNS as f64 * median(&(peer.append)(&place.path().join(peer.name), fewer, TURNS));
                 ratios.push((theirs / fewer as f64) / (ours / count as f64));
             }
         }
@@ -67,12 +67,8 @@ pub fn run(size: Size, report: &mut Report) {
     report
         .note("bare loop", "into a warm mapping of a file, as the log: 120 bytes copied, their crc32c, length and crc");
     report.durability("process: in the mapping, not synced");
+    report.rate_note(ONE_BY_ONE);
     report.not_included("any sync, encoding the facts, preparing segments");
-}
-
-fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
 }
 
 /// Ratios of the rounds, and the loop's own rates.

@@ -2,7 +2,7 @@
 
 use crate::journal::{Journal, read_back};
 use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
-use crate::report::{Report, Size, timed};
+use crate::report::{ONE_BY_ONE, Report, Size, timed};
 use crate::role::Role;
 use std::io::{BufRead, Write};
 use std::process::{Child, Stdio};
@@ -20,12 +20,13 @@ pub fn run(size: Size, report: &mut Report) {
     for (who, group) in [("1 a commit", 1), ("64 a commit", 64)] {
         let (measured, slice) = with_short_slice(|| measure(group, size, &mut beside));
         let Measured { ratios, probes, quiet, busy, kept } = measured;
-        report.middle(&format!("{who}: quiet"), quiet, "records a second");
-        report.middle(&format!("{who}: with two busy processes"), busy, "records a second");
+        report.middle(&format!("{who}: quiet"), &quiet, "records a second");
+        report.middle(&format!("{who}: with two busy processes"), &busy, "records a second");
         report.ratio_above(&SYNC_FLOOR, &probes, &format!("{who}: busy beside quiet"), ratios);
         report.note(&format!("{who}: slice of the thread"), slice);
         report.computed(kept);
     }
+    report.rate_note(ONE_BY_ONE);
     report.durability("power: every group is covered by a sync before the next begins");
     report
         .not_included("encoding the facts, whoever waits, making segments; the busy ones have the kernel's own slice");

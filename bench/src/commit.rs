@@ -4,7 +4,7 @@
 use crate::journal::{Journal, RECORD_BYTES, read_back};
 use crate::peers;
 use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
-use crate::report::{Report, Size, nanoseconds, timed};
+use crate::report::{ONE_BY_ONE, Report, Size, nanoseconds, timed};
 use hdrhistogram::Histogram;
 use std::time::Instant;
 
@@ -17,6 +17,7 @@ const GROUPS: [usize; 3] = [1, 64, 1_024];
 pub fn run(size: Size, report: &mut Report) {
     let ((), slice) = with_short_slice(|| GROUPS.into_iter().for_each(|group| measure(group, size, report)));
     report.note("slice of the threads", slice);
+    report.rate_note(ONE_BY_ONE);
     report.durability("power: every group is covered by fdatasync, or its like, before the next begins");
     report.not_included("encoding the facts, whoever waits, making segments, a device that acknowledges too early");
 }
@@ -55,10 +56,10 @@ fn measure(group: usize, size: Size, report: &mut Report) {
         }
     }
     let name = |what: &str| format!("{group} a commit: {what}");
-    report.middle(&name("records"), rates, "a second");
+    report.middle(&name("records"), &rates, "a second");
     report.ratio_above(&SYNC_FLOOR, &probes, &name("beside raw"), ratios);
     for (peer, _, beside, rates) in others {
-        report.middle(&name(&format!("records of {}", peer.name)), rates, "a second");
+        report.middle(&name(&format!("records of {}", peer.name)), &rates, "a second");
         report.ratio_above(&SYNC_FLOOR, &probes, &name(&format!("beside {}", peer.name)), beside);
     }
     report.percentiles(&name("ours"), &ours_nanos);

@@ -3,7 +3,7 @@
 
 use crate::journal::{Journal, RECORD_BYTES, read_back};
 use crate::raw::with_short_slice;
-use crate::report::{Report, Size};
+use crate::report::{ONE_BY_ONE, Report, Size};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ const SECTOR_BYTES: u64 = 512;
 pub fn run(size: Size, report: &mut Report) {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (commits, rounds) = (size.pick(50, 10_000), size.pick(1, ROUNDS));
+    report.rate_note(ONE_BY_ONE);
     report.durability("power: every record is covered by a sync before the next begins");
     report.not_included("what a device writes inside of itself");
     let device = Device::under(place.path());
@@ -46,11 +47,11 @@ pub fn run(size: Size, report: &mut Report) {
     if device.is_some() {
         let least = written.iter().copied().fold(f64::MAX, f64::min);
         report.figure(&what("the device, least of the rounds"), least, "bytes");
-        report.middle(&what("the device, others' writes too"), written, "bytes");
+        report.middle(&what("the device, others' writes too"), &written, "bytes");
     } else {
         report.note("the device", "the file system of the log lies on no block device that counts");
     }
-    report.middle(&what("this process by the kernel's account"), own, "bytes");
+    report.middle(&what("this process by the kernel's account"), &own, "bytes");
     report.note("slice of the thread", slice);
 }
 

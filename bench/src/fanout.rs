@@ -86,9 +86,7 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, size: Size, repor
         }
         let [ours, raw, library] = &rates;
         for (side, rates) in sides.iter().zip(&rates) {
-            let mut sorted = rates.clone();
-            sorted.sort_by(f64::total_cmp);
-            report.figure(&name(&format!("{}, frames", side.name)), sorted[sorted.len() / 2], "a second");
+            report.middle(&name(&format!("{}, frames", side.name)), rates, "a second");
         }
         let beside = |others: &[f64]| ours.iter().zip(others).map(|(ours, other)| ours / other).collect();
         report.ratio_above(&RAW_FLOOR, raw, &name("beside raw writes"), beside(raw));

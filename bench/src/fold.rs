@@ -5,7 +5,7 @@
 //! in the recorded shape, as there is no long recording of it: a book of each token, then changes of both.
 
 use crate::chance::Chance;
-use crate::report::{Report, Size, timed};
+use crate::report::{ONE_BY_ONE, Report, Size, timed};
 use engine::book::{BookWriter, Books};
 use engine::market::catalog::Catalog;
 use engine::market::terms::{Listing, MarketState};
@@ -59,6 +59,7 @@ pub fn run(size: Size, report: &mut Report) {
     measure("Polymarket", &lines, size, report, listed, |translate, body, at, updates| {
         translate.frame(body, 0, at, updates);
     });
+    report.rate_note(ONE_BY_ONE);
     report.not_included("reading and unpacking files, sockets, the journal, and whoever is told of a change");
 }
 
@@ -96,8 +97,8 @@ fn measure<T>(
         rates.push(lines.len() as f64 / seconds);
         bare_rates.push(lines.len() as f64 / bare);
     }
-    report.middle(&format!("{name}: folded into ladders"), rates, "messages a second");
-    report.middle(&format!("{name}: parsed alone"), bare_rates, "messages a second");
+    report.middle(&format!("{name}: folded into ladders"), &rates, "messages a second");
+    report.middle(&format!("{name}: parsed alone"), &bare_rates, "messages a second");
     report.ratio(&format!("{name}: time of a message beside parsing alone"), ratios);
 }
 

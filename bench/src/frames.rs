@@ -5,7 +5,7 @@
 use crate::floor::Floor;
 use crate::journal::{Journal, RECORD_BYTES};
 use crate::peers;
-use crate::report::{Report, Size, timed};
+use crate::report::{ONE_BY_ONE, Report, Size, timed};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use wal::segment::{FileMap, SEGMENT_HEADER_BYTES};
@@ -56,8 +56,8 @@ pub fn run(size: Size, report: &mut Report) {
         }
         report.computed(owners.to_le_bytes());
     }
-    report.middle("records of 128 bytes, with a judgement of the end", judged_rates, "a second");
-    report.middle("the same up to an end that is known", known_rates, "a second");
+    report.middle("records of 128 bytes, with a judgement of the end", &judged_rates, "a second");
+    report.middle("the same up to an end that is known", &known_rates, "a second");
     report.ratio_above(&SCAN_FLOOR, &bare_rates, "beside a bare scan", judged_ratios);
     report.ratio_above(&SCAN_FLOOR, &bare_rates, "up to a known end, beside a bare scan", known_ratios);
     for (peer, ratios) in peers.iter().zip(beside) {
@@ -65,6 +65,7 @@ pub fn run(size: Size, report: &mut Report) {
     }
     report
         .note("bare scan", "of a mapping made for it: length, crc32c of the rest, owner; no order, no chain, no epoch");
+    report.rate_note(ONE_BY_ONE);
     report.durability("the log was synced; reading it needs no promise");
     report.not_included("a cold page cache, decoding, any state");
 }

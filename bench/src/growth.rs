@@ -56,6 +56,9 @@ pub fn run(size: Size, report: &mut Report) {
     }
     over_http(small, size, report);
     starts(size, report);
+    report.rate_note(
+        "none: over HTTP one order on each connection, the next when it is answered; else one after the other",
+    );
     report.durability("process over HTTP; in process records are made and not kept");
     report.not_included("in process: making the command, the log; over HTTP: a feed beside it, TLS, a network");
 }

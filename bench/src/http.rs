@@ -10,7 +10,7 @@ use crate::floor::Floor;
 use crate::load::{self, Load, Reached};
 use crate::orders::{FILLS_EVERY, Orders};
 use crate::reference::Kind;
-use crate::report::{Report, Size, nanoseconds};
+use crate::report::{Report, Size, median, nanoseconds};
 use crate::seeded::Place;
 use crate::server::{Server, TICK_MICROS};
 use crate::trader::{Over, Trader};
@@ -44,6 +44,9 @@ pub fn run(size: Size, report: &mut Report) {
         measure(durability, plan, size, report);
     }
     measure_sleepless(size, report);
+    report.rate_note(
+        "as each row of an open load says; else none: as many in flight as a row says, the next when one is answered",
+    );
     report.durability("both: process and power, as each row says");
     report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled at once, the others rest"));
     report.not_included(
@@ -130,8 +133,7 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
             add(&mut placing, &placed);
             add(&mut answering, &answered);
         }
-        rates.sort_by(f64::total_cmp);
-        let median = rates[rates.len() / 2];
+        let median = median(&rates);
         report.figure(&name("orders, median of the rounds"), median, "a second");
         let floor = if connections * in_flight == 1 { &HYPER_ALONE_FLOOR } else { &HYPER_FLOOR };
         report.ratio_above(floor, &bare_rates, &name("orders beside a bare hyper"), ratios);

@@ -10,7 +10,7 @@
 
 use crate::chance::Chance;
 use crate::crowd::{Crowd, Open, orders_within_memory};
-use crate::report::{Report, Size};
+use crate::report::{ONE_BY_ONE, Report, Size};
 use crate::role::Role;
 use crate::seeded::Place;
 use crate::server::Server;
@@ -102,6 +102,7 @@ pub fn run(size: Size, report: &mut Report) {
     report.computed(copy.hash);
     whole_server(size, users, report);
     report.note("world", format!("{users} users, {orders} orders of {wished} wished for, {MARKETS} markets"));
+    report.rate_note(ONE_BY_ONE);
     report.not_included("pages of the log, which belong to files; what the system keeps for the process");
 }
 

@@ -68,8 +68,7 @@ pub fn run(size: Size, report: &mut Report) {
                 reading.add(&reads.latency).expect("histograms of one kind");
                 answering.add(&texts.latency).expect("histograms of one kind");
             }
-            rates.sort_by(f64::total_cmp);
-            report.figure(&name("median of the rounds"), rates[rates.len() / 2], "a second");
+            report.middle(&name("median of the rounds"), &rates, "a second");
             report.ratio(&name("beside a bare hyper"), ratios);
             let micros = ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
             report.figure(&name("processor time, with the feed's"), micros, "us");

@@ -34,8 +34,6 @@ pub enum Kind {
     Echo,
     /// Encoded frames go to each socket with one write for all that came at once.
     Coalesced,
-    /// The same with a write for each.
-    Single,
     /// The frame library writes each.
     Library,
 }
@@ -61,7 +59,7 @@ pub fn serve(kind: Kind, template: Option<&Path>) -> io::Result<()> {
                 // It ends with its peer.
                 tokio::task::spawn_local(async move { echo(stream).await.ok() });
             },
-            Kind::Coalesced | Kind::Single | Kind::Library => fan_out(kind, &listener, &template).await,
+            Kind::Coalesced | Kind::Library => fan_out(kind, &listener, &template).await,
         }
     })
 }
@@ -126,13 +124,12 @@ async fn fan_out(kind: Kind, listener: &TcpListener, template: &[u8]) -> io::Res
             () = bell.notified() => {}
         }
         while let Ok(beats) = told.try_recv() {
-            beat(kind, beats, &mut raw, &mut library, template).await?;
+            beat(beats, &mut raw, &mut library, template).await?;
         }
     }
 }
 
 async fn beat(
-    kind: Kind,
     beats: Beats,
     raw: &mut [TcpStream],
     library: &mut [WebSocket<TcpStream>],
@@ -144,17 +141,9 @@ async fn beat(
             tokio::time::sleep_until((begun + Duration::from_micros(beats.every_us * u64::from(time))).into()).await;
         }
         let payloads: Vec<_> = (0..beats.changes).map(|_| stamped(template)).collect();
-        let frames: Vec<_> = payloads.iter().map(|payload| encoded(payload)).collect();
-        let all = frames.concat();
+        let all: Vec<_> = payloads.iter().flat_map(|payload| encoded(payload)).collect();
         for stream in raw.iter_mut() {
-            match kind {
-                Kind::Coalesced => stream.write_all(&all).await?,
-                _ => {
-                    for frame in &frames {
-                        stream.write_all(frame).await?;
-                    }
-                }
-            }
+            stream.write_all(&all).await?;
         }
         for socket in library.iter_mut() {
             for payload in &payloads {

@@ -13,6 +13,9 @@ use std::time::Instant;
 /// Columns of what a row is about.
 const WIDTH: usize = 48;
 
+/// The rate of whatever does one thing after the other.
+pub const ONE_BY_ONE: &str = "none: one after the other, as fast as it goes";
+
 /// How much work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
@@ -64,7 +67,7 @@ impl Report {
             rows: Vec::new(),
             figures: serde_json::Map::new(),
             durability: "none: nothing is kept".into(),
-            rate: "none: one after the other, as fast as it goes".into(),
+            rate: String::new(),
             not_included: String::new(),
             computed: None,
             failures: Vec::new(),
@@ -88,9 +91,8 @@ impl Report {
     }
 
     /// A figure of each round; the median counts.
-    pub fn middle(&mut self, what: &str, mut rounds: Vec<f64>, unit: &str) {
-        rounds.sort_by(f64::total_cmp);
-        self.figure(what, rounds[rounds.len() / 2], unit);
+    pub fn middle(&mut self, what: &str, rounds: &[f64], unit: &str) {
+        self.figure(what, median(rounds), unit);
     }
 
     /// A condition of the run.
@@ -120,22 +122,22 @@ impl Report {
         self.not_included = text.into();
     }
 
-    /// How the load was driven, where it was no rate.
+    /// How the load was driven. Every scenario says it.
     pub fn rate_note(&mut self, text: impl Into<String>) {
         self.rate = text.into();
     }
 
     /// An open load: the rate that was asked for and the one that was reached.
     pub fn rate(&mut self, what: &str, asked: f64, reached: f64) {
-        self.rate = "as each row of an open load says".into();
         self.row(what, format!("asked {} a second, reached {}", short(asked), short(reached)));
         self.figures.insert(format!("{what} [a second]"), json!({ "asked": asked, "reached": reached }));
     }
 
     /// Ratios of one run after the other; the median counts.
-    pub fn ratio(&mut self, what: &str, mut ratios: Vec<f64>) {
-        ratios.sort_by(f64::total_cmp);
-        let (median, least, greatest) = (ratios[ratios.len() / 2], ratios[0], ratios[ratios.len() - 1]);
+    pub fn ratio(&mut self, what: &str, ratios: Vec<f64>) {
+        let median = median(&ratios);
+        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (before, after) = (self.load_before.clone(), machine::load());
         self.row(what, format!("{median:.2} × [{least:.2}–{greatest:.2}], load {before} to {after}"));
         let load = json!({ "before": before, "after": after });
@@ -222,6 +224,16 @@ fn duration(nanos: u64) -> String {
         nanos if nanos >= 10_000 => format!("{:.1}us", nanos as f64 / 1e3),
         nanos => format!("{nanos}ns"),
     }
+}
+
+/// The middle one of some values in any order; of an even count the upper one.
+///
+/// # Panics
+/// When there is none.
+pub fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// A histogram of nanoseconds up to a minute.

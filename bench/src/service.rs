@@ -59,7 +59,7 @@ pub fn run(size: Size, report: &mut Report) {
     let ours = ["durable over HTTP", "over HTTP, process", "in process"];
     let [.., peers] = rates.clone();
     for ((what, min), rates) in ours.iter().zip([DURABLE_MIN, PROCESS_MIN, IN_PROCESS_MIN]).zip(rates) {
-        report.middle(&format!("market orders {what}"), rates.clone(), "a second");
+        report.middle(&format!("market orders {what}"), &rates, "a second");
         if !peers.is_empty() {
             let ratios = rates.iter().zip(&peers).map(|(ours, peer)| ours / peer).collect();
             report.ratio(&format!("{what} beside {}", peers::paper_trader::NAME), ratios);
@@ -67,13 +67,14 @@ pub fn run(size: Size, report: &mut Report) {
         }
     }
     if !peers.is_empty() {
-        report.middle(&format!("market orders of {}", peers::paper_trader::NAME), peers, "a second");
+        report.middle(&format!("market orders of {}", peers::paper_trader::NAME), &peers, "a second");
     }
     for service in [durable, process] {
         report.computed(service.end(count * (size.pick(1, ROUNDS) + 1)));
     }
     report.computed(direct.world.digest());
     report.note("order", format!("a market buy of {SHARES} shares at 0.51; the peer's is of 10 dollars"));
+    report.rate_note(format!("none: {connections} connections with one order each, the next when it is answered"));
     report.durability("power and process as each row says; in process records are made and not kept");
     report.not_included("a feed beside it, TLS, a network; the load takes its part of the same cores");
 }

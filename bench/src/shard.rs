@@ -89,6 +89,7 @@ pub fn run(size: Size, report: &mut Report) {
             stream.len()
         ),
     );
+    report.rate_note("none: as fast as it goes, alone or by turns of many commands, as each row says");
     report.not_included("making the command, checksum and append of the record, the log, any socket");
 }
 

@@ -52,7 +52,7 @@ fn measure(size: Size, report: &mut Report) {
     report.middle("1024 in flight: acknowledged", &ours_rates, "records a second");
     for (peer, (rates, ratios)) in peers::FLIGHT.iter().zip(others).filter(|(_, (rates, _))| !rates.is_empty()) {
         report.middle(&format!("1024 in flight: {}", peer.way), &rates, "records a second");
-        report.ratio_above(&SYNC_FLOOR, &probes, &format!("1024 in flight: beside {}", peer.way), ratios);
+        report.ratio_above(&[(&SYNC_FLOOR, &probes)], &format!("1024 in flight: beside {}", peer.way), ratios);
     }
 }
 

@@ -60,9 +60,9 @@ pub fn run(size: Size, report: &mut Report) {
     report.figure("append of 128 bytes, least of the rounds", least, "ns");
     report.figure("that is", 1e9 / least, "records a second");
     let Beside { loops, peers, rates } = beside;
-    report.ratio_above(&LOOP_FLOOR, &rates, "rate beside bare copy and checksum", loops);
+    report.ratio_above(&[(&LOOP_FLOOR, &rates)], "rate beside bare copy and checksum", loops);
     for (peer, ratios) in peers::APPEND.iter().zip(peers).filter(|(_, ratios)| !ratios.is_empty()) {
-        report.ratio_above(&LOOP_FLOOR, &rates, &format!("rate beside {}", peer.name), ratios);
+        report.ratio_above(&[(&LOOP_FLOOR, &rates)], &format!("rate beside {}", peer.name), ratios);
     }
     report
         .note("bare loop", "into a warm mapping of a file, as the log: 120 bytes copied, their crc32c, length and crc");

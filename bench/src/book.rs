@@ -67,7 +67,7 @@ pub fn run(size: Size, report: &mut Report) {
     report.figure("operations", median, "a second");
     report.figure("that is", 1e9 / median, "ns each");
     for (peer, ratios) in peers::BOOK.iter().zip(beside).filter(|(_, ratios)| !ratios.is_empty()) {
-        report.ratio_above(&BOOK_FLOOR, &fastest, &format!("rate beside {}, a bare book", peer.name), ratios);
+        report.ratio_above(&[(&BOOK_FLOOR, &fastest)], &format!("rate beside {}, a bare book", peer.name), ratios);
     }
     report.note(
         "stream",

@@ -22,7 +22,7 @@ pub fn run(size: Size, report: &mut Report) {
         let Measured { ratios, probes, quiet, busy, kept } = measured;
         report.middle(&format!("{who}: quiet"), &quiet, "records a second");
         report.middle(&format!("{who}: with two busy processes"), &busy, "records a second");
-        report.ratio_above(&SYNC_FLOOR, &probes, &format!("{who}: busy beside quiet"), ratios);
+        report.ratio_above(&[(&SYNC_FLOOR, &probes)], &format!("{who}: busy beside quiet"), ratios);
         report.note(&format!("{who}: slice of the thread"), slice);
         report.computed(kept);
     }

@@ -57,10 +57,10 @@ fn measure(group: usize, size: Size, report: &mut Report) {
     }
     let name = |what: &str| format!("{group} a commit: {what}");
     report.middle(&name("records"), &rates, "a second");
-    report.ratio_above(&SYNC_FLOOR, &probes, &name("beside raw"), ratios);
+    report.ratio_above(&[(&SYNC_FLOOR, &probes)], &name("beside raw"), ratios);
     for (peer, _, beside, rates) in others {
         report.middle(&name(&format!("records of {}", peer.name)), &rates, "a second");
-        report.ratio_above(&SYNC_FLOOR, &probes, &name(&format!("beside {}", peer.name)), beside);
+        report.ratio_above(&[(&SYNC_FLOOR, &probes)], &name(&format!("beside {}", peer.name)), beside);
     }
     report.percentiles(&name("ours"), &ours_nanos);
     report.percentiles(&name("raw"), &raw_nanos);

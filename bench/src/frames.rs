@@ -58,10 +58,10 @@ pub fn run(size: Size, report: &mut Report) {
     }
     report.middle("records of 128 bytes, with a judgement of the end", &judged_rates, "a second");
     report.middle("the same up to an end that is known", &known_rates, "a second");
-    report.ratio_above(&SCAN_FLOOR, &bare_rates, "beside a bare scan", judged_ratios);
-    report.ratio_above(&SCAN_FLOOR, &bare_rates, "up to a known end, beside a bare scan", known_ratios);
+    report.ratio_above(&[(&SCAN_FLOOR, &bare_rates)], "beside a bare scan", judged_ratios);
+    report.ratio_above(&[(&SCAN_FLOOR, &bare_rates)], "up to a known end, beside a bare scan", known_ratios);
     for (peer, ratios) in peers.iter().zip(beside) {
-        report.ratio_above(&SCAN_FLOOR, &bare_rates, &format!("beside {}", peer.name), ratios);
+        report.ratio_above(&[(&SCAN_FLOOR, &bare_rates)], &format!("beside {}", peer.name), ratios);
     }
     report
         .note("bare scan", "of a mapping made for it: length, crc32c of the rest, owner; no order, no chain, no epoch");

@@ -83,7 +83,7 @@ fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut R
     }
     let name = format!("in process, more {what}: rate beside the small size");
     report.note(&format!("more {what}"), large.crowd.to_string());
-    report.ratio(&name, ratios);
+    report.ratio_to_itself(&name, ratios);
     report.note("goal in process", format!("at least {IN_PROCESS_MIN}"));
 }
 
@@ -136,7 +136,7 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
         }
     }
     report.note("large over HTTP", large.to_string());
-    report.ratio(&format!("over HTTP, {connections} connections: rate beside the small size"), ratios);
+    report.ratio_to_itself(&format!("over HTTP, {connections} connections: rate beside the small size"), ratios);
     report.note("goal over HTTP", format!("at least {HTTP_MIN}"));
     report.percentiles("order over HTTP, small", &latency[0]);
     report.percentiles("order over HTTP, large", &latency[1]);

@@ -75,7 +75,7 @@ pub fn run(size: Size, report: &mut Report) {
         without.add(&alone.latency).expect("histograms of one kind");
         rounds += 1;
     }
-    report.ratio("p99 of orders with those who do not read", ratios);
+    report.ratio_to_itself("p99 of orders with those who do not read", ratios);
     report.percentiles("orders, from when due, alone", &without);
     report.percentiles("orders, from when due, with them", &with);
     report.rate("orders with them", RATE, median(&rates));

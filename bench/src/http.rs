@@ -6,10 +6,10 @@
 //! and what its log holds is part of the result.
 
 use crate::flight::Flights;
-use crate::floor::Floor;
 use crate::load::{self, Load, Reached};
 use crate::orders::{FILLS_EVERY, Orders};
-use crate::reference::Kind;
+use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
+use crate::reference::{Kind, hyper_floor};
 use crate::report::{Report, Size, median, nanoseconds};
 use crate::seeded::Place;
 use crate::server::{Server, TICK_MICROS};
@@ -23,11 +23,6 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const ROUNDS: usize = 5;
-/// With several in flight it makes 65,000 requests a second and more on a quiet machine of two cores, load included; below
-/// half of that the cores had other work.
-const HYPER_FLOOR: Floor = Floor { of: "a bare hyper", least: 30_000.0 };
-/// With one in flight each waits for two wake-ups: 13,000 and more.
-const HYPER_ALONE_FLOOR: Floor = Floor { of: "a bare hyper, one in flight", least: 8_000.0 };
 /// The rate of the open load, as a part of what the same connections reached.
 const OPEN_PART: f64 = 0.5;
 
@@ -104,6 +99,7 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
     let bare = Server::reference(Kind::Hyper, Some(&answer));
     let mut ours = Users::connect(server.address, &place, &token, "ours");
     let mut beside = Users::connect(bare.address, &place, &token, "bare");
+    let mut raw = Raw::filled(1 << 20);
     let mut orders = 1;
 
     // A connection that says nothing at first is closed after some seconds, and most wait for their turn for longer.
@@ -118,8 +114,11 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
         let add = |to: &mut Histogram<u64>, reached: &Reached| {
             to.add(&reached.latency).expect("histograms of one kind");
         };
-        let mut ticks = [0; 2];
+        let (mut ticks, mut probes) = ([0; 2], Vec::new());
         for _ in 0..size.pick(1, ROUNDS) {
+            if durability == "power" {
+                probes.push(with_short_slice(|| raw.probe()).0);
+            }
             let before = [server.ticks(), bare.ticks()];
             let answered = beside.go(row);
             let placed = ours.go(row);
@@ -135,9 +134,12 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
         }
         let median = median(&rates);
         report.figure(&name("orders, median of the rounds"), median, "a second");
-        let floor = if connections * in_flight == 1 { &HYPER_ALONE_FLOOR } else { &HYPER_FLOOR };
-        report.ratio_above(floor, &bare_rates, &name("orders beside a bare hyper"), ratios);
-        report.ratio_above(floor, &bare_rates, &name("their p99 beside its"), tails);
+        let mut references = vec![(hyper_floor(connections, in_flight), &bare_rates[..])];
+        if durability == "power" {
+            references.push((&SYNC_FLOOR, &probes));
+        }
+        report.ratio_above(&references, &name("orders beside a bare hyper"), ratios);
+        report.ratio_above(&references, &name("their p99 beside its"), tails);
         // The one figure that other work on the machine changes little.
         let micros = |ticks: u64| ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
         report.figure(&name("processor time, order"), micros(ticks[0]), "us");
@@ -203,7 +205,7 @@ fn measure_sleepless(size: Size, report: &mut Report) {
             ratios.push(rates[1] / rates[0]);
         }
     }
-    report.ratio("process, 1 x 1: busy polling beside sleeping", ratios);
+    report.ratio_to_itself("process, 1 x 1: busy polling beside sleeping", ratios);
     report.percentiles("process, 1 x 1: order, sleeping", &latency[0]);
     report.percentiles("process, 1 x 1: order, busy polling", &latency[1]);
     for (place, mut server, users) in servers {

@@ -4,7 +4,7 @@
 use crate::flight::{Answer, Flights, Speaks};
 use crate::load;
 use crate::pulse::{self, Beats};
-use crate::reference::Kind;
+use crate::reference::{Kind, hyper_floor};
 use crate::report::{Report, Size, nanoseconds};
 use crate::seeded::Place;
 use crate::server::{Server, TICK_MICROS};
@@ -46,7 +46,7 @@ pub fn run(size: Size, report: &mut Report) {
         }
         for (connections, in_flight, count) in plan.iter().copied() {
             let name = |row: &str| format!("{what}, {connections} x {in_flight}: {row}");
-            let (mut ratios, mut rates) = (Vec::new(), Vec::new());
+            let (mut ratios, mut rates, mut bare_rates) = (Vec::new(), Vec::new(), Vec::new());
             let (mut reading, mut answering) = (nanoseconds(), nanoseconds());
             let (mut ticks, mut given_up) = (0, 0);
             for _ in 0..size.pick(1, ROUNDS) {
@@ -64,12 +64,14 @@ pub fn run(size: Size, report: &mut Report) {
                 given_up += count as u64 - well;
                 assert!(well > count as u64 * 99 / 100, "nearly all are answered well: {:?}", reads.statuses);
                 rates.push(reads.rate());
+                bare_rates.push(texts.rate());
                 ratios.push(reads.rate() / texts.rate());
                 reading.add(&reads.latency).expect("histograms of one kind");
                 answering.add(&texts.latency).expect("histograms of one kind");
             }
             report.middle(&name("median of the rounds"), &rates, "a second");
-            report.ratio(&name("beside a bare hyper"), ratios);
+            let floor = hyper_floor(connections, in_flight);
+            report.ratio_above(&[(floor, &bare_rates)], &name("beside a bare hyper"), ratios);
             let micros = ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
             report.figure(&name("processor time, with the feed's"), micros, "us");
             report.figure(&name("reads that met a write without end"), given_up as f64, "");

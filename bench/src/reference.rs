@@ -1,5 +1,6 @@
 //! Bare servers to measure ours beside: each does one thing, has no checks, and runs in a process of its own.
 
+use crate::floor::Floor;
 use crate::pulse::{self, Beats};
 use crate::server::LISTENS;
 use bytes::Bytes;
@@ -20,6 +21,35 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
+
+/// Rates of a bare hyper far below what a quiet machine of two cores makes of it, load included (measured: 13, 80 and 550
+/// thousand): one connection waits for two wake-ups each time, and with many in flight on each the kernel's part is shared.
+const HYPER_ALONE: Floor = Floor { of: "a bare hyper, one in flight", least: 8_000.0 };
+const HYPER: Floor = Floor { of: "a bare hyper", least: 30_000.0 };
+const HYPER_PIPELINED: Floor = Floor { of: "a bare hyper, many in flight on each connection", least: 200_000.0 };
+/// The same of the frame library that sends back what it reads (measured: 40, 105 and 130 thousand).
+const ECHO_ALONE: Floor = Floor { of: "the library's echo, one in flight", least: 8_000.0 };
+const ECHO: Floor = Floor { of: "the library's echo", least: 30_000.0 };
+const ECHO_PIPELINED: Floor = Floor { of: "the library's echo, many in flight on each connection", least: 60_000.0 };
+
+/// The floor of a bare hyper with so many connections and requests in flight on each.
+pub fn hyper_floor(connections: usize, in_flight: usize) -> &'static Floor {
+    match (connections, in_flight) {
+        (_, 2..) => &HYPER_PIPELINED,
+        (1, _) => &HYPER_ALONE,
+        _ => &HYPER,
+    }
+}
+
+/// The floor of the library's echo, likewise.
+pub fn echo_floor(connections: usize, in_flight: usize) -> &'static Floor {
+    match (connections, in_flight) {
+        (1, 2..) => &ECHO,
+        (_, 2..) => &ECHO_PIPELINED,
+        (1, _) => &ECHO_ALONE,
+        _ => &ECHO,
+    }
+}
 
 /// The answer to the one key that our own client sends.
 const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\

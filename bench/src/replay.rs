@@ -42,7 +42,7 @@ pub fn run(size: Size, report: &mut Report) {
         least = least.min(replay / seen.records as f64);
     }
     report.figure("replay from nothing, least of the rounds", 1.0 / least, "records a second");
-    report.ratio("replay: rate beside that of a start", ratios);
+    report.ratio_to_itself("replay: rate beside that of a start", ratios);
     report.note("goal of a replay", format!("at least {REPLAY_MIN} of a start, and the same digest each time"));
 
     let recover::Recovery { dir, log: recovered, state, .. } =
@@ -113,7 +113,7 @@ fn beside_trading(running: Running<wal::Files>, state: &State, lsn: Lsn, crc: u3
     report.middle("snapshot, off the hot thread, median", &millis, "ms");
     report.figure("snapshot, greatest", millis.iter().copied().fold(0.0, f64::max), "ms");
     if !tails.is_empty() {
-        report.ratio("orders in process: p99 beside a snapshot, of its value alone", tails);
+        report.ratio_to_itself("orders in process: p99 beside a snapshot, of its value alone", tails);
     }
     report.percentiles("order in process, alone", &alone);
     report.percentiles("order in process, beside a snapshot", &beside);

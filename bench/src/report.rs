@@ -133,8 +133,13 @@ impl Report {
         self.figures.insert(format!("{what} [a second]"), json!({ "asked": asked, "reached": reached }));
     }
 
-    /// Ratios of one run after the other; the median counts.
-    pub fn ratio(&mut self, what: &str, ratios: Vec<f64>) {
+    /// Ratios of ours to ours under another condition, one round after the other; the median counts. Whatever is beside
+    /// something of others goes through [`Report::ratio_above`].
+    pub fn ratio_to_itself(&mut self, what: &str, ratios: Vec<f64>) {
+        self.ratio(what, ratios);
+    }
+
+    fn ratio(&mut self, what: &str, ratios: Vec<f64>) {
         let median = median(&ratios);
         let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let greatest = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -144,10 +149,11 @@ impl Report {
         self.figures.insert(what.into(), json!({ "median": median, "min": least, "max": greatest, "load": load }));
     }
 
-    /// The same beside a reference that has a floor: `reached` are the reference's rates a second in the rounds. Below the
-    /// floor the numbers are kept back, and the reason stands in their place.
-    pub fn ratio_above(&mut self, floor: &Floor, reached: &[f64], what: &str, ratios: Vec<f64>) {
-        let Err(refused) = floor.judge(self.size, reached) else {
+    /// The same beside a reference that has a floor, or several: with each go the reference's rates a second in the rounds.
+    /// Below a floor the numbers are kept back, and the reason stands in their place.
+    pub fn ratio_above(&mut self, references: &[(&Floor, &[f64])], what: &str, ratios: Vec<f64>) {
+        let judged = references.iter().try_for_each(|(floor, reached)| floor.judge(self.size, reached));
+        let Err(refused) = judged else {
             return self.ratio(what, ratios);
         };
         let (before, after) = (self.load_before.clone(), machine::load());
@@ -253,10 +259,12 @@ mod tests {
     use super::*;
 
     const FLOOR: Floor = Floor { of: "a loop", least: 5_000.0 };
+    const QUIET: Floor = Floor { of: "another loop", least: 1.0 };
 
     fn ratio(size: Size, reached: f64) -> (String, Value) {
         let mut report = Report::new("any", "why?", size, false);
-        report.ratio_above(&FLOOR, &[reached], "rate", vec![3.0, 1.0, 2.0]);
+        let references: [(&Floor, &[f64]); 2] = [(&QUIET, &[1e6]), (&FLOOR, &[reached])];
+        report.ratio_above(&references, "rate", vec![3.0, 1.0, 2.0]);
         (report.to_string(), report.json()["figures"]["rate"].clone())
     }
 

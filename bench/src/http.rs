@@ -23,6 +23,8 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const ROUNDS: usize = 5;
+/// Orders before the first round.
+const WARMING: usize = 4_000;
 /// The rate of the open load, as a part of what the same connections reached.
 const OPEN_PART: f64 = 0.5;
 
@@ -102,10 +104,13 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
     let mut raw = Raw::filled(1 << 20);
     let mut orders = 1;
 
-    // A connection that says nothing at first is closed after some seconds, and most wait for their turn for longer.
+    // Both are warm before the clock starts. And a connection that says nothing at first is closed after some seconds, and
+    // most wait for their turn for longer.
+    let warming = users.max(size.pick(0, WARMING));
     for in_flight in [1, 2] {
-        ours.go((users, in_flight, users));
-        orders += users;
+        ours.go((users, in_flight, warming));
+        beside.go((users, in_flight, warming));
+        orders += warming;
     }
     for row @ (connections, in_flight, count) in plan.iter().copied() {
         let name = |what: &str| format!("{durability}, {connections} x {in_flight}: {what}");
@@ -115,13 +120,19 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
             to.add(&reached.latency).expect("histograms of one kind");
         };
         let (mut ticks, mut probes) = ([0; 2], Vec::new());
-        for _ in 0..size.pick(1, ROUNDS) {
+        for round in 0..size.pick(2, ROUNDS) {
             if durability == "power" {
                 probes.push(with_short_slice(|| raw.probe()).0);
             }
             let before = [server.ticks(), bare.ticks()];
-            let answered = beside.go(row);
-            let placed = ours.go(row);
+            // Who is second finds the machine as the first one left it: they take turns.
+            let (answered, placed) = if round % 2 == 0 {
+                let answered = beside.go(row);
+                (answered, ours.go(row))
+            } else {
+                let placed = ours.go(row);
+                (beside.go(row), placed)
+            };
             orders += count;
             ticks = [ticks[0] + server.ticks() - before[0], ticks[1] + bare.ticks() - before[1]];
             ratios.push(placed.rate() / answered.rate());
@@ -141,7 +152,7 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
         report.ratio_above(&references, &name("orders beside a bare hyper"), ratios);
         report.ratio_above(&references, &name("their p99 beside its"), tails);
         // The one figure that other work on the machine changes little.
-        let micros = |ticks: u64| ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
+        let micros = |ticks: u64| ticks as f64 * TICK_MICROS / (size.pick(2, ROUNDS) * count) as f64;
         report.figure(&name("processor time, order"), micros(ticks[0]), "us");
         report.figure(&name("processor time, bare hyper"), micros(ticks[1]), "us");
         report.percentiles(&name("order, full speed"), &placing);

@@ -1,6 +1,7 @@
 //! A server in a process of its own: this program once more, and what the system says of it.
 
 use crate::load::Load;
+use crate::pulse::{APPLIED, Beats};
 use crate::reference::Kind;
 use crate::role::Role;
 use gateway::config::Config;
@@ -8,10 +9,12 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tools::machine;
 
 const START_WITHIN: Duration = Duration::from_secs(30);
+const RESTS_WITHIN: Duration = Duration::from_secs(30);
 /// What a server says when it listens, before its address.
 pub const LISTENS: &str = "on http://";
 
@@ -25,6 +28,8 @@ pub struct Server {
     child: Child,
     /// Where what it is told is written.
     ear: ChildStdin,
+    /// How many changes its feed has applied, each time that the pulse is told to rest.
+    applied: Receiver<u64>,
     pub address: SocketAddr,
 }
 
@@ -50,10 +55,18 @@ impl Server {
         let mut child = command.spawn().expect("this program can be started");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe was asked for")).lines();
         let address = lines.find_map(|line| line.ok()?.split_once(LISTENS)?.1.trim().parse().ok());
-        // Whatever else it says is read and forgotten, so that it never waits for us.
-        std::thread::spawn(move || lines.for_each(drop));
+        let (sender, applied) = channel();
+        // Whatever it says is read, so that it never waits for us; all but one thing is forgotten.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                if let Some(count) = line.strip_prefix(APPLIED).and_then(|count| count.parse().ok()) {
+                    // Nobody may want to know.
+                    let _ = sender.send(count);
+                }
+            }
+        });
         let ear = child.stdin.take().expect("a pipe was asked for");
-        Server { child, ear, address: address.expect("a server that starts says where it listens") }
+        Server { child, ear, applied, address: address.expect("a server that starts says where it listens") }
     }
 
     fn when_ready(self) -> Server {
@@ -88,6 +101,12 @@ impl Server {
     pub fn tell(&mut self, line: impl std::fmt::Display) {
         let told = self.ear.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.ear.flush());
         told.expect("the server listens to what it is told");
+    }
+
+    /// Has the pulse rest; gives how many changes the feed has applied to its books since it last did.
+    pub fn rest(&mut self) -> u64 {
+        self.tell(Beats::REST);
+        self.applied.recv_timeout(RESTS_WITHIN).expect("the feed does what it is told")
     }
 
     /// Processor time of all its threads so far, user's and system's, in hundredths of a second.

@@ -79,8 +79,8 @@ pub fn run(size: Size, report: &mut Report) {
             there.add(&reference.latency).expect("histograms of one kind");
             ticks = [ticks[0] + our_ticks, ticks[1] + reference_ticks];
         }
-        let references: [(&Floor, &[f64]); 1] = [(&LIBRARY_FLOOR, &library_rates)];
-        report.ratio_above(&references, &name("p50 beside the frame library alone"), ratios);
+        let what = name("p50 beside the frame library alone");
+        report.ratio_above(&[(&LIBRARY_FLOOR, &library_rates)], &what, ratios);
         let micros = |ticks: u64| ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
         report.figure(&name("processor time, ours"), micros(ticks[0]), "us");
         report.figure(&name("processor time, library"), micros(ticks[1]), "us");

@@ -86,7 +86,7 @@ pub fn run(size: Size, report: &mut Report) {
             }
             report.middle(&name("median of the rounds"), &rates, "a second");
             report.middle(&name("changes applied meanwhile"), &changes, "a second");
-            let references = [(hyper_floor(connections, in_flight), &bare_rates[..]), (&CHANGES_FLOOR, &changes)];
+            let references = [(hyper_floor(connections, in_flight), &bare_rates[..]), (&CHANGES_FLOOR, &changes[..])];
             report.ratio_above(&references, &name("beside a bare hyper"), ratios);
             let micros = ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
             report.figure(&name("processor time, with the feed's"), micros, "us");

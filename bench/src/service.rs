@@ -68,7 +68,7 @@ pub fn run(size: Size, report: &mut Report) {
         report.middle(&format!("market orders {what}"), &rates, "a second");
         if !peers.is_empty() {
             let ratios = rates.iter().zip(&peers).map(|(ours, peer)| ours / peer).collect();
-            let mut references: Vec<(&Floor, &[f64])> = vec![(&PEER_FLOOR, &peers)];
+            let mut references = vec![(&PEER_FLOOR, &peers[..])];
             if *what == ours[0] {
                 references.push((&SYNC_FLOOR, &probes));
             }

@@ -125,12 +125,13 @@ impl Speaks for Reader {
     }
 }
 
-/// What of an answer is the same each time: of a book the levels but for the one that changes, else all of it.
+/// What of an answer is the same each time: of a book the levels but for the one that changes, else the price without its
+/// age.
 fn standing(answer: &[u8]) -> String {
     let answer: Value = serde_json::from_slice(answer).expect("the server answers JSON");
     let sides: Vec<_> = ["bids", "asks"].iter().filter_map(|side| answer[side].as_array()).collect();
     if sides.is_empty() {
-        return answer.to_string();
+        return ["mid", "price"].iter().filter_map(|name| answer[name].as_str()).collect();
     }
     let changing = format!("0.{}", pulse::BEAT_CENTS);
     let levels = sides.into_iter().flatten().filter(|level| level["price"] != changing.as_str());

@@ -20,9 +20,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 const ROUNDS: usize = 7;
-/// Some hundred bytes of JSON are parsed in half a microsecond on a quiet core; at a tenth of that rate the core was
-/// somebody else's.
-const PARSE_FLOOR: Floor = Floor { of: "parsing alone", least: 200_000.0 };
+/// A development build makes 130 thousand beside much other work; whatever is slower had no core of its own.
+const PARSE_FLOOR: Floor = Floor { of: "parsing alone", least: 100_000.0 };
 /// Receive times of what is made here begin here, in ms.
 const BEGINS_MS: u64 = 1_786_406_400_000;
 const TICKER: &str = "KXMADE-1";

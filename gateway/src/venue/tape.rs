@@ -404,8 +404,8 @@ pub enum Record<'a> {
 impl<'a> Record<'a> {
     /// Reads a line; `None` when it fits no row of the table.
     pub fn parse(line: &'a str) -> Option<Record<'a>> {
-        if let Some(body) = kalshi_event(line) {
-            return Some(Record::Frame { origin: Origin::Kalshi, connection: "".into(), body: body.into() });
+        if let Some((origin, connection, body)) = written_frame(line) {
+            return Some(Record::Frame { origin, connection: connection.into(), body: body.into() });
         }
         let fields: Fields<'a> = serde_json::from_str(line).ok()?;
         let origin = match fields.v.text() {
@@ -460,14 +460,40 @@ struct Fields<'a> {
     gap: Loose<'a>,
 }
 
-/// The event of a line that is exactly `{"recv_ms":…,"event":…}`, without a pass over the whole line: the event is
-/// parsed by its translator anyway, which counts it when it is not whole.
-fn kalshi_event(line: &str) -> Option<&str> {
-    let (_, rest) = line.strip_prefix("{\"recv_ms\":")?.split_once(',')?;
-    let event = rest.strip_prefix("\"event\":")?.strip_suffix('}')?;
-    // With a flat message as the last field of the event, the line's own object ends behind it: no other key follows.
-    let (_, message) = event.split_once("\"msg\":{")?;
-    (event.ends_with("}}") && !message.contains('{')).then_some(event)
+/// Venue, connection and message of a line that is exactly `{"recv_ms":…,"event":{…}}` or, as recorders here write it,
+/// `{"r":…,"v":…,"c":…,"m":{…}}`, without a pass over the whole line: the message is parsed by its translator anyway,
+/// which counts it when it is not whole.
+fn written_frame(line: &str) -> Option<(Origin, &str, &str)> {
+    let behind_digits = |text: &'_ str| text.bytes().position(|byte| !byte.is_ascii_digit()).filter(|at| *at > 0);
+    let (origin, connection, body) = match line.strip_prefix("{\"recv_ms\":") {
+        Some(rest) => (Origin::Kalshi, "", rest[behind_digits(rest)?..].strip_prefix(",\"event\":")?),
+        None => {
+            let rest = line.strip_prefix("{\"r\":")?;
+            let (origin, rest) = rest[behind_digits(rest)?..].strip_prefix(",\"v\":\"")?.split_once("\",")?;
+            let (connection, rest) = match rest.strip_prefix("\"c\":\"") {
+                Some(rest) => rest.split_once("\",")?,
+                None => ("", rest),
+            };
+            let is_name = connection.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+            (Origin::named(origin).filter(|_| is_name)?, connection, rest.strip_prefix("\"m\":")?)
+        }
+    };
+    let body = body.strip_suffix('}')?;
+    is_last(body).then_some((origin, connection, body))
+}
+
+/// Whether an object goes on to the end of the text, if all this is JSON: where it ended before, another field would
+/// follow, and no brace in it is followed by one. A line that was cut off lacks a brace.
+fn is_last(object: &str) -> bool {
+    let count = |brace: u8| object.bytes().filter(|byte| *byte == brace).count();
+    let goes_on = |at: usize| {
+        let rest = &object.as_bytes()[at + 1..];
+        rest.is_empty() || matches!(rest[0], b'}' | b']') || rest.starts_with(b",{")
+    };
+    object.starts_with('{')
+        && object.ends_with('}')
+        && count(b'{') == count(b'}')
+        && object.match_indices('}').all(|(at, _)| goes_on(at))
 }
 
 /// The JSON of a body, also when it was recorded as a text.

@@ -8,7 +8,7 @@
 use super::commands::{Action, Channel, Command, Commands};
 use super::signer::{Signer, path_of};
 use crate::clock::Clock;
-use crate::venue::kalshi::translate::{Step, is_book};
+use crate::venue::kalshi::translate::{SEQUENCE_GAP, Step, is_book};
 use crate::venue::live::{Pace, Talk};
 use crate::venue::loose::Loose;
 use ahash::AHashMap;
@@ -29,7 +29,7 @@ const HOLES_MAX: u32 = 5;
 /// What may change about a socket.
 #[derive(Debug)]
 pub enum Change {
-    Add(String),
+    Add(Vec<String>),
     Remove(String),
     /// The book of this market cannot be right.
     Resync(String),
@@ -90,6 +90,8 @@ pub struct Books {
     /// Last number by subscription.
     numbers: AHashMap<u64, u64>,
     holes: u32,
+    /// The text just heard showed one.
+    missed: bool,
     last_text: Instant,
     /// Whose turn it is to be asked for when nothing comes.
     turn: usize,
@@ -193,6 +195,7 @@ impl Books {
             commands: Commands::default(),
             numbers: AHashMap::new(),
             holes: 0,
+            missed: false,
             last_text: Instant::now(),
             turn: 0,
             useless: false,
@@ -270,7 +273,7 @@ impl Books {
         if step != Step::Hole || !is_book(Some(kind)) {
             return Ok(());
         }
-        self.holes += 1;
+        (self.holes, self.missed) = (self.holes + 1, true);
         if self.holes > HOLES_MAX {
             return Err("holes in the sequence, again and again".into());
         }
@@ -410,10 +413,12 @@ impl Talk for Books {
     fn change(&mut self, change: Change, out: &mut Vec<String>) {
         let open = self.is_open();
         match change {
-            Change::Add(ticker) => {
-                self.markets.entry(ticker.clone()).or_default();
+            Change::Add(tickers) => {
+                for ticker in &tickers {
+                    self.markets.entry(ticker.clone()).or_default();
+                }
                 if open {
-                    self.subscribe(vec![ticker], out);
+                    self.subscribe(tickers, out);
                 }
             }
             Change::Remove(ticker) => {
@@ -442,6 +447,10 @@ impl Talk for Books {
             return parts.iter().filter_map(|part| part.object()).try_for_each(|heard| self.message(&heard, out));
         }
         serde_json::from_str(text).map_or(Ok(()), |heard| self.message(&heard, out))
+    }
+
+    fn missed(&mut self) -> Option<&'static str> {
+        std::mem::take(&mut self.missed).then_some(SEQUENCE_GAP)
     }
 
     fn listens(&self) -> bool {

@@ -13,7 +13,7 @@ use engine::market::terms::{Category, Listing, MarketState, Venue as Origin};
 use engine::time::Timestamp;
 use gateway::clock::Clock;
 use gateway::venue::live::Settings;
-use gateway::venue::{FeedUpdate, Speed, Venue, VenueConfig, VenueKind, polymarket};
+use gateway::venue::{FeedUpdate, Speed, VenueConfig, VenueKind, polymarket};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -162,8 +162,7 @@ fn send(listener: &TcpListener, count: u32, begun: &OnceLock<Instant>) -> tungst
                 r#"{{"asset_id":"{token}","price":"0.{cents:02}","size":"{size}","side":"{side}","hash":"{number:040x}","best_bid":"0.39","best_ask":"0.6"}}"#
             )
         };
-        let changes =
-            [one(token(2 * market), cents, "BUY"), one(token(2 * market + 1), 100 - cents, "SELL")].join(",");
+        let changes = [one(token(2 * market), cents, "BUY"), one(token(2 * market + 1), 100 - cents, "SELL")].join(",");
         let text = format!(
             r#"{{"market":"{}","price_changes":[{changes}],"timestamp":"{}","event_type":"price_change"}}"#,
             condition(market),

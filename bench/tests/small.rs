@@ -9,9 +9,9 @@ use std::process::Command;
 const SAID: [&str; 4] = ["durability", "rate", "not_included", "hash"];
 const MACHINE: [&str; 8] = ["version", "commit", "build", "machine", "cores", "kernel", "file system", "load"];
 const SCENARIOS: [&str; 25] = [
-    "ladder", "walk", "fold", "hear", "shard", "book", "answer", "append", "commit", "acks", "device", "busy", "frames",
-    "recovery", "http", "reads", "echo", "fanout", "trade", "sockets", "service", "replay", "memory", "growth",
-    "hostile",
+    "ladder", "walk", "fold", "hear", "shard", "book", "answer", "append", "commit", "acks", "device", "busy",
+    "frames", "recovery", "http", "reads", "echo", "fanout", "trade", "sockets", "service", "replay", "memory",
+    "growth", "hostile",
 ];
 
 fn run(scenario: &str, json: &Path) -> Value {

@@ -3,7 +3,7 @@
 
 use crate::venue::loose::Loose;
 use crate::venue::rest_path;
-use ahash::AHashMap;
+use std::collections::HashMap;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 /// Answers of up to so many bytes stay whole, and so long are the parts of others, as far as their rows allow.
@@ -49,7 +49,7 @@ fn rows(body: &str) -> Option<(Option<&'static str>, Vec<Loose<'_>>)> {
     if body.starts_with('[') {
         return Some((None, Loose::of(body).elements()?));
     }
-    let fields: AHashMap<&str, Loose<'_>> = Loose::of(body).object()?;
+    let fields: HashMap<&str, Loose<'_>> = Loose::of(body).object()?;
     let mut nested = fields.iter().filter(|(_, field)| field.raw().starts_with(['[', '{']));
     let (name, rows) = nested.next()?;
     let name = NAMES.into_iter().find(|known| known == name)?;
@@ -67,9 +67,8 @@ mod tests {
     #[test]
     fn a_long_page_is_cut_between_its_rows_and_nothing_else_is() {
         let row = |number: usize, bytes: usize| format!(r#"{{"n":{number},"t":"{}"}}"#, "é,{[".repeat(bytes / 5));
-        let rows = |count: usize, bytes: usize| {
-            (0..count).map(|number| row(number, bytes)).collect::<Vec<_>>().join(" , ")
-        };
+        let rows =
+            |count: usize, bytes: usize| (0..count).map(|number| row(number, bytes)).collect::<Vec<_>>().join(" , ");
         let cases = [
             // body, how many parts
             (format!("[{}]", rows(100, 5_000)), Some(8)),

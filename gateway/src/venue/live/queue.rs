@@ -165,13 +165,10 @@ mod tests {
     fn parts_come_one_at_a_time_and_others_go_between_them() {
         let (sender, mut receiver) = bounded(9, 100);
         let mut parts: Vec<_> = (1..=3).map(|bytes| Box::pin(sender.send_part(capture(bytes)))).collect();
-        let mut went = |parts: &mut Vec<Pin<Box<_>>>| {
-            parts.retain_mut(|part| poll(&mut part.as_mut()).is_none());
-            parts.len()
-        };
         let mut taken = Vec::new();
         for left in [2, 1, 0] {
-            assert_eq!(went(&mut parts), left);
+            parts.retain_mut(|part| poll(&mut part.as_mut()).is_none());
+            assert_eq!(parts.len(), left);
             assert!(poll(&mut pin!(sender.send(capture(50 + left)))).is_some(), "what others hear");
             taken.push(receiver.next().expect("a part").text_bytes());
         }

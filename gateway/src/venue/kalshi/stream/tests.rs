@@ -135,11 +135,12 @@ async fn what_was_missed_is_asked_for_anew() {
     world.hear(&json!({"type": "ok", "id": 99, "sid": 1, "seq": 2, "msg": {}}));
     world.hear(&json!({"type": "trade", "sid": 2, "seq": 10, "msg": {"market_ticker": "A"}}));
     world.hear(&json!({"type": "trade", "sid": 2, "seq": 12, "msg": {"market_ticker": "A"}}));
-    assert_eq!(world.brief(), [""; 0]);
-    // A hole loses both.
+    assert_eq!((world.brief(), world.books.missed()), (Vec::new(), None));
+    // A hole loses both, and the recording is told so, once.
     tokio::time::advance(world.pace.retry_first).await;
     world.delta("A", 5);
     assert_eq!(world.brief(), ["get_snapshot 1 A,B"]);
+    assert_eq!([world.books.missed(), world.books.missed()], [Some("sequence gap"), None]);
     world.book("A", 6);
     world.book("B", 7);
     tokio::time::advance(world.pace.retry_first).await;

@@ -8,6 +8,7 @@
 use super::commands::{Action, Channel, Command, Commands};
 use super::signer::{Signer, path_of};
 use crate::clock::Clock;
+use crate::venue::kalshi::hot;
 use crate::venue::kalshi::translate::{SEQUENCE_GAP, Step, is_book};
 use crate::venue::live::{Pace, Talk};
 use crate::venue::loose::Loose;
@@ -266,8 +267,13 @@ impl Books {
     }
 
     /// A message that is part of a subscription.
-    fn count(&mut self, kind: &str, heard: &Heard<'_>, out: &mut Vec<String>) -> Result<(), String> {
-        let (Some(sid), Some(seq)) = (number(heard.sid), number(heard.seq)) else { return Ok(()) };
+    fn count(
+        &mut self,
+        kind: &str,
+        (sid, seq): (Option<u64>, Option<u64>),
+        out: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let (Some(sid), Some(seq)) = (sid, seq) else { return Ok(()) };
         let Some(step) = Step::from(self.numbers.get(&sid).copied(), seq, kind) else { return Ok(()) };
         self.numbers.insert(sid, seq);
         if step != Step::Hole || !is_book(Some(kind)) {
@@ -285,7 +291,7 @@ impl Books {
 
     fn message(&mut self, heard: &Heard<'_>, out: &mut Vec<String>) -> Result<(), String> {
         let kind = heard.kind.text().unwrap_or_default();
-        self.count(&kind, heard, out)?;
+        self.count(&kind, (number(heard.sid), number(heard.seq)), out)?;
         let body: Body<'_> = heard.msg.object().unwrap_or_default();
         match &*kind {
             "orderbook_delta" if body.market_ticker.filled().is_none() => {
@@ -441,6 +447,10 @@ impl Talk for Books {
 
     fn hear(&mut self, text: &str, out: &mut Vec<String>) -> Result<(), String> {
         self.last_text = Instant::now();
+        if let Some(hot::Frame { kind, sid, seq, .. }) = hot::read(text) {
+            // Changes and trades say nothing here but their numbers.
+            return self.count(kind, (sid, seq), out);
+        }
         // What cannot be read is counted where it is translated; if it was part of a subscription, its number is missed.
         if text.starts_with('[') {
             let parts = Loose::of(text).elements().unwrap_or_default();

@@ -42,6 +42,12 @@ impl<'a> Plain<'a> {
         self.peek().is_none().then_some(())
     }
 
+    /// Exactly this, blanks and all.
+    #[inline]
+    pub fn literal(&mut self, text: &str) -> Option<()> {
+        self.text.as_bytes()[self.at..].starts_with(text.as_bytes()).then(|| self.at += text.len())
+    }
+
     /// A text, without its quotes.
     #[inline]
     pub fn text(&mut self) -> Option<&'a str> {

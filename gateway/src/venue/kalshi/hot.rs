@@ -40,8 +40,39 @@ struct Fields<'a> {
 
 /// Reads a message that is one of the two and has nothing odd about it.
 pub(super) fn read(text: &str) -> Option<Frame<'_>> {
+    let plain = Plain::new(text)?;
+    as_written(plain.clone()).or_else(|| by_names(plain))
+}
+
+/// A change with its fields in the order in which the venue writes them: nineteen of twenty messages are one.
+fn as_written(mut plain: Plain<'_>) -> Option<Frame<'_>> {
+    const KIND: &str = "orderbook_delta";
+    plain.literal(r#"{"type":"orderbook_delta","sid":"#)?;
+    let sid = plain.whole()?;
+    plain.literal(r#","seq":"#)?;
+    let seq = plain.whole()?;
+    plain.literal(r#","msg":{"market_ticker":"#)?;
+    let ticker = plain.text().filter(|ticker| !ticker.trim().is_empty())?;
+    plain.literal(r#","market_id":"#)?;
+    plain.text()?;
+    plain.literal(r#","price_dollars":"#)?;
+    let price = dollars(plain.text()?).ok()?;
+    plain.literal(r#","delta_fp":"#)?;
+    let change = change(plain.text()?).ok()?;
+    plain.literal(r#","side":"#)?;
+    let side = Side::named(plain.text()?)?;
+    plain.literal(r#","ts":"#)?;
+    plain.text()?;
+    plain.literal(r#","ts_ms":"#)?;
+    let at = Timestamp::from_millis(plain.whole()?);
+    plain.literal("}}")?;
+    plain.end()?;
+    let what = What::Delta(side, price, change);
+    Some(Frame { kind: KIND, sid: Some(sid), seq: Some(seq), ticker, at: Some(at), what })
+}
+
+fn by_names(mut plain: Plain<'_>) -> Option<Frame<'_>> {
     let (mut kind, mut sid, mut seq, mut fields) = (None, None, None, None);
-    let mut plain = Plain::new(text)?;
     plain.object(|plain, name| match name {
         "type" => once(&mut kind, plain.text()?),
         "sid" => once(&mut sid, plain.whole()?),
@@ -84,4 +115,47 @@ fn message<'a>(plain: &mut Plain<'a>) -> Option<Fields<'a>> {
         _ => None,
     })?;
     Some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_read_alike_in_any_order_of_its_fields() {
+        let written = r#"{"type":"orderbook_delta","sid":1,"seq":11786132,"msg":{"market_ticker":"KX-1","market_id":"6aee5007","price_dollars":"0.0500","delta_fp":"-86.25","side":"yes","ts":"2026-08-11T00:00:00.000011Z","ts_ms":1786406400000}}"#;
+        let (head, msg) = written.split_once(r#","msg":"#).expect("two parts");
+        let turned = format!(r#"{{"msg":{},{}}}"#, msg.strip_suffix('}').expect("an end"), &head[1..]);
+        let cases = [
+            // text, whether it is in the venue's order
+            (written.to_owned(), true),
+            (turned, false),
+            (written.replace(":1,", ": 1 , "), false),
+            (written.replace(r#""market_id":"6aee5007","#, ""), false),
+        ];
+        for (text, is_written) in &cases {
+            let plain = Plain::new(text).expect("nothing odd");
+            assert_eq!(as_written(plain.clone()).is_some(), *is_written, "{text}");
+            for read in [as_written(plain.clone()), by_names(plain), read(text)].into_iter().flatten() {
+                let Frame { kind, sid, seq, ticker, at, what: What::Delta(side, price, change) } = read else {
+                    panic!("{text}")
+                };
+                assert_eq!((kind, sid, seq), ("orderbook_delta", Some(1), Some(11_786_132)), "{text}");
+                assert_eq!((ticker, at), ("KX-1", Some(Timestamp::from_millis(1_786_406_400_000))), "{text}");
+                assert_eq!((side, price, change), (Side::Yes, Price(500), -86_250_000), "{text}");
+            }
+            assert!(read(text).is_some(), "{text}");
+        }
+        let others = [
+            written.replace("}}", "}} x"),
+            written.replace("}}", "},\"sid\":1}"),
+            written.replace("KX-1", " "),
+            written.replace("0.0500", "0.05005"),
+            written.replace("KX-1", "\\u0041"),
+            written.replace("yes", "up"),
+            written[..written.len() - 1].to_owned(),
+        ];
+        assert!(others.iter().all(|text| read(text).is_none()), "left to others");
+        println!("changes in any order: {} cases", cases.len() + others.len());
+    }
 }

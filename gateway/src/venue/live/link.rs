@@ -59,6 +59,11 @@ pub trait Talk: Send {
         Ok(())
     }
 
+    /// What is missing before the text just heard, where that shows in it and nowhere else.
+    fn missed(&mut self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether there is anything to hear: without it no connection is made, and silence is no sign of death.
     fn listens(&self) -> bool;
 }
@@ -200,6 +205,9 @@ async fn converse<T: Talk>(
             Some(Ok(Message::Text(text))) => {
                 last_text = Instant::now();
                 let heard = talk.hear(&text, &mut out);
+                if let Some(reason) = talk.missed() {
+                    port.missed(reason);
+                }
                 if port.frame(text).await.is_err() {
                     return End::Over;
                 }

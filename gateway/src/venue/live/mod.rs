@@ -16,6 +16,8 @@ mod health;
 mod link;
 mod outlet;
 mod pace;
+mod pages;
+mod queue;
 pub mod recorder;
 mod roster;
 mod shelf;
@@ -42,7 +44,7 @@ use crate::thread;
 use capture::Capture;
 use engine::market::Market;
 use engine::time::Timestamp;
-use outlet::{CAPTURES_MAX, FeedWaker};
+use outlet::FeedWaker;
 use roster::Roster;
 use shelf::Shelf;
 use std::io;
@@ -52,8 +54,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// Most captures that one poll hands out, so that a poll takes milliseconds.
+/// Most captures that one poll hands out, and the text after which it hands out no more, so that a poll takes
+/// milliseconds.
 const CAPTURES_PER_POLL_MAX: usize = 1_024;
+const BYTES_PER_POLL: usize = 256 << 10;
 /// Markets that one question about their standing names at most.
 const QUESTION_MAX: usize = 500;
 
@@ -72,7 +76,7 @@ pub struct Settings {
 /// Live venues as one.
 pub struct Live {
     translators: Translators,
-    captures: mpsc::Receiver<Capture>,
+    captures: queue::Receiver,
     /// Taken and not due yet.
     held: Option<Capture>,
     feed: Arc<FeedWaker>,
@@ -111,7 +115,7 @@ impl Live {
         // Somebody else in this process may have chosen one; any will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let skips = Arc::new(Skips::default());
-        let (sender, captures) = mpsc::channel(CAPTURES_MAX);
+        let (sender, captures) = queue::queue();
         let feed = Arc::new(FeedWaker::default());
         let (recorder, recording) = match &settings.recording {
             Some(folder) => {
@@ -174,7 +178,7 @@ impl Live {
 
     /// The next capture that is not after `until`.
     fn next(&mut self, until: Timestamp) -> Option<Capture> {
-        let capture = self.held.take().or_else(|| self.captures.try_recv().ok())?;
+        let capture = self.held.take().or_else(|| self.captures.next())?;
         if capture.received > until {
             self.held = Some(capture);
             return None;
@@ -276,7 +280,8 @@ impl Venue for Live {
     fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
         self.feed.is_me();
         let due = server_now.min(until);
-        for _ in 0..CAPTURES_PER_POLL_MAX {
+        let (mut captures, mut bytes) = (0, 0);
+        while captures < CAPTURES_PER_POLL_MAX && bytes < BYTES_PER_POLL {
             let Some(capture) = self.next(due) else {
                 self.venue_now = self.venue_now.max(due);
                 self.ask(server_now);
@@ -287,6 +292,7 @@ impl Venue for Live {
                 return Polled { venue_now: self.venue_now, wake_at: Some(wake_at) };
             };
             self.hand_out(&capture, frame);
+            (captures, bytes) = (captures + 1, bytes + capture.text_bytes());
         }
         Polled { venue_now: self.venue_now, wake_at: Some(server_now) }
     }
@@ -318,7 +324,10 @@ impl Venue for Live {
     }
 
     fn stake(&mut self, condition: &str) {
-        self.roster.stake(condition);
+        // Whoever trades it first does not wait for the next round of questions.
+        if let Some(subject) = self.roster.stake(condition) {
+            tell(&self.adapters, Want::Standing(vec![subject]));
+        }
     }
 
     fn resync(&mut self, token: &str) {

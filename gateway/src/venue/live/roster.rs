@@ -84,11 +84,10 @@ impl Roster {
         self.state(condition, market.state)
     }
 
-    /// Somebody here trades this market.
-    pub fn stake(&mut self, condition: &str) {
-        if self.markets.contains_key(condition) {
-            self.stakes.insert(condition.to_owned());
-        }
+    /// Somebody here trades this market; named where that is new.
+    pub fn stake(&mut self, condition: &str) -> Option<Arc<Subject>> {
+        let entry = self.markets.get(condition)?;
+        self.stakes.insert(condition.to_owned()).then(|| entry.subject.clone())
     }
 
     /// The market of a token.
@@ -211,8 +210,8 @@ mod tests {
             let figures = FeedUpdate::Figures { condition: "0x1".into(), figures: Default::default() };
             assert!(roster.note(&figures).is_none());
             assert_eq!((asked(&roster, 999), asked(&roster, 1_000)), (0, 1), "{venue:?} {state:?}: its end");
-            roster.stake("0x1");
-            assert_eq!(asked(&roster, 0), 1, "{venue:?} {state:?}: a stake");
+            let named = [(); 2].map(|()| roster.stake("0x1").is_some());
+            assert_eq!((asked(&roster, 0), named), (1, [true, false]), "{venue:?} {state:?}: a stake, named once");
             assert!(roster.by_token("12").is_some());
         }
         let mut roster = Roster::default();

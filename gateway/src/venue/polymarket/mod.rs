@@ -4,6 +4,7 @@ mod catalogue;
 pub mod doctor;
 pub mod dto;
 mod hash;
+mod hot;
 mod listing;
 mod recall;
 mod recent;

@@ -6,6 +6,7 @@ use engine::amount::{Price, Qty, TickSize};
 use engine::id::Outcome;
 use engine::market::terms::{Asset, Category, Interval, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
+use smallvec::smallvec;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ impl World {
 
     /// With an empty book of each token, as old as can be: changes follow on it.
     fn with_books(mut self) -> World {
-        let tokens: Vec<String> = self.translate.tokens.keys().cloned().collect();
+        let tokens: Vec<_> = self.translate.by_token.keys().cloned().collect();
         for token in tokens {
             self.frame(&format!(r#"{{"event_type":"book","asset_id":"{token}","timestamp":"1","bids":[],"asks":[]}}"#));
         }
@@ -331,7 +332,7 @@ fn changes_come_in_three_forms_and_for_both_tokens_at_once() {
     let text = r#"{"event_type":"price_change","asset_id":"1001","price":"0.5","side":"SELL","size":"0","timestamp":"1788000000400"}"#;
     let deletion = FeedUpdate::BookDelta {
         token: "1001".into(),
-        levels: vec![(BookSide::Ask, Price(5_000), Qty::ZERO)],
+        levels: smallvec![(BookSide::Ask, Price(5_000), Qty::ZERO)],
         venue_ts: Timestamp::from_millis(1_788_000_000_400),
     };
     assert_eq!(world.frame(text), [deletion]);

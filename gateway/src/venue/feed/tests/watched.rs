@@ -126,14 +126,14 @@ fn orders_meet_no_book_of_a_venue_that_is_out_until_it_comes_anew() {
 }
 
 #[test]
-fn the_venue_is_told_once_a_second_and_once_of_markets_that_are_traded_here() {
+fn the_venue_is_told_soon_and_once_of_markets_that_are_traded_here() {
     let place = tempfile::tempdir().expect("a directory");
     let (venue, mut life) = begun(place.path());
     life.turn_after(2);
     assert!(venue.seen.lock().staked.is_empty(), "nobody has traded");
     assert_eq!(refusal(&life, POLYMARKET), None);
     life.turn_after(0);
-    assert!(venue.seen.lock().staked.is_empty(), "it is told once a second");
+    assert!(venue.seen.lock().staked.is_empty(), "it is told with the next look");
     life.turn_after(1);
     assert_eq!(venue.seen.lock().staked, [condition(POLYMARKET)]);
     assert_eq!(refusal(&life, POLYMARKET), None);

@@ -82,6 +82,14 @@ impl Outlet {
     }
 }
 
+/// A port by itself, and where what is said into it comes out.
+#[cfg(test)]
+pub fn lone_port(clock: Clock) -> (Port, mpsc::Receiver<Capture>) {
+    let (sender, captures) = mpsc::channel(CAPTURES_MAX);
+    let outlet = Arc::new(Outlet::new(clock, sender, Arc::default(), None));
+    (outlet.port(Origin::Polymarket, "market-0", &Arc::default()), captures)
+}
+
 /// What one connection speaks into.
 #[derive(Clone)]
 pub struct Port {

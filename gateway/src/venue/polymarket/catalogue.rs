@@ -122,8 +122,9 @@ impl Translate {
             return self.skips.count(Skip::OutOfOrder, || format!("row of {}", known.condition));
         }
         // Only a row that the venue has changed since the closing takes it back.
+        let is_later = |known: &Market| changed.is_some_and(|at| at > known.closed_at);
         let stays_closed = !closed
-            && known.is_some_and(|known| known.standing.gamma_closed && changed.is_none_or(|at| at <= known.closed_at));
+            && known.is_some_and(|known| known.resolved.is_none() && known.standing.gamma_closed && !is_later(known));
         let facts = Facts {
             tick: row.order_price_min_tick_size,
             end,

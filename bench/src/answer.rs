@@ -3,7 +3,7 @@
 
 use crate::crowd::Crowd;
 use crate::journal::Journal;
-use crate::report::{Report, Size, nanoseconds};
+use crate::report::{ONE_BY_ONE, Report, Size, nanoseconds};
 use crate::steady::Steady;
 use engine::id::UserId;
 use engine::mutation::codec;
@@ -38,5 +38,6 @@ pub fn run(size: Size, report: &mut Report) {
     let goals = GOALS.map(|(quantile, nanos)| format!("p{} {nanos} ns", quantile * 100.0));
     report.note("goal", goals.join(", "));
     report.durability("process: in the mapping, not synced");
+    report.rate_note(ONE_BY_ONE);
     report.not_included("making the command, any socket, any sync; a look at the clock is part of each figure");
 }

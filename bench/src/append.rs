@@ -2,9 +2,9 @@
 //! the same way, and beside a log that returns for each record.
 
 use crate::floor::Floor;
-use crate::journal::{Journal, PAYLOAD, RECORD_BYTES};
+use crate::journal::{Journal, PAYLOAD, RECORD_BYTES, read_back};
 use crate::peers;
-use crate::report::{Report, Size, timed};
+use crate::report::{ONE_BY_ONE, Report, Size, median, timed};
 use std::hint::black_box;
 use tempfile::TempDir;
 use wal::segment::FileMap;
@@ -25,7 +25,8 @@ pub fn run(size: Size, report: &mut Report) {
         let place = tempfile::tempdir().expect("a temporary directory");
         // The loop's file first: the log's spares come between it and the clock, as they come between the log's own.
         let mut bare = Bare::warm(count as usize);
-        let mut log = Journal::create(&place.path().join("log"), size.pick(1 << 20, 64 << 20));
+        let directory = place.path().join("log");
+        let mut log = Journal::create(&directory, size.pick(1 << 20, 64 << 20));
         // In short turns, of which the median counts: one in which somebody else had the core says nothing.
         let (mut ours, mut loops) = (Vec::new(), Vec::new());
         for turn in 0..TURNS {
@@ -38,7 +39,7 @@ pub fn run(size: Size, report: &mut Report) {
             ours.push(seconds);
             loops.push(timed(|| numbers.for_each(|number| bare.append(black_box(number)))).0);
         }
-        let (ours, loops) = (TURNS as f64 * median(ours), TURNS as f64 * median(loops));
+        let (ours, loops) = (TURNS as f64 * median(&ours), TURNS as f64 * median(&loops));
         let appended = log.running.marks.appended().0;
         assert_eq!(appended, count + 1, "every append is counted, the start's own record too");
         beside.loops.push(loops / ours);
@@ -46,29 +47,28 @@ pub fn run(size: Size, report: &mut Report) {
         least = least.min(ours * 1e9 / count as f64);
         if report.with_peers() {
             for (peer, ratios) in peers::APPEND.iter().zip(&mut beside.peers) {
-                let fewer = count / 10;
-                let theirs = (peer.append)(&place.path().join(peer.name), fewer);
+                let fewer = (count / 10).max(TURNS);
+                let theirs = TURNS as f64 * median(&(peer.append)(&place.path().join(peer.name), fewer, TURNS));
                 ratios.push((theirs / fewer as f64) / (ours / count as f64));
             }
         }
+        log.end();
+        let (kept, digest) = read_back(&directory);
+        assert_eq!(kept, count, "every record is read back");
+        report.computed(digest);
     }
-    report.computed(count.to_le_bytes());
     report.figure("append of 128 bytes, least of the rounds", least, "ns");
     report.figure("that is", 1e9 / least, "records a second");
     let Beside { loops, peers, rates } = beside;
-    report.ratio_above(&LOOP_FLOOR, &rates, "rate beside bare copy and checksum", loops);
+    report.ratio_above(&[(&LOOP_FLOOR, &rates)], "rate beside bare copy and checksum", loops);
     for (peer, ratios) in peers::APPEND.iter().zip(peers).filter(|(_, ratios)| !ratios.is_empty()) {
-        report.ratio_above(&LOOP_FLOOR, &rates, &format!("rate beside {}", peer.name), ratios);
+        report.ratio_above(&[(&LOOP_FLOOR, &rates)], &format!("rate beside {}", peer.name), ratios);
     }
     report
         .note("bare loop", "into a warm mapping of a file, as the log: 120 bytes copied, their crc32c, length and crc");
     report.durability("process: in the mapping, not synced");
+    report.rate_note(ONE_BY_ONE);
     report.not_included("any sync, encoding the facts, preparing segments");
-}
-
-fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
 }
 
 /// Ratios of the rounds, and the loop's own rates.

@@ -9,7 +9,7 @@ use crate::floor::Floor;
 use crate::journal::Journal;
 use crate::mixed::{MID, Operation, REACH, stream};
 use crate::peers;
-use crate::report::{Report, Size, timed};
+use crate::report::{Report, Size, median, timed};
 use crate::world::{Asked, Book, Out, World};
 use engine::amount::{Price, Qty, TickSize};
 use engine::command::{Command, Envelope, IdSource, RequestIdentity};
@@ -63,17 +63,17 @@ pub fn run(size: Size, report: &mut Report) {
             fastest.push(operations.len() as f64 / least);
         }
     }
-    rates.sort_by(f64::total_cmp);
-    let median = rates[rates.len() / 2];
+    let median = median(&rates);
     report.figure("operations", median, "a second");
     report.figure("that is", 1e9 / median, "ns each");
     for (peer, ratios) in peers::BOOK.iter().zip(beside).filter(|(_, ratios)| !ratios.is_empty()) {
-        report.ratio_above(&BOOK_FLOOR, &fastest, &format!("rate beside {}, a bare book", peer.name), ratios);
+        report.ratio_above(&[(&BOOK_FLOOR, &fastest)], &format!("rate beside {}, a bare book", peer.name), ratios);
     }
     report.note(
         "stream",
         format!("{} operations of {users} users, {} fills in a bare book", operations.len(), matched.fills),
     );
+    report.rate_note("none: by turns of many commands, as fast as it goes");
     report.durability("process: each record in the mapping, not synced");
     report
         .not_included("making the command, preparing segments, any socket; bare books know no users and keep nothing");

@@ -1,10 +1,11 @@
 //! What remains of the durable rate when two processes beside it keep the cores busy: the log beside itself, in turns.
 
-use crate::journal::Journal;
+use crate::journal::{Journal, read_back};
 use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
-use crate::report::{Report, Size, timed};
+use crate::report::{ONE_BY_ONE, Report, Size, timed};
+use crate::role::Role;
 use std::io::{BufRead, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -18,13 +19,14 @@ pub fn run(size: Size, report: &mut Report) {
     let mut beside: Vec<_> = (0..PROCESSES).map(|_| Busy::start()).collect();
     for (who, group) in [("1 a commit", 1), ("64 a commit", 64)] {
         let (measured, slice) = with_short_slice(|| measure(group, size, &mut beside));
-        let Measured { ratios, probes, quiet, busy } = measured;
-        report.middle(&format!("{who}: quiet"), quiet, "records a second");
-        report.middle(&format!("{who}: with two busy processes"), busy, "records a second");
-        report.ratio_above(&SYNC_FLOOR, &probes, &format!("{who}: busy beside quiet"), ratios);
+        let Measured { ratios, probes, quiet, busy, kept } = measured;
+        report.middle(&format!("{who}: quiet"), &quiet, "records a second");
+        report.middle(&format!("{who}: with two busy processes"), &busy, "records a second");
+        report.ratio_above(&[(&SYNC_FLOOR, &probes)], &format!("{who}: busy beside quiet"), ratios);
         report.note(&format!("{who}: slice of the thread"), slice);
-        report.computed(group.to_le_bytes());
+        report.computed(kept);
     }
+    report.rate_note(ONE_BY_ONE);
     report.durability("power: every group is covered by a sync before the next begins");
     report
         .not_included("encoding the facts, whoever waits, making segments; the busy ones have the kernel's own slice");
@@ -35,15 +37,19 @@ struct Measured {
     probes: Vec<f64>,
     quiet: Vec<f64>,
     busy: Vec<f64>,
+    /// Digest of what the log holds.
+    kept: [u8; 32],
 }
 
 fn measure(group: usize, size: Size, beside: &mut [Busy]) -> Measured {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let mut log = Journal::create(&place.path().join("log"), size.pick(1 << 20, 16 << 20));
+    let directory = place.path().join("log");
+    let mut log = Journal::create(&directory, size.pick(1 << 20, 16 << 20));
     let mut raw = Raw::filled(size.pick(1 << 20, 16 << 20));
-    let mut measured = Measured { ratios: Vec::new(), probes: Vec::new(), quiet: Vec::new(), busy: Vec::new() };
-    let commits = size.pick(3, 1_500);
-    for _ in 0..size.pick(1, ROUNDS) {
+    let mut measured =
+        Measured { ratios: Vec::new(), probes: Vec::new(), quiet: Vec::new(), busy: Vec::new(), kept: [0; 32] };
+    let (commits, rounds) = (size.pick(3, 1_500), size.pick(1, ROUNDS));
+    for _ in 0..rounds {
         measured.probes.push(raw.probe());
         let mut rate = || {
             log.tend();
@@ -61,7 +67,9 @@ fn measure(group: usize, size: Size, beside: &mut [Busy]) -> Measured {
         measured.busy.push(busy);
     }
     log.end();
-    measured
+    let (kept, digest) = read_back(&directory);
+    assert_eq!(kept, (2 * rounds * commits * group) as u64, "every record is read back");
+    Measured { kept: digest, ..measured }
 }
 
 const RUN: &str = "run";
@@ -72,8 +80,7 @@ struct Busy(Child);
 
 impl Busy {
     fn start() -> Busy {
-        let program = std::env::current_exe().expect("this program's place");
-        let child = Command::new(program).arg("--busy").stdin(Stdio::piped()).spawn();
+        let child = Role::Busy.command().stdin(Stdio::piped()).spawn();
         Busy(child.expect("the system starts a process"))
     }
 

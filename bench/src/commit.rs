@@ -1,10 +1,10 @@
 //! How many groups a second become durable: our log, raw `pwrite` and `fdatasync` of as many bytes, and other logs, in
 //! turns.
 
-use crate::journal::{Journal, RECORD_BYTES};
+use crate::journal::{Journal, RECORD_BYTES, read_back};
 use crate::peers;
 use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
-use crate::report::{Report, Size, nanoseconds, timed};
+use crate::report::{ONE_BY_ONE, Report, Size, nanoseconds, timed};
 use hdrhistogram::Histogram;
 use std::time::Instant;
 
@@ -17,6 +17,7 @@ const GROUPS: [usize; 3] = [1, 64, 1_024];
 pub fn run(size: Size, report: &mut Report) {
     let ((), slice) = with_short_slice(|| GROUPS.into_iter().for_each(|group| measure(group, size, report)));
     report.note("slice of the threads", slice);
+    report.rate_note(ONE_BY_ONE);
     report.durability("power: every group is covered by fdatasync, or its like, before the next begins");
     report.not_included("encoding the facts, whoever waits, making segments, a device that acknowledges too early");
 }
@@ -26,7 +27,8 @@ fn measure(group: usize, size: Size, report: &mut Report) {
     let syncs = size.pick(TURNS, 400);
     let place = tempfile::tempdir().expect("a temporary directory");
     let mut raw = Raw::filled(file_bytes);
-    let mut log = Journal::create(&place.path().join("ours"), file_bytes);
+    let directory = place.path().join("ours");
+    let mut log = Journal::create(&directory, file_bytes);
     let mut others = Vec::new();
     if report.with_peers() {
         for peer in peers::COMMIT {
@@ -53,17 +55,19 @@ fn measure(group: usize, size: Size, report: &mut Report) {
             rates.push((group * syncs) as f64 / theirs);
         }
     }
-    report.computed((group * syncs).to_le_bytes());
     let name = |what: &str| format!("{group} a commit: {what}");
-    report.middle(&name("records"), rates, "a second");
-    report.ratio_above(&SYNC_FLOOR, &probes, &name("beside raw"), ratios);
+    report.middle(&name("records"), &rates, "a second");
+    report.ratio_above(&[(&SYNC_FLOOR, &probes)], &name("beside raw"), ratios);
     for (peer, _, beside, rates) in others {
-        report.middle(&name(&format!("records of {}", peer.name)), rates, "a second");
-        report.ratio_above(&SYNC_FLOOR, &probes, &name(&format!("beside {}", peer.name)), beside);
+        report.middle(&name(&format!("records of {}", peer.name)), &rates, "a second");
+        report.ratio_above(&[(&SYNC_FLOOR, &probes)], &name(&format!("beside {}", peer.name)), beside);
     }
     report.percentiles(&name("ours"), &ours_nanos);
     report.percentiles(&name("raw"), &raw_nanos);
     log.end();
+    let (kept, digest) = read_back(&directory);
+    assert_eq!(kept, (size.pick(1, ROUNDS) * syncs * group) as u64, "every record is read back");
+    report.computed(digest);
 }
 
 /// Seconds that so many commits take, one after the other.

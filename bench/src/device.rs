@@ -1,9 +1,9 @@
 //! What the device has to write for one durable record: counted by the device itself, over whole segments, with their
 //! preparation and their names.
 
-use crate::journal::{Journal, RECORD_BYTES};
+use crate::journal::{Journal, RECORD_BYTES, read_back};
 use crate::raw::with_short_slice;
-use crate::report::{Report, Size};
+use crate::report::{ONE_BY_ONE, Report, Size};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,37 +16,42 @@ const SECTOR_BYTES: u64 = 512;
 
 pub fn run(size: Size, report: &mut Report) {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let commits = size.pick(50, 10_000);
-    report.computed((commits as u64).to_le_bytes());
+    let (commits, rounds) = (size.pick(50, 10_000), size.pick(1, ROUNDS));
+    report.rate_note(ONE_BY_ONE);
     report.durability("power: every record is covered by a sync before the next begins");
     report.not_included("what a device writes inside of itself");
-    let Some(device) = Device::under(place.path()) else {
-        report.note("skipped", "the file system of the log lies on no block device that counts");
-        return;
-    };
+    let device = Device::under(place.path());
+    let written_bytes = || device.as_ref().map_or(0, Device::written_bytes);
+    let directory = place.path().join("log");
     let (counted, slice) = with_short_slice(|| {
-        let mut log = Journal::create(&place.path().join("log"), SEGMENT_BYTES);
-        let rounds = size.pick(1, ROUNDS);
+        let mut log = Journal::create(&directory, SEGMENT_BYTES);
         let counted: Vec<_> = (0..rounds)
             .map(|_| {
-                let before = (device.written_bytes(), caused_bytes());
+                let before = (written_bytes(), caused_bytes());
                 for _ in 0..commits {
                     log.commit(1);
                     log.prepare();
                 }
                 let each = |before: u64, after: u64| (after - before) as f64 / commits as f64;
-                (each(before.0, device.written_bytes()), each(before.1, caused_bytes()))
+                (each(before.0, written_bytes()), each(before.1, caused_bytes()))
             })
             .collect();
         log.end();
         counted
     });
-    let (device, own): (Vec<_>, Vec<_>) = counted.into_iter().unzip();
-    let least = |rounds: &[f64]| rounds.iter().copied().fold(f64::MAX, f64::min);
+    let (kept, digest) = read_back(&directory);
+    assert_eq!(kept, (rounds * commits) as u64, "every record is read back");
+    report.computed(digest);
+    let (written, own): (Vec<_>, Vec<_>) = counted.into_iter().unzip();
     let what = |who: &str| format!("a durable record of {RECORD_BYTES} bytes, {who}");
-    report.figure(&what("the device, least of the rounds"), least(&device), "bytes");
-    report.middle(&what("the device, others' writes too"), device, "bytes");
-    report.middle(&what("this process by the kernel's account"), own, "bytes");
+    if device.is_some() {
+        let least = written.iter().copied().fold(f64::MAX, f64::min);
+        report.figure(&what("the device, least of the rounds"), least, "bytes");
+        report.middle(&what("the device, others' writes too"), &written, "bytes");
+    } else {
+        report.note("the device", "the file system of the log lies on no block device that counts");
+    }
+    report.middle(&what("this process by the kernel's account"), &own, "bytes");
     report.note("slice of the thread", slice);
 }
 

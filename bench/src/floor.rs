@@ -1,7 +1,7 @@
 //! When a ratio may be published: a reference that runs far below its usual rate shows that the machine was busy with
 //! something else, and a ratio to it says nothing about our code.
 
-use crate::report::Size;
+use crate::report::{Size, median};
 use std::fmt;
 
 /// The least rate of a reference beside which a ratio is published. Each is a constant beside its scenario, with its
@@ -29,13 +29,11 @@ impl Floor {
     /// # Panics
     /// When there was no round.
     pub fn judge(&self, size: Size, reached: &[f64]) -> Result<(), Refused> {
-        let mut reached = reached.to_vec();
-        reached.sort_by(f64::total_cmp);
-        let median = reached[reached.len() / 2];
-        if size == Size::Small || median >= self.least {
+        let reached = median(reached);
+        if size == Size::Small || reached >= self.least {
             return Ok(());
         }
-        Err(Refused { of: self.of, least: self.least, reached: median })
+        Err(Refused { of: self.of, least: self.least, reached })
     }
 }
 

@@ -56,6 +56,9 @@ pub fn run(size: Size, report: &mut Report) {
     }
     over_http(small, size, report);
     starts(size, report);
+    report.rate_note(
+        "none: over HTTP one order on each connection, the next when it is answered; else one after the other",
+    );
     report.durability("process over HTTP; in process records are made and not kept");
     report.not_included("in process: making the command, the log; over HTTP: a feed beside it, TLS, a network");
 }
@@ -80,7 +83,7 @@ fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut R
     }
     let name = format!("in process, more {what}: rate beside the small size");
     report.note(&format!("more {what}"), large.crowd.to_string());
-    report.ratio(&name, ratios);
+    report.ratio_to_itself(&name, ratios);
     report.note("goal in process", format!("at least {IN_PROCESS_MIN}"));
 }
 
@@ -133,7 +136,7 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
         }
     }
     report.note("large over HTTP", large.to_string());
-    report.ratio(&format!("over HTTP, {connections} connections: rate beside the small size"), ratios);
+    report.ratio_to_itself(&format!("over HTTP, {connections} connections: rate beside the small size"), ratios);
     report.note("goal over HTTP", format!("at least {HTTP_MIN}"));
     report.percentiles("order over HTTP, small", &latency[0]);
     report.percentiles("order over HTTP, large", &latency[1]);
@@ -143,7 +146,7 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
         server.kill();
         let kept = place.kept();
         assert_eq!(kept.orders, (crowd.open + rounds * count) as u64, "what was acknowledged is in the log");
-        report.computed(kept.orders.to_le_bytes());
+        report.computed(kept.text);
     }
 }
 
@@ -175,8 +178,9 @@ fn starts(size: Size, report: &mut Report) {
             }
             report.figure(&format!("start over {open} open orders from the {from}, least"), least[at], "s");
         }
-        assert_eq!(place.kept().orders, open as u64, "all of them are there");
-        report.computed((open as u64).to_le_bytes());
+        let kept = place.kept();
+        assert_eq!(kept.orders, open as u64, "all of them are there");
+        report.computed(kept.text);
         known.push((open, least));
     }
     // What a start costs whatever it finds is taken off: it is that of the smallest size.

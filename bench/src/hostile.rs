@@ -5,7 +5,7 @@ use crate::http::Client;
 use crate::listeners::{Listeners, subscription};
 use crate::load::Load;
 use crate::pulse::{self, Beats};
-use crate::report::{Report, Size, nanoseconds};
+use crate::report::{Report, Size, median, nanoseconds};
 use crate::seeded::Place;
 use crate::server::Server;
 use crate::wire::Door;
@@ -75,14 +75,14 @@ pub fn run(size: Size, report: &mut Report) {
         without.add(&alone.latency).expect("histograms of one kind");
         rounds += 1;
     }
-    report.ratio("p99 of orders with those who do not read", ratios);
+    report.ratio_to_itself("p99 of orders with those who do not read", ratios);
     report.percentiles("orders, from when due, alone", &without);
     report.percentiles("orders, from when due, with them", &with);
-    rates.sort_by(f64::total_cmp);
-    report.rate("orders with them", RATE, rates[rates.len() / 2]);
+    report.rate("orders with them", RATE, median(&rates));
     report.figure("memory before", before as f64, "bytes");
     report.figure("most memory with them", most as f64, "bytes");
     report.note("those who do not read", format!("{stalled_count}, opened anew in each of {rounds} rounds"));
+    report.rate_note("open: as its row says, from when each order was due");
     report.durability("process: in the mapping, not synced");
     drop(load);
     server.kill();

@@ -6,11 +6,11 @@
 //! and what its log holds is part of the result.
 
 use crate::flight::Flights;
-use crate::floor::Floor;
 use crate::load::{self, Load, Reached};
 use crate::orders::{FILLS_EVERY, Orders};
-use crate::reference::Kind;
-use crate::report::{Report, Size, nanoseconds};
+use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
+use crate::reference::{Kind, hyper_floor};
+use crate::report::{Report, Size, median, nanoseconds};
 use crate::seeded::Place;
 use crate::server::{Server, TICK_MICROS};
 use crate::trader::{Over, Trader};
@@ -23,11 +23,8 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const ROUNDS: usize = 5;
-/// With several in flight it makes 65,000 requests a second and more on a quiet machine of two cores, load included; below
-/// half of that the cores had other work.
-const HYPER_FLOOR: Floor = Floor { of: "a bare hyper", least: 30_000.0 };
-/// With one in flight each waits for two wake-ups: 13,000 and more.
-const HYPER_ALONE_FLOOR: Floor = Floor { of: "a bare hyper, one in flight", least: 8_000.0 };
+/// Orders before the first round.
+const WARMING: usize = 4_000;
 /// The rate of the open load, as a part of what the same connections reached.
 const OPEN_PART: f64 = 0.5;
 
@@ -44,6 +41,9 @@ pub fn run(size: Size, report: &mut Report) {
         measure(durability, plan, size, report);
     }
     measure_sleepless(size, report);
+    report.rate_note(
+        "as each row of an open load says; else none: as many in flight as a row says, the next when one is answered",
+    );
     report.durability("both: process and power, as each row says");
     report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled at once, the others rest"));
     report.not_included(
@@ -101,12 +101,16 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
     let bare = Server::reference(Kind::Hyper, Some(&answer));
     let mut ours = Users::connect(server.address, &place, &token, "ours");
     let mut beside = Users::connect(bare.address, &place, &token, "bare");
+    let mut raw = Raw::filled(1 << 20);
     let mut orders = 1;
 
-    // A connection that says nothing at first is closed after some seconds, and most wait for their turn for longer.
+    // Both are warm before the clock starts. And a connection that says nothing at first is closed after some seconds, and
+    // most wait for their turn for longer.
+    let warming = users.max(size.pick(0, WARMING));
     for in_flight in [1, 2] {
-        ours.go((users, in_flight, users));
-        orders += users;
+        ours.go((users, in_flight, warming));
+        beside.go((users, in_flight, warming));
+        orders += warming;
     }
     for row @ (connections, in_flight, count) in plan.iter().copied() {
         let name = |what: &str| format!("{durability}, {connections} x {in_flight}: {what}");
@@ -115,11 +119,20 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
         let add = |to: &mut Histogram<u64>, reached: &Reached| {
             to.add(&reached.latency).expect("histograms of one kind");
         };
-        let mut ticks = [0; 2];
-        for _ in 0..size.pick(1, ROUNDS) {
+        let (mut ticks, mut probes) = ([0; 2], Vec::new());
+        for round in 0..size.pick(2, ROUNDS) {
+            if durability == "power" {
+                probes.push(with_short_slice(|| raw.probe()).0);
+            }
             let before = [server.ticks(), bare.ticks()];
-            let answered = beside.go(row);
-            let placed = ours.go(row);
+            // Who is second finds the machine as the first one left it: they take turns.
+            let (answered, placed) = if round % 2 == 0 {
+                let answered = beside.go(row);
+                (answered, ours.go(row))
+            } else {
+                let placed = ours.go(row);
+                (beside.go(row), placed)
+            };
             orders += count;
             ticks = [ticks[0] + server.ticks() - before[0], ticks[1] + bare.ticks() - before[1]];
             ratios.push(placed.rate() / answered.rate());
@@ -130,14 +143,16 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
             add(&mut placing, &placed);
             add(&mut answering, &answered);
         }
-        rates.sort_by(f64::total_cmp);
-        let median = rates[rates.len() / 2];
+        let median = median(&rates);
         report.figure(&name("orders, median of the rounds"), median, "a second");
-        let floor = if connections * in_flight == 1 { &HYPER_ALONE_FLOOR } else { &HYPER_FLOOR };
-        report.ratio_above(floor, &bare_rates, &name("orders beside a bare hyper"), ratios);
-        report.ratio_above(floor, &bare_rates, &name("their p99 beside its"), tails);
+        let mut references = vec![(hyper_floor(connections, in_flight), &bare_rates[..])];
+        if durability == "power" {
+            references.push((&SYNC_FLOOR, &probes));
+        }
+        report.ratio_above(&references, &name("orders beside a bare hyper"), ratios);
+        report.ratio_above(&references, &name("their p99 beside its"), tails);
         // The one figure that other work on the machine changes little.
-        let micros = |ticks: u64| ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
+        let micros = |ticks: u64| ticks as f64 * TICK_MICROS / (size.pick(2, ROUNDS) * count) as f64;
         report.figure(&name("processor time, order"), micros(ticks[0]), "us");
         report.figure(&name("processor time, bare hyper"), micros(ticks[1]), "us");
         report.percentiles(&name("order, full speed"), &placing);
@@ -201,7 +216,7 @@ fn measure_sleepless(size: Size, report: &mut Report) {
             ratios.push(rates[1] / rates[0]);
         }
     }
-    report.ratio("process, 1 x 1: busy polling beside sleeping", ratios);
+    report.ratio_to_itself("process, 1 x 1: busy polling beside sleeping", ratios);
     report.percentiles("process, 1 x 1: order, sleeping", &latency[0]);
     report.percentiles("process, 1 x 1: order, busy polling", &latency[1]);
     for (place, mut server, users) in servers {

@@ -1,14 +1,12 @@
 //! A log in a directory, with all its parts on this thread.
 
+use sha2::{Digest, Sha256};
 use std::path::Path;
-use wal::{Dir, Files, Kind, Lsn, Options, Prepared, Running};
+use wal::{Dir, Files, Kind, Lsn, Options, Prepared, Running, Scan};
 
 /// Bytes of the record that logs are measured with: 56 of header and 72 of payload.
 pub const RECORD_BYTES: usize = 128;
 pub const PAYLOAD: [u8; 72] = [0x5a; 72];
-
-/// A group from which on it pays to fill up its last page (`Log::align`).
-const ALIGNED_BYTES: usize = 64 << 10;
 
 /// Bytes that are appended between two looks at what needs doing; far below the spares.
 const TEND_BYTES: usize = 8 << 20;
@@ -65,13 +63,10 @@ impl Journal {
         appended.expect("spares are prepared in time")
     }
 
-    /// So many records of [`RECORD_BYTES`], and a sync that covers them; a large group ends with its page.
+    /// So many records of [`RECORD_BYTES`], and a sync that covers them.
     pub fn commit(&mut self, count: usize) {
         for owner in 0..count as u64 {
             self.append_one(owner);
-        }
-        if count * RECORD_BYTES >= ALIGNED_BYTES {
-            self.running.log.align();
         }
         self.running.syncer.turn().expect("the disk syncs");
     }
@@ -93,4 +88,22 @@ impl Journal {
         self.running.log.append_clean_stop(self.last_time).expect("room for one more");
         self.running.syncer.finish().expect("the disk syncs");
     }
+}
+
+/// How many records of the engine a log holds, and a digest of them as they are read back: number, owner, format and
+/// payload of each. Times and epochs are no part of it.
+pub fn read_back(directory: &Path) -> (u64, [u8; 32]) {
+    let storage = Files::open_existing(directory).expect("a log");
+    let mut scan = Scan::open(&storage, Lsn::ZERO).expect("a sound log");
+    let (mut count, mut digest) = (0, Sha256::new());
+    while let Some(entry) = scan.next().expect("a sound log") {
+        if entry.kind == Kind::Mutations {
+            count += 1;
+            digest.update(entry.lsn.0.to_le_bytes());
+            digest.update(entry.owner.to_le_bytes());
+            digest.update(entry.version.to_le_bytes());
+            digest.update(entry.payload);
+        }
+    }
+    (count, digest.finalize().into())
 }

@@ -2,18 +2,19 @@
 
 use serde_json::{Map, Value, json};
 use std::path::Path;
-use std::process::Command;
 use tools::machine::{self, Machine};
 
-/// Commit, build, processor, cores, kernel, file system of the logs, load.
+/// What was built and how (`build.rs`), processor, cores, kernel, file system of the logs, load.
 pub fn facts() -> Map<String, Value> {
-    let Machine { processor, cores, kernel, build } = Machine::look();
+    let Machine { processor, cores, kernel, .. } = Machine::look();
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let mut facts = Map::new();
     let mut fact = |name: &str, value: Value| facts.insert(name.to_owned(), value);
     fact("version", json!(env!("CARGO_PKG_VERSION")));
-    fact("commit", json!(commit()));
-    fact("build", json!(build));
+    fact("commit", json!(env!("BENCH_COMMIT")));
+    fact("build", json!(env!("BENCH_PROFILE")));
+    fact("features", json!(env!("BENCH_FEATURES")));
+    fact("compiler", json!(env!("BENCH_COMPILER")));
     fact("machine", json!(processor));
     fact("cores", json!(cores));
     fact("kernel", json!(kernel));
@@ -37,19 +38,6 @@ pub fn text(facts: &Map<String, Value>) -> String {
 /// Mean count of busy threads over the last minute, ours included.
 pub fn load() -> String {
     machine::load().unwrap_or_else(|| "?".to_owned())
-}
-
-/// The commit of the sources, with a plus when they were changed since; `?` outside of a repository.
-fn commit() -> String {
-    let git = |args: &[&str]| {
-        let output = Command::new("git").current_dir(env!("CARGO_MANIFEST_DIR")).args(args).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    match (git(&["rev-parse", "--short=12", "HEAD"]), git(&["status", "--porcelain", "--untracked-files=no"])) {
-        (Some(commit), Some(changes)) if changes.is_empty() => commit,
-        (Some(commit), _) => format!("{commit}+"),
-        (None, _) => "?".to_owned(),
-    }
 }
 
 /// The type of the mount that `place` lies on.
@@ -82,11 +70,18 @@ mod tests {
     #[test]
     fn every_fact_is_there() {
         let facts = facts();
-        let names = ["version", "commit", "build", "machine", "cores", "kernel", "file system", "load"];
+        let names =
+            ["version", "commit", "build", "features", "compiler", "machine", "cores", "kernel", "file system", "load"];
         for name in names {
             assert!(facts.get(name).is_some_and(|value| *value != json!("")), "{name}: {facts:?}");
         }
         assert!(text(&facts).contains("kernel Linux "), "{}", text(&facts));
-        println!("facts: {} cases", names.len());
+        let commit = facts["commit"].as_str().expect("a text");
+        let is_commit = |text: &str| text.len() >= 12 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        assert!(commit == "unknown" || is_commit(commit.trim_end_matches('+')), "{commit}");
+        let is_with_peers =
+            facts["features"].as_str().is_some_and(|names| names.split(' ').any(|name| name == "peers"));
+        assert_eq!(is_with_peers, cfg!(feature = "peers"), "{facts:?}");
+        println!("facts: {} cases", names.len() + 3);
     }
 }

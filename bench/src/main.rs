@@ -2,7 +2,7 @@
 //!
 //! A single time says little on a shared machine, so a scenario runs its work beside a reference in the same run, in
 //! turns, and prints ratios with the least and the greatest. Each result carries machine facts and a hash of what was
-//! computed: two runs of the same work must show the same hash. Every scenario also has a small size, which the tests
+//! computed, where it is the same each time: two runs of the same work must show the same hash. Every scenario also has a small size, which the tests
 //! run, so that none rots. With `--peers` libraries of others run the same work in the same run (`peers`).
 //! `endurance` takes as long as it is told and is no part of `all`.
 
@@ -41,6 +41,8 @@ mod recovery;
 mod reference;
 mod replay;
 mod report;
+mod role;
+mod runs;
 mod seeded;
 mod server;
 mod service;
@@ -55,6 +57,8 @@ mod world;
 
 use clap::Parser as _;
 use report::{Report, Size};
+use role::Role;
+use runs::Runs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -118,9 +122,10 @@ const SCENARIOS: &[Scenario] = &[
 
 /// Benchmarks of papertape.
 #[derive(clap::Parser)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 struct CommandLine {
     /// A scenario's name, or all.
-    #[arg(required_unless_present_any = ["serve", "reference", "weigh", "kit", "busy"])]
+    #[arg(required = true)]
     scenario: Option<String>,
     /// Write the results to this file as JSON too.
     #[arg(long, value_name = "FILE")]
@@ -137,75 +142,24 @@ struct CommandLine {
     /// Length of `endurance` in minutes; `all` leaves it out.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     minutes: u64,
-    /// Be the load kit, with these options.
-    #[arg(long, value_name = "ARGS", hide = true, num_args = 1.., allow_hyphen_values = true)]
-    kit: Option<Vec<String>>,
-    /// Be a process that computes when it is told to.
-    #[arg(long, hide = true)]
-    busy: bool,
-    /// Be the server that a scenario asks.
-    #[arg(long, value_name = "CONFIG", hide = true)]
-    serve: Option<PathBuf>,
-    /// Be a bare server beside which ours is measured.
-    #[arg(long, value_name = "KIND", hide = true)]
-    reference: Option<reference::Kind>,
-    /// The text of its frames.
-    #[arg(long, value_name = "FILE", hide = true)]
-    template: Option<PathBuf>,
-    #[command(flatten)]
-    task: memory::Task,
-    /// With a market that changes when it is told to.
-    #[arg(long, hide = true)]
-    pulse: bool,
+    #[command(subcommand)]
+    once_more: Option<OnceMore>,
 }
 
-/// The load kit, as `papertape load` has it.
-#[derive(clap::Parser)]
-struct Kit {
-    #[command(flatten)]
-    load: tools::load::Load,
+/// This program, started by a scenario.
+#[derive(clap::Subcommand)]
+enum OnceMore {
+    #[command(name = role::NAME, hide = true)]
+    Role {
+        /// As JSON.
+        role: Role,
+    },
 }
 
 fn main() -> ExitCode {
-    let CommandLine {
-        scenario,
-        json,
-        peers: with_peers,
-        place,
-        small,
-        minutes,
-        kit,
-        busy,
-        serve,
-        pulse,
-        reference,
-        template,
-        task,
-    } = CommandLine::parse();
-    if let Some(args) = kit {
-        let Kit { load } = Kit::parse_from(std::iter::once("kit".to_owned()).chain(args));
-        return load.run().map_or_else(|error| failure(&error.to_string()), |()| ExitCode::SUCCESS);
-    }
-    if task.is_wanted() {
-        task.run();
-        return ExitCode::SUCCESS;
-    }
-    if busy {
-        busy::be();
-        return ExitCode::SUCCESS;
-    }
-    if let Some(config) = serve {
-        let served = if pulse { pulse::serve(&config) } else { server::serve(&config) };
-        return match served {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => failure(&error.to_string()),
-        };
-    }
-    if let Some(kind) = reference {
-        return match reference::serve(kind, template.as_deref()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => failure(&error.to_string()),
-        };
+    let CommandLine { scenario, json, peers: with_peers, place, small, minutes, once_more } = CommandLine::parse();
+    if let Some(OnceMore::Role { role }) = once_more {
+        return role.run().map_or_else(|error| failure(&error.to_string()), |()| ExitCode::SUCCESS);
     }
     let wanted = scenario.unwrap_or_default();
     let chosen: Vec<_> = SCENARIOS.iter().filter(|scenario| wanted == "all" || scenario.name == wanted).collect();
@@ -225,29 +179,22 @@ fn main() -> ExitCode {
         let _ = tempfile::env::override_temp_dir(&place);
     }
     let size = if small { Size::Small } else { Size::Full };
-    let facts = machine::facts();
-    println!("{}\n", machine::text(&facts));
-    let mut results = Vec::new();
+    let mut runs = Runs::new(size, with_peers, json);
+    let mut written = Ok(());
     for scenario in chosen {
-        let mut report = Report::new(scenario.name, scenario.question, size, with_peers);
-        (scenario.run)(size, &mut report);
-        println!("{report}");
-        results.push(report.json());
+        written = written.and(runs.run(scenario.name, scenario.question, scenario.run));
     }
     if endures {
-        let mut report = Report::new(endurance::NAME, endurance::QUESTION, size, with_peers);
-        endurance::run(size, minutes as usize, &mut report);
-        println!("{report}");
-        results.push(report.json());
+        written = runs.run(endurance::NAME, endurance::QUESTION, |size, report| {
+            endurance::run(size, minutes as usize, report);
+        });
     }
     println!("load at the end {}", machine::load());
-    if let Some(path) = json {
-        let all = serde_json::json!({ "machine": facts, "load_at_end": machine::load(), "results": results });
-        if let Err(error) = std::fs::write(&path, format!("{all:#}\n")) {
-            return failure(&format!("{}: {error}", path.display()));
-        }
+    match written {
+        Err(why) => failure(&why),
+        Ok(()) if !runs.are_well() => failure("not everything went well: see what FAILED above"),
+        Ok(()) => ExitCode::SUCCESS,
     }
-    ExitCode::SUCCESS
 }
 
 fn failure(why: &str) -> ExitCode {

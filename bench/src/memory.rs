@@ -10,16 +10,17 @@
 
 use crate::chance::Chance;
 use crate::crowd::{Crowd, Open, orders_within_memory};
-use crate::report::{Report, Size};
+use crate::report::{ONE_BY_ONE, Report, Size};
+use crate::role::Role;
 use crate::seeded::Place;
 use crate::server::Server;
 use crate::world::{Out, Step, World};
 use engine::order::Side;
 use engine::shard::snapshot;
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use tools::machine;
 
 /// Goals in bytes.
@@ -29,7 +30,7 @@ const ORDER_BYTES_MAX: f64 = 250.0;
 const MARKETS: u32 = 256;
 
 /// What a process fills its memory with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Filling {
     /// Orders that rest.
     Open,
@@ -44,33 +45,22 @@ pub enum Filling {
 }
 
 /// What a process is to do.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// What to fill memory with, in a process that weighs itself.
-    #[arg(long, value_name = "KIND", hide = true)]
-    weigh: Option<Filling>,
-    #[arg(long, value_name = "N", hide = true, default_value_t = 0)]
-    users: usize,
-    #[arg(long, value_name = "N", hide = true, default_value_t = 0)]
-    orders: usize,
+    /// What to fill memory with.
+    pub filling: Filling,
+    pub users: usize,
+    pub orders: usize,
     /// Where the open orders leave their snapshot, and the copy finds it.
-    #[arg(long, value_name = "FILE", hide = true)]
-    snapshot: Option<PathBuf>,
+    pub snapshot: PathBuf,
 }
 
 impl Task {
-    /// Whether this process is one that weighs itself.
-    pub fn is_wanted(&self) -> bool {
-        self.weigh.is_some()
-    }
-
     /// Fills, weighs, and says three numbers: bytes after the users, bytes after the orders, and a hash of the state.
     pub fn run(self) {
-        let filling = self.weigh.expect("asked for");
-        let path = self.snapshot.as_deref();
-        let weighed = match filling {
-            Filling::Copy => weigh_copy(path.expect("there is one")),
-            _ => weigh_world(filling, self.users, self.orders, path),
+        let weighed = match self.filling {
+            Filling::Copy => weigh_copy(&self.snapshot),
+            filling => weigh_world(filling, self.users, self.orders, &self.snapshot),
         };
         println!("{} {} {}", weighed.users_bytes, weighed.orders_bytes, weighed.hash);
     }
@@ -112,6 +102,7 @@ pub fn run(size: Size, report: &mut Report) {
     report.computed(copy.hash);
     whole_server(size, users, report);
     report.note("world", format!("{users} users, {orders} orders of {wished} wished for, {MARKETS} markets"));
+    report.rate_note(ONE_BY_ONE);
     report.not_included("pages of the log, which belong to files; what the system keeps for the process");
 }
 
@@ -135,11 +126,8 @@ fn whole_server(size: Size, users: usize, report: &mut Report) {
 }
 
 fn weigh(filling: Filling, users: usize, orders: usize, snapshot: &Path) -> Weighed {
-    let mut command = Command::new(std::env::current_exe().expect("a running program has a path"));
-    let name = clap::ValueEnum::to_possible_value(&filling).expect("none is hidden");
-    command.args(["--weigh", name.get_name()]).arg("--snapshot").arg(snapshot);
-    command.args(["--users", &users.to_string(), "--orders", &orders.to_string()]);
-    let output = command.output().expect("this program can be started");
+    let role = Role::Weigh(Task { filling, users, orders, snapshot: snapshot.to_owned() });
+    let output = role.command().output().expect("this program can be started");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{filling:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
     let words: Vec<&str> = said.split_whitespace().collect();
@@ -152,7 +140,7 @@ fn own_bytes() -> u64 {
     machine::anonymous_bytes(std::process::id()).expect("this program runs")
 }
 
-fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: Option<&Path>) -> Weighed {
+fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: &Path) -> Weighed {
     let crowd = Crowd { users, markets: MARKETS, open: 0 };
     let mut world = World::new(MARKETS, &mut |_, _, _| {});
     let mut out = Out::new(|_, _, _: &[u8]| {});
@@ -191,9 +179,9 @@ fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: Option<&
     }
     let with_orders = own_bytes();
     assert_eq!(out.refused, 0, "every command does something");
-    if let (Filling::Open, Some(path)) = (filling, snapshot) {
+    if filling == Filling::Open {
         let (markets, shard) = world.state();
-        let mut file = BufWriter::new(File::create(path).expect("room for a snapshot"));
+        let mut file = BufWriter::new(File::create(snapshot).expect("room for a snapshot"));
         snapshot::write(markets, &[shard], &mut file).and_then(|()| file.flush()).expect("room for a snapshot");
     }
     let hash = hex(&world.digest());

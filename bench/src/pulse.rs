@@ -18,7 +18,7 @@ use std::thread::Thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The level that changes, below nine that stand.
-const BEAT_CENTS: u16 = 40;
+pub const BEAT_CENTS: u16 = 40;
 /// Best bid and ask in cents, and levels behind each.
 const BEST: (u16, u16) = (49, 51);
 const LEVELS: u16 = 9;
@@ -29,6 +29,9 @@ const LEVEL_SHARES: u64 = 90_000_000;
 const CHANGES_PER_POLL_MAX: u32 = 256;
 /// Rest of the feed while it has nothing to do.
 const REST_US: u64 = 200 * MILLISECOND;
+
+/// What it says when it is told to rest, before how many changes the feed has applied since it last was.
+pub const APPLIED: &str = "applied ";
 
 /// Moments count in this circle: 1,000 s.
 const CIRCLE_US: u64 = 1_000_000_000;
@@ -135,7 +138,7 @@ pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
             feed.unpark();
         }
     });
-    let pulse = Pulse { told, feed, listed: false, due: None, waiting: VecDeque::new() };
+    let pulse = Pulse { told, feed, listed: false, due: None, waiting: VecDeque::new(), applied: 0 };
     Ok(gateway::boot::serve_on(Config::load(Some(config), [])?, Box::new(pulse))?)
 }
 
@@ -148,6 +151,8 @@ struct Pulse {
     due: Option<(Timestamp, Beats)>,
     /// What was told and has not begun.
     waiting: VecDeque<Beats>,
+    /// Changes since it last rested.
+    applied: u64,
 }
 
 impl Venue for Pulse {
@@ -162,6 +167,7 @@ impl Venue for Pulse {
             if beats == Beats::REST {
                 self.due = None;
                 self.waiting.clear();
+                println!("{APPLIED}{}", std::mem::take(&mut self.applied));
             } else {
                 self.waiting.push_back(beats);
             }
@@ -182,8 +188,10 @@ impl Venue for Pulse {
                         FeedUpdate::BookDelta { token, levels, venue_ts: now }
                     }
                 };
+                // The feed writes the book before it asks for more.
                 show(&[update]);
             }
+            self.applied += u64::from(beats.changes);
             shown += beats.changes;
             if beats.times > 1 {
                 self.due = Some((at.plus(beats.every_us), Beats { times: beats.times - 1, ..beats }));
@@ -245,8 +253,9 @@ mod tests {
     fn what_is_told_is_what_happens() {
         let beats = Beats { changes: 8, times: 3, every_us: 0, whole: false };
         let (sender, told) = channel();
-        let mut pulse = Pulse { told, feed: Arc::default(), listed: false, due: None, waiting: VecDeque::new() };
-        let mut poll = |at: u64| {
+        let (feed, waiting) = (Arc::default(), VecDeque::new());
+        let mut pulse = Pulse { told, feed, listed: false, due: None, waiting, applied: 0 };
+        let poll = |pulse: &mut Pulse, at: u64| {
             let mut kinds = Vec::new();
             let polled = pulse.poll(Timestamp(at), Timestamp(at), &mut |frame| {
                 kinds.extend(frame.updates.iter().map(|update| match update {
@@ -259,16 +268,19 @@ mod tests {
             let sleep = polled.wake_at.expect("it says when").since(Timestamp(at));
             (kinds.into_iter().collect::<String>(), sleep)
         };
-        assert_eq!(poll(10), ("lbb".to_owned(), REST_US));
+        assert_eq!(poll(&mut pulse, 10), ("lbb".to_owned(), REST_US));
         sender.send(beats.to_string().parse().expect("its own words")).expect("it listens");
-        assert_eq!(poll(20), ("d".repeat(24), REST_US), "without a pause all of them are due");
+        assert_eq!(poll(&mut pulse, 20), ("d".repeat(24), REST_US), "without a pause all of them are due");
         for beats in [Beats { changes: 2, times: 2, every_us: 50, whole: true }, Beats::once(1)] {
             sender.send(beats).expect("it listens");
         }
-        assert_eq!([poll(30), poll(79), poll(80)], [("bb".into(), 50), ("".into(), 1), ("bbd".into(), REST_US)]);
+        assert_eq!(
+            [poll(&mut pulse, 30), poll(&mut pulse, 79), poll(&mut pulse, 80)],
+            [("bb".into(), 50), ("".into(), 1), ("bbd".into(), REST_US)]
+        );
         sender.send(Beats::once(300)).expect("it listens");
         assert_eq!(
-            (poll(90).1, poll(91)),
+            (poll(&mut pulse, 90).1, poll(&mut pulse, 91)),
             (0, (String::new(), REST_US)),
             "a long poll is followed by the next at once"
         );
@@ -277,10 +289,12 @@ mod tests {
         {
             sender.send(beats).expect("it listens");
         }
-        assert_eq!(poll(100), ("d".repeat(11), 9));
+        assert_eq!(poll(&mut pulse, 100), ("d".repeat(11), 9));
+        assert_eq!(pulse.applied, 24 + 5 + 300 + 11, "what was seen is counted");
         sender.send(Beats::REST).expect("it listens");
-        assert_eq!(poll(109), (String::new(), REST_US), "what was told is over");
-        println!("polls: 9 cases");
+        assert_eq!(poll(&mut pulse, 109), (String::new(), REST_US), "what was told is over");
+        assert_eq!(pulse.applied, 0, "it was said and begins anew");
+        println!("polls: 11 cases");
     }
 
     #[test]

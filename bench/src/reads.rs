@@ -1,13 +1,16 @@
 //! Reads of one market over HTTP while the feed changes its book 100,000 times a second, beside a bare hyper server that
-//! answers the same bytes; in turns. While the bare one is asked the feed rests.
+//! answers the same bytes; in turns. While the bare one is asked the feed rests. Every check is on: whoever has no key is
+//! counted by his address, here as anywhere, with caps that are not reached.
 
 use crate::flight::{Answer, Flights, Speaks};
+use crate::floor::Floor;
 use crate::load;
 use crate::pulse::{self, Beats};
-use crate::reference::Kind;
-use crate::report::{Report, Size, nanoseconds};
+use crate::reference::{Kind, hyper_floor};
+use crate::report::{Report, Size, nanoseconds, timed};
 use crate::seeded::Place;
 use crate::server::{Server, TICK_MICROS};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -16,6 +19,11 @@ const ROUNDS: usize = 5;
 /// Changes that come at once, and how often: together 100,000 a second.
 const CHANGES: u32 = 100;
 const EVERY_US: u64 = 1_000;
+/// With fewer changes a second the question was another one.
+const CHANGES_FLOOR: Floor = Floor { of: "changes of the book", least: 90_000.0 };
+/// The most that can be set, and more than one server is asked in a minute here.
+const LIMITS: &str =
+    "[limits]\nmeter_loopback = true\npublic_ip_per_second = 1000000\npublic_ip_per_minute = 1000000\n";
 
 pub fn run(size: Size, report: &mut Report) {
     let [token, _] = pulse::tokens();
@@ -28,9 +36,13 @@ pub fn run(size: Size, report: &mut Report) {
     let plan: &[(usize, usize, usize)] =
         size.pick(&[(2, 2, 40)][..], &[(1, 1, 4_000), (16, 1, 30_000), (64, 1, 30_000), (16, 16, 60_000)][..]);
     let most = plan.iter().map(|(connections, ..)| *connections).max().expect("a plan has rows");
-    let place = Place::seeded(1, size);
-    let mut ours = Server::start_on_pulse(&place.write_config("process"));
     for (what, target) in &targets {
+        // A server for each: none is asked more than an address may ask in a minute.
+        let place = Place::seeded(1, size);
+        let config = place.write_config("process");
+        let text = std::fs::read_to_string(&config).expect("just written");
+        std::fs::write(&config, text.replacen("[limits]\n", LIMITS, 1)).expect("room for a configuration");
+        let mut ours = Server::start_on_pulse(&config);
         let sample = one_answer(ours.address, target);
         let template = place.path().join(what);
         std::fs::write(&template, &sample).expect("room for an answer");
@@ -46,31 +58,36 @@ pub fn run(size: Size, report: &mut Report) {
         }
         for (connections, in_flight, count) in plan.iter().copied() {
             let name = |row: &str| format!("{what}, {connections} x {in_flight}: {row}");
-            let (mut ratios, mut rates) = (Vec::new(), Vec::new());
+            let (mut ratios, mut rates, mut bare_rates) = (Vec::new(), Vec::new(), Vec::new());
             let (mut reading, mut answering) = (nanoseconds(), nanoseconds());
-            let (mut ticks, mut given_up) = (0, 0);
+            let (mut ticks, mut given_up, mut changes) = (0, 0, Vec::new());
             for _ in 0..size.pick(1, ROUNDS) {
                 let texts = beside.run(connections, in_flight, count).expect("the reference answers");
                 // As long as a round can last; told to rest behind it.
                 let times = size.pick(20, 20_000);
-                ours.tell(Beats { changes: CHANGES, times, every_us: EVERY_US, whole: false });
                 let begun = ours.ticks();
-                let reads = here.run(connections, in_flight, count).expect("the server answers");
-                ticks += ours.ticks() - begun;
-                ours.tell(Beats::REST);
+                let (seconds, (reads, applied)) = timed(|| {
+                    ours.tell(Beats { changes: CHANGES, times, every_us: EVERY_US, whole: false });
+                    let reads = here.run(connections, in_flight, count).expect("the server answers");
+                    ticks += ours.ticks() - begun;
+                    (reads, ours.rest())
+                });
+                changes.push(applied as f64 / seconds);
                 assert_eq!(texts.statuses, BTreeMap::from([(200, count as u64)]), "everything is answered");
                 // A feed that loses its core in the middle of a write holds its readers up, and some give up.
                 let well = reads.statuses.get(&200).copied().unwrap_or_default();
                 given_up += count as u64 - well;
                 assert!(well > count as u64 * 99 / 100, "nearly all are answered well: {:?}", reads.statuses);
                 rates.push(reads.rate());
+                bare_rates.push(texts.rate());
                 ratios.push(reads.rate() / texts.rate());
                 reading.add(&reads.latency).expect("histograms of one kind");
                 answering.add(&texts.latency).expect("histograms of one kind");
             }
-            rates.sort_by(f64::total_cmp);
-            report.figure(&name("median of the rounds"), rates[rates.len() / 2], "a second");
-            report.ratio(&name("beside a bare hyper"), ratios);
+            report.middle(&name("median of the rounds"), &rates, "a second");
+            report.middle(&name("changes applied meanwhile"), &changes, "a second");
+            let references = [(hyper_floor(connections, in_flight), &bare_rates[..]), (&CHANGES_FLOOR, &changes[..])];
+            report.ratio_above(&references, &name("beside a bare hyper"), ratios);
             let micros = ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
             report.figure(&name("processor time, with the feed's"), micros, "us");
             report.figure(&name("reads that met a write without end"), given_up as f64, "");
@@ -78,9 +95,11 @@ pub fn run(size: Size, report: &mut Report) {
             report.percentiles(&name("bare hyper"), &answering);
         }
         report.note(&format!("{what}: answer"), format!("{} bytes of JSON from both", sample.len()));
-        report.computed(target.split('?').next().unwrap_or_default());
+        report.computed(standing(&one_answer(ours.address, target)));
     }
-    report.rate_note("100,000 changes a second of one level of that book");
+    report.rate_note(
+        "100,000 changes a second of one level of that book, applied as each row says; reads as fast as they go",
+    );
     report.not_included("TLS, a network; the load takes its part of the same cores");
 }
 
@@ -104,6 +123,19 @@ impl Speaks for Reader {
         let (status, length) = load::head(bytes)?;
         (bytes.len() >= length).then_some(Answer { bytes: length, number: None, status })
     }
+}
+
+/// What of an answer is the same each time: of a book the levels but for the one that changes, else the price without its
+/// age.
+fn standing(answer: &[u8]) -> String {
+    let answer: Value = serde_json::from_slice(answer).expect("the server answers JSON");
+    let sides: Vec<_> = ["bids", "asks"].iter().filter_map(|side| answer[side].as_array()).collect();
+    if sides.is_empty() {
+        return ["mid", "price"].iter().filter_map(|name| answer[name].as_str()).collect();
+    }
+    let changing = format!("0.{}", pulse::BEAT_CENTS);
+    let levels = sides.into_iter().flatten().filter(|level| level["price"] != changing.as_str());
+    levels.map(|level| format!("{level}\n")).collect()
 }
 
 /// The JSON that answers a read.

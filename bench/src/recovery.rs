@@ -2,7 +2,7 @@
 
 use crate::floor::Floor;
 use crate::journal::{Journal, options};
-use crate::report::{Report, Size, timed};
+use crate::report::{ONE_BY_ONE, Report, Size, timed};
 use crate::world::{Out, World, steps};
 use engine::id::OrderId;
 use engine::mutation::codec;
@@ -49,8 +49,9 @@ pub fn run(size: Size, report: &mut Report) {
     report.figure("that is", records as f64 / least, "records a second");
     report.figure("and", facts as f64 / least, "facts a second");
     report.figure("and", bytes as f64 / least, "bytes a second");
-    report.ratio_above(&READ_FLOOR, &read_rates, "whole state: rate beside read and checksum", state_ratios);
-    report.ratio_above(&READ_FLOOR, &read_rates, "frames alone: rate beside read and checksum", frames_ratios);
+    report.ratio_above(&[(&READ_FLOOR, &read_rates)], "whole state: rate beside read and checksum", state_ratios);
+    report.ratio_above(&[(&READ_FLOOR, &read_rates)], "frames alone: rate beside read and checksum", frames_ratios);
+    report.rate_note(ONE_BY_ONE);
     report.durability("the log was synced; reading it needs no promise");
     report.note("stream", format!("{commands} commands of {users} users, 5 rest : 4 cancel : 1 fills"));
     report.not_included("a cold page cache, a snapshot, starting the server behind it");

@@ -1,5 +1,6 @@
 //! Bare servers to measure ours beside: each does one thing, has no checks, and runs in a process of its own.
 
+use crate::floor::Floor;
 use crate::pulse::{self, Beats};
 use crate::server::LISTENS;
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,12 +22,41 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
+/// Rates of a bare hyper far below what a quiet machine of two cores makes of it, load included (measured: 13, 80 and 550
+/// thousand): one connection waits for two wake-ups each time, and with many in flight on each the kernel's part is shared.
+const HYPER_ALONE: Floor = Floor { of: "a bare hyper, one in flight", least: 8_000.0 };
+const HYPER: Floor = Floor { of: "a bare hyper", least: 30_000.0 };
+const HYPER_PIPELINED: Floor = Floor { of: "a bare hyper, many in flight on each connection", least: 200_000.0 };
+/// The same of the frame library that sends back what it reads (measured: 40, 105 and 130 thousand).
+const ECHO_ALONE: Floor = Floor { of: "the library's echo, one in flight", least: 8_000.0 };
+const ECHO: Floor = Floor { of: "the library's echo", least: 30_000.0 };
+const ECHO_PIPELINED: Floor = Floor { of: "the library's echo, many in flight on each connection", least: 60_000.0 };
+
+/// The floor of a bare hyper with so many connections and requests in flight on each.
+pub fn hyper_floor(connections: usize, in_flight: usize) -> &'static Floor {
+    match (connections, in_flight) {
+        (_, 2..) => &HYPER_PIPELINED,
+        (1, _) => &HYPER_ALONE,
+        _ => &HYPER,
+    }
+}
+
+/// The floor of the library's echo, likewise.
+pub fn echo_floor(connections: usize, in_flight: usize) -> &'static Floor {
+    match (connections, in_flight) {
+        (1, 2..) => &ECHO,
+        (_, 2..) => &ECHO_PIPELINED,
+        (1, _) => &ECHO_ALONE,
+        _ => &ECHO,
+    }
+}
+
 /// The answer to the one key that our own client sends.
 const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Accept: ICX+Yqv66kxgM0FcWaLWlFLwTAI=\r\n\r\n";
 
 /// What a reference does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// The HTTP library reads a request to its end and answers the template, whatever was asked.
     Hyper,
@@ -33,8 +64,6 @@ pub enum Kind {
     Echo,
     /// Encoded frames go to each socket with one write for all that came at once.
     Coalesced,
-    /// The same with a write for each.
-    Single,
     /// The frame library writes each.
     Library,
 }
@@ -60,7 +89,7 @@ pub fn serve(kind: Kind, template: Option<&Path>) -> io::Result<()> {
                 // It ends with its peer.
                 tokio::task::spawn_local(async move { echo(stream).await.ok() });
             },
-            Kind::Coalesced | Kind::Single | Kind::Library => fan_out(kind, &listener, &template).await,
+            Kind::Coalesced | Kind::Library => fan_out(kind, &listener, &template).await,
         }
     })
 }
@@ -125,13 +154,12 @@ async fn fan_out(kind: Kind, listener: &TcpListener, template: &[u8]) -> io::Res
             () = bell.notified() => {}
         }
         while let Ok(beats) = told.try_recv() {
-            beat(kind, beats, &mut raw, &mut library, template).await?;
+            beat(beats, &mut raw, &mut library, template).await?;
         }
     }
 }
 
 async fn beat(
-    kind: Kind,
     beats: Beats,
     raw: &mut [TcpStream],
     library: &mut [WebSocket<TcpStream>],
@@ -143,17 +171,9 @@ async fn beat(
             tokio::time::sleep_until((begun + Duration::from_micros(beats.every_us * u64::from(time))).into()).await;
         }
         let payloads: Vec<_> = (0..beats.changes).map(|_| stamped(template)).collect();
-        let frames: Vec<_> = payloads.iter().map(|payload| encoded(payload)).collect();
-        let all = frames.concat();
+        let all: Vec<_> = payloads.iter().flat_map(|payload| encoded(payload)).collect();
         for stream in raw.iter_mut() {
-            match kind {
-                Kind::Coalesced => stream.write_all(&all).await?,
-                _ => {
-                    for frame in &frames {
-                        stream.write_all(frame).await?;
-                    }
-                }
-            }
+            stream.write_all(&all).await?;
         }
         for socket in library.iter_mut() {
             for payload in &payloads {

@@ -3,7 +3,7 @@
 
 use crate::crowd::{Crowd, orders_within_memory};
 use crate::journal::{Journal, options};
-use crate::report::{Report, Size, nanoseconds, timed};
+use crate::report::{ONE_BY_ONE, Report, Size, nanoseconds, timed};
 use crate::steady::Steady;
 use engine::id::UserId;
 use engine::mutation::codec;
@@ -42,7 +42,7 @@ pub fn run(size: Size, report: &mut Report) {
         least = least.min(replay / seen.records as f64);
     }
     report.figure("replay from nothing, least of the rounds", 1.0 / least, "records a second");
-    report.ratio("replay: rate beside that of a start", ratios);
+    report.ratio_to_itself("replay: rate beside that of a start", ratios);
     report.note("goal of a replay", format!("at least {REPLAY_MIN} of a start, and the same digest each time"));
 
     let recover::Recovery { dir, log: recovered, state, .. } =
@@ -50,6 +50,7 @@ pub fn run(size: Size, report: &mut Report) {
     let (lsn, crc) = (recovered.last_lsn, recovered.last_crc);
     let running = dir.start(recovered, Clock::wall().now().0, Box::new(|_| {})).expect("room for a log");
     beside_trading(running, &state, lsn, crc, size, report);
+    report.rate_note(ONE_BY_ONE);
     report
         .durability("the snapshot is synced and read back; the records of the orders beside it are made and not kept");
     report.not_included("a cold page cache; the log of the orders that are timed");
@@ -109,11 +110,10 @@ fn beside_trading(running: Running<wal::Files>, state: &State, lsn: Lsn, crc: u3
         beside.add(&busy).expect("histograms of one kind");
     }
     syncer.finish().expect("the disk syncs");
-    millis.sort_by(f64::total_cmp);
-    report.figure("snapshot, off the hot thread, median", millis[millis.len() / 2], "ms");
-    report.figure("snapshot, greatest", millis[millis.len() - 1], "ms");
+    report.middle("snapshot, off the hot thread, median", &millis, "ms");
+    report.figure("snapshot, greatest", millis.iter().copied().fold(0.0, f64::max), "ms");
     if !tails.is_empty() {
-        report.ratio("orders in process: p99 beside a snapshot, of its value alone", tails);
+        report.ratio_to_itself("orders in process: p99 beside a snapshot, of its value alone", tails);
     }
     report.percentiles("order in process, alone", &alone);
     report.percentiles("order in process, beside a snapshot", &beside);

@@ -1,5 +1,5 @@
 //! What a scenario prints: rows of figures, percentiles, ratios, what was promised and what is left out, and a hash of
-//! what was computed. The facts about machine and run are in `machine.rs`. A ratio carries the load of the machine before
+//! what was computed, where that is the same each time. The facts about machine and run are in `machine.rs`. A ratio carries the load of the machine before
 //! and after, and is kept back when its reference fell below its floor (`floor.rs`).
 
 use crate::floor::Floor;
@@ -12,6 +12,9 @@ use std::time::Instant;
 
 /// Columns of what a row is about.
 const WIDTH: usize = 48;
+
+/// The rate of whatever does one thing after the other.
+pub const ONE_BY_ONE: &str = "none: one after the other, as fast as it goes";
 
 /// How much work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +50,10 @@ pub struct Report {
     /// The rate that was asked for.
     rate: String,
     not_included: String,
-    computed: Sha256,
+    /// `None` = nothing that is the same each time.
+    computed: Option<Sha256>,
+    /// What did not go as it should have.
+    failures: Vec<String>,
 }
 
 impl Report {
@@ -61,9 +67,10 @@ impl Report {
             rows: Vec::new(),
             figures: serde_json::Map::new(),
             durability: "none: nothing is kept".into(),
-            rate: "none: one after the other, as fast as it goes".into(),
+            rate: String::new(),
             not_included: String::new(),
-            computed: Sha256::new(),
+            computed: None,
+            failures: Vec::new(),
         }
     }
 
@@ -72,9 +79,9 @@ impl Report {
         self.with_peers
     }
 
-    /// Something that was computed: part of the hash.
+    /// Something that was computed or read back, and no constant: part of the hash.
     pub fn computed(&mut self, bytes: impl AsRef<[u8]>) {
-        self.computed.update(bytes);
+        self.computed.get_or_insert_default().update(bytes);
     }
 
     /// A figure with its unit.
@@ -84,9 +91,8 @@ impl Report {
     }
 
     /// A figure of each round; the median counts.
-    pub fn middle(&mut self, what: &str, mut rounds: Vec<f64>, unit: &str) {
-        rounds.sort_by(f64::total_cmp);
-        self.figure(what, rounds[rounds.len() / 2], unit);
+    pub fn middle(&mut self, what: &str, rounds: &[f64], unit: &str) {
+        self.figure(what, median(rounds), unit);
     }
 
     /// A condition of the run.
@@ -94,6 +100,16 @@ impl Report {
         let text = text.into();
         self.figures.insert(what.into(), json!(text));
         self.row(what, text);
+    }
+
+    /// Something that should have been otherwise: the program ends with a failure when all has run.
+    pub fn failed(&mut self, why: impl Into<String>) {
+        self.failures.push(why.into());
+    }
+
+    /// Whether nothing failed.
+    pub fn is_well(&self) -> bool {
+        self.failures.is_empty()
     }
 
     /// What an acknowledgement promises here.
@@ -106,32 +122,38 @@ impl Report {
         self.not_included = text.into();
     }
 
-    /// How the load was driven, where it was no rate.
+    /// How the load was driven. Every scenario says it.
     pub fn rate_note(&mut self, text: impl Into<String>) {
         self.rate = text.into();
     }
 
     /// An open load: the rate that was asked for and the one that was reached.
     pub fn rate(&mut self, what: &str, asked: f64, reached: f64) {
-        self.rate = "as each row of an open load says".into();
         self.row(what, format!("asked {} a second, reached {}", short(asked), short(reached)));
         self.figures.insert(format!("{what} [a second]"), json!({ "asked": asked, "reached": reached }));
     }
 
-    /// Ratios of one run after the other; the median counts.
-    pub fn ratio(&mut self, what: &str, mut ratios: Vec<f64>) {
-        ratios.sort_by(f64::total_cmp);
-        let (median, least, greatest) = (ratios[ratios.len() / 2], ratios[0], ratios[ratios.len() - 1]);
+    /// Ratios of ours to ours under another condition, one round after the other; the median counts. Whatever is beside
+    /// something of others goes through [`Report::ratio_above`].
+    pub fn ratio_to_itself(&mut self, what: &str, ratios: Vec<f64>) {
+        self.ratio(what, ratios);
+    }
+
+    fn ratio(&mut self, what: &str, ratios: Vec<f64>) {
+        let median = median(&ratios);
+        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (before, after) = (self.load_before.clone(), machine::load());
         self.row(what, format!("{median:.2} × [{least:.2}–{greatest:.2}], load {before} to {after}"));
         let load = json!({ "before": before, "after": after });
         self.figures.insert(what.into(), json!({ "median": median, "min": least, "max": greatest, "load": load }));
     }
 
-    /// The same beside a reference that has a floor: `reached` are the reference's rates a second in the rounds. Below the
-    /// floor the numbers are kept back, and the reason stands in their place.
-    pub fn ratio_above(&mut self, floor: &Floor, reached: &[f64], what: &str, ratios: Vec<f64>) {
-        let Err(refused) = floor.judge(self.size, reached) else {
+    /// The same beside a reference that has a floor, or several: with each go the reference's rates a second in the rounds.
+    /// Below a floor the numbers are kept back, and the reason stands in their place.
+    pub fn ratio_above(&mut self, references: &[(&Floor, &[f64])], what: &str, ratios: Vec<f64>) {
+        let judged = references.iter().try_for_each(|(floor, reached)| floor.judge(self.size, reached));
+        let Err(refused) = judged else {
             return self.ratio(what, ratios);
         };
         let (before, after) = (self.load_before.clone(), machine::load());
@@ -152,9 +174,10 @@ impl Report {
         self.figures.insert(format!("{what} [ns]"), Value::Object(figures));
     }
 
-    /// First 16 hex digits of the SHA-256 over everything computed.
-    pub fn hash(&self) -> String {
-        self.computed.clone().finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    /// First 16 hex digits of the SHA-256 over everything computed; `None` where nothing was, or not all of it.
+    fn hash(&self) -> Option<String> {
+        let computed = self.computed.clone().filter(|_| self.is_well())?;
+        Some(computed.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
     }
 
     pub fn json(&self) -> Value {
@@ -166,6 +189,7 @@ impl Report {
             "rate": self.rate,
             "not_included": self.not_included,
             "hash": self.hash(),
+            "failed": self.failures,
         })
     }
 
@@ -183,7 +207,9 @@ impl fmt::Display for Report {
         writeln!(f, "  {:<WIDTH$} {}", "durability", self.durability)?;
         writeln!(f, "  {:<WIDTH$} {}", "rate asked", self.rate)?;
         writeln!(f, "  {:<WIDTH$} {}", "not included", self.not_included)?;
-        writeln!(f, "  {:<WIDTH$} {}", "result hash", self.hash())
+        let hash = self.hash().unwrap_or_else(|| "none: nothing here is the same each time".to_owned());
+        writeln!(f, "  {:<WIDTH$} {hash}", "result hash")?;
+        self.failures.iter().try_for_each(|why| writeln!(f, "  {:<WIDTH$} {why}", "FAILED"))
     }
 }
 
@@ -206,6 +232,16 @@ fn duration(nanos: u64) -> String {
     }
 }
 
+/// The middle one of some values in any order; of an even count the upper one.
+///
+/// # Panics
+/// When there is none.
+pub fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 /// A histogram of nanoseconds up to a minute.
 pub fn nanoseconds() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are sound")
@@ -223,10 +259,12 @@ mod tests {
     use super::*;
 
     const FLOOR: Floor = Floor { of: "a loop", least: 5_000.0 };
+    const QUIET: Floor = Floor { of: "another loop", least: 1.0 };
 
     fn ratio(size: Size, reached: f64) -> (String, Value) {
         let mut report = Report::new("any", "why?", size, false);
-        report.ratio_above(&FLOOR, &[reached], "rate", vec![3.0, 1.0, 2.0]);
+        let references: [(&Floor, &[f64]); 2] = [(&QUIET, &[1e6]), (&FLOOR, &[reached])];
+        report.ratio_above(&references, "rate", vec![3.0, 1.0, 2.0]);
         (report.to_string(), report.json()["figures"]["rate"].clone())
     }
 

@@ -1,17 +1,20 @@
 //! A server in a process of its own: this program once more, and what the system says of it.
 
 use crate::load::Load;
+use crate::pulse::{APPLIED, Beats};
 use crate::reference::Kind;
-use clap::ValueEnum as _;
+use crate::role::Role;
 use gateway::config::Config;
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tools::machine;
 
 const START_WITHIN: Duration = Duration::from_secs(30);
+const RESTS_WITHIN: Duration = Duration::from_secs(30);
 /// What a server says when it listens, before its address.
 pub const LISTENS: &str = "on http://";
 
@@ -25,42 +28,45 @@ pub struct Server {
     child: Child,
     /// Where what it is told is written.
     ear: ChildStdin,
+    /// How many changes its feed has applied, each time that the pulse is told to rest.
+    applied: Receiver<u64>,
     pub address: SocketAddr,
 }
 
 impl Server {
     /// The server of that configuration, ready to answer.
     pub fn start(config: &Path) -> Server {
-        Server::spawn(&["--serve"], Some(config)).when_ready()
+        Server::spawn(&Role::Server { config: config.to_owned(), has_pulse: false }).when_ready()
     }
 
     /// The same on the venue that does what it is told ([`crate::pulse`]).
     pub fn start_on_pulse(config: &Path) -> Server {
-        Server::spawn(&["--pulse", "--serve"], Some(config)).when_ready()
+        Server::spawn(&Role::Server { config: config.to_owned(), has_pulse: true }).when_ready()
     }
 
     /// A bare server beside which ours is measured ([`crate::reference`]).
     pub fn reference(kind: Kind, template: Option<&Path>) -> Server {
-        let name = kind.to_possible_value().expect("none is hidden");
-        let args = ["--reference", name.get_name(), "--template"];
-        Server::spawn(&args[..if template.is_some() { 3 } else { 2 }], template)
+        Server::spawn(&Role::Reference { kind, template: template.map(Path::to_owned) })
     }
 
-    fn spawn(args: &[&str], last: Option<&Path>) -> Server {
-        let mut command = Command::new(std::env::current_exe().expect("a running program has a path"));
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("PAPERTAPE_") {
-                command.env_remove(name);
-            }
-        }
-        command.args(args).args(last).stdin(Stdio::piped()).stdout(Stdio::piped());
+    fn spawn(role: &Role) -> Server {
+        let mut command = role.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("this program can be started");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe was asked for")).lines();
         let address = lines.find_map(|line| line.ok()?.split_once(LISTENS)?.1.trim().parse().ok());
-        // Whatever else it says is read and forgotten, so that it never waits for us.
-        std::thread::spawn(move || lines.for_each(drop));
+        let (sender, applied) = channel();
+        // Whatever it says is read, so that it never waits for us; all but one thing is forgotten.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                if let Some(count) = line.strip_prefix(APPLIED).and_then(|count| count.parse().ok()) {
+                    // Nobody may want to know.
+                    let _ = sender.send(count);
+                }
+            }
+        });
         let ear = child.stdin.take().expect("a pipe was asked for");
-        Server { child, ear, address: address.expect("a server that starts says where it listens") }
+        Server { child, ear, applied, address: address.expect("a server that starts says where it listens") }
     }
 
     fn when_ready(self) -> Server {
@@ -95,6 +101,12 @@ impl Server {
     pub fn tell(&mut self, line: impl std::fmt::Display) {
         let told = self.ear.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.ear.flush());
         told.expect("the server listens to what it is told");
+    }
+
+    /// Has the pulse rest; gives how many changes the feed has applied to its books since it last did.
+    pub fn rest(&mut self) -> u64 {
+        self.tell(Beats::REST);
+        self.applied.recv_timeout(RESTS_WITHIN).expect("the feed does what it is told")
     }
 
     /// Processor time of all its threads so far, user's and system's, in hundredths of a second.

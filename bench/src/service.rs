@@ -2,9 +2,11 @@
 //! that is filled at once from a deep book. Ours over HTTP with every check on, from 256 connections, and durable or in
 //! the kernel's hands; and in process. The peer has no server: it is called in its own process.
 
+use crate::floor::Floor;
 use crate::load::{Load, Reached};
 use crate::peers;
 use crate::pulse;
+use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
 use crate::report::{Report, Size, timed};
 use crate::seeded::Place;
 use crate::server::Server;
@@ -17,6 +19,8 @@ use std::fmt::Write as _;
 pub const NAME: &str = "service";
 
 const ROUNDS: usize = 5;
+/// The peer makes 3,000 and more on a quiet core; at a quarter of that the core was somebody else's.
+const PEER_FLOOR: Floor = Floor { of: peers::paper_trader::NAME, least: 800.0 };
 /// Nineteen shares at the best ask of 0.51 are the peer's ten dollars, nearly.
 const SHARES: u64 = 19;
 /// Goals: durable over HTTP, the same with `process`, and in process, beside the peer.
@@ -44,6 +48,7 @@ pub fn run(size: Size, report: &mut Report) {
         ["power", "process"].map(|durability| Service::start(durability, connections, size));
     let mut direct = Direct::new(size);
     let mut rates: [Vec<f64>; 4] = Default::default();
+    let (mut raw, mut probes) = (Raw::filled(1 << 20), Vec::new());
     for round in 0..=size.pick(1, ROUNDS) {
         let peers = peer.as_mut().map(|peer| {
             let buys = size.pick(5, 1_000);
@@ -54,26 +59,32 @@ pub fn run(size: Size, report: &mut Report) {
         if round > 0 {
             rates.iter_mut().zip(reached).for_each(|(rates, rate)| rates.push(rate));
             rates[3].extend(peers);
+            probes.push(with_short_slice(|| raw.probe()).0);
         }
     }
     let ours = ["durable over HTTP", "over HTTP, process", "in process"];
     let [.., peers] = rates.clone();
     for ((what, min), rates) in ours.iter().zip([DURABLE_MIN, PROCESS_MIN, IN_PROCESS_MIN]).zip(rates) {
-        report.middle(&format!("market orders {what}"), rates.clone(), "a second");
+        report.middle(&format!("market orders {what}"), &rates, "a second");
         if !peers.is_empty() {
             let ratios = rates.iter().zip(&peers).map(|(ours, peer)| ours / peer).collect();
-            report.ratio(&format!("{what} beside {}", peers::paper_trader::NAME), ratios);
+            let mut references = vec![(&PEER_FLOOR, &peers[..])];
+            if *what == ours[0] {
+                references.push((&SYNC_FLOOR, &probes));
+            }
+            report.ratio_above(&references, &format!("{what} beside {}", peers::paper_trader::NAME), ratios);
             report.note(&format!("goal {what}"), format!("at least {min}"));
         }
     }
     if !peers.is_empty() {
-        report.middle(&format!("market orders of {}", peers::paper_trader::NAME), peers, "a second");
+        report.middle(&format!("market orders of {}", peers::paper_trader::NAME), &peers, "a second");
     }
     for service in [durable, process] {
         report.computed(service.end(count * (size.pick(1, ROUNDS) + 1)));
     }
     report.computed(direct.world.digest());
     report.note("order", format!("a market buy of {SHARES} shares at 0.51; the peer's is of 10 dollars"));
+    report.rate_note(format!("none: {connections} connections with one order each, the next when it is answered"));
     report.durability("power and process as each row says; in process records are made and not kept");
     report.not_included("a feed beside it, TLS, a network; the load takes its part of the same cores");
 }

@@ -2,7 +2,7 @@
 
 use crate::chance::Chance;
 use crate::floor::Floor;
-use crate::report::{Report, Size, timed};
+use crate::report::{ONE_BY_ONE, Report, Size, timed};
 use engine::amount::{Bps, Cash, Price, Qty};
 use engine::book::{BookSide, Want, walk};
 use rust_decimal::{Decimal, RoundingStrategy};
@@ -54,7 +54,8 @@ pub fn run(size: Size, report: &mut Report) {
         theirs_rates.push((fewer * cases.len()) as f64 / theirs);
     }
     report.figure("ten levels with fees, least of five", best, "ns");
-    report.ratio_above(&DECIMAL_FLOOR, &theirs_rates, "rust_decimal beside it", ratios);
+    report.ratio_above(&[(&DECIMAL_FLOOR, &theirs_rates)], "rust_decimal beside it", ratios);
+    report.rate_note(ONE_BY_ONE);
     report.not_included("reading the book, depletion, the ledger");
 }
 

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use crate::error::Full;
 use crate::prepare::Spare;
 use crate::record::{self, ALIGN_BYTES, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
-use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, ZEROS};
+use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::storage::{Files, SegmentMap, Storage};
 use crate::sync::{Marks, Opened};
 use crate::{Lsn, Point, Points};
@@ -127,26 +127,6 @@ impl<S: Storage> Log<S> {
     /// [`Full`]; the stop is then one without a mark, which recovery takes like any other.
     pub fn append_clean_stop(&mut self, time: u64) -> Result<Lsn, Full> {
         self.append(Kind::CleanStop, 0, 0, time, &[])
-    }
-
-    /// Fills up the page in which the last record ends with a record of [`Kind::Padding`], so that the next one begins a page
-    /// of its own. The LSN of the padding, or `None` when there is nothing to fill or the segment ends with this page.
-    ///
-    /// For who commits groups of 64 KiB and more, behind each of them: a page that two groups share is written twice, and
-    /// the first record of the second group waits until the kernel lets it be changed again. Smaller groups lose more room
-    /// than they gain.
-    pub fn align(&mut self) -> Option<Lsn> {
-        let fill_bytes = self.at.next_multiple_of(PAGE_BYTES) - self.at;
-        if fill_bytes == 0 {
-            return None;
-        }
-        // A gap that is shorter than a header takes the next page along.
-        let fill_bytes = if fill_bytes < HEADER_BYTES { fill_bytes + PAGE_BYTES } else { fill_bytes };
-        if self.at + fill_bytes >= self.end {
-            return None;
-        }
-        let nothing = &ZEROS[..fill_bytes - HEADER_BYTES];
-        Some(self.append(Kind::Padding, 0, 0, self.last_time, nothing).expect("the open segment has room for it"))
     }
 
     /// Bytes that can be appended for certain in records of at most `record_bytes_max` each (header and padding included:

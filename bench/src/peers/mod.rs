@@ -63,8 +63,8 @@ pub struct FlightPeer {
 /// A log that returns for each record without a sync.
 pub struct AppendPeer {
     pub name: &'static str,
-    /// So many records into a new log; gives the seconds.
-    pub append: fn(&Path, u64) -> f64,
+    /// So many records into a new log, in so many turns; gives the seconds of each.
+    pub append: fn(&Path, u64, u64) -> Vec<f64>,
 }
 
 /// A log that is read back.

@@ -34,14 +34,16 @@ impl Commit for Log {
     }
 }
 
-fn append(directory: &Path, count: u64) -> f64 {
+fn append(directory: &Path, count: u64, turns: u64) -> Vec<f64> {
     let log = start(directory);
     let mut record = [0x5a; GIVEN_BYTES];
-    let (seconds, ()) = timed(|| {
-        for number in 0..count {
-            record[..8].copy_from_slice(&number.to_le_bytes());
-            let _lsn = log.append(&record).expect("room");
-        }
-    });
-    seconds
+    let mut turn = |turn: u64| {
+        timed(|| {
+            for number in turn * count / turns..(turn + 1) * count / turns {
+                record[..8].copy_from_slice(&number.to_le_bytes());
+                let _lsn = log.append(&record).expect("room");
+            }
+        })
+    };
+    (0..turns).map(|number| turn(number).0).collect()
 }

@@ -228,54 +228,6 @@ fn reading_beside_a_running_log_stops_at_the_mark() {
     assert!(matches!(lost, Error::Lost(loss) if loss.lsn == running.log.last_lsn().next()));
 }
 
-/// Wherever the last record ends, the next begins a page, unless the segment ends first; and nothing of it shows but a
-/// record without meaning.
-#[test]
-fn padding_fills_up_the_page_and_no_more() {
-    const PAGE_BYTES: usize = 4_096;
-    let segment_bytes = 4 * PAGE_BYTES;
-    let options =
-        Options { segment_bytes: segment_bytes as u64, spares_count: 1, reserve_bytes: 0, ..Options::default() };
-    let (mut cases, mut last_pages) = (0, 0);
-    for payload_bytes in (0..2 * PAGE_BYTES).step_by(8).chain((3 * PAGE_BYTES - 512..3 * PAGE_BYTES + 3_800).step_by(8))
-    {
-        let world = Faults::new(5);
-        let open = || Dir::open(world.clone(), options.clone()).expect("open");
-        let dir = open();
-        let (_, recovered) = recover(&dir, false).expect("new");
-        let mut running = dir.start(recovered, 1, Box::new(|_| {})).expect("room");
-        let first = append(&mut running, &vec![7; payload_bytes]);
-        let left = running.log.room(0) as usize;
-        let padding = running.log.align();
-        let filled = left - running.log.room(0) as usize;
-        let (before, after) = (segment_bytes - left, segment_bytes - left + filled);
-        match padding {
-            Some(lsn) => {
-                assert_eq!(lsn, first.0.next(), "padding is a record like any other");
-                assert!(after.is_multiple_of(PAGE_BYTES) && after < segment_bytes, "from {before} to {after}");
-                assert!(filled < PAGE_BYTES + slot_bytes(0), "no more than needed: {filled} bytes from {before}");
-            }
-            None => {
-                assert_eq!(filled, 0);
-                let is_last = before.next_multiple_of(PAGE_BYTES) + PAGE_BYTES >= segment_bytes;
-                assert!(before.is_multiple_of(PAGE_BYTES) || is_last, "nothing was filled at {before}");
-                last_pages += usize::from(is_last);
-            }
-        }
-        assert_eq!(running.log.align(), None, "twice is once");
-        let second = append(&mut running, b"behind it");
-        running.syncer.turn().expect("no error");
-        drop(running);
-        world.kill();
-        let (found, _) = recover(&open(), false).expect("whole");
-        let found: Vec<_> = found.into_iter().filter(|(_, kind, _)| *kind == Kind::Mutations).collect();
-        assert_eq!(found, [first, second], "{payload_bytes} bytes");
-        cases += 1;
-    }
-    assert!(last_pages > 100, "some ended in the last page: {last_pages}");
-    println!("padded: {cases} cases, {last_pages} of them in the last page");
-}
-
 /// A record that is longer than a block of the reader, and of every length that leaves some padding.
 #[test]
 fn records_longer_than_a_block_are_read_back() {

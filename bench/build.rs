@@ -1,0 +1,114 @@
+//! What this program was built from and how, for the results: a number of another build than it says means nothing.
+//!
+//! The commit is looked up here and not when a scenario runs, for the sources may have changed since. It is
+//! `unknown` where the sources are no repository of their own, as those of an archive.
+
+use std::env::var;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the program is made of, below the workspace: a change of these is built anew, and makes the commit a `+`.
+const SOURCES: [&str; 13] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "bench/Cargo.toml",
+    "bench/build.rs",
+    "bench/src",
+    "engine/Cargo.toml",
+    "engine/src",
+    "gateway/Cargo.toml",
+    "gateway/src",
+    "tools/Cargo.toml",
+    "tools/src",
+    "wal/Cargo.toml",
+    "wal/src",
+];
+
+fn main() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the bench is a member of a workspace");
+    for source in SOURCES {
+        println!("cargo:rerun-if-changed={}", workspace.join(source).display());
+    }
+    for setting in ["CARGO_PROFILE_RELEASE_LTO", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS"] {
+        println!("cargo:rerun-if-env-changed={setting}");
+    }
+    let facts = [
+        ("BENCH_COMMIT", commit(workspace).unwrap_or_else(|| "unknown".to_owned())),
+        ("BENCH_COMPILER", said(Command::new(var("RUSTC").expect("cargo says it")).arg("--version"))),
+        ("BENCH_PROFILE", profile(workspace)),
+        ("BENCH_FEATURES", features()),
+    ];
+    for (name, value) in facts {
+        println!("cargo:rustc-env={name}={value}");
+    }
+}
+
+/// The commit of the sources, with a plus when they were changed since.
+fn commit(workspace: &Path) -> Option<String> {
+    let git = |args: &[&str]| {
+        let output =
+            Command::new("git").env("GIT_OPTIONAL_LOCKS", "0").current_dir(workspace).args(args).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    // An archive that was unpacked within another repository is none of its commits.
+    let top = fs::canonicalize(git(&["rev-parse", "--show-toplevel"])?).ok()?;
+    if top != fs::canonicalize(workspace).ok()? {
+        return None;
+    }
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    // Where they lie is asked for, as a second worktree has no directory of that name but a file.
+    let watch = |name: &str| {
+        let path = workspace.join(git(&["rev-parse", "--git-path", name])?);
+        // A reference that is packed gets a file of its own with the next commit.
+        println!("cargo:rerun-if-changed={}", nearest(path).display());
+        Some(())
+    };
+    watch("HEAD")?;
+    if let Some(reference) = git(&["symbolic-ref", "--quiet", "HEAD"]) {
+        watch(&reference)?;
+    }
+    let mut status = vec!["status", "--porcelain", "--untracked-files=no", "--"];
+    status.extend(SOURCES);
+    let plus = if git(&status)?.is_empty() { "" } else { "+" };
+    Some(format!("{commit}{plus}"))
+}
+
+/// The path, or the lowest directory above it that is there.
+fn nearest(path: PathBuf) -> PathBuf {
+    path.ancestors().find(|place| place.exists()).map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+/// Name of the profile, and of a release what decides how well it is optimised.
+fn profile(workspace: &Path) -> String {
+    let name = var("PROFILE").expect("cargo says it");
+    if name != "release" {
+        return "dev, not for publishing".to_owned();
+    }
+    let manifest = fs::read_to_string(workspace.join("Cargo.toml")).unwrap_or_default();
+    let section = manifest.split_once("[profile.release]").map_or("", |(_, rest)| rest);
+    let section = section.split_once("\n[").map_or(section, |(section, _)| section);
+    // The environment overrides the manifest.
+    let setting = |name: &str, default: &str| {
+        let written = section.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_prefix('='));
+        let variable = format!("CARGO_PROFILE_RELEASE_{}", name.replace('-', "_").to_uppercase());
+        let value = var(variable).ok().or_else(|| written.map(str::to_owned));
+        value.map_or(default.to_owned(), |value| value.trim().trim_matches('"').to_owned())
+    };
+    let flags = var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace('\u{1f}', " ");
+    let flags = if flags.is_empty() { flags } else { format!(", flags {flags}") };
+    format!("release, lto {}, codegen-units {}{flags}", setting("lto", "false"), setting("codegen-units", "16"))
+}
+
+/// Features of this package that are on.
+fn features() -> String {
+    let names = std::env::vars().filter_map(|(name, _)| Some(name.strip_prefix("CARGO_FEATURE_")?.to_lowercase()));
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    if names.is_empty() { "none".to_owned() } else { names.join(" ") }
+}
+
+fn said(command: &mut Command) -> String {
+    let output = command.output().map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&output).trim().to_owned()
+}

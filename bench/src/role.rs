@@ -1,0 +1,153 @@
+//! What this program is when a scenario starts it once more, in a process of its own: the one hidden subcommand.
+//!
+//! A role travels as one JSON argument, so nobody puts options together or takes them apart.
+
+use crate::{busy, memory, pulse, reference, server};
+use clap::Parser as _;
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::Command;
+use std::str::FromStr;
+
+/// The subcommand that stands before a role.
+pub const NAME: &str = "role";
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Role {
+    /// The server of that configuration; with a pulse on the venue that does what it is told.
+    Server { config: PathBuf, has_pulse: bool },
+    /// A bare server beside which ours is measured. The template holds what it answers, or the text of its frames.
+    Reference { kind: reference::Kind, template: Option<PathBuf> },
+    /// The load kit.
+    Load(Load),
+    /// A process that computes while it is told to.
+    Busy,
+    /// A process that fills its memory and weighs itself.
+    Weigh(memory::Task),
+}
+
+/// One run of the load kit that compares the orders afterwards.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    pub url: String,
+    pub keys: PathBuf,
+    pub connections: usize,
+    pub seconds: f64,
+    /// Operations a second; `None` = as fast as it goes.
+    pub rate: Option<f64>,
+    pub mix: String,
+    /// Where its figures go.
+    pub json: PathBuf,
+}
+
+/// The load kit, as `papertape load` has it.
+#[derive(clap::Parser)]
+struct Kit {
+    #[command(flatten)]
+    load: tools::load::Load,
+}
+
+impl Role {
+    /// Takes the role, to its end.
+    pub fn run(self) -> Result<(), Box<dyn Error>> {
+        match self {
+            Role::Server { config, has_pulse: true } => pulse::serve(&config),
+            Role::Server { config, has_pulse: false } => server::serve(&config),
+            Role::Reference { kind, template } => Ok(reference::serve(kind, template.as_deref())?),
+            Role::Load(load) => load.run(),
+            Role::Busy => {
+                busy::be();
+                Ok(())
+            }
+            Role::Weigh(task) => {
+                task.run();
+                Ok(())
+            }
+        }
+    }
+
+    /// This program once more, in this role. It gets none of our own settings from the environment.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("a running program has a path"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("PAPERTAPE_") {
+                command.env_remove(name);
+            }
+        }
+        command.arg(NAME).arg(serde_json::to_string(self).expect("paths of the benches are UTF-8"));
+        command
+    }
+}
+
+impl FromStr for Role {
+    type Err = serde_json::Error;
+
+    fn from_str(text: &str) -> Result<Role, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
+impl Load {
+    fn run(self) -> Result<(), Box<dyn Error>> {
+        let Load { url, keys, connections, seconds, rate, mix, json } = self;
+        let [keys, json] = [keys, json].map(|path| path.display().to_string());
+        let rate = rate.map_or("max".to_owned(), |rate| format!("{rate:.0}"));
+        let (connections, seconds) = (connections.to_string(), seconds.to_string());
+        let Kit { load } = Kit::parse_from([
+            "load",
+            "--check",
+            "--url",
+            &url,
+            "--keys",
+            &keys,
+            "--connections",
+            &connections,
+            "--duration",
+            &seconds,
+            "--rate",
+            &rate,
+            "--mix",
+            &mix,
+            "--json",
+            &json,
+        ]);
+        load.run().map_err(|error| error.to_string().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_arrives_as_it_was_given() {
+        let load = Load {
+            url: "http://127.0.0.1:1".into(),
+            keys: "/a b/keys".into(),
+            connections: 3,
+            seconds: 0.5,
+            rate: Some(1e3),
+            mix: "rest=100".into(),
+            json: "-x".into(),
+        };
+        let task =
+            memory::Task { filling: memory::Filling::Copy, users: 1, orders: 2, snapshot: "--users 7 \"é\"".into() };
+        let roles = [
+            Role::Server { config: "--config".into(), has_pulse: true },
+            Role::Reference { kind: reference::Kind::Echo, template: None },
+            Role::Load(load.clone()),
+            Role::Load(Load { rate: None, ..load }),
+            Role::Busy,
+            Role::Weigh(task),
+        ];
+        for role in &roles {
+            let command = role.command();
+            let args: Vec<_> = command.get_args().map(|arg| arg.to_str().expect("UTF-8")).collect();
+            let [name, text] = args[..] else { panic!("two words: {args:?}") };
+            assert_eq!((name, &text.parse::<Role>().expect("its own words")), (NAME, role));
+        }
+        assert!("busy".parse::<Role>().is_err());
+        println!("roles: {} cases", roles.len() + 1);
+    }
+}

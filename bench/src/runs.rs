@@ -1,0 +1,94 @@
+//! Scenarios run one after the other. What one found is written down as soon as it ends, and one that fails is told of
+//! and costs the others nothing.
+
+use crate::machine;
+use crate::report::{Report, Size};
+use serde_json::{Map, Value, json};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+/// What was run so far.
+pub struct Runs {
+    size: Size,
+    with_peers: bool,
+    /// Where the results are written, too.
+    file: Option<PathBuf>,
+    facts: Map<String, Value>,
+    results: Vec<Value>,
+    is_well: bool,
+}
+
+impl Runs {
+    pub fn new(size: Size, with_peers: bool, file: Option<PathBuf>) -> Runs {
+        let facts = machine::facts();
+        println!("{}\n", machine::text(&facts));
+        Runs { size, with_peers, file, facts, results: Vec::new(), is_well: true }
+    }
+
+    /// Runs one more, prints it and writes down all so far.
+    ///
+    /// # Errors
+    /// One sentence, when the file cannot be written.
+    pub fn run(
+        &mut self,
+        name: &'static str,
+        question: &'static str,
+        scenario: impl FnOnce(Size, &mut Report),
+    ) -> Result<(), String> {
+        let mut report = Report::new(name, question, self.size, self.with_peers);
+        // Whatever it held is gone with it but for the report, to which rows are only ever added.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scenario(self.size, &mut report))) {
+            report.failed(format!("it ended in the middle: {}", said(&*panic)));
+        }
+        println!("{report}");
+        self.is_well &= report.is_well();
+        self.results.push(report.json());
+        let Some(path) = &self.file else { return Ok(()) };
+        let all = json!({ "machine": self.facts, "load_at_end": machine::load(), "results": self.results });
+        std::fs::write(path, format!("{all:#}\n")).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Whether none of them failed.
+    pub fn are_well(&self) -> bool {
+        self.is_well
+    }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_that_fails_costs_the_others_nothing() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let path = place.path().join("results.json");
+        let written = || -> Value { serde_json::from_slice(&std::fs::read(&path).expect("a file")).expect("JSON") };
+        let mut runs = Runs::new(Size::Small, false, Some(path.clone()));
+        let mut run = |scenario: fn(&mut Report)| {
+            runs.run("any", "why?", |_, report| scenario(report)).expect("room for a file");
+            let all = written();
+            let results = all["results"].as_array().expect("a list").clone();
+            (runs.are_well(), results.len(), results.last().expect("one").clone())
+        };
+        let (is_well, count, result) = run(|report| report.figure("before", 1.0, "s"));
+        assert_eq!((is_well, count, &result["failed"]), (true, 1, &json!([])));
+        let (is_well, count, result) = run(|report| {
+            report.figure("before", 2.0, "s");
+            assert_eq!(1 + 1, 3, "numbers are {}", "numbers");
+        });
+        assert_eq!((is_well, count, &result["figures"]["before [s]"]), (false, 2, &json!(2.0)));
+        assert!(result["failed"][0].as_str().is_some_and(|why| why.contains("numbers are numbers")), "{result}");
+        let (is_well, count, result) = run(|report| report.failed("not as it should be"));
+        assert_eq!((is_well, count, &result["failed"]), (false, 3, &json!(["not as it should be"])));
+        let (is_well, count, result) = run(|report| report.figure("behind", 4.0, "s"));
+        assert_eq!((is_well, count, &result["figures"]["behind [s]"]), (false, 4, &json!(4.0)));
+        println!("runs: {count} cases");
+    }
+}

@@ -56,7 +56,7 @@ impl Venue for Calm {
 
     fn stake(&mut self, condition: &str) {
         let number = (1..9).find(|number| super::condition(*number) == condition);
-        self.hear(format!("stake {}", number.map_or("?".into(), |number| token(number))));
+        self.hear(format!("stake {}", number.map_or("?".into(), token)));
     }
 
     fn look(&mut self, tokens: &[&str]) {

@@ -340,7 +340,7 @@ mod tests {
             (Change { leave: one(market(9)), ..Change::default() }, &[], 2),
         ] {
             books.change(change, &mut out);
-            let told: Vec<String> = out.drain(..).collect();
+            let told = std::mem::take(&mut out);
             let told: Vec<serde_json::Value> = told.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
             let told: Vec<String> = told
                 .iter()

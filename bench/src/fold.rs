@@ -79,7 +79,7 @@ fn measure<T>(
     for round in 0..size.pick(1, ROUNDS) {
         let (mut translate, listings) = listed();
         let mut desk = Desk::new(&listings);
-        let (seconds, ()) = timed(|| {
+        let mut fold = || {
             let mut updates = Vec::new();
             for (number, line) in lines.iter().enumerate() {
                 let at = Timestamp::from_millis(BEGINS_MS + number as u64);
@@ -88,8 +88,16 @@ fn measure<T>(
                 frame(&mut translate, &body, at, &mut updates);
                 desk.write(&updates, at);
             }
-        });
-        let (bare, parsed) = timed(|| lines.iter().filter(|line| parse(line)).count());
+        };
+        let alone = || lines.iter().filter(|line| parse(line)).count();
+        // Who is first finds the lines colder.
+        let ((seconds, ()), (bare, parsed)) = match round % 2 {
+            0 => (timed(&mut fold), timed(alone)),
+            _ => {
+                let bare = timed(alone);
+                (timed(&mut fold), bare)
+            }
+        };
         assert_eq!(parsed, lines.len(), "every line is a message");
         assert!(desk.written > lines.len() as u64 / 2, "{name}: {} of {} told of books", desk.written, lines.len());
         if round == 0 {
@@ -107,7 +115,7 @@ fn measure<T>(
 }
 
 /// Books and what they are found by, as the feed has them.
-struct Desk {
+pub(crate) struct Desk {
     books: Arc<Books>,
     catalog: Catalog,
     writer: BookWriter,
@@ -116,7 +124,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(listings: &[Listing]) -> Desk {
+    pub(crate) fn new(listings: &[Listing]) -> Desk {
         let (books, catalog, mut markets) = (Arc::new(Books::new()), Catalog::new(), Markets::new());
         let mut writer = books.writer().expect("the first to ask");
         for listing in listings {
@@ -129,7 +137,7 @@ impl Desk {
         Desk { books, catalog, writer, written: 0 }
     }
 
-    fn write(&mut self, updates: &[FeedUpdate], at: Timestamp) {
+    pub(crate) fn write(&mut self, updates: &[FeedUpdate], at: Timestamp) {
         let (catalog, written) = (&self.catalog, &mut self.written);
         self.writer.frame(0, at, |books| {
             for update in updates {
@@ -150,7 +158,7 @@ impl Desk {
     }
 
     /// Best prices of all books.
-    fn tops(&self) -> String {
+    pub(crate) fn tops(&self) -> String {
         let tops = self.catalog.iter().map(|market| {
             use engine::id::Outcome::{First, Second};
             format!("{:?}", [First, Second].map(|outcome| self.books.best(market.instrument(outcome))))
@@ -280,14 +288,14 @@ fn kalshi_lines(count: usize) -> Vec<String> {
     (0..count).map(line).collect()
 }
 
-fn token(number: u8) -> String {
+pub(crate) fn token(number: usize) -> String {
     format!("{}{number}", "7".repeat(76))
 }
 
 fn polymarket_lines(count: usize) -> Vec<String> {
     let mut chance = Chance::seeded(4);
     let venue = Origin::Polymarket.name();
-    let book = |at: u64, number: u8| {
+    let book = |at: u64, number: usize| {
         let side = |from: u64, to: u64| -> String {
             let level = |cents| format!(r#"{{"price":"0.{cents:02}","size":"{}"}}"#, 10 + cents);
             (from..to).map(level).collect::<Vec<_>>().join(",")
@@ -300,7 +308,7 @@ fn polymarket_lines(count: usize) -> Vec<String> {
     };
     let mut change = |at: u64| {
         let (cents, size) = (1 + chance.below(39), chance.below(900));
-        let one = |number: u8, cents: u64, side: &str| {
+        let one = |number: usize, cents: u64, side: &str| {
             format!(
                 r#"{{"asset_id":"{}","price":"0.{cents:02}","size":"{size}","side":"{side}","hash":"{at:040x}","best_bid":"0.39","best_ask":"0.6"}}"#,
                 token(number)
@@ -313,7 +321,7 @@ fn polymarket_lines(count: usize) -> Vec<String> {
         )
     };
     let line = |number: usize| match number {
-        0 | 1 => book(BEGINS_MS, number as u8 + 1),
+        0 | 1 => book(BEGINS_MS, number + 1),
         number => change(BEGINS_MS + number as u64),
     };
     (0..count).map(line).collect()

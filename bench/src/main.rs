@@ -23,6 +23,7 @@ mod floor;
 mod fold;
 mod frames;
 mod growth;
+mod hear;
 mod hostile;
 mod http;
 mod journal;
@@ -73,6 +74,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "ladder", question: "what does reading a book cost while the feed writes it?", run: ladder::run },
     Scenario { name: "walk", question: "what does a taker walk of ten levels with fees cost?", run: walk::run },
     Scenario { name: "fold", question: "how fast do messages of the venues become ladders?", run: fold::run },
+    Scenario { name: "hear", question: "how long from a venue's socket to a ladder?", run: hear::run },
     Scenario { name: "shard", question: "what does one order cost, decided, applied and encoded?", run: shard::run },
     Scenario { name: "book", question: "what does the stream mix1M cost, beside bare books?", run: book::run },
     Scenario {

@@ -182,7 +182,7 @@ fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: &Path) -
     if filling == Filling::Open {
         let (markets, shard) = world.state();
         let mut file = BufWriter::new(File::create(snapshot).expect("room for a snapshot"));
-        snapshot::write(markets, &[shard], &mut file).and_then(|()| file.flush()).expect("room for a snapshot");
+        snapshot::write(markets, &[shard], &mut file).and_then(|_| file.flush()).expect("room for a snapshot");
     }
     let hash = hex(&world.digest());
     Weighed {

@@ -7,7 +7,7 @@ use engine::amount::{Price, Qty, TickSize};
 use engine::market::terms::{Category, Listing, MarketState};
 use engine::time::{MILLISECOND, Timestamp};
 use gateway::config::Config;
-use gateway::venue::{BookSide, FeedUpdate, Frame, Level, Polled, Venue};
+use gateway::venue::{BookSide, Changes, FeedUpdate, Frame, Level, Polled, Venue};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::BufRead as _;
@@ -184,8 +184,8 @@ impl Venue for Pulse {
                 let update = match beats.whole {
                     true => book(token, WHOLE_LEVELS, stamp(), now),
                     false => {
-                        let levels = vec![(BookSide::Bid, Price(100 * BEAT_CENTS), stamp())];
-                        FeedUpdate::BookDelta { token, levels, venue_ts: now }
+                        let levels = Changes::from_slice(&[(BookSide::Bid, Price(100 * BEAT_CENTS), stamp())]);
+                        FeedUpdate::BookDelta { token: token.into(), levels, venue_ts: now }
                     }
                 };
                 // The feed writes the book before it asks for more.
@@ -217,7 +217,7 @@ fn book(token: String, levels: u16, beat: Qty, venue_ts: Timestamp) -> FeedUpdat
     let level = |cents: u16| -> Level { (Price(100 * cents), size(cents)) };
     let bids = (0..levels.max(BEST.0 - BEAT_CENTS + 1)).map(|place| level(BEST.0 - place)).collect();
     let asks = (0..levels).map(|place| level(BEST.1 + place)).collect();
-    FeedUpdate::BookSnapshot { token, bids, asks, venue_ts, hash: None }
+    FeedUpdate::BookSnapshot { token: token.into(), bids, asks, venue_ts, hash: None }
 }
 
 fn listing() -> Listing {

@@ -11,10 +11,10 @@ const SAID: [&str; 3] = ["durability", "rate", "not_included"];
 const HASHLESS: [&str; 3] = ["echo", "fanout", "sockets"];
 const MACHINE: [&str; 10] =
     ["version", "commit", "build", "features", "compiler", "machine", "cores", "kernel", "file system", "load"];
-const SCENARIOS: [&str; 24] = [
-    "ladder", "walk", "fold", "shard", "book", "answer", "append", "commit", "acks", "device", "busy", "frames",
-    "recovery", "http", "reads", "echo", "fanout", "trade", "sockets", "service", "replay", "memory", "growth",
-    "hostile",
+const SCENARIOS: [&str; 25] = [
+    "ladder", "walk", "fold", "hear", "shard", "book", "answer", "append", "commit", "acks", "device", "busy",
+    "frames", "recovery", "http", "reads", "echo", "fanout", "trade", "sockets", "service", "replay", "memory",
+    "growth", "hostile",
 ];
 
 fn run(scenario: &str, json: &Path) -> Value {

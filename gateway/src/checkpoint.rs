@@ -133,10 +133,10 @@ pub fn write_snapshot<S: Storage>(
         |error: std::io::Error| RecoverError::Content { lsn, why: format!("the snapshot cannot be written: {error}") };
     let mut writer = BufWriter::new(snapshots.create(lsn, record_crc)?);
     let shards: Vec<_> = state.users.iter().collect();
-    snapshot::write(&state.markets, &shards, &mut writer).map_err(failed)?;
+    let digest = snapshot::write(&state.markets, &shards, &mut writer).map_err(failed)?;
     writer.flush().map_err(failed)?;
     let writer = writer.into_inner().map_err(|error| failed(error.into_error()))?;
-    Ok(snapshots.commit(writer, snapshot::digest(&state.markets, &shards))?)
+    Ok(snapshots.commit(writer, digest)?)
 }
 
 #[cfg(test)]

@@ -209,7 +209,7 @@ fn every_family(cases: &Cases, layout: fn(&mut Place)) {
     }
 
     let told = said.names();
-    // Those of live venues are compared where there is one (tests/venue).
+    // Those of live venues are compared where there are some (tests/venue/both_live.rs).
     let of_live_venues = |name: &String| {
         name.starts_with("papertape_venue_") && !told.contains(name) || name.starts_with("papertape_recording_")
     };

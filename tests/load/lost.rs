@@ -59,7 +59,7 @@ fn a_difference_is_found_and_named() {
     let (_, run) = site.load_well(&server, &args);
     let (name, fates) = (at(&run, "/orders/run").as_str().expect("a name"), at(&run, "/orders/fates/0"));
     assert_eq!(fates, "p100");
-    let stranger = json!([9_999_999]);
+    let (stranger, twice) = (json!([9_999_999]), json!([site.users[0].id, site.users[1].id, site.users[0].id]));
     let rows = [
         ("/orders/fates/0", json!("p100"), true, "equal: 100 orders and 0 cancels".to_owned()),
         ("/orders/fates/0", json!("u100"), true, "100 without an answer (100 happened, 0 did not)".to_owned()),
@@ -74,7 +74,10 @@ fn a_difference_is_found_and_named() {
             format!("1 acknowledged as cancelled and not cancelled: {name}-0-0"),
         ),
         ("/orders/users", json!([site.users[0].id]), false, "acknowledged and missing on the server".to_owned()),
+        // Who sends with two keys has his orders once.
+        ("/orders/users", twice, true, "equal: 100 orders and 0 cancels".to_owned()),
         ("/orders/users", stranger, false, "user 9999999 sent orders in that run and is not in".to_owned()),
+        ("/orders/fates/0", json!("p4294967295"), false, "not what `papertape load --json FILE` writes".to_owned()),
         ("/orders/fates/0", json!("x"), false, "not what `papertape load --json FILE` writes".to_owned()),
     ];
     for (place, value, equal, expected) in rows {

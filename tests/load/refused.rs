@@ -155,6 +155,38 @@ fn what_an_earlier_run_wrote_stays_until_there_is_more() {
     }
     assert!(!site.file("new.json").exists() && !site.file("new.html").exists());
     cases.add(2);
+    // One file cannot hold both.
+    let same = ["--json", "new.json", "--report", "new.json"];
+    let output = site.load(&url(&server), &same).output().expect("papertape can be run");
+    assert!(!output.status.success() && said(&output).contains("name the same file"), "{}", said(&output));
+    cases.one();
+    // A page that there is no room for takes neither the figures nor the verdict away.
+    let full = ["--json", "run.json", "--report", "/dev/full", "--check"];
+    let output = site.load(&url(&server), &run).args(full).output().expect("papertape can be run");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("/dev/full: ") && said(&output).contains("equal: 10 orders"), "{}", said(&output));
+    assert_eq!(int(&site.figures(), "/operations/all/answered"), 10);
+    cases.one();
+    // Figures that cannot be written leave those of the run before, and nothing half done beside them.
+    let files = || {
+        let names = fs::read_dir(site.place.root()).expect("a folder");
+        let mut names: Vec<String> =
+            names.map(|name| name.expect("a name").file_name().to_string_lossy().into()).collect();
+        names.sort();
+        names
+    };
+    let before = files();
+    fs::create_dir(site.file("whole")).expect("room for a folder");
+    for args in [["--json", "whole"], ["--report", "whole"], ["--json", "whole/absent/run.json"]] {
+        let output = site.load(&url(&server), &run).args(args).output().expect("papertape can be run");
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", said(&output));
+        cases.one();
+    }
+    fs::remove_dir(site.file("whole")).expect("it is empty");
+    let output = site.load("http://127.0.0.1:1", &["--json", "new.json"]).output().expect("papertape can be run");
+    assert!(!output.status.success());
+    assert_eq!(files(), before, "what was begun is gone");
+    cases.add(2);
 }
 
 /// Who may have few connections hears how many there were.

@@ -4,20 +4,27 @@
 //! It keeps the books that the venue has. What is told of them goes to every subscriber with the next number of its
 //! subscription; a fault may lose it on the way, so a test can hold what the server shows against what there is.
 
+mod answers;
+mod state;
 mod wire;
+mod words;
+
+pub use words::{delta, iso, now_s, scaled};
 
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::{EncodeRsaPrivateKey, LineEnding};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use state::{Event, Market, Socket, State, Venue};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_tungstenite::tungstenite::Message;
+use words::{contracts, dollars, merge, now_ms};
 
 pub const KEY_ID: &str = "fa4e-key";
 const PREFIX: &str = "/trade-api/v2";
@@ -67,27 +74,6 @@ pub struct Fake {
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Default)]
-struct Venue(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    events: BTreeMap<String, Event>,
-    markets: BTreeMap<String, Market>,
-    series: BTreeMap<String, Value>,
-    sockets: BTreeMap<u64, Socket>,
-    sockets_ever: u64,
-    page_size: usize,
-    faults: Vec<(String, usize, Fault)>,
-    /// Path and moment of each REST call.
-    calls: Vec<(String, Instant)>,
-    handshakes_refused: usize,
-    commands: Vec<Value>,
-    refuses: bool,
-    mute: Mute,
-    unknown_channels: BTreeSet<String>,
-}
-
 /// What the sockets do not do any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mute {
@@ -97,30 +83,6 @@ pub enum Mute {
     Silent,
     /// Nothing at all: the other end is gone without a word.
     HalfOpen,
-}
-
-struct Event {
-    row: Value,
-    /// Not in the list of open events.
-    hidden: bool,
-    markets: Vec<String>,
-}
-
-struct Market {
-    row: Value,
-    bids: [BTreeMap<i64, i64>; 2],
-}
-
-struct Socket {
-    out: mpsc::UnboundedSender<Message>,
-    next_sid: u64,
-    subscriptions: BTreeMap<String, Subscription>,
-}
-
-struct Subscription {
-    sid: u64,
-    seq: u64,
-    tickers: BTreeSet<String>,
 }
 
 impl Fake {
@@ -360,232 +322,4 @@ impl Drop for Fake {
             let _ = thread.join();
         }
     }
-}
-
-impl Venue {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-impl State {
-    fn apply(&mut self, ticker: &str, side: usize, price: i64, change: i64) {
-        let bids = &mut self.markets.get_mut(ticker).expect("a market").bids[side];
-        let size = bids.get(&price).copied().unwrap_or_default() + change;
-        assert!(size >= 0, "a book of the venue is never below zero: {ticker} {price}");
-        if size == 0 {
-            bids.remove(&price)
-        } else {
-            bids.insert(price, size)
-        };
-    }
-
-    /// Tells whoever follows this market on this channel, with the next number: so many times.
-    fn tell(&mut self, channel: &str, ticker: &str, message: &Value, times: usize) {
-        let mute = self.mute != Mute::No;
-        for socket in self.sockets.values_mut() {
-            let Some(subscription) = socket.subscriptions.get_mut(channel) else { continue };
-            if channel != "market_lifecycle_v2" && !subscription.tickers.contains(ticker) {
-                continue;
-            }
-            subscription.seq += 1;
-            let mut message = message.clone();
-            message["sid"] = json!(subscription.sid);
-            message["seq"] = json!(subscription.seq);
-            for _ in 0..if mute { 0 } else { times } {
-                let _ = socket.out.send(Message::text(message.to_string()));
-            }
-        }
-    }
-
-    fn snapshot(&self, ticker: &str) -> Value {
-        let mut msg = json!({"market_ticker": ticker, "market_id": "00000000-0000-0000-0000-000000000000"});
-        for (key, bids) in ["yes_dollars_fp", "no_dollars_fp"].iter().zip(&self.markets[ticker].bids) {
-            // The key of an empty side is left out.
-            if !bids.is_empty() {
-                msg[*key] = levels(bids);
-            }
-        }
-        json!({"type": "orderbook_snapshot", "msg": msg})
-    }
-
-    /// Carries a command out.
-    fn command(&mut self, socket: u64, command: &Value) {
-        self.commands.push(command.clone());
-        if self.mute != Mute::No {
-            return;
-        }
-        let (id, params) = (&command["id"], &command["params"]);
-        let texts = |value: &Value| -> Vec<String> {
-            value.as_array().into_iter().flatten().filter_map(|text| Some(text.as_str()?.to_owned())).collect()
-        };
-        let tickers = texts(&params["market_tickers"]);
-        let error = |code: u64, why: &str| json!({"type": "error", "id": id, "msg": {"code": code, "msg": why}});
-        let unknown = tickers.iter().any(|ticker| !self.markets.contains_key(ticker));
-        let Some(connection) = self.sockets.get_mut(&socket) else { return };
-        let say = |message: Value| drop(connection.out.send(Message::text(message.to_string())));
-        match command["cmd"].as_str() {
-            _ if unknown => say(error(16, "market not found")),
-            Some("subscribe") => {
-                for channel in texts(&params["channels"]) {
-                    if self.unknown_channels.contains(&channel) {
-                        say(error(8, "unknown channel name"));
-                        continue;
-                    }
-                    if connection.subscriptions.contains_key(&channel) {
-                        say(error(6, "already subscribed"));
-                        continue;
-                    }
-                    connection.next_sid += 1;
-                    let sid = connection.next_sid;
-                    say(json!({"type": "subscribed", "id": id, "msg": {"channel": channel, "sid": sid}}));
-                    let tickers = tickers.iter().cloned().collect();
-                    connection.subscriptions.insert(channel, Subscription { sid, seq: 0, tickers });
-                }
-                if texts(&params["channels"]).iter().any(|channel| channel == "orderbook_delta") {
-                    self.show(socket, &tickers);
-                }
-            }
-            Some("update_subscription") => {
-                let sid = params["sids"].as_array().filter(|sids| sids.len() == 1).and_then(|sids| sids[0].as_u64());
-                let found = connection.subscriptions.iter_mut().find(|(_, subscription)| Some(subscription.sid) == sid);
-                let Some((channel, subscription)) = found else { return say(error(7, "unknown subscription")) };
-                let is_books = channel == "orderbook_delta";
-                let shown = match params["action"].as_str() {
-                    Some("add_markets") => {
-                        subscription.tickers.extend(tickers.iter().cloned());
-                        is_books
-                    }
-                    Some("delete_markets") => {
-                        subscription.tickers.retain(|ticker| !tickers.contains(ticker));
-                        false
-                    }
-                    Some("get_snapshot") if is_books => true,
-                    _ => return say(error(13, "unsupported action")),
-                };
-                let (sid, seq) = (subscription.sid, subscription.seq);
-                say(json!({"type": "ok", "id": id, "sid": sid, "seq": seq, "msg": {"market_tickers": tickers}}));
-                if shown {
-                    self.show(socket, &tickers);
-                }
-            }
-            _ => say(error(5, "unknown command")),
-        }
-    }
-
-    /// Whole books, on one socket.
-    fn show(&mut self, socket: u64, tickers: &[String]) {
-        for ticker in tickers {
-            let mut message = self.snapshot(ticker);
-            let Some(socket) = self.sockets.get_mut(&socket) else { return };
-            let Some(books) = socket.subscriptions.get_mut("orderbook_delta") else { return };
-            books.seq += 1;
-            (message["sid"], message["seq"]) = (json!(books.sid), json!(books.seq));
-            let _ = socket.out.send(Message::text(message.to_string()));
-        }
-    }
-
-    fn fault_for(&mut self, path: &str) -> Option<Fault> {
-        let (_, times, fault) = self.faults.iter_mut().find(|(part, times, _)| *times > 0 && path.contains(&**part))?;
-        *times -= 1;
-        Some(fault.clone())
-    }
-
-    /// The answer to a REST call; nothing: there is no such thing.
-    fn answer(&self, path: &str, query: &BTreeMap<String, String>) -> Option<Value> {
-        let of = |name: &str| query.get(name).map(String::as_str).unwrap_or_default();
-        let at: usize = of("cursor").parse().unwrap_or_default();
-        let limit = of("limit").parse().unwrap_or(100_usize);
-        let rows = |markets: &[String]| -> Vec<Value> {
-            markets.iter().map(|ticker| self.markets[ticker].row.clone()).collect()
-        };
-        let nested = |event: &Event| {
-            let mut row = event.row.clone();
-            row["markets"] = rows(&event.markets).into();
-            row
-        };
-        let page = |name: &str, all: Vec<Value>, size: usize| {
-            let cursor = if at + size < all.len() { (at + size).to_string() } else { String::new() };
-            let rows: Vec<Value> = all.into_iter().skip(at).take(size).collect();
-            json!({ name: rows, "cursor": cursor })
-        };
-        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        Some(match segments.as_slice() {
-            ["events"] => {
-                assert!(limit <= 200 && of("status") == "open", "{query:?}");
-                let open = self.events.values().filter(|event| !event.hidden).map(nested).collect();
-                page("events", open, limit.min(self.page_size))
-            }
-            ["events", ticker] => json!({ "event": nested(self.events.get(*ticker)?) }),
-            ["series", ticker] => json!({ "series": self.series.get(*ticker)? }),
-            ["markets"] => {
-                assert!(limit <= 1_000, "{query:?}");
-                let seconds = |name: &str| of(name).parse::<i64>().ok();
-                let named: Vec<&str> = of("tickers").split(',').filter(|ticker| !ticker.is_empty()).collect();
-                let closes = |row: &Value| seconds_of(row["close_time"].as_str().unwrap_or_default());
-                let matches = |ticker: &str, row: &Value| {
-                    (named.is_empty() || named.contains(&ticker))
-                        && seconds("min_close_ts").is_none_or(|min| closes(row) >= min)
-                        && seconds("max_close_ts").is_none_or(|max| closes(row) <= max)
-                };
-                let found = self.markets.iter().filter(|(ticker, market)| matches(ticker, &market.row));
-                page("markets", found.map(|(_, market)| market.row.clone()).collect(), limit)
-            }
-            ["markets", ticker, "orderbook"] => {
-                let bids = &self.markets.get(*ticker)?.bids;
-                let side = |bids: &BTreeMap<i64, i64>| if bids.is_empty() { Value::Null } else { levels(bids) };
-                json!({"orderbook_fp": {"yes_dollars": side(&bids[0]), "no_dollars": side(&bids[1])}})
-            }
-            _ => return None,
-        })
-    }
-}
-
-fn merge(row: &mut Value, changes: &Value) {
-    for (key, value) in changes.as_object().into_iter().flatten() {
-        row[key] = value.clone();
-    }
-}
-
-pub fn delta(ticker: &str, side: usize, price: i64, change: i64) -> Value {
-    json!({"type": "orderbook_delta", "msg": {"market_ticker": ticker, "price_dollars": dollars(price),
-        "delta_fp": contracts(change), "side": (["yes", "no"][side]), "ts": "2026-01-01T00:00:00Z", "ts_ms": now_ms()}})
-}
-
-fn levels(bids: &BTreeMap<i64, i64>) -> Value {
-    bids.iter().map(|(price, size)| json!([dollars(*price), contracts(*size)])).collect()
-}
-
-fn dollars(price: i64) -> String {
-    format!("{}.{:04}", price / 10_000, price % 10_000)
-}
-
-fn contracts(size: i64) -> String {
-    format!("{}{}.{:02}", if size < 0 { "-" } else { "" }, size.abs() / 100, size.abs() % 100)
-}
-
-/// A decimal as an integer of so many places.
-pub fn scaled(text: &str, places: usize) -> i64 {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    assert!(fraction.trim_end_matches('0').len() <= places, "{text}");
-    let digits = format!("{whole}{:0<places$.places$}", fraction);
-    digits.parse().unwrap_or_else(|_| panic!("{text} is no decimal"))
-}
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64
-}
-
-pub fn now_s() -> i64 {
-    (now_ms() / 1_000) as i64
-}
-
-/// Unix seconds as the venue writes moments.
-pub fn iso(seconds: i64) -> String {
-    let moment = jiff::Timestamp::from_second(seconds).expect("a moment");
-    format!("{moment:.0}")
-}
-
-fn seconds_of(iso: &str) -> i64 {
-    iso.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second)
 }

@@ -1,5 +1,6 @@
 //! The venues as the whole server shows them: recorded markets from their listing to their payout.
 
+mod both_live;
 mod fake_kalshi;
 mod fake_polymarket;
 mod kalshi_faults;

@@ -102,6 +102,45 @@ fn a_recording_plays_the_books_that_the_venue_had() {
 }
 
 #[test]
+fn a_recording_says_where_the_second_venue_skipped_a_message() {
+    const TICKER: &str = "KXRAIN-1";
+    let cases = Cases::of("skipped messages");
+    let fake = fake_kalshi::Fake::start();
+    fake.event("KXRAIN", "Rain", Some("Climate and Weather"));
+    fake.market("KXRAIN", TICKER, json!({}));
+    fake.book(TICKER, &[(4_000, 1_000)], &[(5_000, 1_000)]);
+    let mut place = Place::new();
+    for (key, value) in [
+        ("api", fake.api()),
+        ("socket", fake.socket()),
+        ("key_id", fake_kalshi::KEY_ID.into()),
+        ("private_key_file", fake_kalshi::key_file(place.root()).to_string_lossy().into_owned()),
+    ] {
+        place.set("venue.kalshi", key, &format!("{value:?}"));
+    }
+    let mut told = 0;
+    let recorded = run(&place, &["record", "--venue", "kalshi", "--out", "out", "--duration", "4"], || {
+        told += usize::from(fake.is_followed(TICKER));
+        match told {
+            0 => {}
+            10 => fake.change_lost(TICKER, 0, 3_900, 100),
+            _ => fake.change(TICKER, 0, 3_800, 100),
+        }
+    });
+    let (well, told, events) = said(&recorded);
+    assert!(well, "{told}\n{events}");
+    let kept = lines(&place.root().join("out"));
+    let holes: Vec<usize> = (0..kept.len()).filter(|at| kept[*at]["gap"] == json!("sequence gap")).collect();
+    let [hole] = holes[..] else { panic!("one hole: {kept:?}") };
+    // Right before the message that shows it.
+    let number = |line: &Value| line["m"]["seq"].as_u64().filter(|_| line["m"]["type"] == json!("orderbook_delta"));
+    let before = kept[..hole].iter().filter_map(number).next_back().expect("changes before it");
+    assert_eq!(number(&kept[hole + 1]), Some(before + 2), "{kept:?}");
+    assert_eq!(kept[hole]["c"], kept[hole + 1]["c"]);
+    cases.add(3);
+}
+
+#[test]
 fn what_cannot_be_recorded_is_refused_and_says_why() {
     let cases = Cases::of("refused recordings");
     let mut place = Place::new();

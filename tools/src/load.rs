@@ -10,11 +10,13 @@
 //! | `tally.rs` | what is counted |
 //! | `check.rs` | the client's orders against the server's |
 //! | `outcome.rs`, `facts.rs`, `text.rs`, `page.rs`, `chart.rs` | what is shown |
+//! | `destination.rs` | where it is written |
 
 mod ask;
 mod chart;
 mod check;
 mod course;
+mod destination;
 mod drive;
 mod facts;
 mod fate;
@@ -38,6 +40,7 @@ use ask::Ask;
 use check::{Check, Compared, Orders};
 use clap::Args;
 use course::Course;
+use destination::Destination;
 use drive::Plan;
 use gateway::wire::instant;
 use keys::Keys;
@@ -46,9 +49,7 @@ use outcome::{Asked, Outcome};
 use serde::Deserialize;
 use serde_json::Value;
 use speech::{Speech, Transport};
-use std::fs::File;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use tally::Tally;
@@ -106,6 +107,9 @@ impl Load {
                 "--check=FILE makes no run, so there is nothing to write or to clean; --check alone follows one".into(),
             );
         }
+        if self.json.is_some() && self.json == self.report {
+            return Err("--report and --json name the same file: the one would take the place of the other".into());
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let local = LocalSet::new();
         match &self.check {
@@ -127,12 +131,8 @@ impl Load {
     }
 
     async fn load(&self) -> Result<(), Failure> {
-        // Who cannot write a report learns of it before the run and not behind it. What an earlier run left there stays
-        // until there is something to put in its place: a later check may need it.
-        let open = |path: &PathBuf| {
-            let file = File::options().write(true).create(true).truncate(false).open(path);
-            file.map_err(|error| format!("{}: {error}", path.display()))
-        };
+        // Who cannot write a report learns of it before the run and not behind it.
+        let open = |path: &PathBuf| Destination::open(path);
         let report = self.report.as_ref().map(open).transpose()?;
         let json = self.json.as_ref().map(open).transpose()?;
 
@@ -182,15 +182,17 @@ impl Load {
             }
         }
         say(text::table(&outcome).trim_end());
-        write(report, self.report.as_deref(), || page::page(&outcome))?;
-        write(json, self.json.as_deref(), || format!("{:#}\n", outcome.json()))?;
-        if outcome.ran.tally.total().succeeded == 0 {
-            return Err(nothing_succeeded(&outcome).into());
-        }
-        match (failed, &outcome.compared) {
-            (Some(error), _) => Err(error.into()),
-            (None, Some(compared)) => verdict(compared),
-            (None, None) => Ok(()),
+        // What a later check needs comes first; a page that cannot be written takes neither it nor the verdict away.
+        let texts = [
+            json.map(|file| file.write(&format!("{:#}\n", outcome.json()))),
+            report.map(|file| file.write(&page::page(&outcome))),
+        ];
+        let unwritten: Vec<Failure> = texts.into_iter().flatten().filter_map(Result::err).collect();
+        let judged = judged(&outcome, failed);
+        match (unwritten.into_iter().next(), judged) {
+            (Some(unwritten), Err(why)) => Err(format!("{why}; and {unwritten}").into()),
+            (Some(unwritten), Ok(())) => Err(unwritten),
+            (None, judged) => judged,
         }
     }
 
@@ -236,6 +238,18 @@ fn verdict(compared: &Compared) -> Result<(), Failure> {
     }
 }
 
+/// Whether the run was one, and whether its orders are there where that was asked; `failed` says why it is not known.
+fn judged(outcome: &Outcome, failed: Option<String>) -> Result<(), Failure> {
+    if outcome.ran.tally.total().succeeded == 0 {
+        return Err(nothing_succeeded(outcome).into());
+    }
+    match (failed, &outcome.compared) {
+        (Some(error), _) => Err(error.into()),
+        (None, Some(compared)) => verdict(compared),
+        (None, None) => Ok(()),
+    }
+}
+
 fn nothing_succeeded(outcome: &Outcome) -> String {
     let total = outcome.ran.tally.total();
     if total.answered() > 0 {
@@ -245,15 +259,6 @@ fn nothing_succeeded(outcome: &Outcome) -> String {
     let why =
         most.map_or("no connection had anything to say".to_owned(), |(why, count)| format!("{why}, {count} times"));
     format!("not one operation was answered: {why}")
-}
-
-fn write(file: Option<File>, path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), Failure> {
-    let (Some(mut file), Some(path)) = (file, path) else { return Ok(()) };
-    // What is no file, like a pipe, has nothing to be replaced.
-    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    let emptied = if is_file { file.set_len(0) } else { Ok(()) };
-    let written = emptied.and_then(|()| file.write_all(text().as_bytes()));
-    written.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
 /// A command line that a shell reads as it was.

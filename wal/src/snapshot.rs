@@ -32,6 +32,9 @@ const FOOTER_BYTES: usize = 80;
 const BLOCK_HEAD_BYTES: usize = 8;
 /// Bytes of the blob in one block.
 const BLOCK_BYTES: usize = 256 << 10;
+/// Bytes that wait for the device at most while a snapshot is written. One sync of hundreds of megabytes at the end would
+/// hold the file system's journal for as long, and with it every append that touches a page of the log for the first time.
+const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
 const MAKING: &str = "snapshot.making";
 
 /// A snapshot that was read from end to end and is whole.
@@ -139,6 +142,7 @@ impl<S: Storage> Snapshots<S> {
             lsn,
             record_crc,
             at: HEADER_BYTES as u64,
+            synced_to: 0,
             block,
             bytes: 0,
             blocks: 0,
@@ -227,8 +231,9 @@ pub struct SnapshotWriter<S: Storage = Files> {
     file: S::File,
     lsn: Lsn,
     record_crc: u32,
-    /// Where the next block goes.
+    /// Where the next block goes, and up to where the device has them.
     at: u64,
+    synced_to: u64,
     /// Room for a block's head, then its bytes so far.
     block: Vec<u8>,
     bytes: u64,
@@ -252,6 +257,10 @@ impl<S: Storage> SnapshotWriter<S> {
         self.at += self.block.len() as u64;
         self.blocks += 1;
         self.block.truncate(BLOCK_HEAD_BYTES);
+        if self.at - self.synced_to >= UNSYNCED_BYTES_MAX {
+            self.file.sync()?;
+            self.synced_to = self.at;
+        }
         Ok(())
     }
 

@@ -161,10 +161,36 @@ impl Effective {
     }
 }
 
+/// Which ladders of a pair of books changed: those that can be each other's mirrors do so together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Faces {
+    /// The first token's bids or the second's asks.
+    pub first_bids: bool,
+    /// The first token's asks or the second's bids.
+    pub first_asks: bool,
+}
+
+impl Faces {
+    pub(super) const ALL: Faces = Faces { first_bids: true, first_asks: true };
+
+    /// Adds the one on which this side of this token lies.
+    #[inline]
+    pub(super) fn add(&mut self, outcome: Outcome, side: BookSide) {
+        if (outcome == Outcome::First) == (side == BookSide::Bid) {
+            self.first_bids = true;
+        } else {
+            self.first_asks = true;
+        }
+    }
+}
+
 impl Mirrors {
-    /// Judged by the writer after every change, so that no reader has to.
-    pub(super) fn of(first: Sides<'_>, second: Sides<'_>) -> Mirrors {
-        Mirrors { first_bids: mirrors(first.bids, second.asks), first_asks: mirrors(first.asks, second.bids) }
+    /// Judged by the writer after every change, so that no reader has to; where nothing changed, it stays as it was.
+    pub(super) fn of(self, changed: Faces, first: Sides<'_>, second: Sides<'_>) -> Mirrors {
+        Mirrors {
+            first_bids: if changed.first_bids { mirrors(first.bids, second.asks) } else { self.first_bids },
+            first_asks: if changed.first_asks { mirrors(first.asks, second.bids) } else { self.first_asks },
+        }
     }
 }
 
@@ -187,11 +213,10 @@ impl Rule {
 
 /// Whether the best levels of both ladders are the same. Ranks of a side and of the complement's other side agree.
 fn mirrors(own: &Ladder, mirror: &Ladder) -> bool {
-    let best = |ladder: &Ladder| {
-        let mut levels = ladder.levels().map(|slot| (slot.rank, slot.size));
-        std::array::from_fn::<_, MIRROR_LEVELS, _>(|_| levels.next())
-    };
-    best(own) == best(mirror)
+    fn best(ladder: &Ladder) -> impl Iterator<Item = (u16, Qty)> {
+        ladder.levels().take(MIRROR_LEVELS).map(|slot| (slot.rank, slot.size))
+    }
+    best(own).eq(best(mirror))
 }
 
 #[inline]

@@ -6,7 +6,7 @@
 
 use crate::amount::{Cash, Price, Qty};
 use crate::book::depth::{Depth, HashCell, PackedQuote, SnapshotHash, Top, TopCell};
-use crate::book::effective::{Effective, EffectiveTop, Mirrors, Reach, Rule, Sides};
+use crate::book::effective::{Effective, EffectiveTop, Faces, Mirrors, Reach, Rule, Sides};
 use crate::book::ladder::Ladder;
 use crate::book::sequence::{Sequence, Torn};
 use crate::book::writer::BookWriter;
@@ -433,7 +433,8 @@ fn prices((bid, ask): (PackedQuote, PackedQuote)) -> EffectiveTop {
 
 impl Pair {
     pub fn new() -> Pair {
-        Pair { sequence: Sequence::new(), mirrors: AtomicU8::new(0), halves: [Half::default(), Half::default()] }
+        // Empty books are each other's mirror.
+        Pair { sequence: Sequence::new(), mirrors: AtomicU8::new(0b11), halves: [Half::default(), Half::default()] }
     }
 
     #[inline]
@@ -442,14 +443,18 @@ impl Pair {
         Mirrors { first_bids: bits & 1 != 0, first_asks: bits & 2 != 0 }
     }
 
-    /// Brings what follows from the ladders up to date, inside a write of the sequence.
-    pub fn settle(&self) {
+    /// Brings what follows from the ladders that changed up to date, inside a write of the sequence.
+    pub fn settle(&self, changed: Faces) {
         let [first, second] = &self.halves;
-        for half in &self.halves {
-            half.top_bid.store(BookSide::Bid, half.bids.best());
-            half.top_ask.store(BookSide::Ask, half.asks.best());
+        if changed.first_bids {
+            first.top_bid.store(BookSide::Bid, first.bids.best());
+            second.top_ask.store(BookSide::Ask, second.asks.best());
         }
-        let mirrors = Mirrors::of(first.sides(), second.sides());
+        if changed.first_asks {
+            first.top_ask.store(BookSide::Ask, first.asks.best());
+            second.top_bid.store(BookSide::Bid, second.bids.best());
+        }
+        let mirrors = self.mirrors().of(changed, first.sides(), second.sides());
         self.mirrors.store(u8::from(mirrors.first_asks) << 1 | u8::from(mirrors.first_bids), Relaxed);
     }
 }

@@ -7,13 +7,14 @@
 use crate::amount::{Price, Qty, TickSize};
 use crate::book::BookSide;
 use crate::book::depth::SnapshotHash;
+use crate::book::effective::Faces;
 use crate::book::ladder::RANK_MAX;
 use crate::book::registry::{Books, Half, LastTrade, Pair};
 use crate::id::{InstrumentId, MarketId, Outcome};
 use crate::time::Timestamp;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The one writer of all books.
 pub struct BookWriter {
@@ -104,7 +105,7 @@ impl BookWriter {
             self.apply(connection, received, updates);
         }
         self.updates = updates;
-        self.books.frames.fetch_add(1, Relaxed);
+        self.books.frames.store(self.books.frames.load(Relaxed) + 1, Relaxed);
         self.report
     }
 
@@ -171,13 +172,13 @@ impl BookWriter {
         if connection == SINGLE_ANSWERS {
             return;
         }
-        self.books.alive[usize::from(connection)].fetch_max(at.0, Relaxed);
+        raise(&self.books.alive[usize::from(connection)], at.0);
     }
 
     /// Quotes age by venue time from now on, which stands at `venue_now`, whatever the server's clock says. Never goes
     /// back.
     pub fn clock(&mut self, venue_now: Timestamp) {
-        self.books.clock.fetch_max(venue_now.0, Relaxed);
+        raise(&self.books.clock, venue_now.0);
     }
 
     /// The venue went out, or is back.
@@ -201,19 +202,27 @@ impl BookWriter {
         }
         let (tick, levels, mut clamped) = (self.tick_of(market), &self.levels, 0);
         let pair = self.pair(market);
-        let mut changed = [false; 2];
+        let (mut changed, mut faces) = ([false; 2], Faces::default());
         for Update { instrument, what } in updates {
+            let outcome = instrument.outcome();
             let half = &pair.halves[instrument.outcome() as usize];
             half.connection.store(u16::from(connection), Relaxed);
             // A broken view grows no younger by what is added to it: only a snapshot mends it.
             let broken = half.gap.load(Relaxed) && half.heard_at.load(Relaxed) != 0;
             if matches!(what, What::Snapshot { .. }) || !broken {
-                half.heard_at.fetch_max(received.0, Relaxed);
+                raise(&half.heard_at, received.0);
             }
             match what {
-                What::Trade(trade) => half.trade.store(trade),
-                What::Snapshot { .. } | What::Delta { .. } => changed[instrument.outcome() as usize] = true,
+                What::Trade(trade) => {
+                    half.trade.store(trade);
+                    continue;
+                }
+                What::Snapshot { .. } => faces = Faces::ALL,
+                What::Delta { levels: range, .. } => {
+                    levels[range.clone()].iter().for_each(|(side, ..)| faces.add(outcome, *side));
+                }
             }
+            changed[outcome as usize] = true;
         }
         if changed == [false, false] {
             return;
@@ -222,7 +231,7 @@ impl BookWriter {
             for Update { instrument, what } in updates {
                 clamped += pair.halves[instrument.outcome() as usize].change(what, tick, levels);
             }
-            pair.settle();
+            pair.settle(faces);
         });
         self.report.clamped += clamped;
         for outcome in [Outcome::First, Outcome::Second] {
@@ -231,6 +240,14 @@ impl BookWriter {
                 self.crossed.push(market.instrument(outcome));
             }
         }
+    }
+}
+
+/// Takes a moment over if it is later. There is one writer, so nothing comes between.
+#[inline]
+fn raise(cell: &AtomicU64, at: u64) {
+    if cell.load(Relaxed) < at {
+        cell.store(at, Relaxed);
     }
 }
 

@@ -70,8 +70,12 @@ impl From<io::Error> for SnapshotError {
     }
 }
 
-/// Writes the whole state, user by user; `shards` may be any partition of the users.
-pub fn write(markets: &Markets, shards: &[&Users], out: &mut impl Write) -> io::Result<()> {
+/// Writes the whole state, user by user, and returns its digest; `shards` may be any partition of the users.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(markets: &Markets, shards: &[&Users], out: &mut impl Write) -> io::Result<[u8; 32]> {
+    let mut out = Hashing { out, hash: Sha256::new() };
     let mut users: Vec<&User> = shards.iter().flat_map(|users| users.unordered()).collect();
     users.sort_unstable_by_key(|user| user.id);
     let mut bytes = Vec::new();
@@ -86,7 +90,7 @@ pub fn write(markets: &Markets, shards: &[&Users], out: &mut impl Write) -> io::
         out.write_all(&(bytes.len() as u64).to_le_bytes())?;
         out.write_all(&bytes)?;
     }
-    Ok(())
+    Ok(out.hash.finalize().into())
 }
 
 /// Reads a state into so many shards, and checks that it is the one with this digest. A state of today's format is written
@@ -156,20 +160,23 @@ pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, Snapsho
 
 /// SHA-256 over the snapshot of this state: the same for any partition of the users.
 pub fn digest(markets: &Markets, shards: &[&Users]) -> [u8; 32] {
-    let mut hash = Hash(Sha256::new());
-    write(markets, shards, &mut hash).expect("a hash takes every byte");
-    hash.0.finalize().into()
+    write(markets, shards, &mut io::sink()).expect("a sink takes every byte")
 }
 
-struct Hash(Sha256);
+/// Hashes what it hands on, so that a snapshot and its digest are one walk over the state.
+struct Hashing<'a, W> {
+    out: &'a mut W,
+    hash: Sha256,
+}
 
-impl Write for Hash {
+impl<W: Write> Write for Hashing<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
+        let count = self.out.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        Ok(count)
     }
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.out.flush()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Everything that is told, read out when it is asked for. Nothing here waits for the core, but the last step: the
 //! answer to whoever asks waits in the same line as all others, so that no figure shows what a crash could take back
-//! (reliability 1).
+//! (reliability 1). Where the log is so full or slow that this wait does not end, the machinery is told of alone: that is
+//! when its queues and its log are worth watching most.
 
 use super::family::{Family, Writer};
 use super::journal::Journal;
@@ -34,6 +35,11 @@ const QUEUED: Family = Family::new(
 const SLOTS: Family =
     Family::new("papertape_queue_slots", "Entries that such a queue holds at most; shards refuse when it is full");
 
+const WHOLE: Family = Family::new(
+    "papertape_scrape_whole",
+    "1: every family is here; 0: the log is behind, and only those of log, queues, venues and process are",
+);
+
 /// How long an answer may wait for what it tells to be as durable as promised.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 
@@ -46,49 +52,54 @@ pub struct Sources {
     pub report: Report,
 }
 
-/// The log is full or slow: what was read may not be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unreleased;
-
-/// All figures in the text format.
+/// Figures in the text format.
 pub struct Gather {
-    registry: Registry,
+    all: Registry,
+    /// What no crash can take back.
+    machinery: Registry,
     sources: Arc<Sources>,
 }
 
 impl Gather {
     pub fn new(sources: Sources) -> Gather {
         let sources = Arc::new(sources);
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(Told(sources.clone())));
-        Gather { registry, sources }
+        let registry = |is_whole| {
+            let mut registry = Registry::default();
+            registry.register_collector(Box::new(Told { sources: sources.clone(), is_whole }));
+            registry
+        };
+        Gather { all: registry(true), machinery: registry(false), sources }
     }
 
-    /// The figures of now.
+    /// The figures of now; those of the machinery alone when the log does not keep its promise for the others in time.
     ///
     /// # Errors
-    /// [`Unreleased`] when the log did not keep its promise for them in time.
-    pub async fn text(&self) -> Result<String, Unreleased> {
-        let mut said = String::with_capacity(32 << 10);
-        text::encode(&mut said, &self.registry).map_err(|_| Unreleased)?;
-        self.sources.released().await?;
-        Ok(said)
+    /// The encoder's.
+    pub async fn text(&self) -> Result<String, fmt::Error> {
+        let all = encoded(&self.all)?;
+        if self.sources.released().await { Ok(all) } else { encoded(&self.machinery) }
     }
 }
 
+fn encoded(registry: &Registry) -> Result<String, fmt::Error> {
+    let mut said = String::with_capacity(32 << 10);
+    text::encode(&mut said, registry)?;
+    Ok(said)
+}
+
 impl Sources {
-    /// Waits until all that was recorded before this call is released.
-    async fn released(&self) -> Result<(), Unreleased> {
+    /// Waits until all that was recorded before this call is released; false: the log is full, or slow.
+    async fn released(&self) -> bool {
         let (sender, receiver) = oneshot::channel();
         let question = CommitItem::Answer { reply: Reply::Request(sender), answer: Answer::Done };
-        self.lane.commits.ring().push(question).map_err(|_| Unreleased)?;
-        match tokio::time::timeout(RELEASE_MAX, receiver).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Unreleased),
+        if self.lane.commits.ring().push(question).is_err() {
+            return false;
         }
+        matches!(tokio::time::timeout(RELEASE_MAX, receiver).await, Ok(Ok(_)))
     }
 
-    fn write(&self, out: &mut Writer<'_>) -> fmt::Result {
+    /// What is about users, orders and books is part of the whole only.
+    fn write(&self, is_whole: bool, out: &mut Writer<'_>) -> fmt::Result {
         let Sources { app, marks, lane, inboxes, report } = self;
         let (now, started) = (app.clock.now(), app.started_at);
         let build = [
@@ -99,9 +110,7 @@ impl Sources {
         out.words(&BUILD, &build)?;
         out.gauge(&UPTIME, now.since(started) as f64 / SECOND as f64)?;
         out.gauge(&STARTED, started.0 as f64 / SECOND as f64)?;
-        edge::write(app, out)?;
-        out.gauge(&USERS, app.directory.users_count())?;
-        out.gauge(&KEYS, app.directory.keys_count())?;
+        out.gauge(&WHOLE, u64::from(is_whole))?;
         let lengths = inboxes.iter().map(|inbox| inbox.len());
         let (all, longest) = lengths.fold((0, 0), |(sum, longest), length| (sum + length, longest.max(length)));
         let commits = lane.commits.ring();
@@ -118,15 +127,25 @@ impl Sources {
             report,
         };
         journal::write(&journal, out)?;
-        feed::write(app, out)?;
         upstream::write(app, out)?;
-        streams::write(app, out)?;
-        system::write(out)
+        system::write(out)?;
+        if !is_whole {
+            return Ok(());
+        }
+        journal::write_orders(app.commit.meters.as_ref(), out)?;
+        edge::write(app, out)?;
+        out.gauge(&USERS, app.directory.users_count())?;
+        out.gauge(&KEYS, app.directory.keys_count())?;
+        feed::write(app, out)?;
+        streams::write(app, out)
     }
 }
 
-/// The one collector of the registry.
-struct Told(Arc<Sources>);
+/// The one collector of a registry.
+struct Told {
+    sources: Arc<Sources>,
+    is_whole: bool,
+}
 
 impl fmt::Debug for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,6 +155,64 @@ impl fmt::Debug for Told {
 
 impl Collector for Told {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.write(&mut Writer::new(encoder))
+        self.sources.write(self.is_whole, &mut Writer::new(encoder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::testing::Town;
+    use crate::commit::{CommitFigures, CommitLane, Committer, LogSize};
+    use crate::config::Durability;
+    use crate::recover::{Recovery, recover};
+    use engine::mutation::codec;
+    use wal::{Options, Running};
+
+    /// The log's hands are moved by the test; tokio's paused time jumps to the end of a wait that nobody ends.
+    #[tokio::test(start_paused = true)]
+    async fn a_log_that_is_behind_leaves_the_machinery_to_be_seen() {
+        let town = Town::new();
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let options = Options { segment_bytes: 1 << 20, spares_count: 2, reserve_bytes: 0, ..Options::default() };
+        let Recovery { dir, log, report, .. } = recover(&place.path().join("log"), options, 1).expect("a new log");
+        let now = town.world.clock.now();
+        let Running { log, marks, .. } = dir.start(log, now.0, Box::new(|_| {})).expect("it starts");
+        let (figures, size) = (Arc::new(CommitFigures::default()), LogSize::of(1 << 20, 2, 1));
+        let commits = CommitLane::new(size, figures.clone());
+        let ring = commits.ring().clone();
+        let mut committer = Committer::new(log, Durability::Process, codec::VERSION, size, figures);
+        let (lane, inboxes) =
+            (FeedLane { commits, inboxes: Vec::new() }, Inboxes::from([Arc::new(engine::ring::Ring::new(4))]));
+        let gather = Gather::new(Sources { app: town.world.edge.app.clone(), marks, lane, inboxes, report });
+        let mut cases = 0;
+        // (whether the log is written, whether its queue takes anything)
+        for (is_written, has_room) in [(true, true), (false, true), (false, false), (true, true)] {
+            while !has_room && ring.push(CommitItem::Answer { reply: Reply::Nobody, answer: Answer::Done }).is_ok() {}
+            let writes = async {
+                while is_written {
+                    committer.turn(&ring);
+                    tokio::task::yield_now().await;
+                }
+                std::future::pending::<()>().await
+            };
+            let said = tokio::select! {
+                said = gather.text() => said.expect("memory takes it"),
+                () = writes => unreachable!("it does not end"),
+            };
+            assert!(said.contains(&format!("papertape_scrape_whole {}\n", u8::from(is_written))), "{said}");
+            for (family, is_there) in [
+                ("papertape_queue_entries{", true),
+                ("papertape_journal_unsynced_bytes ", true),
+                ("process_threads ", true),
+                ("papertape_users ", is_written),
+                ("papertape_markets ", is_written),
+            ] {
+                assert_eq!(said.contains(family), is_there, "{family} {is_written} {has_room}");
+                cases += 1;
+            }
+            assert!(said.ends_with("# EOF\n"));
+        }
+        println!("families of a log that is behind: {cases} cases");
     }
 }

@@ -152,11 +152,6 @@ pub(super) fn write(journal: &Journal<'_>, out: &mut Writer<'_>) -> Result<(), E
     if let Some(meters) = meters {
         out.histograms(&APPEND, [(&[][..], meters.append.counted())])?;
         out.histograms(&SYNC, [(&[][..], meters.sync.counted())])?;
-        let Facts { placed, taken, rested, closed, open } = Facts::of(meters);
-        out.counter(&PLACED, placed)?;
-        out.counters(&FILLS, [(&[("side", "taking")][..], taken), (&[("side", "resting")][..], rested)])?;
-        out.counter(&CLOSED, closed)?;
-        out.gauge(&OPEN, open)?;
     }
     out.gauge(&APPENDED, marks.appended().0)?;
     out.gauge(&SYNCED, marks.synced().0)?;
@@ -176,6 +171,16 @@ pub(super) fn write(journal: &Journal<'_>, out: &mut Writer<'_>) -> Result<(), E
     out.gauge(&RECOVERY_CUT, report.bytes_cut)?;
     out.gauge(&RECOVERY_LSN, report.snapshot.0)?;
     out.gauge(&RECOVERY_CLEAN, u32::from(report.clean_stop))
+}
+
+/// What the records are about, unlike all else here: told once it is as durable as promised.
+pub(super) fn write_orders(meters: Option<&JournalMeters>, out: &mut Writer<'_>) -> Result<(), Error> {
+    let Some(meters) = meters else { return Ok(()) };
+    let Facts { placed, taken, rested, closed, open } = Facts::of(meters);
+    out.counter(&PLACED, placed)?;
+    out.counters(&FILLS, [(&[("side", "taking")][..], taken), (&[("side", "resting")][..], rested)])?;
+    out.counter(&CLOSED, closed)?;
+    out.gauge(&OPEN, open)
 }
 
 /// What the directory shows. Its files come and go while it is read: what cannot be read has no row.

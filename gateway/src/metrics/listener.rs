@@ -126,7 +126,7 @@ async fn answer(gather: &Gather, request: &Request<Incoming>) -> Response<Full<B
             response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
             response
         }
-        Err(_) => said(StatusCode::SERVICE_UNAVAILABLE, "The log is busy.\n"),
+        Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "The figures cannot be written.\n"),
     }
 }
 

@@ -46,8 +46,8 @@ use std::time::Duration;
 
 /// How often a wait for the core looks whether the process is stopping, and whether the log has room.
 const STOP_CHECK: Duration = Duration::from_millis(100);
-/// How often the venue is told which markets are traded here.
-const STAKES_EVERY_US: u64 = SECOND;
+/// How often the venue is told which markets are traded here: who trades one first waits for its book.
+const STAKES_EVERY_US: u64 = SECOND / 20;
 /// Longest sleep between two polls: a stop is noticed within it.
 const SLEEP_MAX_US: u64 = SECOND / 4;
 /// The place reached on a tape is journaled at most this often (upstream.md §7).
@@ -106,7 +106,7 @@ struct Desk {
     /// Decided and applied to `markets`; not yet journaled, not yet published.
     pending: Pending,
     /// Books by token, of markets that are pending.
-    held: AHashMap<String, Held>,
+    held: AHashMap<Arc<str>, Held>,
     /// Remembers prices for the history.
     recorder: Recorder,
     /// Tells the streams.
@@ -423,14 +423,14 @@ impl Desk {
                 }
                 // What was folded wrongly is not what the venue shows; what was lost may still be.
                 for token in tokens {
-                    self.held.remove(token);
+                    self.held.remove(token.as_str());
                     if let Some(instrument) = self.catalog.by_token(token) {
                         self.writer.distrust(instrument.market());
                     }
                 }
             }
             FeedUpdate::Left { tokens } => {
-                tokens.iter().for_each(|token| drop(self.held.remove(token)));
+                tokens.iter().for_each(|token| drop(self.held.remove(token.as_str())));
                 if let Some(instrument) = self.catalog.by_token(&tokens[0]) {
                     self.writer.distrust(instrument.market());
                 }

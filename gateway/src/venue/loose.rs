@@ -110,34 +110,22 @@ impl<'a> Loose<'a> {
     }
 
     fn price(self, places: u32) -> Result<Price, Fault> {
-        let units = scaled(&self.text().ok_or(Fault::Missing)?, places)?;
-        match u16::try_from(units) {
-            Ok(units) if (Price::LOWEST.0..=Price::HIGHEST.0).contains(&units) => Ok(Price(units)),
-            _ => Err(Fault::OutOfRange),
-        }
+        price(&self.text().ok_or(Fault::Missing)?, places)
     }
 
     /// A size in shares.
     pub fn qty(self) -> Result<Qty, Fault> {
-        scaled(&self.text().ok_or(Fault::Missing)?, 6).map(Qty)
+        qty(&self.text().ok_or(Fault::Missing)?)
     }
 
     /// A signed change of a size, in 1/1 000 000 share.
     pub fn change(self) -> Result<i64, Fault> {
-        let text = self.text().ok_or(Fault::Missing)?;
-        let units = match text.strip_prefix('-') {
-            Some(size) => -(scaled(size, 6)? as i64),
-            None => scaled(&text, 6)? as i64,
-        };
-        Ok(units)
+        change(&self.text().ok_or(Fault::Missing)?)
     }
 
     /// A tick size: a divisor of one dollar, 0.0001 to 0.1.
     pub fn tick(self) -> Result<TickSize, Fault> {
-        match scaled(&self.text().ok_or(Fault::Missing)?, 4)? {
-            units @ 1..=1_000 if 10_000_u64.is_multiple_of(units) => Ok(TickSize(units as u16)),
-            _ => Err(Fault::OutOfRange),
-        }
+        tick(&self.text().ok_or(Fault::Missing)?)
     }
 
     /// An informational figure in 1/1 000 000, cut off behind the sixth decimal.
@@ -167,12 +155,78 @@ pub enum Fault {
     OutOfRange,
 }
 
+/// A price in dollars: see [`Loose::dollars`].
+#[inline]
+pub fn dollars(text: &str) -> Result<Price, Fault> {
+    price(text, 4)
+}
+
+#[inline]
+fn price(text: &str, places: u32) -> Result<Price, Fault> {
+    match u16::try_from(scaled(text, places)?) {
+        Ok(units) if (Price::LOWEST.0..=Price::HIGHEST.0).contains(&units) => Ok(Price(units)),
+        _ => Err(Fault::OutOfRange),
+    }
+}
+
+/// A size in shares.
+#[inline]
+pub fn qty(text: &str) -> Result<Qty, Fault> {
+    scaled(text, 6).map(Qty)
+}
+
+/// A signed change of a size: see [`Loose::change`].
+#[inline]
+pub fn change(text: &str) -> Result<i64, Fault> {
+    match text.strip_prefix('-') {
+        Some(size) => scaled(size, 6).map(|units| -(units as i64)),
+        None => scaled(text, 6).map(|units| units as i64),
+    }
+}
+
+/// A tick size: see [`Loose::tick`].
+pub fn tick(text: &str) -> Result<TickSize, Fault> {
+    match scaled(text, 4)? {
+        units @ 1..=1_000 if 10_000_u64.is_multiple_of(units) => Ok(TickSize(units as u16)),
+        _ => Err(Fault::OutOfRange),
+    }
+}
+
 /// Decimal text to integer units of 10^-places, exactly; at most [`QTY_MAX`].
 pub fn scaled(text: &str, places: u32) -> Result<u64, Fault> {
+    if let Some(units) = short(text, places) {
+        return Ok(units);
+    }
     match decimal(text, places)? {
         (units, true) => Ok(units),
         (_, false) => Err(Fault::TooFine),
     }
+}
+
+/// The same for what nearly all of them are: a few digits and perhaps a point among them. `None` for all else.
+#[inline]
+fn short(text: &str, places: u32) -> Option<u64> {
+    /// So that no number of so many digits overflows.
+    const BYTES_MAX: usize = 18;
+    const TENS: [u64; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
+    let bytes = text.as_bytes();
+    if bytes.len() > BYTES_MAX {
+        return None;
+    }
+    let (mut units, mut point) = (0_u64, None);
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => units = units * 10 + u64::from(byte - b'0'),
+            b'.' if point.is_none() => point = Some(at),
+            _ => return None,
+        }
+    }
+    let decimals = point.map_or(0, |at| bytes.len() - 1 - at);
+    if bytes.len() == usize::from(point.is_some()) {
+        return None;
+    }
+    let tens = TENS.get((places as usize).checked_sub(decimals)?)?;
+    units.checked_mul(*tens).filter(|units| *units <= QTY_MAX)
 }
 
 /// Units of 10^-places and whether nothing was cut off. Takes exponents, as JSON numbers may carry them.
@@ -265,6 +319,26 @@ mod tests {
             assert_eq!(scaled(text, places), expected, "{text} at {places}");
         }
         assert_eq!(decimal("12232699.615479222", 6), Ok((12_232_699_615_479, false)));
+    }
+
+    #[test]
+    fn short_decimals_are_read_as_all_others_are() {
+        const ROUNDS: u64 = 100_000;
+        const PIECES: &[u8] = b"0123456789900.. e-";
+        let mut random = crate::wire::tests::Random(5);
+        let mut taken = 0;
+        for round in 0..ROUNDS {
+            let length = random.next() % 22;
+            let kinds = if round % 4 == 0 { PIECES.len() } else { 14 } as u64;
+            let text: String = (0..length).map(|_| char::from(PIECES[(random.next() % kinds) as usize])).collect();
+            let places = (random.next() % 8) as u32;
+            if let Some(units) = short(&text, places) {
+                taken += 1;
+                assert_eq!(decimal(&text, places), Ok((units, true)), "{text} at {places}");
+            }
+        }
+        assert!(taken > ROUNDS / 10, "{taken} of {ROUNDS} are short");
+        println!("short decimals: {ROUNDS} cases, {taken} of them short");
     }
 
     #[test]

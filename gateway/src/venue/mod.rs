@@ -11,6 +11,7 @@ mod ids;
 pub mod kalshi;
 pub mod live;
 pub mod loose;
+mod plain;
 pub mod polymarket;
 pub mod replay;
 pub mod skips;
@@ -36,6 +37,7 @@ use live::Live;
 use replay::Replay;
 pub use replay::Speed;
 use skips::Skips;
+use smallvec::SmallVec;
 use std::path::PathBuf;
 use std::sync::Arc;
 use synthetic::Synthetic;
@@ -44,7 +46,11 @@ use tape::{Origin, TapeError};
 /// A level as a venue reports it: absolute size.
 pub type Level = (Price, Qty);
 
-/// One thing a venue said, in our words (upstream.md §1). Tokens and conditions are the wire's texts.
+/// Levels that changed. Nearly always it is one.
+pub type Changes = SmallVec<[(BookSide, Price, Qty); 2]>;
+
+/// One thing a venue said, in our words (upstream.md §1). Tokens and conditions are the wire's texts; those of tokens,
+/// which nearly every message carries, are shared.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeedUpdate {
     /// A market is known; repeated listings of a known condition change state, tick and end only. The state is never
@@ -76,7 +82,7 @@ pub enum FeedUpdate {
     },
     /// The whole book of a token; replaces all levels of both sides. Best first on both sides.
     BookSnapshot {
-        token: String,
+        token: Arc<str>,
         bids: Vec<Level>,
         asks: Vec<Level>,
         venue_ts: Timestamp,
@@ -84,8 +90,8 @@ pub enum FeedUpdate {
     },
     /// Some levels of a token; size is absolute and 0 deletes.
     BookDelta {
-        token: String,
-        levels: Vec<(BookSide, Price, Qty)>,
+        token: Arc<str>,
+        levels: Changes,
         venue_ts: Timestamp,
     },
     TickChanged {
@@ -93,7 +99,7 @@ pub enum FeedUpdate {
         tick: TickSize,
     },
     LastTrade {
-        token: String,
+        token: Arc<str>,
         price: Price,
         size: Qty,
         taker_buys: bool,
@@ -107,7 +113,7 @@ pub enum FeedUpdate {
     /// What the venue says the best prices of a token are behind this frame; `None` = it says there is none. To check
     /// what was folded by, never applied.
     Top {
-        token: String,
+        token: Arc<str>,
         bid: Option<Price>,
         ask: Option<Price>,
     },

@@ -122,17 +122,17 @@ impl Witness {
                 "resolved"
             }
             FeedUpdate::BookSnapshot { token, bids, asks, .. } => {
-                assert!(self.tokens.contains_key(token), "a token is listed before its book: {token}");
+                assert!(self.tokens.contains_key(&**token), "a token is listed before its book: {token}");
                 best_first(bids, |a, b| a > b);
                 best_first(asks, |a, b| a < b);
                 let levels = |side: &[Level]| side.iter().copied().collect::<BTreeMap<_, _>>();
                 let book = Book { bids: levels(bids), asks: levels(asks), synced: true };
-                self.books.insert(token.clone(), book);
-                touched.push(token.clone());
+                self.books.insert(token.to_string(), book);
+                touched.push(token.to_string());
                 "snapshot"
             }
             FeedUpdate::BookDelta { token, levels, .. } => {
-                let book = self.books.get_mut(token).filter(|book| book.synced);
+                let book = self.books.get_mut(&**token).filter(|book| book.synced);
                 let book = book.unwrap_or_else(|| panic!("a snapshot comes before a delta: {token}"));
                 for (side, price, size) in levels {
                     in_range(*price);
@@ -146,17 +146,17 @@ impl Witness {
                         side.insert(*price, *size)
                     };
                 }
-                touched.push(token.clone());
+                touched.push(token.to_string());
                 "delta"
             }
             FeedUpdate::LastTrade { token, price, size, .. } => {
-                assert!(self.tokens.contains_key(token), "a token is listed before its trades: {token}");
+                assert!(self.tokens.contains_key(&**token), "a token is listed before its trades: {token}");
                 in_range(*price);
                 assert!(!size.is_zero());
                 "trade"
             }
             FeedUpdate::Top { token, bid, ask } => {
-                assert!(self.tokens.contains_key(token), "a token is listed before its best prices: {token}");
+                assert!(self.tokens.contains_key(&**token), "a token is listed before its best prices: {token}");
                 bid.iter().chain(ask).for_each(|price| in_range(*price));
                 "top"
             }

@@ -4,13 +4,16 @@
 //! with one line of each file in memory. What a line holds is found out by [`Record::parse`]; what it means is the
 //! business of the translators.
 
+mod record;
+
+pub use record::{Origin, Record};
+
 use crate::venue::loose::Loose;
 use crate::venue::skips::{Skip, Skips};
 use engine::time::Timestamp;
 use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::fs::File;
@@ -365,117 +368,6 @@ fn received_ms(line: &str) -> Option<u64> {
         }
     };
     (received <= RECEIVED_MS_MAX).then_some(received)
-}
-
-/// Whose message a line holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
-    Polymarket,
-    Kalshi,
-}
-
-impl Origin {
-    /// As lines and settings write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Origin::Polymarket => "polymarket",
-            Origin::Kalshi => "kalshi",
-        }
-    }
-
-    /// The venue of that name.
-    pub fn named(name: &str) -> Option<Origin> {
-        [Origin::Polymarket, Origin::Kalshi].into_iter().find(|origin| origin.name() == name)
-    }
-}
-
-/// What a line holds, borrowed from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record<'a> {
-    /// A text frame; connections without a name share one per venue.
-    Frame { origin: Origin, connection: Cow<'a, str>, body: Cow<'a, str> },
-    /// A REST answer; its path decides what the body is. One that names a connection was asked for on its behalf: what
-    /// that connection hears from then on continues it.
-    Answer { origin: Origin, connection: Cow<'a, str>, url: Cow<'a, str>, status: u16, body: Cow<'a, str> },
-    /// Something is missing here: every token of that connection is stale until its next snapshot.
-    Gap { origin: Origin, connection: Cow<'a, str>, reason: Cow<'a, str> },
-}
-
-impl<'a> Record<'a> {
-    /// Reads a line; `None` when it fits no row of the table.
-    pub fn parse(line: &'a str) -> Option<Record<'a>> {
-        if let Some(body) = kalshi_event(line) {
-            return Some(Record::Frame { origin: Origin::Kalshi, connection: "".into(), body: body.into() });
-        }
-        let fields: Fields<'a> = serde_json::from_str(line).ok()?;
-        let origin = match fields.v.text() {
-            Some(name) => Origin::named(&name)?,
-            None if !fields.event.is_absent() => Origin::Kalshi,
-            None => return None,
-        };
-        let connection = fields.c.text().unwrap_or_default();
-        let frame = fields.m.or(fields.event);
-        if let Some(url) = fields.u.text() {
-            let status = fields.s.text().map_or(Some(200), |status| status.parse().ok())?;
-            return Some(Record::Answer { origin, connection, url, status, body: json(fields.b)? });
-        }
-        if !frame.is_absent() {
-            return Some(Record::Frame { origin, connection, body: json(frame)? });
-        }
-        let reason = fields.gap.text()?;
-        Some(Record::Gap { origin, connection, reason })
-    }
-
-    /// Whose it is.
-    pub fn origin(&self) -> Origin {
-        let (Record::Frame { origin, .. } | Record::Answer { origin, .. } | Record::Gap { origin, .. }) = self;
-        *origin
-    }
-
-    /// Name of the connection that it came on, or is about; empty where none is named.
-    pub fn connection(&self) -> &str {
-        let (Record::Frame { connection, .. } | Record::Answer { connection, .. } | Record::Gap { connection, .. }) =
-            self;
-        connection
-    }
-}
-
-#[derive(Deserialize)]
-struct Fields<'a> {
-    #[serde(borrow, default)]
-    v: Loose<'a>,
-    #[serde(borrow, default)]
-    c: Loose<'a>,
-    #[serde(borrow, default)]
-    m: Loose<'a>,
-    #[serde(borrow, default)]
-    event: Loose<'a>,
-    #[serde(borrow, default)]
-    u: Loose<'a>,
-    #[serde(borrow, default)]
-    s: Loose<'a>,
-    #[serde(borrow, default)]
-    b: Loose<'a>,
-    #[serde(borrow, default)]
-    gap: Loose<'a>,
-}
-
-/// The event of a line that is exactly `{"recv_ms":…,"event":…}`, without a pass over the whole line: the event is
-/// parsed by its translator anyway, which counts it when it is not whole.
-fn kalshi_event(line: &str) -> Option<&str> {
-    let (_, rest) = line.strip_prefix("{\"recv_ms\":")?.split_once(',')?;
-    let event = rest.strip_prefix("\"event\":")?.strip_suffix('}')?;
-    // With a flat message as the last field of the event, the line's own object ends behind it: no other key follows.
-    let (_, message) = event.split_once("\"msg\":{")?;
-    (event.ends_with("}}") && !message.contains('{')).then_some(event)
-}
-
-/// The JSON of a body, also when it was recorded as a text.
-fn json(body: Loose<'_>) -> Option<Cow<'_, str>> {
-    match body.raw().as_bytes().first()? {
-        b'"' => body.text(),
-        _ => Some(body.raw().into()),
-    }
 }
 
 #[cfg(test)]

@@ -81,7 +81,19 @@ pub struct Object<'a> {
     out: &'a mut Vec<u8>,
 }
 
+impl<'a> Object<'a> {
+    /// An object of which something is written already and whose end is not this one's matter.
+    pub fn going_on(out: &'a mut Vec<u8>) -> Object<'a> {
+        Object { out }
+    }
+}
+
 impl Object<'_> {
+    /// All that is written so far.
+    pub fn out(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+
     /// The name of the next field; the value is pushed by the caller. Always inlined: the names are constants, and a copy
     /// of a known length is a store or two.
     #[inline(always)]

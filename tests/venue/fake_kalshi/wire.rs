@@ -1,6 +1,8 @@
 //! The stand-in's connections: REST calls with their faults, the signed handshake, and one task for each socket.
 
-use super::{Fault, KEY_ID, Mute, PREFIX, SOCKET_PATH, Socket, Venue, now_ms, private_key};
+use super::state::{Socket, Venue};
+use super::words::now_ms;
+use super::{Fault, KEY_ID, Mute, PREFIX, SOCKET_PATH, private_key};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::{SinkExt, StreamExt};

@@ -7,13 +7,15 @@ use super::ask::Ask;
 use super::fate::{Fate, Fates};
 use super::keys::Keys;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Orders of one page: the most that the route gives.
 const PAGE_ORDERS: usize = 200;
 /// Ids that are named, of each sort that is wrong.
 const NAMED_MAX: usize = 10;
+/// Orders of a run that a file may tell of: more than a server remembers, and a bound for what a wrong one may cost.
+const ORDERS_MAX: u32 = 100_000_000;
 /// Characters of a time up to its seconds.
 const SECONDS_CHARS: usize = 19;
 
@@ -52,10 +54,14 @@ impl Check {
         let text = std::fs::read(file).map_err(|error| format!("it cannot be read: {error}"))?;
         let File { orders } = serde_json::from_slice(&text)
             .map_err(|error| format!("it is not what `papertape load --json FILE` writes: {error}"))?;
-        match orders.fates.iter().all(|fates| Fates::read(fates).is_some()) {
-            true => Ok(Check::Earlier(Arc::new(orders))),
-            false => Err("its fates of orders are not what `papertape load --json FILE` writes".to_owned()),
+        let mut left = ORDERS_MAX;
+        for fates in &orders.fates {
+            let Some(fates) = Fates::read(fates, left) else {
+                return Err("its fates of orders are not what `papertape load --json FILE` writes".to_owned());
+            };
+            left -= fates.next();
         }
+        Ok(Check::Earlier(Arc::new(orders)))
     }
 }
 
@@ -141,10 +147,12 @@ type Seen = Vec<(u8, bool)>;
 /// Reads the orders of every user who sent any, newest first, back to the beginning of the run.
 pub async fn compare(ask: &mut Ask, keys: &Keys, orders: &Orders) -> Result<Compared, String> {
     let by_id: HashMap<u64, &str> = keys.users.iter().map(|user| (user.user_id, user.api_key.as_str())).collect();
-    let fates: Vec<Fates> = orders.fates.iter().map(|text| Fates::read(text).unwrap_or_default()).collect();
+    let fates: Vec<Fates> = orders.fates.iter().map(|text| Fates::read(text, u32::MAX).unwrap_or_default()).collect();
     let mut seen: Vec<Seen> = fates.iter().map(|fates| vec![(0, false); fates.next() as usize]).collect();
     let mut compared = Compared::default();
-    for user in &orders.users {
+    // A user may have sent with several keys; his orders are listed once, with any of them.
+    let users: BTreeSet<u64> = orders.users.iter().copied().collect();
+    for user in &users {
         let key = by_id
             .get(user)
             .ok_or_else(|| format!("user {user} sent orders in that run and is not in {}", keys.file.display()))?;
@@ -224,7 +232,7 @@ mod tests {
 
     /// Compares fates of one connection with rows of the server.
     fn compared(fates: &str, rows: &[(&str, &str)]) -> Compared {
-        let fates = Fates::read(fates).expect("fates");
+        let fates = Fates::read(fates, u32::MAX).expect("fates");
         let (mut seen, mut compared) = (vec![vec![(0, false); fates.next() as usize]], Compared::default());
         for (id, status) in rows {
             let created_at = "2026-11-22T00:00:00Z".into();

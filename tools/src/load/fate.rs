@@ -52,15 +52,19 @@ impl Fates {
         text
     }
 
-    /// The inverse of [`Fates::write`]; `None` for any other text.
-    pub fn read(text: &str) -> Option<Fates> {
+    /// The inverse of [`Fates::write`]; `None` for any other text, and for more than so many.
+    pub fn read(text: &str, count_max: u32) -> Option<Fates> {
         let mut fates = Vec::new();
         let mut rest = text.as_bytes();
         while let Some((letter, behind)) = rest.split_first() {
             let digits = behind.iter().take_while(|byte| byte.is_ascii_digit()).count();
             let count: u32 = std::str::from_utf8(&behind[..digits]).ok()?.parse().ok()?;
             let fate = Fate::ALL.into_iter().find(|fate| *fate as u8 == *letter)?;
-            fates.resize(fates.len() + count as usize, fate);
+            let len = fates.len() + count as usize;
+            if len > count_max as usize {
+                return None;
+            }
+            fates.resize(len, fate);
             rest = &behind[digits..];
         }
         Some(Fates(fates))
@@ -75,12 +79,12 @@ mod tests {
     fn fates_are_read_as_they_were_written() {
         let texts = ["", "p1", "p12u1c3", "r1p1r1p1", "u4000000"];
         for text in texts {
-            let fates = Fates::read(text).expect(text);
+            let fates = Fates::read(text, 4_000_000).expect(text);
             assert_eq!(fates.write(), text);
         }
-        let wrong = ["x1", "p", "1", "p1-", "p1c", "p99999999999", "é1"];
+        let wrong = ["x1", "p", "1", "p1-", "p1c", "p99999999999", "é1", "p4294967295", "p4000001", "p4000000u1"];
         for text in wrong {
-            assert_eq!(Fates::read(text), None, "{text}");
+            assert_eq!(Fates::read(text, 4_000_000), None, "{text}");
         }
         println!("fates: {} cases", texts.len() + wrong.len());
     }

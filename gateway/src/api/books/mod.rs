@@ -1,7 +1,6 @@
 //! Books (market-data.md §8, venue.md §1.1): the venue's own book of a token, never the merged one, and never with
 //! orders or depletion of ours in it.
 
-pub(crate) mod sha1;
 mod shape;
 pub mod view;
 

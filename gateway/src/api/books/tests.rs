@@ -3,6 +3,7 @@ use engine::amount::{Price, Qty};
 use engine::book::BookSide;
 use engine::id::Outcome;
 use engine::time::Timestamp;
+use sha1::Digest as _;
 
 const BOOK: &str = concat!(
     r#"{"token_id":"81140002","asset_id":"81140002","market":"CONDITION","hash":"9ae1","#,
@@ -67,7 +68,7 @@ fn a_changed_book_has_a_hash_of_its_own() {
         r#""asks":[{"price":"0.44","size":"120"},{"price":"0.42","size":"60.5"}],"min_order_size":"5","#,
         r#""tick_size":"0.01","neg_risk":false,"last_trade_price":"0.42"}"#
     );
-    let digest = super::sha1::sha1(text.replace("CONDITION", town.condition()).as_bytes());
+    let digest = sha1::Sha1::digest(text.replace("CONDITION", town.condition()).as_bytes());
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(answer["hash"], digest);
 }

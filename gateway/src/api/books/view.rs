@@ -1,20 +1,23 @@
 //! A book on the wire (market-data.md §8, venue.md §1.1): the token's own book as the venue shows it, best level last.
 
-use super::sha1::sha1;
 use crate::app::App;
 use crate::wire::decimal;
-use crate::wire::write::{Object, object};
+use crate::wire::write::{Object, object, string};
 use engine::amount::{Price, Qty, TickSize};
 use engine::book::{Books, Depth, LastTrade, Level, SnapshotHash, Top, Unavailable};
 use engine::id::InstrumentId;
 use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
+use sha1::{Digest as _, Sha1};
 use std::cell::RefCell;
 
 thread_local! {
     /// The copy that this thread's answers are made of, kept so that a read allocates nothing for it.
     static DEPTH: RefCell<Depth> = RefCell::default();
 }
+
+/// Stands where the digest will: it is made of what is written behind it.
+const NO_DIGEST: &str = "0000000000000000000000000000000000000000";
 
 /// What of a book is asked for.
 #[derive(Clone, Copy)]
@@ -71,13 +74,22 @@ pub fn copied<T>(
 fn write(out: &mut Vec<u8>, shown: Shown<'_>, levels_max: Option<usize>, stale: bool) {
     let Shown { cell, depth, .. } = shown;
     let whole = levels_max.is_none_or(|max| depth.bids.len() < max && depth.asks.len() < max);
+    let known = depth.hash.filter(|_| whole);
     object(out, |o| {
         o.text("token_id", shown.token());
         o.text("asset_id", shown.token());
         o.text("market", &cell.listing.condition);
-        o.text("hash", if whole { shown.hash() } else { shown.digest() }.as_str());
+        let hash_at = o.name("hash").len() + 1;
+        let out = o.out();
+        string(out, known.as_ref().map_or(NO_DIGEST, SnapshotHash::as_str));
+        let fields_at = out.len();
         shown.sides(o);
         shown.terms(o);
+        if known.is_none() {
+            let out = o.out();
+            let digest = shown.digest_of(&out[fields_at..]);
+            out[hash_at..hash_at + NO_DIGEST.len()].copy_from_slice(digest.as_str().as_bytes());
+        }
         o.or_null("mid", depth.top.midpoint(), Object::average);
         o.or_null("spread", spread(depth.top), Object::price);
         shown.timestamp(o);
@@ -99,22 +111,32 @@ impl Shown<'_> {
     /// SHA-1 over the venue's ten fields in the venue's order, with an empty hash (venue.md §1.1).
     fn digest(&self) -> SnapshotHash {
         let levels = self.depth.bids.len() + self.depth.asks.len();
-        let mut text = Vec::with_capacity(512 + 40 * levels);
-        object(&mut text, |o| {
+        let mut fields = Vec::with_capacity(128 + 40 * levels);
+        // A comma stands before them, as behind any field.
+        fields.push(b'"');
+        let mut o = Object::going_on(&mut fields);
+        self.sides(&mut o);
+        self.terms(&mut o);
+        self.digest_of(&fields[1..])
+    }
+
+    /// The same where the fields from the sides on are written already, with the comma before them.
+    fn digest_of(&self, fields: &[u8]) -> SnapshotHash {
+        let mut head = Vec::with_capacity(256);
+        object(&mut head, |o| {
             o.text("market", &self.cell.listing.condition);
             o.text("asset_id", self.token());
             self.timestamp(o);
             o.word("hash", "");
-            self.sides(o);
-            self.terms(o);
         });
-        let mut hex = String::with_capacity(40);
-        for byte in sha1(&text) {
-            for nibble in [byte >> 4, byte & 15] {
-                hex.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
-            }
+        let hash = Sha1::new().chain_update(&head[..head.len() - 1]).chain_update(fields).chain_update(b"}").finalize();
+        let mut hex = [0; 40];
+        for (digits, byte) in hex.chunks_exact_mut(2).zip(hash) {
+            let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
+            digits.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
         }
-        SnapshotHash::new(&hex).expect("forty digits")
+        let hex = std::str::from_utf8(&hex).expect("digits");
+        SnapshotHash::new(hex).expect("forty digits")
     }
 
     /// `"bids"` ascending, `"asks"` descending: the best are last.

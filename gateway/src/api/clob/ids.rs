@@ -1,10 +1,10 @@
 //! Ids of venue-shaped rows, made of ours: order ids of 66 characters (venue.md §7.1), the account's UUID and address
 //! (venue.md §0.2). None needs a table: each follows from the user, and an order's own id can be read back.
 
-use crate::api::books::sha1::sha1;
 use crate::http::auth;
 use crate::http::call::Call;
 use engine::id::{OrderId, UserId};
+use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
 /// `0x`, 24 bytes of the account and 8 bytes of the order.
@@ -81,7 +81,7 @@ pub fn account(user: UserId) -> String {
     let mut name = NAMESPACE.to_vec();
     name.extend_from_slice(user.0.to_string().as_bytes());
     let mut bytes = [0; 16];
-    bytes.copy_from_slice(&sha1(&name)[..16]);
+    bytes.copy_from_slice(&Sha1::digest(&name)[..16]);
     bytes[6] = bytes[6] & 0x0f | 0x50;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     uuid_text(&bytes)

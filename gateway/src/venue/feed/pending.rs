@@ -10,6 +10,7 @@ use engine::mutation::codec;
 use engine::shard::Room;
 use engine::time::Timestamp;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Facts in the order in which they were decided.
 #[derive(Default)]
@@ -94,7 +95,7 @@ impl Held {
 }
 
 /// Keeps what an update says of a token's book. Without a snapshot to begin with there is no book.
-pub(super) fn hold(held: &mut AHashMap<String, Held>, update: &FeedUpdate, connection: u8, received: Timestamp) {
+pub(super) fn hold(held: &mut AHashMap<Arc<str>, Held>, update: &FeedUpdate, connection: u8, received: Timestamp) {
     match update {
         FeedUpdate::BookSnapshot { token, bids, asks, venue_ts, hash } => {
             let trade = held.remove(token).and_then(|before| before.trade);

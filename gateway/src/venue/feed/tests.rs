@@ -2,6 +2,7 @@
 
 mod quiet;
 mod replayed;
+mod watched;
 
 use super::*;
 use crate::api::testing::listing;
@@ -26,6 +27,7 @@ use engine::shard::{Outbox, Shard};
 use engine::time::HOUR;
 use engine::user::Tier;
 use parking_lot::Mutex;
+use smallvec::smallvec;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
@@ -87,12 +89,18 @@ fn condition(number: u8) -> String {
 
 fn snapshot(number: u8, bid: u16, ask: u16) -> FeedUpdate {
     let level = |price| vec![(Price(price), Qty(1_000_000))];
-    FeedUpdate::BookSnapshot { token: token(number), bids: level(bid), asks: level(ask), venue_ts: NOW, hash: None }
+    FeedUpdate::BookSnapshot {
+        token: token(number).into(),
+        bids: level(bid),
+        asks: level(ask),
+        venue_ts: NOW,
+        hash: None,
+    }
 }
 
 fn bid(number: u8, price: u16) -> FeedUpdate {
-    let levels = vec![(BookSide::Bid, Price(price), Qty(1_000_000))];
-    FeedUpdate::BookDelta { token: token(number), levels, venue_ts: NOW }
+    let levels = smallvec![(BookSide::Bid, Price(price), Qty(1_000_000))];
+    FeedUpdate::BookDelta { token: token(number).into(), levels, venue_ts: NOW }
 }
 
 /// One run of a server without sockets.

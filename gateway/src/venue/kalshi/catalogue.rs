@@ -53,8 +53,7 @@ impl Translate {
             || !book.yes_dollars.is_absent()
             || !book.no_dollars.is_absent();
         let (yes, no) = if dollars { (book.yes_dollars, book.no_dollars) } else { (book.yes, book.no) };
-        let quoted = format!("\"{ticker}\"");
-        self.book(Loose::of(&quoted), &Sides { yes, no, dollars }, None, at, updates);
+        self.book(Some(ticker), &Sides { yes, no, dollars }, None, at, updates);
     }
 
     fn catalogue(&mut self, answer: &dto::Answer<'_>, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
@@ -159,7 +158,7 @@ impl Translate {
         }
         let market = Market {
             condition: listing.condition.clone(),
-            tokens: listing.tokens.clone(),
+            tokens: listing.tokens.each_ref().map(|token| token.as_str().into()),
             tick: listing.tick,
             grid,
             state,

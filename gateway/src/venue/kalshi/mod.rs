@@ -4,6 +4,7 @@ mod book;
 mod catalogue;
 pub mod doctor;
 pub mod dto;
+mod hot;
 mod listing;
 pub mod metadata;
 mod recall;

@@ -43,6 +43,8 @@ const CALLS_MAX: u32 = 40;
 const CALLS_PER: Duration = Duration::from_secs(10);
 /// A stake that is named counts for so many of the rounds in which stakes are named.
 const STAKE_ROUNDS: u32 = 3;
+/// Wants that are taken together, so that a page of the catalogue is a few commands and not a hundred.
+const WANTS_MAX: usize = 4_096;
 /// Sockets look around this often, or more often where their patience is short.
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 
@@ -101,14 +103,18 @@ pub async fn run(settings: Settings, signer: Option<Signer>, tools: Tools, mut w
         beyond: VecDeque::new(),
         told_beyond: false,
     };
+    let mut batch = Vec::new();
     let mut looks = interval(LOOK_EVERY_MAX.min(pace.silent_after / 8).max(Duration::from_millis(1)));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            want = wants.recv() => match want {
-                Some(want) => desk.take(want, &mut tasks),
-                None => return,
-            },
+            taken = wants.recv_many(&mut batch, WANTS_MAX) => {
+                if taken == 0 {
+                    return;
+                }
+                batch.drain(..).for_each(|want| desk.take(want, &mut tasks));
+                desk.add_all();
+            }
             _ = looks.tick() => desk.look(),
         }
     }
@@ -133,6 +139,23 @@ struct Socket {
     changes: UnboundedSender<Change>,
     line: Arc<Line>,
     markets_count: usize,
+    /// Markets that it was not told of yet.
+    added: Vec<String>,
+}
+
+impl Socket {
+    /// One that takes nothing has ended with the process.
+    fn tell(&mut self, change: Change) {
+        // It may be about one of these.
+        self.add();
+        let _ = self.changes.send(change);
+    }
+
+    fn add(&mut self) {
+        if !self.added.is_empty() {
+            let _ = self.changes.send(Change::Add(std::mem::take(&mut self.added)));
+        }
+    }
 }
 
 impl Desk {
@@ -177,7 +200,7 @@ impl Desk {
         let place = signer.map(|signer| self.room(signer, tasks));
         let line = place.map(|socket| {
             self.sockets[socket].markets_count += 1;
-            self.tell(socket, Change::Add(ticker.to_owned()));
+            self.sockets[socket].added.push(ticker.to_owned());
             self.sockets[socket].line.clone()
         });
         self.places.insert(ticker.to_owned(), place);
@@ -213,17 +236,21 @@ impl Desk {
         let link = Link { url: url.clone(), port, pace: *pace, ping: None };
         let (changes, changed) = unbounded_channel();
         tasks.spawn(guard_task(keep(link, books, changed)));
-        self.sockets.push(Socket { changes, line, markets_count: 0 });
+        self.sockets.push(Socket { changes, line, markets_count: 0, added: Vec::new() });
         number
     }
 
-    fn look(&self) {
-        (0..self.sockets.len()).for_each(|socket| self.tell(socket, Change::Look));
+    fn look(&mut self) {
+        self.sockets.iter_mut().for_each(|socket| socket.tell(Change::Look));
     }
 
-    /// A socket that takes nothing has ended with the process.
-    fn tell(&self, socket: usize, change: Change) {
-        let _ = self.sockets[socket].changes.send(change);
+    /// Tells the sockets of the markets that came together.
+    fn add_all(&mut self) {
+        self.sockets.iter_mut().for_each(Socket::add);
+    }
+
+    fn tell(&mut self, socket: usize, change: Change) {
+        self.sockets[socket].tell(change);
     }
 }
 

@@ -9,6 +9,7 @@ use engine::amount::{Price, Qty, TickSize};
 use engine::id::Outcome;
 use engine::market::terms::{Category, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
+use smallvec::smallvec;
 use std::sync::Arc;
 
 const METADATA: &str = include_str!("fixtures/metadata.json");
@@ -90,15 +91,15 @@ fn books_of_both_tokens_are_folded_in_one_frame() {
     else {
         panic!("{updates:?}")
     };
-    assert_eq!((token, no), (&listing.tokens[0], &listing.tokens[1]));
+    assert_eq!([&**token, &**no], listing.tokens.each_ref().map(String::as_str));
     assert_eq!(bids, &[(Price(4_000), Qty(7_500_000)), (Price(100), Qty(5_000_000))]);
     assert_eq!(asks, &[(Price(4_500), Qty(3_000_000))]);
     assert_eq!(no_bids, &[(Price(5_500), Qty(3_000_000))]);
 
     let updates = world.frame(&delta(2, "no", "\"0.5500\"", "\"-1.25\""));
     let level = |token: usize, side, price| FeedUpdate::BookDelta {
-        token: listing.tokens[token].clone(),
-        levels: vec![(side, Price(price), Qty(1_750_000))],
+        token: listing.tokens[token].as_str().into(),
+        levels: smallvec![(side, Price(price), Qty(1_750_000))],
         venue_ts: Timestamp::from_millis(1_788_000_000_123),
     };
     assert_eq!(updates, [level(0, BookSide::Ask, 4_500), level(1, BookSide::Bid, 5_500)]);
@@ -179,7 +180,7 @@ fn a_trade_is_on_the_takers_token() {
             r#"{{"type":"trade","sid":2,"seq":7,"msg":{{"trade_id":"t","market_ticker":"{RAIN}","yes_price_dollars":"0.3300","no_price_dollars":"0.6700","count_fp":"5.78","taker_side":"{side}","ts":1786405577,"ts_ms":1786405577414}}}}"#
         ));
         let expected = FeedUpdate::LastTrade {
-            token: listing.tokens[token].clone(),
+            token: listing.tokens[token].as_str().into(),
             price: Price(price),
             size: Qty(5_780_000),
             taker_buys: true,

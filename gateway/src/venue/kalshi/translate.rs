@@ -5,6 +5,7 @@
 
 use super::book::{Book, Fold, Grid, Side};
 use super::dto;
+use super::hot::{self, What};
 use super::listing::{EventFacts, resolution};
 use crate::venue::category::Names;
 use crate::venue::loose::{Fault, Loose};
@@ -14,6 +15,7 @@ use ahash::AHashMap;
 use engine::amount::{Price, Qty, TickSize};
 use engine::market::terms::{MarketState, Resolution};
 use engine::time::Timestamp;
+use smallvec::smallvec;
 use std::sync::Arc;
 
 /// Whether a hole in the venue's numbering means loss.
@@ -25,6 +27,9 @@ pub enum Sequence {
     /// Recordings: one subscription carried more markets than the tape holds.
     Ignored,
 }
+
+/// Why books are lost where a number of the sequence is missing, in recordings too.
+pub(super) const SEQUENCE_GAP: &str = "sequence gap";
 
 /// From one number of a subscription to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +76,7 @@ pub struct Translate {
 /// What is remembered of a market.
 pub(super) struct Market {
     pub(super) condition: String,
-    pub(super) tokens: [String; 2],
+    pub(super) tokens: [Arc<str>; 2],
     pub(super) grid: Grid,
     pub(super) tick: TickSize,
     pub(super) state: MarketState,
@@ -88,6 +93,24 @@ pub(super) struct Sides<'a> {
     pub(super) no: Loose<'a>,
     /// In dollars, or in cents as older messages write them.
     pub(super) dollars: bool,
+}
+
+/// A signed change of a bid as a message has it.
+#[derive(Clone, Copy, Debug)]
+struct Delta {
+    side: Option<Side>,
+    price: Result<Price, Fault>,
+    change: Result<i64, Fault>,
+}
+
+impl Delta {
+    fn of(msg: &dto::Message<'_>) -> Delta {
+        Delta {
+            side: msg.side.text().and_then(|side| Side::named(&side)),
+            price: if msg.price_dollars.is_absent() { msg.price.cents() } else { msg.price_dollars.dollars() },
+            change: msg.delta_fp.or(msg.delta).change(),
+        }
+    }
 }
 
 impl Translate {
@@ -121,8 +144,12 @@ impl Translate {
         }
     }
 
-    /// The connection is broken or was interrupted: its books are unknown until their next snapshots.
+    /// The connection is broken or was interrupted: its books are unknown until their next snapshots. Where a recording
+    /// says so of a message that was missed, they are lost as they were when that was found.
     pub fn gap(&mut self, connection: u8, reason: &str, updates: &mut Vec<FeedUpdate>) {
+        if reason == SEQUENCE_GAP {
+            return self.lose(connection, updates);
+        }
         for market in self.markets.values_mut().filter(|market| market.book.fold == Fold::Followed(connection)) {
             market.book.fold = Fold::Lost;
         }
@@ -135,28 +162,46 @@ impl Translate {
         let mut tokens = Vec::new();
         for market in self.markets.values_mut().filter(|market| market.book.fold == Fold::Followed(connection)) {
             market.book.fold = Fold::Lost;
-            tokens.extend_from_slice(&market.tokens);
+            tokens.extend(market.tokens.iter().map(|token| token.to_string()));
         }
         self.sequences.retain(|(of, _), _| *of != connection);
         if !tokens.is_empty() {
-            updates.push(FeedUpdate::Gap { tokens, reason: "sequence gap".into() });
+            updates.push(FeedUpdate::Gap { tokens, reason: SEQUENCE_GAP.into() });
         }
     }
 
     fn message(&mut self, text: &str, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        if let Some(hot::Frame { kind, sid, seq, ticker, at, what }) = hot::read(text) {
+            if self.is_repeated((sid, seq), Some(kind), connection, updates) {
+                return self.skips.count(Skip::Duplicate, || text.into());
+            }
+            let at = at.unwrap_or(received);
+            return match what {
+                What::Delta(side, price, change) => {
+                    let told = Delta { side: Some(side), price: Ok(price), change: Ok(change) };
+                    self.delta(Some(ticker), told, connection, at, updates);
+                }
+                What::Trade(side, price, size) => self.trade(Some(ticker), side, Ok((price, size)), at, updates),
+            };
+        }
         let frame: dto::Frame<'_> = match serde_json::from_str(text) {
             Ok(frame) => frame,
             Err(fault) => return self.skips.count(Skip::BadJson, || format!("{fault}: {text}")),
         };
-        let kind = frame.kind.text();
-        if self.sequence == Sequence::Checked && self.check_sequence(&frame, kind.as_deref(), connection, updates) {
+        let number = |field: Loose<'_>| field.text()?.parse::<u64>().ok();
+        let (kind, counted) = (frame.kind.text(), (number(frame.sid), number(frame.seq)));
+        if self.is_repeated(counted, kind.as_deref(), connection, updates) {
             return self.skips.count(Skip::Duplicate, || text.into());
         }
+        let msg = &frame.msg;
         match kind.as_deref() {
-            Some("orderbook_delta") => self.delta(&frame.msg, connection, received, updates),
-            Some("trade") => self.trade(&frame.msg, received, updates),
-            Some("orderbook_snapshot") => self.snapshot(&frame.msg, connection, received, updates),
-            Some("market_lifecycle_v2" | "market_lifecycle") => self.lifecycle(&frame.msg, received, updates),
+            Some("orderbook_delta") => {
+                let at = msg.ts_ms.millis().unwrap_or(received);
+                self.delta(msg.market_ticker.filled().as_deref(), Delta::of(msg), connection, at, updates);
+            }
+            Some("trade") => self.loose_trade(msg, received, updates),
+            Some("orderbook_snapshot") => self.snapshot(msg, connection, received, updates),
+            Some("market_lifecycle_v2" | "market_lifecycle") => self.lifecycle(msg, received, updates),
             // What the adapter hears, and what it asks about.
             Some("subscribed" | "unsubscribed" | "ok" | "error" | "event_lifecycle") => {}
             _ => self.skips.count(Skip::UnknownType, || text.into()),
@@ -165,15 +210,17 @@ impl Translate {
 
     /// Whether this is the last message of its subscription once more. Where numbers are missing before it, the books
     /// of the connection are lost; a subscription to something else loses none.
-    fn check_sequence(
+    fn is_repeated(
         &mut self,
-        frame: &dto::Frame<'_>,
+        (sid, seq): (Option<u64>, Option<u64>),
         kind: Option<&str>,
         connection: u8,
         updates: &mut Vec<FeedUpdate>,
     ) -> bool {
-        let number = |field: Loose<'_>| field.text()?.parse::<u64>().ok();
-        let (Some(sid), Some(seq)) = (number(frame.sid), number(frame.seq)) else { return false };
+        if self.sequence == Sequence::Ignored {
+            return false;
+        }
+        let (Some(sid), Some(seq)) = (sid, seq) else { return false };
         let last = self.sequences.get(&(connection, sid)).copied();
         let Some(step) = Step::from(last, seq, kind.unwrap_or_default()) else { return false };
         self.sequences.insert((connection, sid), seq);
@@ -187,23 +234,27 @@ impl Translate {
         step == Step::Again
     }
 
-    fn delta(&mut self, msg: &dto::Message<'_>, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        let Some(market) = market(&mut self.markets, msg.market_ticker, &self.skips) else { return };
+    fn delta(
+        &mut self,
+        ticker: Option<&str>,
+        told: Delta,
+        connection: u8,
+        venue_ts: Timestamp,
+        updates: &mut Vec<FeedUpdate>,
+    ) {
+        let Some(market) = market(&mut self.markets, ticker, &self.skips) else { return };
         if market.book.fold != Fold::Followed(connection) {
             return self.skips.count(Skip::NoSnapshot, || market.condition.clone());
         }
-        let side = msg.side.text().and_then(|side| Side::named(&side));
-        let price = if msg.price_dollars.is_absent() { msg.price.cents() } else { msg.price_dollars.dollars() };
-        let change = msg.delta_fp.or(msg.delta).change();
-        let (side, price, change) = match (side, price, change) {
-            (Some(side), Ok(price), Ok(change)) => (side, price, change),
+        let (side, price, change) = match told {
+            Delta { side: Some(side), price: Ok(price), change: Ok(change) } => (side, price, change),
             // A level that no book here holds: nothing is missed without it.
-            (_, Err(fault @ (Fault::TooFine | Fault::OutOfRange)), _) => {
-                return self.skips.count(fault.into(), || format!("delta at {:?}", msg.price_dollars.or(msg.price)));
+            Delta { price: Err(fault @ (Fault::TooFine | Fault::OutOfRange)), .. } => {
+                return self.skips.count(fault.into(), || format!("{told:?} of {}", market.condition));
             }
-            (side, price, change) => {
+            Delta { price, change, .. } => {
                 let fault = price.err().or(change.err()).unwrap_or(Fault::Missing);
-                self.skips.count(fault.into(), || format!("delta {side:?} {:?} {:?}", msg.price_dollars, msg.delta_fp));
+                self.skips.count(fault.into(), || format!("{told:?} of {}", market.condition));
                 return market.lose("unreadable change", updates);
             }
         };
@@ -214,9 +265,8 @@ impl Translate {
             self.skips.count(Skip::BelowZero, || format!("{} at {price:?} by {change}", market.condition));
             return market.lose("below zero", updates);
         };
-        let venue_ts = msg.ts_ms.millis().unwrap_or(received);
         for (token, change) in market.tokens.iter().zip(both_books(side, price, size)) {
-            updates.push(FeedUpdate::BookDelta { token: token.clone(), levels: vec![change], venue_ts });
+            updates.push(FeedUpdate::BookDelta { token: token.clone(), levels: smallvec![change], venue_ts });
         }
         market.retick(updates);
     }
@@ -224,13 +274,14 @@ impl Translate {
     fn snapshot(&mut self, msg: &dto::Message<'_>, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let dollars = msg.yes.is_absent() && msg.no.is_absent();
         let (yes, no) = if dollars { (msg.yes_dollars_fp, msg.no_dollars_fp) } else { (msg.yes, msg.no) };
-        self.book(msg.market_ticker, &Sides { yes, no, dollars }, Some(connection), received, updates);
+        let ticker = msg.market_ticker.filled();
+        self.book(ticker.as_deref(), &Sides { yes, no, dollars }, Some(connection), received, updates);
     }
 
     /// The whole book of a market: `connection` is `None` for a REST answer.
     pub(super) fn book(
         &mut self,
-        ticker: Loose<'_>,
+        ticker: Option<&str>,
         sides: &Sides<'_>,
         connection: Option<u8>,
         venue_ts: Timestamp,
@@ -280,8 +331,11 @@ impl Translate {
         market.retick(updates);
     }
 
-    fn trade(&mut self, msg: &dto::Message<'_>, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        let Some(market) = market(&mut self.markets, msg.market_ticker, &self.skips) else { return };
+    fn loose_trade(&mut self, msg: &dto::Message<'_>, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        let ticker = msg.market_ticker.filled();
+        if market(&mut self.markets, ticker.as_deref(), &self.skips).is_none() {
+            return;
+        }
         let Some(side) = msg.taker_side.text().and_then(|side| Side::named(&side)) else {
             return self.skips.count(Skip::MissingField, || format!("taker of a trade: {:?}", msg.taker_side));
         };
@@ -290,15 +344,28 @@ impl Translate {
             Side::No => (msg.no_price_dollars, msg.no_price),
         };
         let price = if dollars.is_absent() { cents.cents() } else { dollars.dollars() };
-        match (price, msg.count_fp.or(msg.count).qty()) {
-            (Ok(price), Ok(size)) => updates.push(FeedUpdate::LastTrade {
+        let told = price.and_then(|price| Ok((price, msg.count_fp.or(msg.count).qty()?)));
+        self.trade(ticker.as_deref(), side, told, msg.ts_ms.millis().unwrap_or(received), updates);
+    }
+
+    fn trade(
+        &mut self,
+        ticker: Option<&str>,
+        side: Side,
+        told: Result<Level, Fault>,
+        venue_ts: Timestamp,
+        updates: &mut Vec<FeedUpdate>,
+    ) {
+        let Some(market) = market(&mut self.markets, ticker, &self.skips) else { return };
+        match told {
+            Ok((price, size)) => updates.push(FeedUpdate::LastTrade {
                 token: market.tokens[side.index()].clone(),
                 price,
                 size,
                 taker_buys: true,
-                venue_ts: msg.ts_ms.millis().unwrap_or(received),
+                venue_ts,
             }),
-            (Err(fault), _) | (_, Err(fault)) => self.skips.count(fault.into(), || format!("trade at {dollars:?}")),
+            Err(fault) => self.skips.count(fault.into(), || format!("trade of {}", market.condition)),
         }
     }
 
@@ -309,7 +376,7 @@ impl Translate {
         if event == "created" {
             return self.created(msg, updates);
         }
-        if market(&mut self.markets, msg.market_ticker, &self.skips).is_none() {
+        if market(&mut self.markets, Some(&ticker), &self.skips).is_none() {
             return;
         }
         match &*event {
@@ -371,7 +438,10 @@ impl Market {
     /// What is known of its book is not what the venue has: lost until the next snapshot.
     pub(super) fn lose(&mut self, reason: &str, updates: &mut Vec<FeedUpdate>) {
         self.book.fold = Fold::Lost;
-        updates.push(FeedUpdate::Gap { tokens: self.tokens.to_vec(), reason: reason.into() });
+        updates.push(FeedUpdate::Gap {
+            tokens: self.tokens.iter().map(|token| token.to_string()).collect(),
+            reason: reason.into(),
+        });
     }
 
     /// The tick is that of the grid; on a tapered one it follows the midpoint, and stays where there is none.
@@ -389,12 +459,16 @@ impl Market {
 
 /// The listed market that a message names. A function of the table alone, so that the rest of the translator stays
 /// free to use.
-fn market<'m>(markets: &'m mut AHashMap<String, Market>, ticker: Loose<'_>, skips: &Skips) -> Option<&'m mut Market> {
-    let Some(ticker) = ticker.filled() else {
+fn market<'m>(
+    markets: &'m mut AHashMap<String, Market>,
+    ticker: Option<&str>,
+    skips: &Skips,
+) -> Option<&'m mut Market> {
+    let Some(ticker) = ticker else {
         skips.count(Skip::MissingField, || "message without a market".into());
         return None;
     };
-    let market = markets.get_mut(&*ticker);
+    let market = markets.get_mut(ticker);
     if market.is_none() {
         skips.count(Skip::Unlisted, || format!("market {ticker}"));
     }

@@ -111,11 +111,9 @@ struct Body<'a>(&'a str);
 impl Serialize for Body<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // Line ends are white space in JSON: no string holds one as it is.
-        let text = if self.0.contains(['\n', '\r']) {
-            self.0.replace(['\n', '\r'], " ").into()
-        } else {
-            Cow::Borrowed(self.0)
-        };
+        // Without a way out of the loop many bytes are looked at together; this comes by for every message.
+        let has_ends = self.0.bytes().fold(false, |has, byte| has | (byte == b'\n') | (byte == b'\r'));
+        let text = if has_ends { self.0.replace(['\n', '\r'], " ").into() } else { Cow::Borrowed(self.0) };
         match serde_json::from_str::<&RawValue>(&text) {
             Ok(raw) if raw.get().starts_with(['{', '[']) => raw.serialize(serializer),
             _ => serializer.serialize_str(self.0),

@@ -86,10 +86,15 @@ impl Fetch {
         let mut wait = self.pace.retry_first;
         for attempt in 1.. {
             self.budget.take().await;
-            let (failure, asked_wait) = match request().send().await {
+            let (failure, asked_wait, refused) = match request().send().await {
                 Ok(response) => {
                     let status = response.status();
                     let asked_wait = retry_after(&response);
+                    let refused = status == StatusCode::TOO_MANY_REQUESTS || asked_wait.is_some() && passes(status);
+                    if refused {
+                        // It is not this call that there are too many of.
+                        self.budget.hold(asked_wait.unwrap_or(wait));
+                    }
                     match read(response).await {
                         Ok(body) if !passes(status) || attempt == ATTEMPTS_MAX => {
                             // An answer that says "not now" is a failed call all the same.
@@ -101,11 +106,11 @@ impl Fetch {
                             port.answer(path, status.as_u16(), body.clone()).await.ok()?;
                             return Some(Answer { status: status.as_u16(), body });
                         }
-                        Ok(_) => (format!("status {status}"), asked_wait),
-                        Err(error) => (error, asked_wait),
+                        Ok(_) => (format!("status {status}"), asked_wait, refused),
+                        Err(error) => (error, asked_wait, refused),
                     }
                 }
-                Err(error) => (reason(error), None),
+                Err(error) => (reason(error), None, false),
             };
             self.count(port, false);
             if attempt == ATTEMPTS_MAX {
@@ -113,7 +118,10 @@ impl Fetch {
                 break;
             }
             tracing::debug!(path, failure, attempt, "a call failed; it is made again");
-            tokio::time::sleep(asked_wait.unwrap_or(wait)).await;
+            // Where all calls are held, this one waits with them.
+            if !refused {
+                tokio::time::sleep(asked_wait.unwrap_or(wait)).await;
+            }
             wait *= 2;
         }
         None

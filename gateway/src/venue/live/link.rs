@@ -59,6 +59,11 @@ pub trait Talk: Send {
         Ok(())
     }
 
+    /// What is missing before the text just heard, where that shows in it and nowhere else.
+    fn missed(&mut self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether there is anything to hear: without it no connection is made, and silence is no sign of death.
     fn listens(&self) -> bool;
 }
@@ -205,6 +210,9 @@ async fn converse<T: Talk>(
             Some(Ok(Message::Text(text))) => {
                 last_text = Instant::now();
                 let heard = talk.hear(&text, &mut out);
+                if let Some(reason) = talk.missed() {
+                    port.missed(reason);
+                }
                 if port.frame(text).await.is_err() {
                     return End::Over;
                 }
@@ -316,11 +324,12 @@ mod tests {
         let told = async {
             let mut told = Vec::new();
             while told.len() < 5 {
-                told.push(match captures.recv().await.unwrap().heard {
-                    Heard::Frame(text) => text.to_string(),
-                    Heard::Gap(reason) => format!("gap: {reason}"),
-                    _ => continue,
-                });
+                match captures.next().map(|capture| capture.heard) {
+                    Some(Heard::Frame(text)) => told.push(text.to_string()),
+                    Some(Heard::Gap(reason)) => told.push(format!("gap: {reason}")),
+                    Some(_) => {}
+                    None => tokio::time::sleep(Duration::from_millis(1)).await,
+                }
             }
             told
         };

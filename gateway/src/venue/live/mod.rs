@@ -16,6 +16,8 @@ mod health;
 mod link;
 mod outlet;
 mod pace;
+mod pages;
+mod queue;
 pub mod recorder;
 mod room;
 mod roster;
@@ -46,7 +48,7 @@ use capture::{Capture, Heard};
 use engine::market::Market;
 use engine::market::terms::Listing;
 use engine::time::Timestamp;
-use outlet::{CAPTURES_MAX, FeedWaker};
+use outlet::FeedWaker;
 use roster::Roster;
 use shelf::Shelf;
 use std::io;
@@ -56,8 +58,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// Most captures that one poll hands out, so that a poll takes milliseconds.
+/// Most captures that one poll hands out, and the text after which it hands out no more, so that a poll takes
+/// milliseconds.
 const CAPTURES_PER_POLL_MAX: usize = 1_024;
+const BYTES_PER_POLL: usize = 256 << 10;
 /// Markets that one question about their standing names at most.
 const QUESTION_MAX: usize = 500;
 
@@ -76,7 +80,7 @@ pub struct Settings {
 /// Live venues as one.
 pub struct Live {
     translators: Translators,
-    captures: mpsc::Receiver<Capture>,
+    captures: queue::Receiver,
     /// Taken and not due yet.
     held: Option<Capture>,
     feed: Arc<FeedWaker>,
@@ -118,7 +122,7 @@ impl Live {
         // Somebody else in this process may have chosen one; any will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let skips = Arc::new(Skips::default());
-        let (sender, captures) = mpsc::channel(CAPTURES_MAX);
+        let (sender, captures) = queue::queue();
         let feed = Arc::new(FeedWaker::default());
         let (recorder, recording) = match &settings.recording {
             Some(folder) => {
@@ -186,7 +190,7 @@ impl Live {
 
     /// The next capture that is not after `until`.
     fn next(&mut self, until: Timestamp) -> Option<Capture> {
-        let capture = self.held.take().or_else(|| self.captures.try_recv().ok())?;
+        let capture = self.held.take().or_else(|| self.captures.next())?;
         if capture.received > until {
             self.held = Some(capture);
             return None;
@@ -328,7 +332,8 @@ impl Venue for Live {
             let left = std::mem::take(&mut self.left);
             frame(Frame { connection: NO_CONNECTION, received: self.venue_now, is_answer: false, updates: &left });
         }
-        for _ in 0..CAPTURES_PER_POLL_MAX {
+        let (mut captures, mut bytes) = (0, 0);
+        while captures < CAPTURES_PER_POLL_MAX && bytes < BYTES_PER_POLL {
             let Some(capture) = self.next(due) else {
                 self.venue_now = self.venue_now.max(due);
                 self.ask(server_now);
@@ -339,6 +344,7 @@ impl Venue for Live {
                 return Polled { venue_now: self.venue_now, wake_at: Some(wake_at) };
             };
             self.hand_out(&capture, frame);
+            (captures, bytes) = (captures + 1, bytes + capture.text_bytes());
         }
         Polled { venue_now: self.venue_now, wake_at: Some(server_now) }
     }

@@ -3,6 +3,7 @@
 use super::capture::{Capture, Heard, Source};
 use super::health::Health;
 use super::recorder::Keep;
+use super::{pages, queue};
 use crate::clock::Clock;
 use crate::venue::tape::Origin;
 use engine::book::SINGLE_ANSWERS;
@@ -10,16 +11,12 @@ use engine::time::Timestamp;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
-use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
-
-/// Captures that wait for the feed at most; then sockets are read no further, and the venue feels it.
-pub(super) const CAPTURES_MAX: usize = 16_384;
 
 /// What all adapters of a process share.
 pub struct Outlet {
     clock: Clock,
-    captures: mpsc::Sender<Capture>,
+    captures: queue::Sender,
     feed: Arc<FeedWaker>,
     recording: Option<Keep>,
     /// Next number of a connection; beyond the last one they share it.
@@ -48,12 +45,7 @@ impl FeedWaker {
 pub struct Closed;
 
 impl Outlet {
-    pub(super) fn new(
-        clock: Clock,
-        captures: mpsc::Sender<Capture>,
-        feed: Arc<FeedWaker>,
-        recording: Option<Keep>,
-    ) -> Outlet {
+    pub(super) fn new(clock: Clock, captures: queue::Sender, feed: Arc<FeedWaker>, recording: Option<Keep>) -> Outlet {
         Outlet { clock, captures, feed, recording, next_number: AtomicU8::new(0) }
     }
 
@@ -84,8 +76,8 @@ impl Outlet {
 
 /// A port by itself, and where what is said into it comes out.
 #[cfg(test)]
-pub fn lone_port(clock: Clock) -> (Port, mpsc::Receiver<Capture>) {
-    let (sender, captures) = mpsc::channel(CAPTURES_MAX);
+pub fn lone_port(clock: Clock) -> (Port, queue::Receiver) {
+    let (sender, captures) = queue::queue();
     let outlet = Arc::new(Outlet::new(clock, sender, Arc::default(), None));
     (outlet.port(Origin::Polymarket, "market-0", &Arc::default()), captures)
 }
@@ -109,9 +101,22 @@ impl Port {
         self.say(Heard::Frame(text)).await
     }
 
-    /// A REST answer.
+    /// A REST answer. A long page of a catalogue comes to the feed in parts, each as if it were the answer.
     pub async fn answer(&self, url: &str, status: u16, body: Utf8Bytes) -> Result<(), Closed> {
-        self.say(Heard::Answer { url: url.into(), status, body }).await
+        let is_long = status == 200 && body.len() > pages::PART_BYTES && pages::is_catalogue(url);
+        let capture = self.keep(Heard::Answer { url: url.into(), status, body: body.clone() });
+        if !is_long {
+            return self.pass(capture).await;
+        }
+        // Not here, where all sockets are heard.
+        let parts = tokio::task::spawn_blocking(move || pages::parts(&body)).await;
+        let Ok(Some(parts)) = parts else { return self.pass(capture).await };
+        for body in parts {
+            let heard = Heard::Answer { url: url.into(), status, body };
+            self.outlet.captures.send_part(Capture { heard, ..capture.clone() }).await?;
+            self.outlet.feed.wake();
+        }
+        Ok(())
     }
 
     /// What this connection told is unknown from now on.
@@ -124,7 +129,19 @@ impl Port {
         self.say(Heard::Alive).await
     }
 
+    /// Something is missing before the frame that comes next, as whoever translates that one will find out: a line for
+    /// the recording, which cannot see it.
+    pub fn missed(&self, reason: &str) {
+        self.keep(Heard::Gap(reason.into()));
+    }
+
     async fn say(&self, heard: Heard) -> Result<(), Closed> {
+        let capture = self.keep(heard);
+        self.pass(capture).await
+    }
+
+    /// Gives it to the recording, stamped.
+    fn keep(&self, heard: Heard) -> Capture {
         let outlet = &self.outlet;
         let received = outlet.clock.now();
         // A book is heard, whichever way it comes; a catalogue that answers is none.
@@ -140,8 +157,13 @@ impl Port {
         if let Some(recording) = &outlet.recording {
             recording.keep(&capture);
         }
-        outlet.captures.send(capture).await.map_err(|_| Closed)?;
-        outlet.feed.wake();
+        capture
+    }
+
+    /// Gives it to the feed.
+    async fn pass(&self, capture: Capture) -> Result<(), Closed> {
+        self.outlet.captures.send(capture).await?;
+        self.outlet.feed.wake();
         Ok(())
     }
 }
@@ -150,4 +172,44 @@ impl Port {
 fn is_book(url: &str) -> bool {
     let path = url.split('?').next().unwrap_or_default();
     matches!(path.rsplit('/').next(), Some("book" | "books" | "orderbook"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_venue_lives_as_long_as_its_books_are_heard() {
+        let (sender, mut captures) = queue::queue();
+        let clock = Clock::fake(Timestamp(1));
+        let outlet = Arc::new(Outlet::new(clock.clone(), sender, Arc::default(), None));
+        let answer = |url: &str, status| Heard::Answer { url: url.into(), status, body: "{}".into() };
+        let mut cases = 0;
+        for (heard, is_life) in [
+            (Heard::Frame("{}".into()), true),
+            (Heard::Alive, true),
+            (Heard::Gap("closed".into()), false),
+            (answer("https://host/book?token_id=1", 200), true),
+            (answer("https://host/books", 200), true),
+            (answer("https://host/trade-api/v2/markets/KX-1/orderbook?depth=0", 200), true),
+            // A catalogue goes on while trading stands still.
+            (answer("https://host/markets?limit=100", 200), false),
+            (answer("https://host/events/book-of-the-year", 200), false),
+            (answer("https://host/markets?slug=/book", 200), false),
+            // What refuses is no book.
+            (answer("https://host/book?token_id=1", 404), false),
+            (answer("https://host/books", 429), false),
+            (answer("https://host/books", 503), false),
+        ] {
+            let health = Arc::new(Health::starting(Timestamp(1)));
+            let port = outlet.port(Origin::Polymarket, "market-1", &health);
+            clock.set(clock.now().plus(1_000_000));
+            let what = format!("{heard:?}");
+            port.say(heard).await.expect("somebody takes captures");
+            assert_eq!(!health.is_out(clock.now(), 500_000), is_life, "{what}");
+            assert!(captures.next().is_some(), "the feed hears of it, life or not: {what}");
+            cases += 1;
+        }
+        println!("signs of life: {cases} cases");
+    }
 }

@@ -118,13 +118,14 @@ impl Roster {
         self.state(condition, market.state, wants);
     }
 
-    /// Somebody here trades this market.
+    /// Somebody here trades this market. Whoever trades it first does not wait for the next round of questions.
     pub fn stake(&mut self, condition: &str, wants: &mut Vec<Want>) {
-        if let Some(entry) = self.markets.get_mut(condition) {
-            entry.rank.class = Class::Staked;
-            self.stakes.insert(condition.to_owned());
-            self.place(condition, wants);
+        let Some(entry) = self.markets.get_mut(condition) else { return };
+        entry.rank.class = Class::Staked;
+        if self.stakes.insert(condition.to_owned()) {
+            wants.push(Want::Standing(vec![entry.subject.clone()]));
         }
+        self.place(condition, wants);
     }
 
     /// Whether the books of this token are followed, as far as the adapter was told.
@@ -294,7 +295,9 @@ mod tests {
             roster.note(&figures, &mut wants);
             assert_eq!(wants.len(), usize::from(wanted), "{wants:?}");
             assert_eq!((asked(&roster, 999), asked(&roster, 1_000)), (0, 1), "{venue:?} {state:?}: its end");
-            roster.stake("0x1", &mut wants);
+            wants.clear();
+            (0..2).for_each(|_| roster.stake("0x1", &mut wants));
+            assert!(matches!(wants[..], [Want::Standing(_)]), "{venue:?} {state:?}: a stake, named once: {wants:?}");
             assert_eq!(asked(&roster, 0), 1, "{venue:?} {state:?}: a stake");
             assert!(roster.by_token("12").is_some());
         }
@@ -360,6 +363,7 @@ mod tests {
         for (number, (step, expected)) in rows.into_iter().enumerate() {
             let mut wants = Vec::new();
             step(&mut roster, &mut wants);
+            wants.retain(|want| !matches!(want, Want::Standing(_)));
             let told = wants.iter().map(|want| match want {
                 Want::Books(subject) => format!("+{}", subject.condition),
                 Want::Leave(subject) => format!("-{}", subject.condition),

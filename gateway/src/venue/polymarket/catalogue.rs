@@ -3,7 +3,7 @@
 use super::dto;
 use super::listing::{self, Tick};
 use super::standing::{Standing, Verdict, final_prices, open_state};
-use super::translate::{Market, Token, Translate, Via, moment};
+use super::translate::{BookTold, Market, Token, Translate, Via, moment};
 use crate::venue::bounds;
 use crate::venue::loose::{Loose, scaled};
 use crate::venue::skips::Skip;
@@ -11,6 +11,7 @@ use crate::venue::{FeedUpdate, Figures, rest_path};
 use engine::id::Outcome;
 use engine::market::terms::{Listing, MarketState, Resolution};
 use engine::time::{SECOND, Timestamp};
+use std::sync::Arc;
 
 /// A market whose end passed this long ago and whose book is empty takes no orders any more.
 const ABANDONED_AFTER: u64 = 600 * SECOND;
@@ -60,8 +61,8 @@ impl Translate {
         match row.object::<dto::Message<'_>>() {
             Some(message) => {
                 self.look_at_hash(row.raw());
-                let at = moment(message.timestamp, received);
-                self.book(&message, Via::Rest, connection, at, updates);
+                let at = moment(message.timestamp.text().as_deref(), received);
+                self.book(BookTold::of(&message), Via::Rest, connection, at, updates);
             }
             None => self.skips.count(Skip::BadJson, || row.raw().into()),
         }
@@ -226,7 +227,7 @@ impl Translate {
             return Some(number);
         }
         if !facts.tick.is_absent() {
-            self.retick(number, facts.tick, updates);
+            self.retick(number, &facts.tick.text().unwrap_or_default(), updates);
         }
         let market = &mut self.markets[number];
         market.standing = standing(market.standing);
@@ -250,7 +251,7 @@ impl Translate {
         if self.by_condition.contains_key(&listing.condition) {
             return None;
         }
-        if listing.tokens.iter().any(|token| self.tokens.contains_key(token)) {
+        if listing.tokens.iter().any(|token| self.by_token.contains_key(token.as_str())) {
             self.skips.count(Skip::Duplicate, || format!("tokens of {} belong to another market", listing.condition));
             return None;
         }
@@ -262,15 +263,17 @@ impl Translate {
         let state = if standing.verdict() == Verdict::Open { open_state } else { MarketState::Closed };
         let number = self.markets.len();
         for token in &listing.tokens {
-            let known = Token {
+            let id: Arc<str> = token.as_str().into();
+            self.by_token.insert(id.clone(), self.tokens.len());
+            self.tokens.push(Token {
+                id,
                 market: number,
                 connection: 0,
                 snapshot_ts: Timestamp::default(),
                 last_ts: Timestamp::default(),
                 hash: Default::default(),
                 recent: Default::default(),
-            };
-            self.tokens.insert(token.clone(), known);
+            });
         }
         self.by_condition.insert(listing.condition.clone(), number);
         self.markets.push(Market {

@@ -5,6 +5,7 @@ mod catalogue;
 pub mod doctor;
 pub mod dto;
 mod hash;
+mod hot;
 mod listing;
 mod recall;
 mod recent;

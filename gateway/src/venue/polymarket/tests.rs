@@ -7,7 +7,7 @@ mod recorded;
 use super::*;
 use crate::venue::skips::{Skip, Skips};
 use crate::venue::suite::{Witness, broken, recorded};
-use crate::venue::{BookSide, FeedUpdate, Frame};
+use crate::venue::{FeedUpdate, Frame};
 use engine::amount::{Price, Qty, TickSize};
 use engine::id::Outcome;
 use engine::market::terms::{Asset, Category, Interval, Listing, MarketState, Resolution};
@@ -42,7 +42,7 @@ impl World {
 
     /// With an empty book of each token, as old as can be: changes follow on it.
     fn with_books(mut self) -> World {
-        let tokens: Vec<String> = self.translate.tokens.keys().cloned().collect();
+        let tokens: Vec<_> = self.translate.by_token.keys().cloned().collect();
         for token in tokens {
             self.frame(&format!(r#"{{"event_type":"book","asset_id":"{token}","timestamp":"1","bids":[],"asks":[]}}"#));
         }

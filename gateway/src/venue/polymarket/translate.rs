@@ -5,12 +5,13 @@
 
 use super::announced::Announced;
 use super::dto;
+use super::hot::{self, What};
 use super::listing;
 use super::recent::Recent;
 use super::spot::AHEAD_MAX;
 use super::standing::Standing;
 use crate::venue::category::Names;
-use crate::venue::loose::{Fault, Loose, scaled};
+use crate::venue::loose::{Fault, Loose, tick};
 use crate::venue::skips::{Skip, Skips};
 use crate::venue::{BookSide, FeedUpdate, Level};
 use ahash::AHashMap;
@@ -18,13 +19,17 @@ use engine::amount::{Price, Qty, TickSize};
 use engine::id::Outcome;
 use engine::market::terms::{MarketState, Resolution};
 use engine::time::Timestamp;
+use smallvec::{SmallVec, smallvec};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The translation of Polymarket's messages to [`FeedUpdate`]s.
 pub struct Translate {
     pub(super) markets: Vec<Market>,
     pub(super) by_condition: AHashMap<String, usize>,
-    pub(super) tokens: AHashMap<String, Token>,
+    pub(super) tokens: Vec<Token>,
+    /// Number of a token by its id.
+    pub(super) by_token: AHashMap<Arc<str>, usize>,
     pub(super) skips: Arc<Skips>,
     pub(super) names: Names,
     /// Books that came so far.
@@ -52,6 +57,7 @@ pub(super) struct Market {
 
 /// What is remembered of a token.
 pub(super) struct Token {
+    pub(super) id: Arc<str>,
     pub(super) market: usize,
     pub(super) connection: u8,
     pub(super) snapshot_ts: Timestamp,
@@ -68,6 +74,60 @@ impl Token {
         self.hash = Default::default();
         self.recent.clear();
     }
+
+    /// Whether this was told last already.
+    fn is_repeated(&self, hash: &str, at: Timestamp) -> bool {
+        !hash.is_empty() && self.hash.1 == at && self.hash.0 == hash
+    }
+
+    /// This was told last.
+    fn heard(&mut self, hash: &str, at: Timestamp) {
+        self.hash.0.clear();
+        self.hash.0.push_str(hash);
+        self.hash.1 = at;
+    }
+}
+
+/// One change as it was told, whatever its form.
+#[derive(Debug)]
+struct Told<'a> {
+    token: Option<Cow<'a, str>>,
+    /// Empty where there is none.
+    hash: Cow<'a, str>,
+    level: Result<(BookSide, Price, Qty), Fault>,
+    top: Option<hot::Top>,
+}
+
+impl<'a> From<hot::Change<'a>> for Told<'a> {
+    fn from(hot::Change { token, hash, level, top }: hot::Change<'a>) -> Told<'a> {
+        Told { token: Some(token.into()), hash: filled(hash).into(), level: Ok(level), top }
+    }
+}
+
+/// A book as it was told, whatever its form; `sides` gives bids and asks, ascending, when it comes to that.
+pub(super) struct BookTold<'a, S> {
+    token: Option<Cow<'a, str>>,
+    hash: Cow<'a, str>,
+    tick: Option<Cow<'a, str>>,
+    sides: S,
+}
+
+impl<'a> BookTold<'a, ()> {
+    /// From a message in the loose form.
+    pub(super) fn of(message: &'a dto::Message<'a>) -> BookTold<'a, impl FnOnce(&Skips) -> [Vec<Level>; 2]> {
+        let sides = |skips: &Skips| {
+            let one = |levels: &Option<Vec<dto::Level<'_>>>, older: &Option<Vec<dto::Level<'_>>>| {
+                ascending(side(levels.as_deref().or(older.as_deref()).unwrap_or_default(), skips))
+            };
+            [one(&message.bids, &message.buys), one(&message.asks, &message.sells)]
+        };
+        BookTold {
+            token: message.asset_id.filled(),
+            hash: message.hash.filled().unwrap_or_default(),
+            tick: (!message.tick_size.is_absent()).then(|| message.tick_size.text().unwrap_or_default()),
+            sides,
+        }
+    }
 }
 
 /// How a message reached us.
@@ -80,8 +140,16 @@ pub(super) enum Via {
 impl Translate {
     /// Knows no market yet; what is skipped is counted in `skips`.
     pub fn new(skips: Arc<Skips>, names: Names) -> Translate {
-        let (markets, by_condition, tokens) = (Vec::new(), AHashMap::new(), AHashMap::new());
-        Translate { markets, by_condition, tokens, skips, names, books_heard: 0, announced: Announced::default() }
+        Translate {
+            markets: Vec::new(),
+            by_condition: AHashMap::new(),
+            tokens: Vec::new(),
+            by_token: AHashMap::new(),
+            skips,
+            names,
+            books_heard: 0,
+            announced: Announced::default(),
+        }
     }
 
     /// One text frame of the market channel: a message, or an array of them.
@@ -100,20 +168,39 @@ impl Translate {
     /// The connection is broken or was interrupted: its tokens are stale until their next snapshots, which are taken
     /// even when nothing has changed, or when the venue dates them before the last change.
     pub fn gap(&mut self, connection: u8, reason: &str, updates: &mut Vec<FeedUpdate>) {
-        self.tokens.values_mut().filter(|token| token.connection == connection).for_each(Token::forget);
+        self.tokens.iter_mut().filter(|token| token.connection == connection).for_each(Token::forget);
         updates.push(FeedUpdate::Gap { tokens: Vec::new(), reason: reason.into() });
     }
 
     /// The same for these tokens alone: nobody follows them any more, or they are subscribed anew.
     pub fn forget(&mut self, tokens: &[String]) {
         for token in tokens {
-            if let Some(token) = self.tokens.get_mut(token) {
-                token.forget();
+            if let Some(&number) = self.by_token.get(token.as_str()) {
+                self.tokens[number].forget();
             }
         }
     }
 
     fn message(&mut self, text: &str, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        if let Some(hot::Message { timestamp, what }) = hot::read(text) {
+            let at = moment(timestamp, received);
+            return match what {
+                What::Changes(changes) => {
+                    let told = changes.into_iter().map(Told::from);
+                    self.price_change(told, connection, at, updates);
+                }
+                What::Book(book) => {
+                    self.look_at_hash(text);
+                    let told = BookTold {
+                        token: Some(Cow::Borrowed(book.token)),
+                        hash: filled(book.hash).into(),
+                        tick: book.tick.map(Cow::Borrowed),
+                        sides: |_: &Skips| [ascending(book.bids), ascending(book.asks)],
+                    };
+                    self.book(told, Via::Socket, connection, at, updates);
+                }
+            };
+        }
         let message: dto::Message<'_> = match serde_json::from_str(text) {
             Ok(message) => message,
             Err(fault) => return self.skips.count(Skip::BadJson, || format!("{fault}: {text}")),
@@ -121,14 +208,14 @@ impl Translate {
         if !message.topic.is_absent() {
             return self.spot(&message, received, updates);
         }
-        let at = moment(message.timestamp, received);
+        let at = moment(message.timestamp.text().as_deref(), received);
         let kind = message.event_type.filled();
         match kind.as_deref().unwrap_or_else(|| guessed(&message)) {
             "book" => {
                 self.look_at_hash(text);
-                self.book(&message, Via::Socket, connection, at, updates);
+                self.book(BookTold::of(&message), Via::Socket, connection, at, updates);
             }
-            "price_change" => self.price_change(&message, connection, at, updates),
+            "price_change" => self.loose_price_change(&message, connection, at, updates),
             "tick_size_change" => self.tick_size_change(&message, updates),
             "last_trade_price" => self.last_trade(&message, at, updates),
             "best_bid_ask" => {}
@@ -138,48 +225,44 @@ impl Translate {
         }
     }
 
-    fn token(&mut self, id: Loose<'_>) -> Option<(&mut Token, String)> {
-        let Some(id) = id.owned() else {
+    /// The number of the token with that id.
+    fn token(&self, id: Option<&str>) -> Option<usize> {
+        let Some(id) = id else {
             self.skips.count(Skip::MissingField, || "message without a token".into());
             return None;
         };
-        match self.tokens.get_mut(&id) {
-            Some(token) => Some((token, id)),
-            None => {
-                self.skips.count(Skip::Unlisted, || format!("token {id}"));
-                None
-            }
+        let number = self.by_token.get(id).copied();
+        if number.is_none() {
+            self.skips.count(Skip::Unlisted, || format!("token {id}"));
         }
+        number
     }
 
-    pub(super) fn book(
+    pub(super) fn book<'a>(
         &mut self,
-        message: &dto::Message<'_>,
+        told: BookTold<'a, impl FnOnce(&Skips) -> [Vec<Level>; 2]>,
         via: Via,
         connection: u8,
         at: Timestamp,
         updates: &mut Vec<FeedUpdate>,
     ) {
-        let skips = self.skips.clone();
-        let Some((token, id)) = self.token(message.asset_id) else { return };
-        let mut hash = message.hash.owned().unwrap_or_default();
+        let BookTold { token, mut hash, tick, sides } = told;
+        let Some(number) = self.token(token.as_deref()) else { return };
+        let (token, skips) = (&mut self.tokens[number], &self.skips);
         let caught_up = matches!(via, Via::Rest) && at >= token.snapshot_ts && token.recent.reaches(at);
         if at < token.last_ts && !caught_up {
-            return skips.count(Skip::OutOfOrder, || format!("book of {id}"));
+            return skips.count(Skip::OutOfOrder, || format!("book of {}", token.id));
         }
         token.connection = connection;
-        if matches!(via, Via::Socket) && !hash.is_empty() && token.hash == (hash.clone(), at) {
-            return skips.count(Skip::Duplicate, || format!("book of {id}"));
+        if matches!(via, Via::Socket) && token.is_repeated(&hash, at) {
+            return skips.count(Skip::Duplicate, || format!("book of {}", token.id));
         }
-        let side = |levels: &Option<Vec<dto::Level<'_>>>, older: &Option<Vec<dto::Level<'_>>>| {
-            side(levels.as_deref().or(older.as_deref()).unwrap_or_default(), &skips)
-        };
-        let (mut bids, mut asks) = (side(&message.bids, &message.buys), side(&message.asks, &message.sells));
+        let [mut bids, mut asks] = sides(skips);
         token.snapshot_ts = at;
         match via {
             Via::Socket => {
                 token.last_ts = at;
-                token.hash = (hash.clone(), at);
+                token.heard(&hash, at);
                 token.recent.clear();
             }
             Via::Rest => {
@@ -187,20 +270,20 @@ impl Translate {
                 // What a socket tells of it is news of that socket, even when it is the same book.
                 token.hash = Default::default();
                 if token.recent.fold(at, &mut bids, &mut asks) {
-                    hash.clear();
+                    hash = Cow::Borrowed("");
                 }
             }
         }
         bids.reverse();
-        let (market, venue_ts) = (token.market, token.last_ts);
-        if !message.tick_size.is_absent() {
-            self.retick(market, message.tick_size, updates);
+        let (market, venue_ts, token) = (token.market, token.last_ts, token.id.clone());
+        if let Some(tick) = tick {
+            self.retick(market, &tick, updates);
         }
-        let hash = Some(hash).filter(|hash| !hash.is_empty());
-        updates.push(FeedUpdate::BookSnapshot { token: id, bids, asks, venue_ts, hash });
+        let hash = Some(hash.into_owned()).filter(|hash| !hash.is_empty());
+        updates.push(FeedUpdate::BookSnapshot { token, bids, asks, venue_ts, hash });
     }
 
-    fn price_change(
+    fn loose_price_change(
         &mut self,
         message: &dto::Message<'_>,
         connection: u8,
@@ -219,56 +302,73 @@ impl Translate {
             (Some(changes), _) | (None, Some(changes)) => changes.as_slice(),
             (None, None) => &lone,
         };
-        let skips = self.skips.clone();
-        let (mut hashes, mut tops) = (Vec::new(), Vec::new());
+        let told = changes.iter().map(|change| Told {
+            token: change.asset_id.or(message.asset_id).filled(),
+            hash: change.hash.or(message.hash).filled().unwrap_or_default(),
+            level: level_change(change),
+            top: top(change),
+        });
+        self.price_change(told, connection, at, updates);
+    }
+
+    fn price_change<'a>(
+        &mut self,
+        changes: impl Iterator<Item = Told<'a>>,
+        connection: u8,
+        at: Timestamp,
+        updates: &mut Vec<FeedUpdate>,
+    ) {
+        let mut hashes: SmallVec<[(usize, Cow<'a, str>); 4]> = SmallVec::new();
+        let mut tops: SmallVec<[(usize, hot::Top); 4]> = SmallVec::new();
         let first = updates.len();
-        for change in changes {
-            let Some((token, id)) = self.token(change.asset_id.or(message.asset_id)) else { continue };
+        for told in changes {
+            let Some(number) = self.token(told.token.as_deref()) else { continue };
+            let (token, skips) = (&mut self.tokens[number], &self.skips);
             token.connection = connection;
             if at < token.snapshot_ts {
-                skips.count(Skip::OutOfOrder, || format!("change of {id}"));
+                skips.count(Skip::OutOfOrder, || format!("change of {}", token.id));
                 continue;
             }
-            let hash = change.hash.or(message.hash).owned().unwrap_or_default();
-            if !hash.is_empty() && token.hash == (hash.clone(), at) {
-                skips.count(Skip::Duplicate, || format!("change of {id}"));
+            if token.is_repeated(&told.hash, at) {
+                skips.count(Skip::Duplicate, || format!("change of {}", token.id));
                 continue;
             }
             token.last_ts = token.last_ts.max(at);
-            let (side, price, size) = match level_change(change) {
-                Ok(change) => change,
+            let (side, price, size) = match told.level {
+                Ok(level) => level,
                 Err(fault) => {
-                    skips.count(fault.into(), || format!("{change:?}"));
+                    skips.count(fault.into(), || format!("{told:?}"));
                     continue;
                 }
             };
             token.recent.note(at, side, price, size);
             if token.snapshot_ts == Timestamp::default() {
                 // A level or two are no book: the whole one takes these changes in when it comes.
-                skips.count(Skip::NoSnapshot, || format!("change of {id}"));
+                skips.count(Skip::NoSnapshot, || format!("change of {}", token.id));
                 continue;
             }
-            if let Some(top) = top(change) {
-                tops.retain(|(of, _)| *of != id);
-                tops.push((id.clone(), top));
+            if let Some(top) = told.top {
+                tops.retain(|(of, _)| *of != number);
+                tops.push((number, top));
             }
             match updates[first..].last_mut() {
-                Some(FeedUpdate::BookDelta { token, levels, .. }) if *token == id => levels.push((side, price, size)),
+                Some(FeedUpdate::BookDelta { token: of, levels, .. }) if *of == token.id => {
+                    levels.push((side, price, size));
+                }
                 _ => updates.push(FeedUpdate::BookDelta {
-                    token: id.clone(),
-                    levels: vec![(side, price, size)],
+                    token: token.id.clone(),
+                    levels: smallvec![(side, price, size)],
                     venue_ts: at,
                 }),
             }
-            hashes.push((id, hash));
+            hashes.push((number, told.hash));
         }
         // Only now: the changes of one message may all carry the hash of the book behind them.
-        for (id, hash) in hashes {
-            if let Some(token) = self.tokens.get_mut(&id) {
-                token.hash = (hash, at);
-            }
+        for (number, hash) in hashes {
+            self.tokens[number].heard(&hash, at);
         }
-        for (token, (bid, ask)) in tops {
+        for (number, (bid, ask)) in tops {
+            let token = self.tokens[number].id.clone();
             // Of the changes in one frame the last one tells what is true behind it.
             let told = |update: &FeedUpdate| matches!(update, FeedUpdate::Top { token: of, .. } if *of == token);
             if let Some(before) = updates[..first].iter().rposition(told) {
@@ -279,32 +379,32 @@ impl Translate {
     }
 
     fn tick_size_change(&mut self, message: &dto::Message<'_>, updates: &mut Vec<FeedUpdate>) {
-        let Some((token, _)) = self.token(message.asset_id) else { return };
-        let market = token.market;
-        self.retick(market, message.new_tick_size, updates);
+        let Some(number) = self.token(message.asset_id.filled().as_deref()) else { return };
+        let tick = message.new_tick_size.text().unwrap_or_default();
+        self.retick(self.tokens[number].market, &tick, updates);
     }
 
     /// A new tick is taken at once; both tokens of a market report it, so the second report changes nothing.
-    pub(super) fn retick(&mut self, market: usize, field: Loose<'_>, updates: &mut Vec<FeedUpdate>) {
+    pub(super) fn retick(&mut self, market: usize, told: &str, updates: &mut Vec<FeedUpdate>) {
         let market = &mut self.markets[market];
-        match field.tick() {
+        match tick(told) {
             Ok(tick) if tick != market.tick => {
                 market.tick = tick;
                 market.untradable &= !listing::is_known(tick);
                 updates.push(FeedUpdate::TickChanged { condition: market.condition.clone(), tick });
             }
             Ok(_) => {}
-            Err(_) => self.skips.count(Skip::UnknownTick, || format!("{field:?} for {}", market.condition)),
+            Err(_) => self.skips.count(Skip::UnknownTick, || format!("{told} for {}", market.condition)),
         }
     }
 
     fn last_trade(&mut self, message: &dto::Message<'_>, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        let skips = self.skips.clone();
-        let Some((_, id)) = self.token(message.asset_id) else { return };
+        let Some(number) = self.token(message.asset_id.filled().as_deref()) else { return };
+        let skips = &self.skips;
         let change = dto::Change { price: message.price, size: message.size, side: message.side, ..Default::default() };
         match level_change(&change) {
             Ok((side, price, size)) if !size.is_zero() => updates.push(FeedUpdate::LastTrade {
-                token: id,
+                token: self.tokens[number].id.clone(),
                 price,
                 size,
                 taker_buys: side == BookSide::Bid,
@@ -343,11 +443,12 @@ fn guessed(message: &dto::Message<'_>) -> &'static str {
 
 /// When the venue says it was; what is missing or lies far ahead of us was now: a book from the future would make all
 /// that follows look old.
-pub(super) fn moment(field: Loose<'_>, received: Timestamp) -> Timestamp {
-    field.millis().filter(|at| at.since(received) <= AHEAD_MAX).unwrap_or(received)
+pub(super) fn moment(told: Option<&str>, received: Timestamp) -> Timestamp {
+    let millis = told.and_then(|told| told.parse().ok()).map(Timestamp::from_millis);
+    millis.filter(|at| at.since(received) <= AHEAD_MAX).unwrap_or(received)
 }
 
-/// Levels of one side, ascending, each price once; the last one told counts.
+/// Levels of one side that can be read, in the order in which they were told.
 fn side(rows: &[dto::Level<'_>], skips: &Skips) -> Vec<Level> {
     let mut levels = Vec::with_capacity(rows.len());
     for row in rows {
@@ -356,6 +457,11 @@ fn side(rows: &[dto::Level<'_>], skips: &Skips) -> Vec<Level> {
             (Err(fault), _) | (_, Err(fault)) => skips.count(fault.into(), || format!("{row:?}")),
         }
     }
+    levels
+}
+
+/// Levels by price, each price once; the last one told counts.
+fn ascending(mut levels: Vec<Level>) -> Vec<Level> {
     // Stable, and from the back: of equal prices the one told last comes first and stays.
     levels.reverse();
     levels.sort_by_key(|(price, _)| *price);
@@ -365,27 +471,17 @@ fn side(rows: &[dto::Level<'_>], skips: &Skips) -> Vec<Level> {
 }
 
 /// What a change says the best prices are behind it; `None` when it does not say, or nothing that can be compared.
-fn top(change: &dto::Change<'_>) -> Option<(Option<Price>, Option<Price>)> {
-    const DOLLAR: u64 = 10_000;
-    let best = |field: Loose<'_>| {
-        let text = field.text()?;
-        match text.trim() {
-            "" => Some(None),
-            text => match scaled(text, 4).ok()? {
-                // What stands for an empty side.
-                0 | DOLLAR => Some(None),
-                units => Some(Some(Price(u16::try_from(units).ok().filter(|units| u64::from(*units) < DOLLAR)?))),
-            },
-        }
-    };
+fn top(change: &dto::Change<'_>) -> Option<hot::Top> {
+    let best = |field: Loose<'_>| hot::best(&field.text()?);
     Some((best(change.best_bid)?, best(change.best_ask)?))
 }
 
+/// A text, or nothing where it is blank.
+fn filled(text: &str) -> &str {
+    if text.trim().is_empty() { "" } else { text }
+}
+
 fn level_change(change: &dto::Change<'_>) -> Result<(BookSide, Price, Qty), Fault> {
-    let side = match change.side.text().as_deref() {
-        Some("BUY" | "buy") => BookSide::Bid,
-        Some("SELL" | "sell") => BookSide::Ask,
-        _ => return Err(Fault::Missing),
-    };
+    let side = change.side.text().as_deref().and_then(hot::side).ok_or(Fault::Missing)?;
     Ok((side, change.price.dollars()?, change.size.qty()?))
 }

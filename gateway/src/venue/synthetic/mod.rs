@@ -14,7 +14,7 @@ mod world;
 pub use prices::Underlying;
 
 use super::category::Names;
-use super::{BookSide, FeedUpdate, Figures, Frame, Polled, Venue};
+use super::{BookSide, Changes, FeedUpdate, Figures, Frame, Polled, Venue};
 use ahash::AHashMap;
 use books::Book;
 use engine::amount::TickSize;
@@ -22,6 +22,7 @@ use engine::market::terms::{Asset, MarketState};
 use engine::time::{DAY, HOUR, MILLISECOND, SECOND, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 use world::{Key, Series, Spec, World};
 
 /// Markets that ended less than this before the start are listed, too, with their result.
@@ -67,7 +68,7 @@ enum Due {
 struct Market {
     spec: Spec,
     condition: String,
-    tokens: [String; 2],
+    tokens: [Arc<str>; 2],
     /// As told last.
     tick: TickSize,
     book: Book,
@@ -128,7 +129,7 @@ impl Synthetic {
         };
         let mut market = Market {
             condition: listing.condition.clone(),
-            tokens: listing.tokens.clone(),
+            tokens: listing.tokens.each_ref().map(|token| token.as_str().into()),
             tick: listing.tick,
             book: Book::default(),
             figures_at: now,
@@ -222,7 +223,7 @@ impl Market {
             self.snapshot(at, updates);
         } else if !bids.is_empty() || !asks.is_empty() {
             let first = bids.iter().map(|(price, size)| (BookSide::Bid, *price, *size));
-            let first: Vec<_> = first.chain(asks.iter().map(|(price, size)| (BookSide::Ask, *price, *size))).collect();
+            let first: Changes = first.chain(asks.iter().map(|(price, size)| (BookSide::Ask, *price, *size))).collect();
             let second = first.iter().map(|(side, price, size)| {
                 let side = if *side == BookSide::Bid { BookSide::Ask } else { BookSide::Bid };
                 (side, price.complement(), *size)

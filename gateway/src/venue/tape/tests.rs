@@ -106,6 +106,20 @@ fn lines_are_told_apart_by_their_fields() {
             frame(Kalshi, "", r#"{"type":"t","msg":{"a":1}}"#),
         ),
         (r#"{"recv_ms":1,"event":{"msg":{"a":{"b":1}}}}"#, frame(Kalshi, "", r#"{"msg":{"a":{"b":1}}}"#)),
+        (
+            r#"{"r":1,"v":"polymarket","c":"a-1","m":{"a":[{},{"b":1}]}}"#,
+            frame(Polymarket, "a-1", r#"{"a":[{},{"b":1}]}"#),
+        ),
+        (
+            r#"{"r":1,"v":"kalshi","c":"a","m":{"a":{"b":1},"c":{"d":1}}}"#,
+            frame(Kalshi, "a", r#"{"a":{"b":1},"c":{"d":1}}"#),
+        ),
+        // What follows the message is not part of it, however it looks.
+        (r#"{"r":1,"v":"kalshi","m":{"a":{"b":1}},"x":{"y":{}}}"#, frame(Kalshi, "", r#"{"a":{"b":1}}"#)),
+        (r#"{"r":1,"v":"kalshi","m":{"a":1} ,"x":[{"y":{}}]}"#, frame(Kalshi, "", r#"{"a":1}"#)),
+        (r#"{"r":1,"v":"kalshi","m":{"a":"},{"}}"#, frame(Kalshi, "", r#"{"a":"},{"}"#)),
+        (r#"{"r":1,"v":"kalshi","c":"\u0041","m":{"a":1}}"#, frame(Kalshi, "A", r#"{"a":1}"#)),
+        (r#"{"r":1,"v":"polymarket","c":"a","m":{"a":{"b":1}}"#, None),
         (r#"{"r":1,"v":"polymarket","m":[{"a":1}]}"#, frame(Polymarket, "", r#"[{"a":1}]"#)),
         (r#"{"m":{"a":1},"c":"x","v":"kalshi","r":1}"#, frame(Kalshi, "x", r#"{"a":1}"#)),
         (r#"{"r":1,"v":"kalshi","m":"{\"a\":1}"}"#, frame(Kalshi, "", r#"{"a":1}"#)),

@@ -37,7 +37,7 @@ impl Subscribed {
         let levels = vec![(BookSide::Bid, Price(4_000), Qty::from_shares(size))];
         let mut writer = self.town.writer.borrow_mut();
         writer.frame(0, AT, |books| books.delta(self.town.market.instrument(Outcome::First), &levels, AT));
-        let update = FeedUpdate::BookDelta { token: TOKEN.into(), levels, venue_ts: AT };
+        let update = FeedUpdate::BookDelta { token: TOKEN.into(), levels: levels.into(), venue_ts: AT };
         self.publisher.frame(&[update], writer.books(), AT, |_| false);
     }
 

@@ -8,6 +8,7 @@ use crate::ws::change::Follows;
 use crate::ws::news::{Interest, Item, Outlet};
 use engine::market::terms::{MarketState, Resolution};
 use serde_json::Value;
+use smallvec::smallvec;
 use std::collections::BTreeMap;
 
 const START: u64 = 1_790_932_445_000_000;
@@ -172,7 +173,7 @@ impl Folded {
 /// One random update of one token: prices that no ladder holds and sizes that are cut are among them.
 fn update(random: &mut Random, token: &str, at: u64) -> FeedUpdate {
     let venue_ts = Timestamp(START + at * 1_000 - random.next() % 5_000);
-    let token = token.to_owned();
+    let token = token.into();
     let mut price =
         || Price([0, 1, 10_000, 9_999][(random.next() % 4) as usize].max((random.next() % 60 * 100) as u16));
     let prices: Vec<Price> = (0..6).map(|_| price()).collect();
@@ -250,8 +251,8 @@ fn a_frame_holds_what_is_followed_and_nothing_else() {
     let condition = followed.town.condition().to_owned();
     let say = || {
         followed.frame(&[
-            delta(TOKENS[0], vec![(BookSide::Bid, Price(4_100), size), (BookSide::Bid, Price(4_100), Qty(0))]),
-            delta(TOKENS[1], vec![(BookSide::Ask, Price(5_900), size)]),
+            delta(TOKENS[0], smallvec![(BookSide::Bid, Price(4_100), size), (BookSide::Bid, Price(4_100), Qty(0))]),
+            delta(TOKENS[1], smallvec![(BookSide::Ask, Price(5_900), size)]),
             trade(TOKENS[1]),
         ]);
     };

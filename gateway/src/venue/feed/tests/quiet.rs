@@ -35,7 +35,8 @@ impl Venue for Calm {
         let venue_now = server_now.min(until);
         for (is_answer, update) in self.says.lock().drain(..) {
             // Markets 5 and 6 are on a connection of their own.
-            let other = matches!(&update, FeedUpdate::BookSnapshot { token, .. } if token == "50" || token == "60");
+            let other =
+                matches!(&update, FeedUpdate::BookSnapshot { token, .. } if &**token == "50" || &**token == "60");
             let connection = u8::from(other);
             frame(Frame { connection, received: venue_now, is_answer, updates: &[update] });
         }

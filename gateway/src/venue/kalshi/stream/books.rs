@@ -8,7 +8,8 @@
 use super::commands::{Action, Channel, Command, Commands};
 use super::signer::{Signer, path_of};
 use crate::clock::Clock;
-use crate::venue::kalshi::translate::{Step, is_book};
+use crate::venue::kalshi::hot;
+use crate::venue::kalshi::translate::{SEQUENCE_GAP, Step, is_book};
 use crate::venue::live::{Pace, Talk};
 use crate::venue::loose::Loose;
 use ahash::AHashMap;
@@ -29,7 +30,7 @@ const HOLES_MAX: u32 = 5;
 /// What may change about a socket.
 #[derive(Debug)]
 pub enum Change {
-    Add(String),
+    Add(Vec<String>),
     Remove(String),
     /// The book of this market cannot be right.
     Resync(String),
@@ -90,6 +91,8 @@ pub struct Books {
     /// Last number by subscription.
     numbers: AHashMap<u64, u64>,
     holes: u32,
+    /// The text just heard showed one.
+    missed: bool,
     last_text: Instant,
     /// Whose turn it is to be asked for when nothing comes.
     turn: usize,
@@ -193,6 +196,7 @@ impl Books {
             commands: Commands::default(),
             numbers: AHashMap::new(),
             holes: 0,
+            missed: false,
             last_text: Instant::now(),
             turn: 0,
             useless: false,
@@ -263,14 +267,19 @@ impl Books {
     }
 
     /// A message that is part of a subscription.
-    fn count(&mut self, kind: &str, heard: &Heard<'_>, out: &mut Vec<String>) -> Result<(), String> {
-        let (Some(sid), Some(seq)) = (number(heard.sid), number(heard.seq)) else { return Ok(()) };
+    fn count(
+        &mut self,
+        kind: &str,
+        (sid, seq): (Option<u64>, Option<u64>),
+        out: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let (Some(sid), Some(seq)) = (sid, seq) else { return Ok(()) };
         let Some(step) = Step::from(self.numbers.get(&sid).copied(), seq, kind) else { return Ok(()) };
         self.numbers.insert(sid, seq);
         if step != Step::Hole || !is_book(Some(kind)) {
             return Ok(());
         }
-        self.holes += 1;
+        (self.holes, self.missed) = (self.holes + 1, true);
         if self.holes > HOLES_MAX {
             return Err("holes in the sequence, again and again".into());
         }
@@ -282,7 +291,7 @@ impl Books {
 
     fn message(&mut self, heard: &Heard<'_>, out: &mut Vec<String>) -> Result<(), String> {
         let kind = heard.kind.text().unwrap_or_default();
-        self.count(&kind, heard, out)?;
+        self.count(&kind, (number(heard.sid), number(heard.seq)), out)?;
         let body: Body<'_> = heard.msg.object().unwrap_or_default();
         match &*kind {
             "orderbook_delta" if body.market_ticker.filled().is_none() => {
@@ -410,10 +419,12 @@ impl Talk for Books {
     fn change(&mut self, change: Change, out: &mut Vec<String>) {
         let open = self.is_open();
         match change {
-            Change::Add(ticker) => {
-                self.markets.entry(ticker.clone()).or_default();
+            Change::Add(tickers) => {
+                for ticker in &tickers {
+                    self.markets.entry(ticker.clone()).or_default();
+                }
                 if open {
-                    self.subscribe(vec![ticker], out);
+                    self.subscribe(tickers, out);
                 }
             }
             Change::Remove(ticker) => {
@@ -436,12 +447,20 @@ impl Talk for Books {
 
     fn hear(&mut self, text: &str, out: &mut Vec<String>) -> Result<(), String> {
         self.last_text = Instant::now();
+        if let Some(hot::Frame { kind, sid, seq, .. }) = hot::read(text) {
+            // Changes and trades say nothing here but their numbers.
+            return self.count(kind, (sid, seq), out);
+        }
         // What cannot be read is counted where it is translated; if it was part of a subscription, its number is missed.
         if text.starts_with('[') {
             let parts = Loose::of(text).elements().unwrap_or_default();
             return parts.iter().filter_map(|part| part.object()).try_for_each(|heard| self.message(&heard, out));
         }
         serde_json::from_str(text).map_or(Ok(()), |heard| self.message(&heard, out))
+    }
+
+    fn missed(&mut self) -> Option<&'static str> {
+        std::mem::take(&mut self.missed).then_some(SEQUENCE_GAP)
     }
 
     fn listens(&self) -> bool {

@@ -41,7 +41,7 @@ impl World {
     fn following(tickers: &[&str]) -> World {
         let mut world = World::new();
         for ticker in tickers {
-            world.change(Change::Add((*ticker).into()));
+            world.change(Change::Add(vec![(*ticker).into()]));
         }
         world.books.open(&mut world.out);
         let said = world.said();
@@ -98,7 +98,7 @@ async fn markets_are_subscribed_in_pieces_once_the_venue_named_the_subscription(
     let mut world = World::new();
     assert!(!world.books.listens());
     for number in 0..450 {
-        world.change(Change::Add(format!("M{number:03}")));
+        world.change(Change::Add(vec![format!("M{number:03}")]));
     }
     assert!(world.books.listens() && world.out.is_empty(), "it is not open");
     world.books.open(&mut world.out);
@@ -114,7 +114,7 @@ async fn markets_are_subscribed_in_pieces_once_the_venue_named_the_subscription(
     };
     let expected = [("market_lifecycle_v2", 0), ("orderbook_delta", 200), ("trade", 200)];
     assert_eq!(shape(&said), expected.map(|(what, count)| (what.to_owned(), count)));
-    world.change(Change::Add("M450".into()));
+    world.change(Change::Add(vec!["M450".into()]));
     assert_eq!(world.said(), [] as [Value; 0], "it waits for the number");
     world.hear(&json!({"type": "subscribed", "id": said[1]["id"], "msg": {"channel": "orderbook_delta", "sid": 7}}));
     let more = world.said();
@@ -135,11 +135,12 @@ async fn what_was_missed_is_asked_for_anew() {
     world.hear(&json!({"type": "ok", "id": 99, "sid": 1, "seq": 2, "msg": {}}));
     world.hear(&json!({"type": "trade", "sid": 2, "seq": 10, "msg": {"market_ticker": "A"}}));
     world.hear(&json!({"type": "trade", "sid": 2, "seq": 12, "msg": {"market_ticker": "A"}}));
-    assert_eq!(world.brief(), [""; 0]);
-    // A hole loses both.
+    assert_eq!((world.brief(), world.books.missed()), (Vec::new(), None));
+    // A hole loses both, and the recording is told so, once.
     tokio::time::advance(world.pace.retry_first).await;
     world.delta("A", 5);
     assert_eq!(world.brief(), ["get_snapshot 1 A,B"]);
+    assert_eq!([world.books.missed(), world.books.missed()], [Some("sequence gap"), None]);
     world.book("A", 6);
     world.book("B", 7);
     tokio::time::advance(world.pace.retry_first).await;
@@ -186,7 +187,7 @@ async fn errors_are_answered_by_their_number() {
     ] {
         let mut world = World::new();
         for ticker in ["A", "B", "C", "D"] {
-            world.change(Change::Add(ticker.into()));
+            world.change(Change::Add(vec![ticker.into()]));
         }
         world.books.open(&mut world.out);
         let commands = world.said();
@@ -197,13 +198,13 @@ async fn errors_are_answered_by_their_number() {
     }
     // A channel that the venue does not have is gone without.
     let mut world = World::new();
-    world.change(Change::Add("A".into()));
+    world.change(Change::Add(vec!["A".into()]));
     world.books.open(&mut world.out);
     let commands = world.said();
     world.hear(&json!({"type": "error", "id": commands[2]["id"], "msg": {"code": 8, "msg": "no"}}));
     world.hear(&json!({"type": "error", "msg": {"code": 5, "msg": "what?"}}));
     world.hear(&json!({"type": "error", "id": "x", "msg": "text"}));
-    world.change(Change::Add("B".into()));
+    world.change(Change::Add(vec!["B".into()]));
     world.hear(&json!({"type": "subscribed", "id": commands[1]["id"], "msg": {"sid": 1}}));
     assert_eq!(world.brief(), ["add_markets 1 B"]);
     println!("errors: 9 cases");
@@ -212,7 +213,7 @@ async fn errors_are_answered_by_their_number() {
 #[tokio::test(start_paused = true)]
 async fn a_market_that_the_venue_does_not_take_leaves_the_others_alone() {
     let mut world = World::following(&["A"]);
-    world.change(Change::Add("BAD".into()));
+    world.change(Change::Add(vec!["BAD".into()]));
     let said = world.said();
     assert_eq!(said.len(), 2, "{said:?}");
     for command in &said {

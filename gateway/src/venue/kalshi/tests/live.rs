@@ -2,6 +2,7 @@
 //! before their events, grids and results that change.
 
 use super::*;
+use crate::venue::kalshi::translate::SEQUENCE_GAP;
 
 #[test]
 fn numbers_are_those_of_one_subscription_and_of_data() {
@@ -187,4 +188,36 @@ fn a_dispute_takes_back_what_was_announced() {
         });
         assert_eq!(seen, resolved, "{between:?}");
     }
+}
+
+#[test]
+fn a_hole_in_a_recording_loses_what_it_lost_when_it_was_heard() {
+    let first = snapshot(r#"[["0.4000","2.00"]]"#, r#"[["0.5000","1.00"]]"#);
+    let change = |seq| delta(seq, "yes", "\"0.4000\"", "\"1.00\"");
+    let later = |seq: u64| first.replacen("\"seq\":1,", &format!("\"seq\":{seq},"), 1);
+    let cases = [
+        // what comes behind the hole
+        vec![change(5), change(6)],
+        vec![later(5), change(6)],
+        vec![change(5), later(6), change(7)],
+    ];
+    for behind in &cases {
+        let (mut live, _) = World::with_rain(Sequence::Checked);
+        let (mut played, listing) = World::with_rain(Sequence::Ignored);
+        for text in [&first, &change(2)] {
+            assert_eq!(live.frame(text), played.frame(text), "{text}");
+        }
+        let heard = live.frame(&behind[0]);
+        // The line that the recording has before it.
+        let mut told = Vec::new();
+        played.translate.gap(3, SEQUENCE_GAP, &mut told);
+        assert!(matches!(&told[..], [FeedUpdate::Gap { tokens, .. }] if *tokens == listing.tokens), "{told:?}");
+        told.extend(played.frame(&behind[0]));
+        assert_eq!(told, heard);
+        for text in &behind[1..] {
+            assert_eq!(live.frame(text), played.frame(text), "{text}");
+        }
+        assert_eq!(live.skips.get(Skip::SequenceGap), 1);
+    }
+    println!("recorded holes: {} cases", cases.len());
 }

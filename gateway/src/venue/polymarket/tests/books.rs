@@ -1,6 +1,8 @@
 //! What sockets and books that were asked for say.
 
 use super::*;
+use crate::venue::BookSide;
+use smallvec::smallvec;
 
 #[test]
 fn books_are_turned_best_first_and_cleaned() {
@@ -68,7 +70,7 @@ fn changes_come_in_three_forms_and_for_both_tokens_at_once() {
     let text = r#"{"event_type":"price_change","asset_id":"1001","price":"0.5","side":"SELL","size":"0","timestamp":"1788000000400"}"#;
     let deletion = FeedUpdate::BookDelta {
         token: "1001".into(),
-        levels: vec![(BookSide::Ask, Price(5_000), Qty::ZERO)],
+        levels: smallvec![(BookSide::Ask, Price(5_000), Qty::ZERO)],
         venue_ts: Timestamp::from_millis(1_788_000_000_400),
     };
     assert_eq!(world.frame(text), [deletion]);

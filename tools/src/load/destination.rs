@@ -1,0 +1,60 @@
+//! Where figures go. A file is replaced whole or stays as it was: a later check may need what an earlier run left there.
+
+use crate::Failure;
+use std::fs::{self, File, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// One that can be written to, as was found out before the run.
+pub struct Destination {
+    path: PathBuf,
+    way: Way,
+}
+
+enum Way {
+    /// Written beside the file, and put in its place at the end; gone where there was no end.
+    Beside(NamedTempFile),
+    /// What is no file, like a pipe, has nothing to be replaced.
+    Through(File),
+}
+
+impl Destination {
+    /// # Errors
+    /// The path with the reason, when nothing can be written there.
+    pub fn open(path: &Path) -> Result<Destination, String> {
+        let way = match fs::metadata(path) {
+            Ok(there) if !there.is_file() => File::options().write(true).open(path).map(Way::Through),
+            // A link goes on to lead to it.
+            Ok(_) => fs::canonicalize(path).and_then(|place| beside(&place)),
+            Err(_) => beside(path),
+        };
+        way.map(|way| Destination { path: path.to_owned(), way })
+            .map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// # Errors
+    /// The path with the reason; what was there is still there.
+    pub fn write(self, text: &str) -> Result<(), Failure> {
+        let Destination { path, way } = self;
+        let written = match way {
+            Way::Beside(mut file) => file.write_all(text.as_bytes()).and_then(|()| {
+                let place = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+                file.persist(place).map(drop).map_err(|error| error.error)
+            }),
+            Way::Through(mut file) => file.write_all(text.as_bytes()),
+        };
+        written.map_err(|error| format!("{}: {error}", path.display()).into())
+    }
+}
+
+fn beside(path: &Path) -> std::io::Result<Way> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let mut prefix = name.to_owned();
+    prefix.push(".");
+    // As any file is made; the process's mask still applies.
+    let mode = Permissions::from_mode(0o666);
+    tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder).map(Way::Beside)
+}

@@ -72,6 +72,8 @@ struct State {
     sockets: BTreeMap<u64, Subscriber>,
     spots: BTreeMap<u64, mpsc::UnboundedSender<Say>>,
     sockets_count: u64,
+    /// Tokens whose subscription was taken back.
+    given_up: Vec<String>,
     calls: Vec<(Instant, String)>,
     faults: Vec<RestFault>,
     mood: Mood,
@@ -106,6 +108,7 @@ impl Fake {
             sockets: BTreeMap::new(),
             spots: BTreeMap::new(),
             sockets_count: 0,
+            given_up: Vec::new(),
             calls: Vec::new(),
             faults: Vec::new(),
             mood: Mood::Well,
@@ -182,7 +185,7 @@ impl Fake {
             "outcomePrices": "[\"0.5\", \"0.5\"]", "clobTokenIds": json!(tokens).to_string(),
             "active": true, "closed": false, "acceptingOrders": true, "enableOrderBook": true,
             "orderPriceMinTickSize": 0.01, "orderMinSize": 5, "startDate": "2026-01-01T00:00:00Z",
-            "endDate": "2099-01-01T00:00:00Z", "volume24hr": 1_000.5,
+            "endDate": "2099-01-01T00:00:00Z", "volume24hr": 1_000.5, "updatedAt": now(),
             "events": [{"id": format!("9{number}"), "slug": slug, "title": format!("Event {number}")}],
         });
         merge(&mut row, more);
@@ -195,9 +198,37 @@ impl Fake {
         self.state().rows.insert(number, row);
     }
 
+    /// Its row.
+    pub fn row(&self, market: &Market) -> Value {
+        self.state().rows[&market.number].clone()
+    }
+
     /// Changes fields of its row.
     pub fn change(&self, market: &Market, more: Value) {
-        merge(self.state().rows.get_mut(&market.number).expect("it is listed"), more);
+        let mut state = self.state();
+        let row = state.rows.get_mut(&market.number).expect("it is listed");
+        row["updatedAt"] = now().into();
+        merge(row, more);
+    }
+
+    /// Forgets that anybody subscribed it, and tells nobody.
+    pub fn forget(&self, market: &Market) {
+        for socket in self.state().sockets.values_mut() {
+            socket.tokens.retain(|token| !market.tokens.contains(token));
+        }
+    }
+
+    /// How often both its tokens are subscribed, and how often they were given up so far.
+    pub fn subscriptions(&self, market: &Market) -> (usize, usize) {
+        let state = self.state();
+        let times = |token: &String| {
+            let open = state.sockets.values().flat_map(|socket| &socket.tokens);
+            let given_up = state.given_up.iter();
+            (open.filter(|known| *known == token).count(), given_up.filter(|known| *known == token).count())
+        };
+        let [first, second] = market.tokens.each_ref().map(times);
+        assert_eq!(first, second, "both tokens of a market are subscribed together");
+        first
     }
 
     /// What the order book's service says of it.
@@ -429,6 +460,11 @@ fn units(decimal: &str) -> u64 {
 /// One dollar less a price.
 fn complement(price: &str) -> String {
     format!("{:.4}", 1.0 - price.parse::<f64>().expect("a decimal"))
+}
+
+/// Now, as rows date their changes.
+fn now() -> String {
+    jiff::Timestamp::now().to_string()
 }
 
 fn now_ms() -> u64 {

@@ -396,6 +396,13 @@ impl<'a> Book<'a> {
         [self.half(), self.complement()].into_iter().find(|half| half.heard_at.load(Relaxed) != 0)
     }
 
+    /// When the last message about this token came, and on which connection; `None` before the first one.
+    pub fn last_message(&self) -> Option<(Timestamp, u16)> {
+        let half = self.half();
+        let at = half.heard_at.load(Relaxed);
+        (at != 0).then(|| (Timestamp(at), half.connection.load(Relaxed)))
+    }
+
     /// A snapshot or a change of this token's own book has arrived. Where only the complement's has, its mirror stands
     /// in (streams.md: derived).
     pub fn known(&self) -> bool {

@@ -326,6 +326,27 @@ fn what_came_as_a_single_answer_ages_by_itself() {
 }
 
 #[test]
+fn an_answer_on_behalf_of_a_connection_proves_only_the_tokens_it_names() {
+    let (books, mut writer) = books();
+    let (one, other) = (MarketId(0).instrument(Outcome::First), MarketId(1).instrument(Outcome::First));
+    let second = |second: u64| Timestamp(second * SECOND);
+    for token in [one, other] {
+        writer.frame(3, second(1), |frame| frame.snapshot(token, &[], &[], second(1), None));
+    }
+    writer.answer(3, second(8), |frame| frame.snapshot(one, &[], &[], second(8), None));
+    let ages = |now: u64| [one, other].map(|token| books.quote_age(token, second(now)).map(|age| age / SECOND));
+    assert_eq!(ages(9), [Some(1), Some(8)], "the other is as old as its connection's last frame");
+    let last = |token| books.book(token).and_then(|book| book.last_message());
+    assert_eq!((last(one), last(other)), (Some((second(8), 3)), Some((second(1), 3))));
+    writer.alive(3, second(10));
+    assert_eq!(ages(12), [Some(2), Some(2)], "the connection goes on with both");
+    writer.gap_connection(3);
+    assert!(books.stale(one, second(12)), "and its end is the end of both");
+    assert_eq!(last(MarketId(2).instrument(Outcome::First)), None);
+    println!("answers on behalf of a connection: 5 cases");
+}
+
+#[test]
 fn a_mark_is_midpoint_then_trade_then_display() {
     let (books, mut writer) = books();
     assert_eq!(books.mark(YES), None);

@@ -83,12 +83,18 @@ impl BookWriter {
     /// Takes one frame: `fill` writes its updates down, then each pair is changed at once. `received` is venue time; it
     /// is the last message of every token named, and a proof of life of `connection`.
     pub fn frame(&mut self, connection: u8, received: Timestamp, fill: impl FnOnce(&mut Frame<'_>)) -> FrameReport {
+        self.alive(connection, received);
+        self.answer(connection, received, fill)
+    }
+
+    /// The same for what was asked for on behalf of `connection`: it shows that the venue answers, not that the
+    /// connection lives, so it proves nothing of the tokens that it does not name.
+    pub fn answer(&mut self, connection: u8, received: Timestamp, fill: impl FnOnce(&mut Frame<'_>)) -> FrameReport {
         self.updates.clear();
         self.levels.clear();
         self.crossed.clear();
         self.report = FrameReport::default();
         fill(&mut Frame { writer: self });
-        self.alive(connection, received);
         // Stable: updates of one pair stay in their order.
         let market = |update: &Update| update.instrument.market();
         if !self.updates.is_sorted_by_key(market) {

@@ -88,6 +88,7 @@ fn pace(source: &mut Source) -> Pace {
         |key: &str, default: Duration| millis(source, key, default.as_millis() as u64, 1..=PATIENCE_MS_MAX);
     Pace {
         silent_after: length("venue.silent_after_ms", default.silent_after),
+        quiet_after: length("venue.quiet_after_ms", default.quiet_after),
         reconnect_first: length("venue.reconnect_first_ms", default.reconnect_first),
         reconnect_max: length("venue.reconnect_max_ms", default.reconnect_max),
         retry_first: length("venue.retry_first_ms", default.retry_first),

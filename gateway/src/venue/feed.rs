@@ -8,8 +8,10 @@
 //! what becomes of listed ones, and settlements, while there is any; matching cycles are passed over while there is none.
 
 mod doubts;
+mod log;
 mod pending;
 pub(crate) mod publish;
+mod quiet;
 mod shards;
 mod watch;
 
@@ -26,26 +28,22 @@ use doubts::Doubts;
 use engine::amount::Price;
 use engine::book::candles::Mid;
 use engine::book::{self, BookWriter, MarkSource};
-use engine::command::{Answer, Envelope};
-use engine::id::{InstrumentId, MARKETS, MarketId, Outcome};
+use engine::command::Envelope;
+use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::catalog::{self, Catalog};
 use engine::market::mutation::MarketMutation;
 use engine::market::{Markets, publish_all};
 use engine::ring::Ring;
-use engine::shard::{Outbox, Room};
+use engine::shard::Room;
 use engine::time::{SECOND, Timestamp};
 use pending::{Held, Pending};
 use publish::Publisher;
+use quiet::Quiet;
 use shards::{Asked, Cycling};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
 use std::time::Duration;
 
-/// Bytes of facts that one record holds at most: far below the 1 MiB of a record, far above the longest listing.
-const FACTS_BYTES_MAX: usize = 256 << 10;
-/// How long a start waits for ample room before it goes on without.
-const START_ROOM_WAIT: Duration = Duration::from_secs(5);
 /// How often a wait for the core looks whether the process is stopping, and whether the log has room.
 const STOP_CHECK: Duration = Duration::from_millis(100);
 /// How often the venue is told which markets are traded here: who trades one first waits for its book.
@@ -120,6 +118,9 @@ struct Desk {
     /// Books that cannot be right, and those of which the venue is to be asked since a frame said so.
     doubts: Doubts,
     resyncs: Vec<InstrumentId>,
+    /// Books of which nothing was heard for long, and those that the venue turned out to tell nothing of any more.
+    quiet: Quiet,
+    lost: Vec<MarketId>,
     /// Asked of the shards and not answered yet, for want of room.
     settling: Option<(MarketId, Asked)>,
     cycling: Option<Cycling>,
@@ -159,6 +160,7 @@ impl Feed {
         let (match_interval_us, recorder, spot) = (parts.match_interval_us, parts.recorder, parts.spot);
         let publisher = Publisher::new(parts.news, catalog.clone());
         publish_all(&markets, &catalog, &mut writer);
+        let is_live = !venue.upstream().venues.is_empty();
         let desk = Desk {
             ages_on_server_time: venue.ages_on_server_time(),
             stamps_when_taken: venue.ages_on_server_time() && venue.drives_clock(),
@@ -168,8 +170,10 @@ impl Feed {
             publisher,
             spot,
             touched: Vec::new(),
-            doubts: Doubts::new(&parts.pace, !venue.upstream().venues.is_empty()),
+            doubts: Doubts::new(&parts.pace, is_live),
             resyncs: Vec::new(),
+            quiet: Quiet::new(&parts.pace, is_live),
+            lost: Vec::new(),
             settling: None,
             cycling: None,
             outages: Outages::default(),
@@ -220,9 +224,7 @@ impl Feed {
         desk.settle_all()?;
         self.next_cycle = reached.plus(self.match_interval_us);
         // What ended while nobody looked may not be listed any more.
-        for market in self.desk.markets.unresolved() {
-            self.venue.recall(market);
-        }
+        self.desk.recall(self.venue.as_mut());
         self.turn()?;
         while !self.desk.pending.is_empty() && self.desk.wait_for_room()? {
             self.desk.flush()?;
@@ -309,6 +311,7 @@ impl Desk {
             self.stopped = true;
             return;
         }
+        self.notice_lost(frame);
         let received = if self.stamps_when_taken { now } else { frame.received };
         // Without room for its listing a market is known here and nowhere else.
         let waits = !self.pending.is_empty();
@@ -321,11 +324,15 @@ impl Desk {
                 pending::hold(&mut self.held, update, frame.connection, received);
             }
             let touched = &mut self.touched;
-            let report = self.writer.frame(frame.connection, received, |books| {
+            let fill = |books: &mut book::Frame<'_>| {
                 for update in frame.updates.iter().filter(|update| !is_held(update)) {
                     touched.extend(write(books, catalog, figures, update));
                 }
-            });
+            };
+            let report = match frame.is_answer {
+                true => self.writer.answer(frame.connection, received, fill),
+                false => self.writer.frame(frame.connection, received, fill),
+            };
             for &crossed in self.writer.crossed() {
                 self.doubts.crossed(crossed, frame.received);
             }
@@ -422,6 +429,12 @@ impl Desk {
                     }
                 }
             }
+            FeedUpdate::Left { tokens } => {
+                tokens.iter().for_each(|token| drop(self.held.remove(token.as_str())));
+                if let Some(instrument) = self.catalog.by_token(&tokens[0]) {
+                    self.writer.distrust(instrument.market());
+                }
+            }
             _ => {}
         }
     }
@@ -452,75 +465,6 @@ impl Desk {
             self.decided(facts);
         }
     }
-
-    /// How much the log can still take. Where that is little, its keeper and its writer are asked to look again.
-    fn room(&self) -> Room {
-        let room = self.lane.commits.room();
-        if room != Room::Ample {
-            self.lane.commits.ring().wake();
-        }
-        room
-    }
-
-    /// At a start spares are still being made: listings and their books should not be late for that. False: it takes
-    /// so long that the disk must be full.
-    fn wait_for_room(&self) -> Result<bool, Stopped> {
-        const LOOK_EVERY: Duration = Duration::from_millis(1);
-        let begun = std::time::Instant::now();
-        while self.room() != Room::Ample {
-            if self.stop.is_set() {
-                return Err(Stopped);
-            }
-            if begun.elapsed() > START_ROOM_WAIT {
-                return Ok(false);
-            }
-            std::thread::sleep(LOOK_EVERY);
-        }
-        Ok(true)
-    }
-
-    /// Journals what was decided, as far as there is room, waits for its release, then tells the read sides.
-    fn flush(&mut self) -> Result<(), Stopped> {
-        if self.stopped {
-            return Err(Stopped);
-        }
-        let bytes_max = FACTS_BYTES_MAX.min(self.lane.commits.payload_bytes_max());
-        while !self.pending.is_empty() {
-            let mut payload = Vec::new();
-            let facts = self.pending.next(self.room(), bytes_max, &mut payload);
-            if facts.is_empty() {
-                return Ok(());
-            }
-            let (sender, receiver) = mpsc::sync_channel(1);
-            self.lane.commits.record(MARKETS, self.clock.now(), &payload);
-            self.lane.commits.answer(Reply::Thread(sender), Answer::Done);
-            self.wait(&receiver)?;
-            for fact in facts {
-                self.publisher.fact(&fact, &mut self.writer, self.venue_now);
-            }
-            self.show_held();
-        }
-        Ok(())
-    }
-
-    /// Writes down the books of markets that are listed now.
-    fn show_held(&mut self) {
-        let (catalog, publisher) = (&self.catalog, &self.publisher);
-        let (writer, touched) = (&mut self.writer, &mut self.touched);
-        self.held.retain(|token, held| {
-            let Some(instrument) = catalog.by_token(token) else { return true };
-            writer.frame(held.connection, held.received, |books| held.write(books, instrument));
-            publisher.book(instrument, writer.books());
-            touched.push((instrument, None));
-            false
-        });
-        self.note_prices(self.venue_now);
-        if self.pending.is_empty() {
-            // Tokens of no listed market.
-            self.figures.unlisted.fetch_add(self.held.len() as u64, Ordering::Relaxed);
-            self.held.clear();
-        }
-    }
 }
 
 /// Whether this frame tells the read sides of markets that may not be published yet: what it says would be lost.
@@ -534,6 +478,7 @@ fn meets_markets(frame: &Frame<'_>) -> bool {
                 | FeedUpdate::Figures { .. }
                 | FeedUpdate::Strike { .. }
                 | FeedUpdate::Gap { .. }
+                | FeedUpdate::Left { .. }
         )
     })
 }

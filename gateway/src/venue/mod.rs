@@ -129,6 +129,10 @@ pub enum FeedUpdate {
         tokens: Vec<String>,
         reason: String,
     },
+    /// Nobody follows the books of this market any more: as old as can be until they come anew.
+    Left {
+        tokens: [String; 2],
+    },
 }
 
 /// Figures about a market that a venue reports beside its book, in 1/1 000 000; `None` = not reported.
@@ -192,6 +196,17 @@ pub trait Venue: Send {
 
     /// What was folded of this token's market cannot be right: its whole books are asked for anew.
     fn resync(&mut self, token: &str) {
+        let _ = token;
+    }
+
+    /// Nothing has been heard of these tokens for long: the venue may have lost their subscriptions without a word, so
+    /// their books are asked for (upstream.md §5).
+    fn look(&mut self, tokens: &[&str]) {
+        let _ = tokens;
+    }
+
+    /// The venue tells nothing of this token's market any more: it is subscribed anew.
+    fn resubscribe(&mut self, token: &str) {
         let _ = token;
     }
 
@@ -261,6 +276,9 @@ pub struct Frame<'a> {
     pub connection: u8,
     /// Venue time of arrival; never goes backwards.
     pub received: Timestamp,
+    /// It was asked for on behalf of its connection: a proof of life of the tokens that it names, and of no others. A
+    /// recording has none: there every line is one of its whole connection (execution.md §10).
+    pub is_answer: bool,
     pub updates: &'a [FeedUpdate],
 }
 

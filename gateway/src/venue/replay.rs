@@ -152,7 +152,7 @@ impl Replay {
             self.updates.append(&mut past);
         }
         if !self.updates.is_empty() {
-            frame(Frame { connection: NO_CONNECTION, received: first, updates: &self.updates });
+            frame(Frame { connection: NO_CONNECTION, received: first, is_answer: false, updates: &self.updates });
         }
     }
 
@@ -180,7 +180,7 @@ impl Replay {
         {
             self.agenda_done += 1;
             self.translators.kalshi.happens(ticker, *change, *due, &mut self.updates);
-            return frame(Frame { connection: NO_CONNECTION, received: at, updates: &self.updates });
+            return frame(Frame { connection: NO_CONNECTION, received: at, is_answer: false, updates: &self.updates });
         }
         let Some(line) = self.tape.next_line() else { return };
         let Some(record) = Record::parse(line.text) else {
@@ -188,7 +188,7 @@ impl Replay {
         };
         let connection = number(&mut self.connections, record.origin(), record.connection());
         self.translators.translate(&record, connection, at, &mut self.updates);
-        frame(Frame { connection, received: at, updates: &self.updates });
+        frame(Frame { connection, received: at, is_answer: false, updates: &self.updates });
     }
 
     /// Lines are handed out as soon as they are there, not when their time has come.

@@ -172,6 +172,10 @@ impl Witness {
                 }
                 "gap"
             }
+            FeedUpdate::Left { tokens } => {
+                tokens.iter().for_each(|token| drop(self.books.remove(token)));
+                "left"
+            }
         };
         *self.counts.entry(kind).or_default() += 1;
     }

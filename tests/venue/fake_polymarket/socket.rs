@@ -65,11 +65,12 @@ fn subscribe(shared: &Shared, number: u64, text: &str) -> Option<String> {
     let frame: Value = serde_json::from_str(text).ok()?;
     let tokens: Vec<String> =
         frame["assets_ids"].as_array()?.iter().filter_map(|token| token.as_str().map(String::from)).collect();
-    let known = &mut state.sockets.get_mut(&number)?.tokens;
     if frame["operation"] == "unsubscribe" {
-        known.retain(|token| !tokens.contains(token));
+        state.sockets.get_mut(&number)?.tokens.retain(|token| !tokens.contains(token));
+        state.given_up.extend(tokens);
         return None;
     }
+    let known = &mut state.sockets.get_mut(&number)?.tokens;
     known.extend(tokens.iter().cloned());
     assert!(known.len() <= 500, "more tokens on a socket than the venue takes: {}", known.len());
     if state.mood != Mood::Well {

@@ -1,5 +1,6 @@
 //! The feed on a real core with a real log, its clock in the test's hand.
 
+mod quiet;
 mod replayed;
 mod watched;
 
@@ -15,20 +16,21 @@ use crate::venue::spot::Spot;
 use crate::venue::synthetic::Synthetic;
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::book::{BookSide, Books};
-use engine::command::{AskedPrice, Command, CreateUser, Placement, PlacementTerms, Query, Size, Wallets};
+use engine::command::{Answer, AskedPrice, Command, CreateUser, Placement, PlacementTerms, Query, Size, Wallets};
 use engine::directory::Directory;
-use engine::id::{KeyId, Outcome, UserId};
+use engine::id::{KeyId, MARKETS, Outcome, UserId};
 use engine::market::terms::{Listing, MarketState, Resolution};
 use engine::mutation::codec;
 use engine::order::{EntryRoute, OrderType, Side, TimeInForce};
 use engine::rules::Rules;
-use engine::shard::Shard;
+use engine::shard::{Outbox, Shard};
 use engine::time::HOUR;
 use engine::user::Tier;
 use parking_lot::Mutex;
 use smallvec::smallvec;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use wal::Options;
 
@@ -53,7 +55,7 @@ impl Venue for Script {
     fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
         let venue_now = server_now.min(until);
         for update in self.0.lock().drain(..) {
-            frame(Frame { connection: 0, received: venue_now, updates: &[update] });
+            frame(Frame { connection: 0, received: venue_now, is_answer: false, updates: &[update] });
         }
         Polled { venue_now, wake_at: None }
     }
@@ -117,6 +119,11 @@ struct Life {
 impl Life {
     /// Recovers the directory at `now` and starts log and core; the feed has not begun.
     fn start(directory: &Path, venue: impl Venue + 'static, now: Timestamp) -> Life {
+        Life::staked(directory, venue, now, &[])
+    }
+
+    /// The same where somebody has a stake in these markets.
+    fn staked(directory: &Path, venue: impl Venue + 'static, now: Timestamp, stakes: &[MarketId]) -> Life {
         let options = Options {
             segment_bytes: SIZE.segment_bytes,
             spares_count: SIZE.spares_count,
@@ -165,7 +172,7 @@ impl Life {
             spot: Spot::of(&Config::defaults().venue),
             match_interval_us: 2 * SECOND,
             pace: Pace::default(),
-            stakes: Vec::new(),
+            stakes: stakes.to_vec(),
         });
         Life { feed, clock, catalog, books, lane: lane(), prepares, stop, core: Some(core) }
     }

@@ -6,6 +6,8 @@ use super::doubts::Verdict;
 use crate::api::markets::quote::OUTCOMES;
 use crate::venue::tape::Origin;
 use crate::venue::{FeedUpdate, Frame, Outages, Venue, live};
+use engine::id::Outcome;
+use engine::market::Market;
 use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
 
@@ -28,6 +30,22 @@ impl Desk {
 
     /// Draws the consequences of what is doubted.
     pub(super) fn doubt(&mut self, venue_now: Timestamp, venue: &mut dyn Venue) {
+        for market in self.lost.drain(..) {
+            let Some(cell) = self.catalog.market(market) else { continue };
+            tracing::warn!(
+                slug = cell.listing.slug,
+                "the venue told nothing of a book that has changed: subscribed anew"
+            );
+            // What the answer showed is right, and what comes until it is subscribed again is lost.
+            OUTCOMES.iter().for_each(|&outcome| self.writer.gap(market.instrument(outcome)));
+            venue.resubscribe(cell.token(Outcome::First));
+        }
+        let quiet = self.quiet.turn(&self.catalog, self.writer.books(), venue_now);
+        if !quiet.is_empty() {
+            let tokens: Vec<&str> =
+                quiet.iter().filter_map(|market| Some(self.catalog.market(*market)?.token(Outcome::First))).collect();
+            venue.look(&tokens);
+        }
         let verdicts = self.doubts.turn(self.writer.books(), venue_now);
         let asked = self.resyncs.drain(..).map(Verdict::Resync);
         for verdict in asked.chain(verdicts) {
@@ -70,12 +88,32 @@ impl Desk {
         }
     }
 
-    /// Tells the venue which markets have come to be traded here.
-    pub(super) fn tell_stakes(&self, venue: &mut dyn Venue) {
-        if self.catalog.take_newly_staked() {
-            for cell in self.catalog.iter().filter(|cell| cell.is_staked() && cell.resolution().is_none()) {
-                venue.stake(&cell.listing.condition);
+    /// Tells the venue of the markets that are known and not resolved: those that matter most first, for it may have
+    /// room for so many only.
+    pub(super) fn recall(&self, venue: &mut dyn Venue) {
+        let cell = |market: &Market| self.catalog.market(self.catalog.by_condition(&market.listing.condition)?);
+        let mut known: Vec<_> = self.markets.unresolved().map(|market| (market, cell(market))).collect();
+        // Stable: where nothing else is known, the order of the journal stands.
+        known.sort_by_key(|(market, cell)| {
+            let is_window = market.listing.updown.is_some() && !market.ended;
+            let volume = cell.and_then(|cell| cell.figures().volume_24h);
+            std::cmp::Reverse((cell.is_some_and(MarketCell::is_staked), is_window, volume))
+        });
+        for (market, cell) in known {
+            venue.recall(market);
+            if cell.is_some_and(MarketCell::is_staked) {
+                venue.stake(&market.listing.condition);
             }
+        }
+    }
+
+    /// Tells the venue which markets have come to be traded here.
+    pub(super) fn tell_stakes(&mut self, venue: &mut dyn Venue) {
+        if self.catalog.take_newly_staked() {
+            let staked = self.catalog.iter().filter(|cell| cell.is_staked() && cell.resolution().is_none());
+            let staked: Vec<&MarketCell> = staked.collect();
+            staked.iter().for_each(|cell| venue.stake(&cell.listing.condition));
+            self.quiet.staked(staked.iter().map(|cell| cell.id).collect());
         }
     }
 }

@@ -163,7 +163,9 @@ impl Desk {
         match want {
             Want::Books(subject) => self.enter(&subject.id, tasks),
             Want::Leave(subject) => self.leave(&subject.id, tasks),
-            Want::Resync(subject) => {
+            // Its sequence numbers tell what is lost.
+            Want::Look(_) => {}
+            Want::Resync(subject) | Want::Resubscribe(subject) => {
                 if let Some(Some(socket)) = self.places.get(&subject.id) {
                     self.tell(*socket, Change::Resync(subject.id.clone()));
                 }

@@ -58,24 +58,31 @@ impl Fetch {
     /// `GET path`; the answer has gone to the feed when this returns. `None`: no answer in all attempts, or the feed is
     /// gone.
     pub async fn get(&self, path: &str) -> Option<Answer> {
-        self.call(&self.port, path, || self.client.get(format!("{}{path}", self.base))).await
+        self.call(&self.port, path, || self.client.get(format!("{}{path}", self.base)), || true).await
     }
 
     /// The same on behalf of a connection, whose frames continue what is answered.
     pub async fn get_for(&self, port: &Port, path: &str) -> Option<Answer> {
-        self.call(port, path, || self.client.get(format!("{}{path}", self.base))).await
+        self.call(port, path, || self.client.get(format!("{}{path}", self.base)), || true).await
     }
 
-    /// `POST path` with a JSON body, on behalf of a connection.
-    pub async fn post_for(&self, port: &Port, path: &str, body: &str) -> Option<Answer> {
+    /// `POST path` with a JSON body, on behalf of a connection. An answer goes to the feed only while it `counts`: one
+    /// that crosses the end of what it was asked for is dropped, and is none.
+    pub async fn post_for(&self, port: &Port, path: &str, body: &str, counts: impl Fn() -> bool) -> Option<Answer> {
         let request = || {
             let request = self.client.post(format!("{}{path}", self.base));
             request.header("content-type", "application/json").body(body.to_owned())
         };
-        self.call(port, path, request).await
+        self.call(port, path, request, counts).await
     }
 
-    async fn call(&self, port: &Port, path: &str, request: impl Fn() -> reqwest::RequestBuilder) -> Option<Answer> {
+    async fn call(
+        &self,
+        port: &Port,
+        path: &str,
+        request: impl Fn() -> reqwest::RequestBuilder,
+        counts: impl Fn() -> bool,
+    ) -> Option<Answer> {
         let mut wait = self.pace.retry_first;
         for attempt in 1.. {
             self.budget.take().await;
@@ -92,6 +99,10 @@ impl Fetch {
                         Ok(body) if !passes(status) || attempt == ATTEMPTS_MAX => {
                             // An answer that says "not now" is a failed call all the same.
                             self.count(port, !passes(status));
+                            if !counts() {
+                                return None;
+                            }
+                            // In line before whatever is told of the connection from now on.
                             port.answer(path, status.as_u16(), body.clone()).await.ok()?;
                             return Some(Answer { status: status.as_u16(), body });
                         }

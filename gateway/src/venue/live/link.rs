@@ -73,6 +73,7 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
     let mut backoff = Backoff::new(link.pace);
     let mut ignored = Vec::new();
     let mut told = None;
+    let mut was_open = false;
     loop {
         while !talk.listens() {
             let Some(change) = changes.recv().await else { return };
@@ -84,6 +85,10 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
         let ended = match connect(&link, &talk).await {
             Ok(socket) => {
                 tracing::info!(connection = link.port.name(), "connected");
+                // Nothing that was on its way when the last connection ended belongs to this one.
+                if std::mem::replace(&mut was_open, true) && link.port.gap("connected anew").await.is_err() {
+                    return;
+                }
                 link.port.health.connections.fetch_add(1, Relaxed);
                 told_anything = true;
                 let ended = converse(&link, &mut talk, &mut changes, socket).await;
@@ -277,6 +282,66 @@ fn chance() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Says one text on each connection.
+    struct Says(&'static str);
+
+    impl Talk for Says {
+        type Change = std::convert::Infallible;
+
+        fn open(&mut self, out: &mut Vec<String>) {
+            out.push(self.0.into());
+        }
+
+        fn change(&mut self, change: Self::Change, _: &mut Vec<String>) {
+            match change {}
+        }
+
+        fn listens(&self) -> bool {
+            true
+        }
+    }
+
+    #[tokio::test]
+    async fn what_crosses_a_reconnect_is_told_to_be_broken_before_the_first_frame() {
+        use crate::clock::Clock;
+        use crate::venue::live::capture::Heard;
+        use crate::venue::live::lone_port;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}", listener.local_addr().unwrap());
+        let (port, mut captures) = lone_port(Clock::fake(engine::time::Timestamp::from_secs(1_788_000_000)));
+        let pace = Pace { reconnect_first: Duration::from_millis(2), ..Pace::default() };
+        let (_changes, receiver) = tokio::sync::mpsc::unbounded_channel();
+        let echoes = async {
+            for _ in 0..2 {
+                let (stream, _) = listener.accept().await.unwrap();
+                let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+                let said = socket.next().await.unwrap().unwrap();
+                socket.send(said).await.unwrap();
+                socket.close(None).await.unwrap();
+            }
+        };
+        let told = async {
+            let mut told = Vec::new();
+            while told.len() < 5 {
+                match captures.next().map(|capture| capture.heard) {
+                    Some(Heard::Frame(text)) => told.push(text.to_string()),
+                    Some(Heard::Gap(reason)) => told.push(format!("gap: {reason}")),
+                    Some(_) => {}
+                    None => tokio::time::sleep(Duration::from_millis(1)).await,
+                }
+            }
+            told
+        };
+        let told = tokio::select! {
+            () = keep(Link { url, port, pace, ping: None }, Says("hello"), receiver) => panic!("it goes on"),
+            (told, ()) = async { tokio::join!(told, echoes) } => told,
+        };
+        let closed = "gap: closed by the venue";
+        let begins = ["hello", closed, "gap: connected anew", "hello", closed];
+        assert!(told.iter().zip(begins).all(|(told, begin)| told.starts_with(begin)), "{told:?}");
+        println!("captures of two connections: {} cases", told.len());
+    }
 
     #[test]
     fn waits_double_up_to_their_bound_and_start_again_behind_a_connection_that_lasted() {

@@ -19,6 +19,7 @@ mod pace;
 mod pages;
 mod queue;
 pub mod recorder;
+mod room;
 mod roster;
 mod shelf;
 
@@ -27,6 +28,8 @@ pub use fetch::Fetch;
 pub(super) use fetch::client as fetch_client;
 pub use health::Health;
 pub use link::{Link, Talk, keep};
+#[cfg(test)]
+pub use outlet::lone_port;
 pub use outlet::{Closed, Outlet, Port};
 pub use pace::Pace;
 pub use recorder::Recorder;
@@ -38,11 +41,12 @@ use super::polymarket;
 use super::skips::Skips;
 use super::tape::Origin;
 use super::translators::Translators;
-use super::{FeedUpdate, Frame, Outages, Polled, Upstream, Venue};
+use super::{FeedUpdate, Frame, NO_CONNECTION, Outages, Polled, Upstream, Venue};
 use crate::clock::Clock;
 use crate::thread;
-use capture::Capture;
+use capture::{Capture, Heard};
 use engine::market::Market;
+use engine::market::terms::Listing;
 use engine::time::Timestamp;
 use outlet::FeedWaker;
 use roster::Roster;
@@ -87,6 +91,9 @@ pub struct Live {
     asked_at: Timestamp,
     venue_now: Timestamp,
     updates: Vec<FeedUpdate>,
+    /// Wants that are not told yet, and what was left otherwise than by a frame.
+    wants: Vec<Want>,
+    left: Vec<FeedUpdate>,
     skips: Arc<Skips>,
     /// Ends the adapters' thread when dropped.
     running: Option<Running>,
@@ -159,18 +166,23 @@ impl Live {
             let _ = runtime.block_on(is_over);
             runtime.shutdown_timeout(Duration::from_secs(1));
         })?;
+        let mut translators = Translators::new(Sequence::Checked, &skips, names);
+        // The adapter asks for them.
+        translators.polymarket.wait_for_rows();
         Ok(Live {
-            translators: Translators::new(Sequence::Checked, &skips, names),
+            translators,
             captures,
             held: None,
             feed,
-            roster: Roster::default(),
+            roster: Roster::new(settings.polymarket.tokens_max / 2),
             shelf: settings.shelf.as_ref().map(|folder| Shelf::open(folder, &skips)),
             adapters,
             pace: settings.pace,
             asked_at: Timestamp::default(),
             venue_now: Timestamp::default(),
             updates: Vec::new(),
+            wants: Vec::new(),
+            left: Vec::new(),
             skips,
             running: Some(Running { over, thread, recorder }),
         })
@@ -195,9 +207,7 @@ impl Live {
             self.translators.translate(&record, connection, at, &mut self.updates);
         }
         for update in &self.updates {
-            if let Some(want) = self.roster.note(update) {
-                tell(&self.adapters, want);
-            }
+            self.roster.note(update, &mut self.wants);
             if let FeedUpdate::Gap { tokens, .. } = update {
                 // What a connection lost, its adapter knows; what folding found, only the translator does.
                 let mut markets: Vec<&Arc<Subject>> =
@@ -206,16 +216,42 @@ impl Live {
                 markets.iter().for_each(|market| tell(&self.adapters, Want::Resync((*market).clone())));
             }
         }
-        frame(Frame { connection, received: at, updates: &self.updates });
+        let announced: Vec<_> = self.translators.polymarket.newly_announced().map(subject_of).collect();
+        if !announced.is_empty() {
+            self.wants.push(Want::Standing(announced));
+        }
+        self.tell_wants();
+        self.updates.append(&mut self.left);
+        // A book that was on its way when its market was left has nobody to carry on with it.
+        let roster = &self.roster;
+        self.updates.retain(|update| match update {
+            FeedUpdate::BookSnapshot { token, .. } => roster.follows(token),
+            _ => true,
+        });
+        let is_answer = matches!(capture.heard, Heard::Answer { .. });
+        frame(Frame { connection, received: at, is_answer, updates: &self.updates });
     }
 
-    /// Asks how markets stand that have ended or are traded here.
+    /// Tells the adapters what is wanted, and the feed which markets are left by that.
+    fn tell_wants(&mut self) {
+        for want in self.wants.drain(..) {
+            if let Want::Leave(subject) = &want {
+                // When it is followed again, the same book is news.
+                self.translators.polymarket.forget(&subject.tokens);
+                self.left.push(FeedUpdate::Left { tokens: subject.tokens.clone() });
+            }
+            tell(&self.adapters, want);
+        }
+    }
+
+    /// Asks how markets stand that have ended or are traded here, or that only a message told of.
     fn ask(&mut self, now: Timestamp) {
         if now.since(self.asked_at) < self.pace.standing_every.as_micros() as u64 {
             return;
         }
         self.asked_at = now;
-        let questions: Vec<Arc<Subject>> = self.roster.questions(now).cloned().collect();
+        let announced = self.translators.polymarket.announced().map(subject_of);
+        let questions: Vec<Arc<Subject>> = self.roster.questions(now).cloned().chain(announced).collect();
         for adapter in &self.adapters {
             let of: Vec<_> = questions.iter().filter(|subject| subject.origin == adapter.origin).cloned().collect();
             for some in of.chunks(QUESTION_MAX) {
@@ -225,11 +261,23 @@ impl Live {
     }
 }
 
+/// A market that is not listed yet, as its adapter is asked about it.
+fn subject_of(listing: &Listing) -> Arc<Subject> {
+    Arc::new(Subject {
+        origin: Origin::Polymarket,
+        id: listing.venue_market_id.clone(),
+        condition: listing.condition.clone(),
+        tokens: listing.tokens.clone(),
+    })
+}
+
 /// Tells the adapter of the market's venue. One that is gone has told so, and its connections age.
 fn tell(adapters: &[Adapter], want: Want) {
     let origin = match &want {
-        Want::Books(subject) | Want::Leave(subject) | Want::Resync(subject) => subject.origin,
-        Want::Standing(subjects) => match subjects.first() {
+        Want::Books(subject) | Want::Leave(subject) | Want::Resync(subject) | Want::Resubscribe(subject) => {
+            subject.origin
+        }
+        Want::Standing(subjects) | Want::Look(subjects) => match subjects.first() {
             Some(subject) => subject.origin,
             None => return,
         },
@@ -280,6 +328,10 @@ impl Venue for Live {
     fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
         self.feed.is_me();
         let due = server_now.min(until);
+        if !self.left.is_empty() {
+            let left = std::mem::take(&mut self.left);
+            frame(Frame { connection: NO_CONNECTION, received: self.venue_now, is_answer: false, updates: &left });
+        }
         let (mut captures, mut bytes) = (0, 0);
         while captures < CAPTURES_PER_POLL_MAX && bytes < BYTES_PER_POLL {
             let Some(capture) = self.next(due) else {
@@ -318,21 +370,30 @@ impl Venue for Live {
                 self.translators.kalshi.recall(market, row);
             }
         }
-        if let Some(want) = self.roster.recall(market) {
-            tell(&self.adapters, want);
-        }
+        self.roster.recall(market, &mut self.wants);
+        self.tell_wants();
     }
 
     fn stake(&mut self, condition: &str) {
-        // Whoever trades it first does not wait for the next round of questions.
-        if let Some(subject) = self.roster.stake(condition) {
-            tell(&self.adapters, Want::Standing(vec![subject]));
-        }
+        self.roster.stake(condition, &mut self.wants);
+        self.tell_wants();
     }
 
     fn resync(&mut self, token: &str) {
         if let Some(subject) = self.roster.by_token(token) {
             tell(&self.adapters, Want::Resync(subject.clone()));
+        }
+    }
+
+    fn look(&mut self, tokens: &[&str]) {
+        let subjects = tokens.iter().filter_map(|token| self.roster.by_token(token).cloned());
+        tell(&self.adapters, Want::Look(subjects.collect()));
+    }
+
+    fn resubscribe(&mut self, token: &str) {
+        if let Some(subject) = self.roster.by_token(token) {
+            self.translators.polymarket.forget(&subject.tokens);
+            tell(&self.adapters, Want::Resubscribe(subject.clone()));
         }
     }
 

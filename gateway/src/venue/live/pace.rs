@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Pace {
     /// A socket with subscriptions that brings no text for so long is dead, whatever pongs it sends (§5).
     pub silent_after: Duration,
+    /// A token of which a socket brings nothing for so long is asked about: its subscription may be lost (§5).
+    pub quiet_after: Duration,
     /// First and longest wait before a lost connection is tried again; it doubles in between (§5).
     pub reconnect_first: Duration,
     pub reconnect_max: Duration,
@@ -30,6 +32,7 @@ impl Default for Pace {
     fn default() -> Pace {
         Pace {
             silent_after: Duration::from_secs(30),
+            quiet_after: Duration::from_secs(120),
             reconnect_first: Duration::from_millis(250),
             reconnect_max: Duration::from_secs(30),
             retry_first: Duration::from_secs(1),

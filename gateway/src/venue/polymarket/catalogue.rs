@@ -112,6 +112,20 @@ impl Translate {
             end.is_some_and(|end| end.plus(ABANDONED_AFTER) < received) && empty(row.best_bid) && empty(row.best_ask);
         let accepts = row.accepting_orders.flag() != Some(false) && row.enable_order_book.flag() != Some(false);
         let closed = row.closed.flag() == Some(true);
+        let changed = row.updated_at.instant();
+        let known = row.condition_id.text().and_then(|condition| {
+            self.by_condition.get(&condition.to_ascii_lowercase()).map(|number| &self.markets[*number])
+        });
+        if let Some(known) = known
+            && changed.is_some_and(|at| at < known.row_at)
+        {
+            // A page that was asked for before the one that told more.
+            return self.skips.count(Skip::OutOfOrder, || format!("row of {}", known.condition));
+        }
+        // Only a row that the venue has changed since the closing takes it back.
+        let is_later = |known: &Market| changed.is_some_and(|at| at > known.closed_at);
+        let stays_closed = !closed
+            && known.is_some_and(|known| known.resolved.is_none() && known.standing.gamma_closed && !is_later(known));
         let facts = Facts {
             tick: row.order_price_min_tick_size,
             end,
@@ -119,15 +133,23 @@ impl Translate {
         };
         let prices = prices(row.outcome_prices);
         let settled = is_settled(row);
-        let gamma = |standing: Standing| Standing {
-            gamma_closed: closed,
-            gamma_prices: prices.filter(|_| closed),
-            settled: settled && closed,
-            ..standing
+        let gamma = |standing: Standing| match stays_closed {
+            true => standing,
+            false => Standing {
+                gamma_closed: closed,
+                gamma_prices: prices.filter(|_| closed),
+                settled: settled && closed,
+                ..standing
+            },
         };
         let names = self.names.clone();
         let listing = || listing::of_gamma(row, parent, &names);
         let Some(number) = self.row(row.condition_id, facts, gamma, listing, updates) else { return };
+        let market = &mut self.markets[number];
+        market.row_at = market.row_at.max(changed.unwrap_or_default());
+        if closed {
+            market.closed_at = market.row_at;
+        }
         if let Some((strike, price_to_beat)) = listing::strike_of_gamma(row, parent) {
             let condition = self.markets[number].condition.clone();
             updates.push(FeedUpdate::Strike { condition, strike, price_to_beat });
@@ -189,7 +211,10 @@ impl Translate {
         let Some(&number) = self.by_condition.get(&condition) else {
             let tick = listing::tick(facts.tick);
             return match listing().and_then(|listing| bounds::bounded(listing, &self.skips)) {
-                Ok(listing) => self.list(listing, tick, facts.open_state, standing(Standing::default()), updates),
+                Ok(mut listing) => {
+                    self.announced.take_in(&mut listing);
+                    self.list(listing, tick, facts.open_state, standing(Standing::default()), updates)
+                }
                 Err(kind) => {
                     self.skips.count(kind, || format!("market {condition}"));
                     None
@@ -260,6 +285,8 @@ impl Translate {
             state,
             end: listing.end,
             standing,
+            row_at: Timestamp::default(),
+            closed_at: Timestamp::default(),
             resolved: None,
         });
         updates.push(FeedUpdate::Listed { listing: Box::new(listing), state });

@@ -22,6 +22,7 @@ const MARKET: &[Field] = &[
     Field::optional("enableOrderBook", &[Kind::Flag]),
     Field::optional("negRisk", &[Kind::Flag]),
     Field::optional("endDate", &[Kind::Text]),
+    Field::required("updatedAt", &[Kind::Text]),
     Field::optional("outcomePrices", &[Kind::ListText, Kind::List]),
     Field::optional("orderPriceMinTickSize", &[Kind::Number]).one_of(&["0.1", "0.01", "0.001", "0.0001"]),
     Field::optional("orderMinSize", &[Kind::Number]),

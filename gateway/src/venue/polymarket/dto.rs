@@ -48,6 +48,9 @@ pub struct GammaMarket<'a> {
     pub end_date: Loose<'a>,
     #[serde(borrow, default)]
     pub event_start_time: Loose<'a>,
+    /// When the venue last changed this row.
+    #[serde(borrow, default)]
+    pub updated_at: Loose<'a>,
     #[serde(borrow, default)]
     pub order_price_min_tick_size: Loose<'a>,
     #[serde(borrow, default)]

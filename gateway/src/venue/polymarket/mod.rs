@@ -1,5 +1,6 @@
 //! Polymarket: message shapes and their translation (upstream.md §2, §3).
 
+mod announced;
 mod catalogue;
 pub mod doctor;
 pub mod dto;

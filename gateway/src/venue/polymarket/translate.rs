@@ -3,13 +3,13 @@
 //! Sizes are absolute already, so nothing is folded here; what is remembered per token only serves to drop what is
 //! old or told twice (upstream.md §5), and per market to tell a change from a repetition.
 
+use super::announced::Announced;
 use super::dto;
 use super::hot::{self, What};
 use super::listing;
 use super::recent::Recent;
 use super::spot::AHEAD_MAX;
-use super::standing::{Standing, open_state};
-use crate::venue::bounds;
+use super::standing::Standing;
 use crate::venue::category::Names;
 use crate::venue::loose::{Fault, Loose, tick};
 use crate::venue::skips::{Skip, Skips};
@@ -34,6 +34,7 @@ pub struct Translate {
     pub(super) names: Names,
     /// Books that came so far.
     pub(super) books_heard: u64,
+    pub(super) announced: Announced,
 }
 
 /// What is remembered of a market.
@@ -48,6 +49,9 @@ pub(super) struct Market {
     pub(super) state: MarketState,
     pub(super) end: Option<Timestamp>,
     pub(super) standing: Standing,
+    /// When the venue last changed the newest of the rows that the catalogue showed, and of those that said it is closed.
+    pub(super) row_at: Timestamp,
+    pub(super) closed_at: Timestamp,
     pub(super) resolved: Option<Resolution>,
 }
 
@@ -64,6 +68,13 @@ pub(super) struct Token {
 }
 
 impl Token {
+    /// What comes next is news, whatever it says and whenever the venue dates it.
+    fn forget(&mut self) {
+        (self.snapshot_ts, self.last_ts) = Default::default();
+        self.hash = Default::default();
+        self.recent.clear();
+    }
+
     /// Whether this was told last already.
     fn is_repeated(&self, hash: &str, at: Timestamp) -> bool {
         !hash.is_empty() && self.hash.1 == at && self.hash.0 == hash
@@ -137,6 +148,7 @@ impl Translate {
             skips,
             names,
             books_heard: 0,
+            announced: Announced::default(),
         }
     }
 
@@ -156,12 +168,17 @@ impl Translate {
     /// The connection is broken or was interrupted: its tokens are stale until their next snapshots, which are taken
     /// even when nothing has changed, or when the venue dates them before the last change.
     pub fn gap(&mut self, connection: u8, reason: &str, updates: &mut Vec<FeedUpdate>) {
-        for token in self.tokens.iter_mut().filter(|token| token.connection == connection) {
-            (token.snapshot_ts, token.last_ts) = Default::default();
-            token.hash = Default::default();
-            token.recent.clear();
-        }
+        self.tokens.iter_mut().filter(|token| token.connection == connection).for_each(Token::forget);
         updates.push(FeedUpdate::Gap { tokens: Vec::new(), reason: reason.into() });
+    }
+
+    /// The same for these tokens alone: nobody follows them any more, or they are subscribed anew.
+    pub fn forget(&mut self, tokens: &[String]) {
+        for token in tokens {
+            if let Some(&number) = self.by_token.get(token.as_str()) {
+                self.tokens[number].forget();
+            }
+        }
     }
 
     fn message(&mut self, text: &str, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
@@ -395,17 +412,6 @@ impl Translate {
             }),
             Ok(_) => skips.count(Skip::MissingField, || format!("trade without size: {message:?}")),
             Err(fault) => skips.count(fault.into(), || format!("trade {message:?}")),
-        }
-    }
-
-    fn new_market(&mut self, message: &dto::Message<'_>, updates: &mut Vec<FeedUpdate>) {
-        let tick = listing::tick(message.order_price_min_tick_size);
-        let state = open_state(true, false, message.active.flag() != Some(false));
-        match listing::of_message(message, &self.names).and_then(|listing| bounds::bounded(listing, &self.skips)) {
-            Ok(listing) => {
-                self.list(listing, tick, state, Standing::default(), updates);
-            }
-            Err(kind) => self.skips.count(kind, || format!("new market {message:?}")),
         }
     }
 

@@ -196,7 +196,7 @@ impl Synthetic {
 
     fn hand_out(&mut self, received: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) {
         if !self.updates.is_empty() {
-            frame(Frame { connection: CONNECTION, received, updates: &self.updates });
+            frame(Frame { connection: CONNECTION, received, is_answer: false, updates: &self.updates });
             self.updates.clear();
         }
     }

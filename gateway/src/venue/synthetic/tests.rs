@@ -27,7 +27,7 @@ fn the_first_poll_lists_the_world_with_all_its_books_at_once() {
     let took = begin.elapsed();
     assert_eq!(polled.venue_now, NOW);
     for updates in &frames {
-        witness.see(&Frame { connection: 0, received: NOW, updates });
+        witness.see(&Frame { connection: 0, received: NOW, is_answer: false, updates });
     }
     let open = witness.states.values().filter(|state| **state == MarketState::Active).count();
     println!("{} listed, {open} open, in {took:?}: {:?}", witness.listings.len(), witness.counts);

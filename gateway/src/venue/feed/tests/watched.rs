@@ -63,7 +63,7 @@ fn listed_by(number: u8, venue: terms::Venue) -> FeedUpdate {
 fn deep(number: u8) -> FeedUpdate {
     let level = |price| vec![(Price(price), Qty(1_000_000_000))];
     let (bids, asks) = (level(4_000), level(5_000));
-    FeedUpdate::BookSnapshot { token: token(number), bids, asks, venue_ts: NOW, hash: None }
+    FeedUpdate::BookSnapshot { token: token(number).into(), bids, asks, venue_ts: NOW, hash: None }
 }
 
 /// Two markets, one of either venue, with books, and a user.

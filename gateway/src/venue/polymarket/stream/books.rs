@@ -10,9 +10,8 @@ use super::lacking::Lacking;
 use crate::thread::guard_task;
 use crate::venue::live::{Fetch, Link, Port, Subject, Talk, Tools, Want, keep};
 use crate::venue::tape::Origin;
-use ahash::{AHashMap, AHashSet};
+use ahash::AHashMap;
 use serde::Serialize;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -33,7 +32,7 @@ pub async fn run(
     questions: &Questions,
     mut wants: UnboundedReceiver<Want>,
 ) {
-    let mut shelf = Shelf::new(settings.tokens_max / 2);
+    let mut shelf = Shelf::default();
     let mut sockets: Vec<Socket> = Vec::new();
     let mut tasks = JoinSet::new();
     let mut batch = Vec::new();
@@ -42,11 +41,12 @@ pub async fn run(
             match want {
                 Want::Books(subject) => shelf.join(subject),
                 Want::Leave(subject) => shelf.leave(&subject),
-                Want::Resync(subject) => {
-                    if let Some(socket) = shelf.place(&subject).and_then(|number| sockets.get(number)) {
-                        socket.lacking.ask(&subject.tokens);
-                    }
+                Want::Resync(subject) => ask(&shelf, &sockets, &subject, &subject.tokens),
+                // The other token is the mirror of the first.
+                Want::Look(subjects) => {
+                    subjects.iter().for_each(|subject| ask(&shelf, &sockets, subject, &subject.tokens[..1]));
                 }
+                Want::Resubscribe(subject) => shelf.again(subject),
                 Want::Standing(subjects) => questions.put(subjects.iter().map(|subject| &**subject)),
             }
         }
@@ -57,6 +57,13 @@ pub async fn run(
             // A socket ends only with this function.
             let _ = sockets[number].changes.send(change);
         }
+    }
+}
+
+/// Asks for the books of these tokens on behalf of the socket that carries on with them.
+fn ask(shelf: &Shelf, sockets: &[Socket], subject: &Subject, tokens: &[String]) {
+    if let Some(socket) = shelf.place(subject).and_then(|number| sockets.get(number)) {
+        socket.lacking.ask(tokens);
     }
 }
 
@@ -83,16 +90,16 @@ impl Socket {
 /// Asks for the whole books that a socket's tokens lack.
 async fn fill(clob: Fetch, port: Port, lacking: Arc<Lacking>) {
     #[derive(Serialize)]
-    struct Asked<'a> {
+    struct Row<'a> {
         token_id: &'a str,
     }
     loop {
-        let tokens = lacking.due().await;
-        let asked: Vec<Asked<'_>> = tokens.iter().map(|token| Asked { token_id: token }).collect();
-        let body = serde_json::to_string(&asked).expect("texts can be written");
-        let answered = clob.post_for(&port, "/books", &body).await;
+        let asked = lacking.due().await;
+        let rows: Vec<Row<'_>> = asked.tokens.iter().map(|token| Row { token_id: token }).collect();
+        let body = serde_json::to_string(&rows).expect("texts can be written");
+        let answered = clob.post_for(&port, "/books", &body, || lacking.counts(&asked)).await;
         if answered.is_none_or(|answer| answer.status != 200) {
-            lacking.again(tokens);
+            lacking.again(asked);
         }
     }
 }
@@ -102,47 +109,26 @@ async fn fill(clob: Fetch, port: Port, lacking: Arc<Lacking>) {
 struct Change {
     leave: Vec<Arc<Subject>>,
     join: Vec<Arc<Subject>>,
+    /// Lost by the venue: given up and joined anew.
+    again: Vec<Arc<Subject>>,
 }
 
-/// Which market is on which socket.
+/// Which market is on which socket. How many there are at most is the feed's to say: it names no more.
+#[derive(Default)]
 struct Shelf {
     /// Markets on each socket.
     loads: Vec<usize>,
     places: AHashMap<String, usize>,
-    markets_max: usize,
-    /// Wanted, and without room so far; first come, first served.
-    waiting: VecDeque<Arc<Subject>>,
-    unwanted: AHashSet<String>,
     changes: AHashMap<usize, Change>,
 }
 
 impl Shelf {
-    fn new(markets_max: usize) -> Shelf {
-        Shelf {
-            loads: Vec::new(),
-            places: AHashMap::new(),
-            markets_max,
-            waiting: VecDeque::new(),
-            unwanted: AHashSet::new(),
-            changes: AHashMap::new(),
-        }
-    }
-
     fn place(&self, subject: &Subject) -> Option<usize> {
         self.places.get(&subject.condition).copied()
     }
 
     fn join(&mut self, subject: Arc<Subject>) {
         if self.places.contains_key(&subject.condition) {
-            return;
-        }
-        if self.places.len() >= self.markets_max {
-            if !self.unwanted.remove(&subject.condition) {
-                if self.waiting.is_empty() {
-                    tracing::warn!(markets = self.markets_max, "no room for the books of more markets");
-                }
-                self.waiting.push_back(subject);
-            }
             return;
         }
         let room = self.loads.iter().position(|&load| load < MARKETS_PER_SOCKET);
@@ -156,13 +142,7 @@ impl Shelf {
     }
 
     fn leave(&mut self, subject: &Arc<Subject>) {
-        let Some(number) = self.places.remove(&subject.condition) else {
-            // It waits; looked at when its turn comes.
-            if self.waiting.iter().any(|waiting| waiting.condition == subject.condition) {
-                self.unwanted.insert(subject.condition.clone());
-            }
-            return;
-        };
+        let Some(number) = self.places.remove(&subject.condition) else { return };
         self.loads[number] -= 1;
         let change = self.changes.entry(number).or_default();
         let joined = change.join.iter().position(|joining| joining.condition == subject.condition);
@@ -170,10 +150,11 @@ impl Shelf {
             Some(at) => drop(change.join.remove(at)),
             None => change.leave.push(subject.clone()),
         }
-        while let Some(next) = self.waiting.pop_front() {
-            if !self.unwanted.remove(&next.condition) {
-                return self.join(next);
-            }
+    }
+
+    fn again(&mut self, subject: Arc<Subject>) {
+        if let Some(number) = self.place(&subject) {
+            self.changes.entry(number).or_default().again.push(subject);
         }
     }
 
@@ -242,8 +223,9 @@ impl Talk for Books {
     }
 
     fn change(&mut self, change: Change, out: &mut Vec<String>) {
-        let Change { mut leave, join } = change;
+        let Change { mut leave, join, mut again } = change;
         leave.retain(|subject| self.markets.remove(&subject.condition).is_some());
+        again.retain(|subject| self.markets.contains_key(&subject.condition));
         for subject in &join {
             self.markets.insert(subject.condition.clone(), subject.clone());
         }
@@ -256,6 +238,13 @@ impl Talk for Books {
             health.fetch_sub(assets_ids.len() as u64, Relaxed);
             self.lacking.forget(&assets_ids);
             out.push(written(&Operation { assets_ids, operation: "unsubscribe" }));
+        }
+        if !again.is_empty() {
+            let assets_ids = tokens(again.iter());
+            self.lacking.expect(&assets_ids);
+            for operation in ["unsubscribe", "subscribe"] {
+                out.push(written(&Operation { assets_ids: assets_ids.clone(), operation }));
+            }
         }
         if !join.is_empty() {
             let assets_ids = tokens(join.iter());
@@ -288,23 +277,21 @@ mod tests {
         })
     }
 
-    /// Changes in a few words: `socket +joined -left`.
+    /// Changes in a few words: `socket -left +joined ~lost`.
     fn told(shelf: &mut Shelf) -> Vec<String> {
-        let told = shelf.changes().into_iter().map(|(number, change)| {
+        let told = shelf.changes().into_iter().map(|(number, Change { leave, join, again })| {
             let ids = |subjects: &[Arc<Subject>], sign: &str| -> String {
                 subjects.iter().map(|subject| format!(" {sign}{}", subject.id)).collect()
             };
-            match change.join.len() {
-                0..=4 => format!("{number}{}{}", ids(&change.leave, "-"), ids(&change.join, "+")),
-                many => format!("{number}{} {many} joined", ids(&change.leave, "-")),
-            }
+            let joined = if join.len() < 5 { ids(&join, "+") } else { format!(" {} joined", join.len()) };
+            format!("{number}{}{joined}{}", ids(&leave, "-"), ids(&again, "~"))
         });
         told.collect()
     }
 
     #[test]
     fn markets_fill_sockets_in_turn_and_leave_room_behind() {
-        let mut shelf = Shelf::new(402);
+        let mut shelf = Shelf::default();
         (0..401).for_each(|number| shelf.join(market(number)));
         assert_eq!(told(&mut shelf), ["0 200 joined", "1 200 joined", "2 +400"]);
         shelf.join(market(7));
@@ -312,22 +299,57 @@ mod tests {
         shelf.leave(&market(7));
         shelf.join(market(500));
         assert_eq!(told(&mut shelf), ["0 -7 +500"], "room is used again");
-        for number in 501..505 {
-            shelf.join(market(number));
-        }
-        assert_eq!(told(&mut shelf), ["2 +501"], "three wait for room");
-        shelf.leave(&market(502));
-        shelf.leave(&market(400));
-        assert_eq!(told(&mut shelf), ["2 -400 +503"], "one that waits no more is passed over");
-        shelf.leave(&market(503));
-        assert_eq!(told(&mut shelf), ["2 -503 +504"]);
-        shelf.leave(&market(504));
         shelf.join(market(600));
         shelf.leave(&market(600));
-        assert_eq!(told(&mut shelf), ["2 -504"], "what came and went is not told");
+        assert_eq!(told(&mut shelf), ["2"], "what came and went is not told");
+        shelf.again(market(500));
+        shelf.again(market(7));
+        assert_eq!(told(&mut shelf), ["0 ~500"], "what is not there cannot be lost");
         shelf.leave(&market(999));
         assert_eq!(told(&mut shelf), [""; 0]);
         assert_eq!((shelf.places.len(), shelf.loads.clone()), (401, vec![200, 200, 1]));
-        println!("markets on sockets: 8 cases");
+        println!("markets on sockets: 7 cases");
+    }
+
+    #[test]
+    fn what_is_said_on_a_socket_follows_its_changes() {
+        let clock = crate::clock::Clock::fake(engine::time::Timestamp::from_secs(1_788_000_000));
+        let (port, _captures) = crate::venue::live::lone_port(clock);
+        let lacking = Arc::new(Lacking::new(std::time::Duration::from_secs(30)));
+        let mut books = Books { port, markets: AHashMap::new(), open: false, lacking };
+        let (mut out, mut cases) = (Vec::new(), 0);
+        books.change(Change { join: vec![market(1)], ..Change::default() }, &mut out);
+        assert_eq!(out, [""; 0], "it is said when the connection opens");
+        books.open(&mut out);
+        let first = r#"{"assets_ids":["11","12"],"type":"market","initial_dump":true,"custom_feature_enabled":true}"#;
+        assert_eq!(std::mem::take(&mut out), [first]);
+        let one = |subject| vec![subject];
+        for (change, said, count) in [
+            (Change { join: one(market(2)), ..Change::default() }, &[r#"["21","22"] subscribe"#][..], 4),
+            (
+                Change { again: one(market(1)), ..Change::default() },
+                &[r#"["11","12"] unsubscribe"#, r#"["11","12"] subscribe"#],
+                4,
+            ),
+            (Change { again: one(market(3)), ..Change::default() }, &[], 4),
+            (
+                Change { leave: one(market(1)), again: one(market(1)), ..Change::default() },
+                &[r#"["11","12"] unsubscribe"#],
+                2,
+            ),
+            (Change { leave: one(market(9)), ..Change::default() }, &[], 2),
+        ] {
+            books.change(change, &mut out);
+            let told = std::mem::take(&mut out);
+            let told: Vec<serde_json::Value> = told.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+            let told: Vec<String> = told
+                .iter()
+                .map(|frame| format!("{} {}", frame["assets_ids"], frame["operation"].as_str().unwrap()))
+                .collect();
+            assert_eq!(told, said);
+            assert_eq!(books.port.health.subscribed_tokens.load(Relaxed), count);
+            cases += 1;
+        }
+        println!("what is said on a socket: {} cases", cases + 2);
     }
 }

@@ -25,8 +25,20 @@ pub struct Lacking {
 struct State {
     /// Without a connection nothing would carry on with a book.
     open: bool,
+    /// How many times something was subscribed or given up, over all connections.
+    turn: u64,
+    /// What is subscribed, and at which turn.
+    subscribed: AHashMap<String, u64>,
     /// When each is to be asked for.
     tokens: AHashMap<String, Instant>,
+}
+
+/// Tokens whose books are asked for by one call.
+#[derive(Debug)]
+pub struct Asked {
+    pub tokens: Vec<String>,
+    /// Of the moment it was asked.
+    turn: u64,
 }
 
 /// What a frame says of itself.
@@ -50,34 +62,49 @@ impl Lacking {
         self.expect(tokens);
     }
 
-    /// The connection is gone: the next one tells all books anew.
+    /// The connection is gone: the next one tells all books anew, and no answer that is on its way counts.
     pub fn close(&self) {
-        *self.lock() = State::default();
+        let mut state = self.lock();
+        *state = State { turn: state.turn + 1, ..State::default() };
     }
 
-    /// Their books should come on the socket now.
+    /// These were subscribed: their books should come on the socket now.
     pub fn expect(&self, tokens: &[&str]) {
         let due = Instant::now() + self.wait;
-        self.lock().tokens.extend(tokens.iter().map(|token| ((*token).to_owned(), due)));
+        let mut state = self.lock();
+        state.turn += 1;
+        let turn = state.turn;
+        state.subscribed.extend(tokens.iter().map(|token| ((*token).to_owned(), turn)));
+        state.tokens.extend(tokens.iter().map(|token| ((*token).to_owned(), due)));
         self.bell.notify_one();
     }
 
     /// Their books are wanted anew, by a call.
     pub fn ask(&self, tokens: &[String]) {
         let mut state = self.lock();
-        if state.open {
-            let now = Instant::now();
-            state.tokens.extend(tokens.iter().map(|token| (token.clone(), now)));
-            self.bell.notify_one();
+        let now = Instant::now();
+        for token in tokens {
+            if state.subscribed.contains_key(token) {
+                state.tokens.insert(token.clone(), now);
+            }
         }
+        self.bell.notify_one();
+    }
+
+    /// Whether an answer still counts: its tokens have been subscribed, without a break, since before it was asked. What
+    /// changed in a break would be in neither the answer nor the frames behind it.
+    pub fn counts(&self, asked: &Asked) -> bool {
+        let state = self.lock();
+        let holds = |token: &String| state.subscribed.get(token).is_some_and(|turn| *turn <= asked.turn);
+        state.open && asked.tokens.iter().all(holds)
     }
 
     /// They were asked for in vain.
-    pub fn again(&self, tokens: Vec<String>) {
+    pub fn again(&self, asked: Asked) {
         let mut state = self.lock();
-        if state.open {
-            let due = Instant::now() + self.wait;
-            for token in tokens {
+        let due = Instant::now() + self.wait;
+        for token in asked.tokens {
+            if state.subscribed.contains_key(&token) {
                 state.tokens.entry(token).or_insert(due);
             }
         }
@@ -86,7 +113,10 @@ impl Lacking {
     /// They are of no interest any more.
     pub fn forget(&self, tokens: &[&str]) {
         let mut state = self.lock();
-        state.tokens.retain(|token, _| !tokens.contains(&token.as_str()));
+        for token in tokens {
+            state.subscribed.remove(*token);
+            state.tokens.remove(*token);
+        }
     }
 
     /// A frame of the socket: the books in it need not be asked for.
@@ -108,7 +138,7 @@ impl Lacking {
     }
 
     /// The next ones whose time has come; they are expected no more.
-    pub async fn due(&self) -> Vec<String> {
+    pub async fn due(&self) -> Asked {
         loop {
             let next = {
                 let mut state = self.lock();
@@ -116,8 +146,10 @@ impl Lacking {
                 let due = state.tokens.iter().filter(|(_, due)| **due <= now);
                 let due: Vec<String> = due.take(TOKENS_MAX).map(|(token, _)| token.clone()).collect();
                 if !due.is_empty() {
-                    state.tokens.retain(|token, _| !due.contains(token));
-                    return due;
+                    for token in &due {
+                        state.tokens.remove(token);
+                    }
+                    return Asked { tokens: due, turn: state.turn };
                 }
                 state.tokens.values().min().copied()
             };
@@ -141,11 +173,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_no_socket_brings_is_asked_for() {
         let lacking = Lacking::new(Duration::from_secs(30));
-        let due = async |wait_ms: u64| {
-            let mut due = tokio::time::timeout(Duration::from_millis(wait_ms), lacking.due()).await.unwrap_or_default();
-            due.sort();
-            due.join(" ")
+        let asked = async |wait_ms: u64| {
+            let asked = tokio::time::timeout(Duration::from_millis(wait_ms), lacking.due()).await;
+            let mut asked = asked.unwrap_or(Asked { tokens: Vec::new(), turn: 0 });
+            asked.tokens.sort();
+            asked
         };
+        let due = async |wait_ms: u64| asked(wait_ms).await.tokens.join(" ");
         lacking.ask(&["9".into()]);
         assert_eq!(due(10_000).await, "", "without a connection nothing is asked for");
         lacking.open(&["1", "2", "3", "4"]);
@@ -162,13 +196,56 @@ mod tests {
         assert_eq!(due(2_000).await, "", "a socket has its time");
         assert_eq!(due(2_000).await, "3 4 6");
         assert_eq!(due(10_000).await, "", "once");
-        lacking.ask(&["1".into()]);
-        lacking.again(vec!["3".into()]);
-        assert_eq!(due(10).await, "1", "what the feed wants is asked for at once");
-        assert_eq!(due(10_000).await, "3");
+        lacking.ask(&["1".into(), "3".into()]);
+        let vain = asked(10).await;
+        assert_eq!(vain.tokens.join(" "), "1 3", "what the feed wants is asked for at once");
+        lacking.forget(&["1"]);
+        lacking.again(vain);
+        assert_eq!(due(10_000).await, "3", "and again what is still wanted");
+        lacking.expect(&["1"]);
+        assert_eq!(due(10_000).await, "1");
         lacking.expect(&["1"]);
         lacking.close();
         assert_eq!(due(10_000).await, "", "the next connection brings them");
-        println!("books that lack: 8 cases");
+        println!("books that lack: 9 cases");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_crosses_a_break_does_not_count() {
+        type Row = (&'static str, fn(&Lacking), bool);
+        let rows: &[Row] = &[
+            ("nothing", |_| {}, true),
+            ("another subscription", |lacking| lacking.expect(&["3"]), true),
+            ("another that is given up", |lacking| lacking.forget(&["2"]), true),
+            ("the end of the connection", Lacking::close, false),
+            (
+                "the next connection",
+                |lacking| {
+                    lacking.close();
+                    lacking.open(&["1", "2"]);
+                },
+                false,
+            ),
+            ("it is given up", |lacking| lacking.forget(&["1"]), false),
+            (
+                "it is given up and subscribed again",
+                |lacking| {
+                    lacking.forget(&["1"]);
+                    lacking.expect(&["1"]);
+                },
+                false,
+            ),
+            ("it is subscribed anew", |lacking| lacking.expect(&["1"]), false),
+        ];
+        for (meanwhile, happens, counts) in rows {
+            let lacking = Lacking::new(Duration::from_secs(30));
+            lacking.open(&["1", "2"]);
+            lacking.hear(r#"[{"event_type":"book","asset_id":"1"},{"event_type":"book","asset_id":"2"}]"#);
+            lacking.ask(&["1".into()]);
+            let asked = lacking.due().await;
+            happens(&lacking);
+            assert_eq!(lacking.counts(&asked), *counts, "{meanwhile}");
+        }
+        println!("answers that cross something: {} cases", rows.len());
     }
 }

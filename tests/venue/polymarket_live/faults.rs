@@ -1,0 +1,293 @@
+//! Everything that goes wrong on the wire, one after the other.
+
+use super::*;
+
+/// What goes wrong, and what the book shows then; `None`: it is stale.
+type Row = (&'static str, fn(&Fake, &Market), Option<(&'static str, &'static str)>);
+
+const RIGHT: Option<(&str, &str)> = Some(("0.40", "0.60"));
+
+fn status(status: u16, retry_after: Option<u32>) -> RestFault {
+    RestFault { status, retry_after, times: 3, ..RestFault::default() }
+}
+
+/// Rows of faults; after each the venue is well again, tells its books anew, and an order fills.
+const FAULTS: &[Row] = &[
+    ("nothing", |_, _| {}, RIGHT),
+    (
+        "frames told twice",
+        |fake, market| {
+            fake.twice(true);
+            fake.level(market, "BUY", "0.41", "100");
+            fake.level(market, "BUY", "0.42", "100");
+            fake.level(market, "BUY", "0.42", "0");
+        },
+        Some(("0.41", "0.60")),
+    ),
+    (
+        "a lost frame, and whole books behind it",
+        |fake, market| {
+            fake.lose(1);
+            fake.level(market, "BUY", "0.45", "100");
+            fake.tell_books(market);
+        },
+        Some(("0.45", "0.60")),
+    ),
+    (
+        "a lost frame, and best prices that differ behind it",
+        |fake, market| {
+            fake.lose(1);
+            fake.level(market, "BUY", "0.45", "100");
+            ["1", "2", "3"].iter().for_each(|size| fake.level(market, "BUY", "0.20", size));
+        },
+        Some(("0.45", "0.60")),
+    ),
+    (
+        "a crossed book",
+        |fake, market| {
+            let at = fake.tick();
+            let token = &market.tokens[0];
+            fake.say(market, &format!(
+                r#"{{"event_type":"book","asset_id":"{token}","timestamp":"{at}","bids":[{{"price":"0.6","size":"5"}}],"asks":[{{"price":"0.4","size":"5"}}]}}"#
+            ));
+        },
+        RIGHT,
+    ),
+    (
+        "silence with pongs",
+        |fake, _| {
+            fake.mood(Mood::Silent);
+            fake.fault(RestFault { path: "/books", status: 500, times: usize::MAX, ..RestFault::default() });
+        },
+        None,
+    ),
+    (
+        "a socket that neither reads nor writes",
+        |fake, _| {
+            fake.mood(Mood::HalfOpen);
+            fake.fault(RestFault { path: "/books", status: 500, times: usize::MAX, ..RestFault::default() });
+        },
+        None,
+    ),
+    ("closed sockets", |fake, _| fake.close(), RIGHT),
+    (
+        "an empty first dump",
+        |fake, _| {
+            fake.dumps(false);
+            fake.close();
+        },
+        RIGHT,
+    ),
+    (
+        "an empty book",
+        |fake, market| {
+            fake.book(market, &[], &[]);
+            fake.tell_books(market);
+        },
+        Some(("none", "none")),
+    ),
+    (
+        "one side is empty",
+        |fake, market| {
+            fake.book(market, &[], &[("0.60", "500")]);
+            fake.tell_books(market);
+        },
+        Some(("none", "0.60")),
+    ),
+    (
+        "sides under their old names",
+        |fake, market| {
+            let at = fake.tick();
+            let token = &market.tokens[0];
+            fake.say(market, &format!(
+            r#"{{"event_type":"book","asset_id":"{token}","timestamp":{at},"buys":[{{"price":".4","size":5}}],"sells":[{{"price":0.6,"size":"5.0"}}]}}"#
+        ));
+        },
+        RIGHT,
+    ),
+    (
+        "levels finer than the grid",
+        |fake, market| {
+            let at = fake.tick();
+            let token = &market.tokens[0];
+            fake.say(market, &format!(
+            r#"{{"event_type":"book","asset_id":"{token}","timestamp":"{at}","bids":[{{"price":"0.40005","size":"5"}},{{"price":"0.4","size":"5"}}],"asks":[{{"price":"0.6","size":"5"}}]}}"#
+        ));
+        },
+        RIGHT,
+    ),
+    (
+        "broken JSON",
+        |fake, market| {
+            for text in ["{", "[{\"event_type\":\"book\"", "\u{1}", "nul", "[[[[", "\"", "PONG?", "[]", "{}", "null"] {
+                fake.say(market, text);
+            }
+        },
+        RIGHT,
+    ),
+    (
+        "wrong types and huge numbers",
+        |fake, market| {
+            let token = &market.tokens[0];
+            let huge = "9".repeat(400);
+            for text in [
+                format!(
+                    r#"{{"event_type":"price_change","price_changes":[{{"asset_id":"{token}","price":{huge},"size":"1","side":"BUY"}}]}}"#
+                ),
+                format!(
+                    r#"{{"event_type":"price_change","price_changes":[{{"asset_id":"{token}","price":"0.5","size":"{huge}","side":"BUY"}}]}}"#
+                ),
+                format!(
+                    r#"{{"event_type":"price_change","price_changes":[{{"asset_id":"{token}","price":"0.5","size":"-5","side":"BUY"}}]}}"#
+                ),
+                format!(r#"{{"event_type":"price_change","price_changes":{{"asset_id":"{token}"}}}}"#),
+                format!(
+                    r#"{{"event_type":"price_change","price_changes":[{{"asset_id":"{token}","price":"NaN","size":"1","side":"UP"}}]}}"#
+                ),
+                format!(r#"{{"event_type":"book","asset_id":["{token}"],"bids":7}}"#),
+                format!(r#"{{"event_type":{{}},"asset_id":"{token}"}}"#),
+                format!(r#"{{"event_type":"tick_size_change","asset_id":"{token}","new_tick_size":"-1"}}"#),
+                format!(r#"{{"event_type":"last_trade_price","asset_id":"{token}","price":"","size":null}}"#),
+                r#"{"event_type":"market_resolved","market":"0x1","winning_asset_id":5}"#.into(),
+                r#"{"event_type":"new_market","market":{"a":1},"assets_ids":["1"]}"#.into(),
+            ] {
+                fake.say(market, &text);
+            }
+        },
+        RIGHT,
+    ),
+    (
+        "unknown events and tokens",
+        |fake, market| {
+            for text in [
+                r#"{"event_type":"fireworks","asset_id":"1"}"#,
+                r#"{"event_type":"book","asset_id":"7","timestamp":"1","bids":[],"asks":[]}"#,
+                r#"{"event_type":"best_bid_ask","asset_id":"7","best_bid":"0.1","best_ask":"0.2"}"#,
+            ] {
+                fake.say(market, text);
+            }
+        },
+        RIGHT,
+    ),
+    (
+        "an old book",
+        |fake, market| {
+            let token = &market.tokens[0];
+            fake.say(market, &format!(
+            r#"{{"event_type":"book","asset_id":"{token}","timestamp":"1000","bids":[{{"price":"0.1","size":"5"}}],"asks":[]}}"#
+        ));
+        },
+        RIGHT,
+    ),
+    (
+        "a finer tick near the top",
+        |fake, market| {
+            fake.book(market, &[("0.96", "50")], &[("0.97", "50")]);
+            fake.tell_books(market);
+            for token in &market.tokens {
+                let at = fake.tick();
+                fake.say(market, &format!(
+                r#"{{"event_type":"tick_size_change","asset_id":"{token}","old_tick_size":"0.01","new_tick_size":"0.001","timestamp":"{at}"}}"#
+            ));
+            }
+            fake.level(market, "SELL", "0.965", "500");
+        },
+        Some(("0.96", "0.965")),
+    ),
+    (
+        "a finer tick near the bottom",
+        |fake, market| {
+            fake.book(market, &[("0.03", "50")], &[("0.04", "50")]);
+            fake.tell_books(market);
+            fake.level(market, "BUY", "0.035", "500");
+        },
+        Some(("0.035", "0.04")),
+    ),
+    (
+        "425 from everywhere",
+        |fake, _| {
+            fake.fault(status(425, None));
+            fake.close();
+        },
+        RIGHT,
+    ),
+    (
+        "429 that says when",
+        |fake, _| {
+            fake.fault(RestFault { path: "/events", ..status(429, Some(1)) });
+            fake.dumps(false);
+            fake.close();
+        },
+        RIGHT,
+    ),
+    (
+        "500 from the order book's service",
+        |fake, _| {
+            fake.fault(RestFault { path: "/books", ..status(500, None) });
+            fake.dumps(false);
+            fake.close();
+        },
+        RIGHT,
+    ),
+    (
+        "slow pages",
+        |fake, _| {
+            let slow = Duration::from_millis(700);
+            fake.fault(RestFault { slow, times: 20, ..RestFault::default() });
+        },
+        RIGHT,
+    ),
+    (
+        "pages that never come",
+        |fake, _| {
+            let slow = Duration::from_secs(30);
+            fake.fault(RestFault { path: "/events", slow, times: 2, ..RestFault::default() });
+        },
+        RIGHT,
+    ),
+    (
+        "pages that are no pages",
+        |fake, _| {
+            for body in ["", "[", "{\"events\":7}", "[null,7,[],{\"markets\":\"x\"}]", "<html>"] {
+                fake.fault(RestFault { body: Some(body.into()), times: 2, ..RestFault::default() });
+            }
+        },
+        RIGHT,
+    ),
+];
+
+#[test]
+fn whatever_goes_wrong_a_book_is_right_or_stale() {
+    let cases = Cases::of("faults of a venue");
+    let (mut scene, (market, other)) = Scene::start(|fake, place| {
+        place.set("flags", "trade_quote_max_age_ms", "1000");
+        // Whoever is silent is no outage here.
+        place.set("venue", "outage_after_ms", "60000");
+        (fake.list(41), fake.list(42))
+    });
+    scene.shows(&market, "0.40", "0.60");
+    for (name, wrong, expected) in FAULTS {
+        println!("{name}");
+        wrong(&scene.fake, &market);
+        match expected {
+            Some((bid, ask)) => scene.shows(&market, bid, ask),
+            None => {
+                scene.until_stale(&market);
+                let refused = || Some(scene.buy(&market, "0.70", "10")).filter(|answer| answer.status != 200);
+                eventually("a refusal", refused).refused(400, "STALE_QUOTE");
+            }
+        }
+        // All is well again.
+        scene.fake.mood(Mood::Well);
+        scene.fake.no_faults();
+        scene.fake.dumps(true);
+        scene.fake.twice(false);
+        scene.fake.book(&market, &[("0.40", "500"), ("0.30", "100")], &[("0.60", "500"), ("0.70", "100")]);
+        scene.fake.tell_books(&market);
+        scene.shows(&market, "0.40", "0.60");
+        scene.shows(&other, "0.40", "0.60");
+        let order = scene.buy(&market, "0.70", "10").expect(200);
+        assert_eq!((text(&order, "/status"), text(&order, "/price")), ("FILLED", "0.60"), "{name}: {order}");
+        cases.one();
+    }
+}

@@ -158,7 +158,8 @@ struct Pulse {
 impl Venue for Pulse {
     fn poll(&mut self, now: Timestamp, _: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
         self.feed.get_or_init(std::thread::current);
-        let mut show = |updates: &[FeedUpdate]| frame(Frame { connection: 0, received: now, is_answer: false, updates });
+        let mut show =
+            |updates: &[FeedUpdate]| frame(Frame { connection: 0, received: now, is_answer: false, updates });
         if !std::mem::replace(&mut self.listed, true) {
             show(&[FeedUpdate::Listed { listing: Box::new(listing()), state: MarketState::Active }]);
             show(&tokens().map(|token| book(token, LEVELS, Qty::from_shares(LEVEL_SHARES), now)));

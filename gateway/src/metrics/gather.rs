@@ -190,11 +190,13 @@ mod tests {
         for (is_written, has_room) in [(true, true), (false, true), (false, false), (true, true)] {
             while !has_room && ring.push(CommitItem::Answer { reply: Reply::Nobody, answer: Answer::Done }).is_ok() {}
             let writes = async {
-                while is_written {
+                if !is_written {
+                    std::future::pending::<()>().await;
+                }
+                loop {
                     committer.turn(&ring);
                     tokio::task::yield_now().await;
                 }
-                std::future::pending::<()>().await
             };
             let said = tokio::select! {
                 said = gather.text() => said.expect("memory takes it"),

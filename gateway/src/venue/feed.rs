@@ -333,9 +333,10 @@ impl Desk {
                 true => self.writer.answer(frame.connection, received, fill),
                 false => self.writer.frame(frame.connection, received, fill),
             };
-            for &crossed in self.writer.crossed() {
-                self.doubts.crossed(crossed, frame.received);
-            }
+            let doubts = &mut self.doubts;
+            let crossed = self.writer.crossed().iter();
+            let still: Vec<_> = crossed.filter(|book| doubts.crossed(**book, frame.received)).copied().collect();
+            still.iter().for_each(|book| self.writer.distrust(book.market()));
             self.publisher.frame(frame.updates, self.writer.books(), now, |market| self.doubts.holds(market));
             figures.clamped.fetch_add(u64::from(report.clamped + report.refused), Ordering::Relaxed);
             figures.last_frame_at.store(now.0, Ordering::Relaxed);
@@ -416,10 +417,14 @@ impl Desk {
             }
             FeedUpdate::Spot { asset, family, micros, at } => self.spot.tell(*asset, *family, *micros, *at),
             FeedUpdate::Gap { tokens, reason } => {
-                tracing::warn!(%reason, tokens = tokens.len(), "the view of a book is broken; it waits for a snapshot");
                 if tokens.is_empty() {
+                    // Whoever lost the connection has said so.
+                    tracing::debug!(%reason, connection, "what a connection told waits for snapshots");
                     self.writer.gap_connection(connection);
                     self.held.retain(|_, held| held.connection != connection);
+                }
+                if !tokens.is_empty() {
+                    tracing::warn!(%reason, tokens = tokens.len(), "the view of a book is broken; it waits for a snapshot");
                 }
                 // What was folded wrongly is not what the venue shows; what was lost may still be.
                 for token in tokens {

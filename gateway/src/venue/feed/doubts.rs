@@ -69,9 +69,11 @@ impl Doubts {
         }
     }
 
-    /// The token's own book is crossed or locked behind a frame.
-    pub(super) fn crossed(&mut self, instrument: InstrumentId, now: Timestamp) {
-        self.crossed.entry(instrument).or_insert(Crossed { since: now, step: Step::Waits });
+    /// The token's own book is crossed or locked behind a frame. True: it is not trusted, and what the frame brought,
+    /// were it a whole book, is no reason to.
+    pub(super) fn crossed(&mut self, instrument: InstrumentId, now: Timestamp) -> bool {
+        let crossed = self.crossed.entry(instrument).or_insert(Crossed { since: now, step: Step::Waits });
+        crossed.step == Step::Distrusted
     }
 
     /// Whether a book of this market has been crossed for a moment: streams do not hear of it meanwhile.
@@ -141,7 +143,6 @@ impl Doubts {
                         let_go.push(instrument.market());
                         verdicts.push(Verdict::Resync(instrument));
                     }
-                    // A snapshot that is crossed itself is distrusted in its turn.
                     Step::Asked | Step::Distrusted => {
                         crossed.step = Step::Distrusted;
                         verdicts.push(Verdict::Distrust(instrument.market()));

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// A market whose end passed this long ago and whose book is empty takes no orders any more.
 const ABANDONED_AFTER: u64 = 600 * SECOND;
+/// How old a row of the catalogue may be that still has the tick from before the socket told of another.
+const CATALOGUE_FOLLOWS_WITHIN: u64 = 60 * SECOND;
 
 impl Translate {
     /// One REST answer of this address, status and body; the path's own name decides what it is. `connection` is that of
@@ -126,8 +128,13 @@ impl Translate {
         let is_later = |known: &Market| changed.is_some_and(|at| at > known.closed_at);
         let stays_closed = !closed
             && known.is_some_and(|known| known.resolved.is_none() && known.standing.gamma_closed && !is_later(known));
+        // The socket told of a tick since: the catalogue follows, and does not take it back meanwhile.
+        let lags = |known: &Market| {
+            known.tick_at != Timestamp::default()
+                && changed.unwrap_or(received) <= known.tick_at.plus(CATALOGUE_FOLLOWS_WITHIN)
+        };
         let facts = Facts {
-            tick: row.order_price_min_tick_size,
+            tick: if known.is_some_and(lags) { Loose::default() } else { row.order_price_min_tick_size },
             end,
             open_state: open_state(accepts, abandoned, row.active.flag() == Some(true)),
         };
@@ -285,6 +292,7 @@ impl Translate {
             state,
             end: listing.end,
             standing,
+            tick_at: Timestamp::default(),
             row_at: Timestamp::default(),
             closed_at: Timestamp::default(),
             resolved: None,

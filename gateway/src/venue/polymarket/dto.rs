@@ -201,6 +201,17 @@ pub struct Page<'a> {
     pub next_cursor: Loose<'a>,
 }
 
+/// What a message of the market channel is about, where the rest of it cannot be read.
+#[derive(Debug, Deserialize)]
+pub struct About<'a> {
+    #[serde(borrow, default)]
+    pub event_type: Loose<'a>,
+    #[serde(borrow, default)]
+    pub asset_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub market: Loose<'a>,
+}
+
 /// A message of the market channel: the fields of all types side by side.
 #[derive(Debug, Default, Deserialize)]
 pub struct Message<'a> {

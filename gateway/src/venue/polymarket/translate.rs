@@ -49,6 +49,8 @@ pub(super) struct Market {
     pub(super) state: MarketState,
     pub(super) end: Option<Timestamp>,
     pub(super) standing: Standing,
+    /// When the socket last told of a tick.
+    pub(super) tick_at: Timestamp,
     /// When the venue last changed the newest of the rows that the catalogue showed, and of those that said it is closed.
     pub(super) row_at: Timestamp,
     pub(super) closed_at: Timestamp,
@@ -94,8 +96,16 @@ struct Told<'a> {
     token: Option<Cow<'a, str>>,
     /// Empty where there is none.
     hash: Cow<'a, str>,
-    level: Result<(BookSide, Price, Qty), Fault>,
+    level: Result<(BookSide, Price, Qty), Odd>,
     top: Option<hot::Top>,
+}
+
+/// A level that cannot be taken over.
+#[derive(Clone, Copy, Debug)]
+struct Odd {
+    fault: Fault,
+    /// It may be one that a book here holds: without it the book is not the venue's any more.
+    is_missed: bool,
 }
 
 impl<'a> From<hot::Change<'a>> for Told<'a> {
@@ -203,7 +213,10 @@ impl Translate {
         }
         let message: dto::Message<'_> = match serde_json::from_str(text) {
             Ok(message) => message,
-            Err(fault) => return self.skips.count(Skip::BadJson, || format!("{fault}: {text}")),
+            Err(fault) => {
+                self.skips.count(Skip::BadJson, || format!("{fault}: {text}"));
+                return self.unread(text, updates);
+            }
         };
         if !message.topic.is_absent() {
             return self.spot(&message, received, updates);
@@ -216,12 +229,36 @@ impl Translate {
                 self.book(BookTold::of(&message), Via::Socket, connection, at, updates);
             }
             "price_change" => self.loose_price_change(&message, connection, at, updates),
-            "tick_size_change" => self.tick_size_change(&message, updates),
+            "tick_size_change" => self.tick_size_change(&message, received, updates),
             "last_trade_price" => self.last_trade(&message, at, updates),
             "best_bid_ask" => {}
             "new_market" => self.new_market(&message, updates),
             "market_resolved" => self.market_resolved(&message, at, updates),
             other => self.skips.count(Skip::UnknownType, || format!("{other}: {text}")),
+        }
+    }
+
+    /// A message that is JSON and none of ours: what it is about may have changed.
+    fn unread(&mut self, text: &str, updates: &mut Vec<FeedUpdate>) {
+        let Ok(dto::About { event_type, asset_id, market }) = serde_json::from_str(text) else { return };
+        if !matches!(event_type.text().as_deref(), Some("book" | "price_change")) {
+            return;
+        }
+        let named = asset_id.text().and_then(|id| self.by_token.get(&*id));
+        let numbers: Vec<usize> = match (named, market.text()) {
+            (Some(&number), _) => vec![number],
+            (None, Some(condition)) => match self.by_condition.get(&condition.to_ascii_lowercase()) {
+                Some(&market) => self.markets[market].tokens.iter().map(|id| self.by_token[id.as_str()]).collect(),
+                None => return,
+            },
+            (None, None) => return,
+        };
+        let has_book = |number: &usize| self.tokens[*number].snapshot_ts != Timestamp::default();
+        let lost: Vec<usize> = numbers.into_iter().filter(has_book).collect();
+        if !lost.is_empty() {
+            lost.iter().for_each(|&number| self.tokens[number].forget());
+            let ids: Vec<String> = lost.iter().map(|&number| self.tokens[number].id.to_string()).collect();
+            updates.push(unreadable(ids));
         }
     }
 
@@ -336,8 +373,12 @@ impl Translate {
             token.last_ts = token.last_ts.max(at);
             let (side, price, size) = match told.level {
                 Ok(level) => level,
-                Err(fault) => {
+                Err(Odd { fault, is_missed }) => {
                     skips.count(fault.into(), || format!("{told:?}"));
+                    if is_missed && token.snapshot_ts != Timestamp::default() {
+                        token.forget();
+                        updates.push(unreadable([token.id.to_string()]));
+                    }
                     continue;
                 }
             };
@@ -378,20 +419,32 @@ impl Translate {
         }
     }
 
-    fn tick_size_change(&mut self, message: &dto::Message<'_>, updates: &mut Vec<FeedUpdate>) {
+    fn tick_size_change(&mut self, message: &dto::Message<'_>, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let Some(number) = self.token(message.asset_id.filled().as_deref()) else { return };
         let tick = message.new_tick_size.text().unwrap_or_default();
-        self.retick(self.tokens[number].market, &tick, updates);
+        let market = self.tokens[number].market;
+        self.markets[market].tick_at = received;
+        self.retick(market, &tick, updates);
     }
 
-    /// A new tick is taken at once; both tokens of a market report it, so the second report changes nothing.
+    /// A new tick is taken at once; both tokens of a market report it, so the second report changes nothing. With one that
+    /// is none of ours the market is not tradable, until a row of the catalogue has another.
     pub(super) fn retick(&mut self, market: usize, told: &str, updates: &mut Vec<FeedUpdate>) {
         let market = &mut self.markets[market];
         match tick(told) {
             Ok(tick) if tick != market.tick => {
                 market.tick = tick;
-                market.untradable &= !listing::is_known(tick);
+                market.untradable = !listing::is_known(tick);
                 updates.push(FeedUpdate::TickChanged { condition: market.condition.clone(), tick });
+                if market.untradable {
+                    self.skips.count(Skip::UnknownTick, || format!("{told} for {}", market.condition));
+                    market.open_state = MarketState::Halted;
+                    if market.resolved.is_none() && market.state == MarketState::Active {
+                        market.state = MarketState::Halted;
+                        let condition = market.condition.clone();
+                        updates.push(FeedUpdate::StateChanged { condition, state: MarketState::Halted });
+                    }
+                }
             }
             Ok(_) => {}
             Err(_) => self.skips.count(Skip::UnknownTick, || format!("{told} for {}", market.condition)),
@@ -481,7 +534,18 @@ fn filled(text: &str) -> &str {
     if text.trim().is_empty() { "" } else { text }
 }
 
-fn level_change(change: &dto::Change<'_>) -> Result<(BookSide, Price, Qty), Fault> {
-    let side = change.side.text().as_deref().and_then(hot::side).ok_or(Fault::Missing)?;
-    Ok((side, change.price.dollars()?, change.size.qty()?))
+fn level_change(change: &dto::Change<'_>) -> Result<(BookSide, Price, Qty), Odd> {
+    // A price that no book here holds: nothing is missed without its level.
+    let price = change.price.dollars().map_err(|fault| {
+        let is_missed = !matches!(fault, Fault::TooFine | Fault::OutOfRange);
+        Odd { fault, is_missed }
+    })?;
+    let missed = |fault| Odd { fault, is_missed: true };
+    let side = change.side.text().as_deref().and_then(hot::side).ok_or(missed(Fault::Missing))?;
+    Ok((side, price, change.size.qty().map_err(missed)?))
+}
+
+/// What was told of these tokens' books cannot be read, so they are not the venue's any more.
+fn unreadable(tokens: impl Into<Vec<String>>) -> FeedUpdate {
+    FeedUpdate::Gap { tokens: tokens.into(), reason: "unreadable change".into() }
 }

@@ -35,8 +35,11 @@ impl World {
     }
 
     fn heard(&mut self) {
-        for &crossed in self.writer.crossed() {
-            self.doubts.crossed(crossed, self.now);
+        let crossed = self.writer.crossed().to_vec();
+        for book in crossed {
+            if self.doubts.crossed(book, self.now) {
+                self.writer.distrust(book.market());
+            }
         }
         self.doubts.changed(MARKET, self.writer.books(), self.now);
     }
@@ -80,6 +83,39 @@ fn a_crossed_book_is_held_then_asked_for_then_distrusted_and_let_go_when_it_come
         assert_eq!(world.is_held(), *held, "row {number}");
     }
     println!("crossed books: {} cases", rows.len());
+}
+
+#[test]
+fn a_whole_book_that_is_crossed_itself_restores_no_trust() {
+    let mut world = World::new();
+    let first = MARKET.instrument(Outcome::First);
+    // The book that comes, how long later (tenths of a second), whether orders are judged by it then.
+    let rows = [
+        ("4000 / 4200", 1, true),
+        ("4300 / 4200", 21, true),
+        // The one that was asked for: crossed as well.
+        ("4300 / 4200", 21, false),
+        ("4300 / 4200", 1, false),
+        ("4400 / 4200", 25, false),
+        ("4400 / 4100", 1, false),
+        ("4000 / 4100", 1, true),
+        // A new doubt begins anew.
+        ("4200 / 4100", 1, true),
+    ];
+    for (number, (book, tenths, is_trusted)) in rows.iter().enumerate() {
+        world.book(Outcome::First, book);
+        for verdict in {
+            world.now = world.now.plus(tenths * SECOND_US / 10);
+            world.doubts.turn(world.writer.books(), world.now)
+        } {
+            if let Verdict::Distrust(market) = verdict {
+                world.writer.distrust(market);
+            }
+        }
+        let age = world.writer.books().quote_age(first, world.now).expect("it was heard of");
+        assert_eq!(age < 10 * SECOND_US, *is_trusted, "row {number}");
+    }
+    println!("crossed whole books: {} cases", rows.len());
 }
 
 #[test]

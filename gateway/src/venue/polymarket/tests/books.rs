@@ -327,4 +327,56 @@ fn ticks_trades_and_new_markets() {
     assert_eq!(told(&world.frame(&new("0.01"))), "");
     // A tick that is none of the specification's: listed, not tradable.
     assert_eq!(told(&World::new().frame(&new("0.005"))), "listed Halted");
+    // One that becomes so as well, until a row has another.
+    assert_eq!(told(&world.frame(&tick("1001", "0.005"))), "tick 50 Halted");
+    assert_eq!(told(&world.frame(&tick("1002", "0.005"))), "");
+    assert_eq!(world.skips.get(Skip::UnknownTick), 2);
+}
+
+/// What cannot be read of a book that is followed leaves it unlike the venue's: it waits for a whole one.
+#[test]
+fn a_change_that_cannot_be_read_breaks_the_book() {
+    let change = |field: &str, value: &str| {
+        let plain = [("price", r#""0.51""#), ("size", r#""5""#), ("side", r#""BUY""#)];
+        let fields = plain.map(|(name, usual)| format!(r#""{name}":{}"#, if name == field { value } else { usual }));
+        format!(
+            r#"{{"event_type":"price_change","market":"{ADAMS}","price_changes":[{{"asset_id":"1001",{}}}],"timestamp":"1788000000100"}}"#,
+            fields.join(",")
+        )
+    };
+    let rows = [
+        (change("", ""), "1001:1"),
+        (change("size", "null"), "gap"),
+        (change("size", r#""1e300""#), "gap"),
+        (change("size", "{}"), "gap"),
+        (change("side", r#""HOLD""#), "gap"),
+        (change("price", "null"), "gap"),
+        (change("price", r#""abc""#), "gap"),
+        // No book here holds such a level.
+        (change("price", r#""0.51234""#), ""),
+        (change("price", r#""1.5""#), ""),
+        // Neither which levels nor which token.
+        (
+            format!(
+                r#"{{"event_type":"price_change","market":"{ADAMS}","price_changes":"x","timestamp":"1788000000100"}}"#
+            ),
+            "gap",
+        ),
+        (r#"{"event_type":"book","asset_id":"1001","bids":5,"asks":[],"timestamp":"1788000000100"}"#.into(), "gap"),
+        // About nothing that is followed.
+        (r#"{"event_type":"book","asset_id":"9","bids":5,"asks":[],"timestamp":"1788000000100"}"#.into(), ""),
+        (r#"{"event_type":"price_change","market":"0x0","price_changes":"x"}"#.into(), ""),
+        (r#"{"event_type":"new_market","bids":5}"#.into(), ""),
+    ];
+    for (frame, expected) in &rows {
+        let mut world = World::listed().with_books();
+        assert_eq!(told(&world.frame(frame)), *expected, "{frame}");
+        if *expected == "gap" {
+            assert_eq!(told(&world.frame(frame)), "", "once, until a whole book has come: {frame}");
+            assert_eq!(told(&world.frame(&change("", ""))), "", "a change mends nothing: {frame}");
+            let book = r#"{"event_type":"book","asset_id":"1001","timestamp":"1","bids":[],"asks":[]}"#;
+            assert_eq!(told(&world.frame(book)), "1001=0/0", "{frame}");
+        }
+    }
+    println!("changes that cannot be read: {} cases", rows.len());
 }

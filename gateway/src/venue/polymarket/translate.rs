@@ -464,7 +464,7 @@ impl Translate {
                 venue_ts: at,
             }),
             Ok(_) => skips.count(Skip::MissingField, || format!("trade without size: {message:?}")),
-            Err(fault) => skips.count(fault.into(), || format!("trade {message:?}")),
+            Err(odd) => skips.count(odd.fault.into(), || format!("trade {message:?}")),
         }
     }
 

@@ -374,7 +374,7 @@ fn a_change_that_cannot_be_read_breaks_the_book() {
         if *expected == "gap" {
             assert_eq!(told(&world.frame(frame)), "", "once, until a whole book has come: {frame}");
             assert_eq!(told(&world.frame(&change("", ""))), "", "a change mends nothing: {frame}");
-            let book = r#"{"event_type":"book","asset_id":"1001","timestamp":"1","bids":[],"asks":[]}"#;
+            let book = r#"{"event_type":"book","asset_id":"1001","timestamp":"1788000000200","bids":[],"asks":[]}"#;
             assert_eq!(told(&world.frame(book)), "1001=0/0", "{frame}");
         }
     }

@@ -335,7 +335,8 @@ impl Desk {
             };
             let doubts = &mut self.doubts;
             let crossed = self.writer.crossed().iter();
-            let still: Vec<_> = crossed.filter(|book| doubts.crossed(**book, frame.received)).copied().collect();
+            let is_still = |book: &&InstrumentId| doubts.crossed(**book, frame.is_answer, frame.received);
+            let still: Vec<_> = crossed.filter(is_still).copied().collect();
             still.iter().for_each(|book| self.writer.distrust(book.market()));
             self.publisher.frame(frame.updates, self.writer.books(), now, |market| self.doubts.holds(market));
             figures.clamped.fetch_add(u64::from(report.clamped + report.refused), Ordering::Relaxed);

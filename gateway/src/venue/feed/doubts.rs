@@ -70,9 +70,12 @@ impl Doubts {
     }
 
     /// The token's own book is crossed or locked behind a frame. True: it is not trusted, and what the frame brought,
-    /// were it a whole book, is no reason to.
-    pub(super) fn crossed(&mut self, instrument: InstrumentId, now: Timestamp) -> bool {
+    /// were it a whole book, is no reason to. `is_answer`: it is what the venue said when it was asked.
+    pub(super) fn crossed(&mut self, instrument: InstrumentId, is_answer: bool, now: Timestamp) -> bool {
         let crossed = self.crossed.entry(instrument).or_insert(Crossed { since: now, step: Step::Waits });
+        if is_answer && crossed.step == Step::Asked {
+            *crossed = Crossed { since: now, step: Step::Distrusted };
+        }
         crossed.step == Step::Distrusted
     }
 

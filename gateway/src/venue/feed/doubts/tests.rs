@@ -34,10 +34,24 @@ impl World {
         self.heard();
     }
 
+    /// The same as the venue answers when it is asked.
+    fn answer(&mut self, book: &str) {
+        let (bids, asks) = book.split_once('/').expect("two sides");
+        let (instrument, at) = (MARKET.instrument(Outcome::First), self.now);
+        self.writer.answer(0, at, |frame| {
+            frame.snapshot(instrument, &World::levels(bids), &World::levels(asks), at, None);
+        });
+        self.judge(true);
+    }
+
     fn heard(&mut self) {
+        self.judge(false);
+    }
+
+    fn judge(&mut self, is_answer: bool) {
         let crossed = self.writer.crossed().to_vec();
         for book in crossed {
-            if self.doubts.crossed(book, self.now) {
+            if self.doubts.crossed(book, is_answer, self.now) {
                 self.writer.distrust(book.market());
             }
         }
@@ -115,7 +129,16 @@ fn a_whole_book_that_is_crossed_itself_restores_no_trust() {
         let age = world.writer.books().quote_age(first, world.now).expect("it was heard of");
         assert_eq!(age < 10 * SECOND_US, *is_trusted, "row {number}");
     }
-    println!("crossed whole books: {} cases", rows.len());
+    // What the venue says when it is asked is waited for no longer.
+    let mut world = World::new();
+    world.book(Outcome::First, "4300 / 4200");
+    assert_eq!(world.after(21), "resync 0, let go");
+    world.answer("4300 / 4200");
+    assert!(world.writer.books().stale(first, world.now));
+    assert_eq!((world.after(19).as_str(), world.after(2).as_str()), ("", "distrust, resync 0"));
+    world.answer("4000 / 4200");
+    assert!(!world.writer.books().stale(first, world.now));
+    println!("crossed whole books: {} cases", rows.len() + 2);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::fold::{Desk, token};
 use crate::report::{Report, Size, nanoseconds};
 use engine::amount::TickSize;
 use engine::market::Market;
-use engine::market::terms::{Category, Listing, MarketState, Venue as Origin};
+use engine::market::terms::{Listing, MarketState, Venue as Origin};
 use engine::time::Timestamp;
 use gateway::clock::Clock;
 use gateway::venue::live::Settings;
@@ -181,25 +181,9 @@ fn condition(market: usize) -> String {
 fn listing(market: usize) -> Listing {
     Listing {
         venue: Origin::Polymarket,
-        venue_market_id: market.to_string(),
         condition: condition(market),
         tokens: [token(2 * market), token(2 * market + 1)],
-        outcomes: ["Yes".into(), "No".into()],
-        slug: format!("market-{market}"),
-        question: "Which?".into(),
-        description: None,
-        image: None,
-        label: None,
-        category: Category::Other,
-        tags: Vec::new(),
-        event: None,
-        tick: TickSize(100),
-        min_order_size: None,
-        neg_risk: false,
-        start: None,
-        end: None,
-        updown: None,
-        sports: false,
+        ..crate::world::listing(market as u32, TickSize(100))
     }
 }
 

@@ -58,8 +58,14 @@ mod tests {
 
     #[test]
     fn a_place_lies_on_the_nearest_mount() {
-        let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/b /tmp/fast xfs rw 0 0\n";
-        let cases = [("/", "ext4"), ("/tmp", "tmpfs"), ("/tmpfs", "ext4"), ("/tmp/fast/x", "xfs"), ("/home/x", "ext4")];
+        let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /scratch tmpfs rw 0 0\n/dev/b /scratch/fast xfs rw 0 0\n";
+        let cases = [
+            ("/", "ext4"),
+            ("/scratch", "tmpfs"),
+            ("/scratches", "ext4"),
+            ("/scratch/fast/x", "xfs"),
+            ("/srv/x", "ext4"),
+        ];
         for (place, expected) in cases {
             assert_eq!(file_system(mounts, Path::new(place)), expected, "{place}");
         }

@@ -4,7 +4,7 @@
 //! of it knows how long it was on its way. Both ends are on one machine and read one clock.
 
 use engine::amount::{Price, Qty, TickSize};
-use engine::market::terms::{Category, Listing, MarketState};
+use engine::market::terms::{Listing, MarketState};
 use engine::time::{MILLISECOND, Timestamp};
 use gateway::config::Config;
 use gateway::venue::{BookSide, Changes, FeedUpdate, Frame, Level, Polled, Venue};
@@ -224,25 +224,10 @@ fn book(token: String, levels: u16, beat: Qty, venue_ts: Timestamp) -> FeedUpdat
 fn listing() -> Listing {
     Listing {
         venue: engine::market::terms::Venue::Polymarket,
-        venue_market_id: "1".into(),
         condition: condition(),
         tokens: tokens(),
-        outcomes: ["Yes".into(), "No".into()],
         slug: "pulse".into(),
-        question: "Does it beat?".into(),
-        description: None,
-        image: None,
-        label: None,
-        category: Category::Politics,
-        tags: Vec::new(),
-        event: None,
-        tick: TickSize(100),
-        min_order_size: None,
-        neg_risk: false,
-        start: None,
-        end: None,
-        updown: None,
-        sports: false,
+        ..crate::world::listing(1, TickSize(100))
     }
 }
 

@@ -333,7 +333,8 @@ impl World {
     }
 }
 
-fn listing(number: u32, tick: TickSize) -> Listing {
+/// A market of no venue, with nothing about it that matters but its number.
+pub fn listing(number: u32, tick: TickSize) -> Listing {
     Listing {
         venue: Venue::Synthetic,
         venue_market_id: number.to_string(),

@@ -10,6 +10,7 @@ mod acks;
 mod answer;
 mod append;
 mod book;
+mod broadcast;
 mod busy;
 mod chance;
 mod commit;

@@ -111,12 +111,13 @@ fn peers_that_were_not_built_are_refused() {
 #[test]
 fn peers_run_small_beside_ours() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let cases: [(&str, &[&str]); 5] = [
+    let cases: [(&str, &[&str]); 6] = [
         ("append", &["wal-db"]),
         ("commit", &["okaywal", "writeahead", "raft-engine", "wal-db"]),
         ("acks", &["writeahead", "raft-engine"]),
         ("frames", &["writeahead"]),
         ("book", &["matchcore", "orderbook-rs"]),
+        ("fanout", &["tungstenite's feed and flush"]),
     ];
     let mut ratios = 0;
     for (scenario, peers) in cases {

@@ -2,7 +2,8 @@
 //! and answers the same bytes without a look at them.
 //!
 //! The server is this program once more, serving an empty directory with seeded users; its venue is a recording in
-//! which the books stand still, so that every fill is known beforehand. After the last order the server is killed,
+//! which the books stand still, so that every fill is known beforehand. Both servers run on the same core, in turns, and
+//! the load on another (`seats.rs`). After the last order the server is killed,
 //! and what its log holds is part of the result.
 
 use crate::flight::Flights;
@@ -11,8 +12,9 @@ use crate::orders::{FILLS_EVERY, Orders};
 use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
 use crate::reference::{Kind, hyper_floor};
 use crate::report::{Report, Size, median, nanoseconds};
+use crate::seats::Seats;
 use crate::seeded::Place;
-use crate::server::{Server, TICK_MICROS};
+use crate::server::TICK_MICROS;
 use crate::trader::{Over, Trader};
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
@@ -32,23 +34,22 @@ const OPEN_PART: f64 = 0.5;
 type Row = (usize, usize, usize);
 
 pub fn run(size: Size, report: &mut Report) {
+    let seats = Seats::take(report);
     for durability in ["process", "power"] {
         let plan: &[Row] = match (size, durability) {
             (Size::Small, _) => &[(2, 1, 40), (2, 4, 40)],
             (Size::Full, "process") => &[(1, 1, 4_000), (16, 1, 30_000), (64, 1, 30_000), (16, 16, 60_000)],
             (Size::Full, _) => &[(1, 1, 2_000), (16, 1, 15_000), (64, 1, 30_000), (256, 1, 40_000)],
         };
-        measure(durability, plan, size, report);
+        measure(durability, plan, &seats, size, report);
     }
-    measure_sleepless(size, report);
+    measure_sleepless(&seats, size, report);
     report.rate_note(
         "as each row of an open load says; else none: as many in flight as a row says, the next when one is answered",
     );
     report.durability("both: process and power, as each row says");
     report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled at once, the others rest"));
-    report.not_included(
-        "a feed beside it (the books stand still), TLS, a network; the load takes its part of the same cores",
-    );
+    report.not_included("a feed beside it (the books stand still), TLS, a network");
 }
 
 /// Users on a server: one request at a time each, and many.
@@ -90,15 +91,15 @@ fn well(reached: std::io::Result<Reached>, count: usize) -> Reached {
     reached
 }
 
-fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
+fn measure(durability: &str, plan: &[Row], seats: &Seats, size: Size, report: &mut Report) {
     let users = plan.iter().map(|(connections, ..)| *connections).max().expect("a plan has rows");
     let place = Place::seeded(users, size);
     let token = write_tape(&place.tape());
-    let mut server = Server::start(&place.write_config(durability));
+    let mut server = seats.start(&place.write_config(durability));
     let answer = place.path().join("answer.json");
     let sample = one_answer(server.address, Client::new("sample", place.keys[0].expose(), &token));
     std::fs::write(&answer, &sample).expect("room for an answer");
-    let bare = Server::reference(Kind::Hyper, Some(&answer));
+    let bare = seats.reference(Kind::Hyper, Some(&answer));
     let mut ours = Users::connect(server.address, &place, &token, "ours");
     let mut beside = Users::connect(bare.address, &place, &token, "bare");
     let mut raw = Raw::filled(1 << 20);
@@ -175,7 +176,7 @@ fn measure(durability: &str, plan: &[Row], size: Size, report: &mut Report) {
 }
 
 /// One connection on a server that never sleeps, beside one that does; whichever is not asked is stopped meanwhile.
-fn measure_sleepless(size: Size, report: &mut Report) {
+fn measure_sleepless(seats: &Seats, size: Size, report: &mut Report) {
     let mut servers: Vec<_> = [false, true]
         .into_iter()
         .map(|busy_poll| {
@@ -187,7 +188,7 @@ fn measure_sleepless(size: Size, report: &mut Report) {
                 let text = text.replacen("[server]\n", "[server]\nbusy_poll = true\n", 1);
                 std::fs::write(&config, text).expect("room for a configuration");
             }
-            let server = Server::start(&config);
+            let server = seats.start(&config);
             let users = Users::connect(server.address, &place, &token, "alone");
             server.pause();
             (place, server, users)

@@ -45,6 +45,7 @@ mod replay;
 mod report;
 mod role;
 mod runs;
+mod seats;
 mod seeded;
 mod server;
 mod service;

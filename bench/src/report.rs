@@ -50,6 +50,8 @@ pub struct Report {
     /// The rate that was asked for.
     rate: String,
     not_included: String,
+    /// Which core runs what.
+    cores: String,
     /// `None` = nothing that is the same each time.
     computed: Option<Sha256>,
     /// What did not go as it should have.
@@ -69,6 +71,7 @@ impl Report {
             durability: "none: nothing is kept".into(),
             rate: String::new(),
             not_included: String::new(),
+            cores: "wherever the system puts each thread".into(),
             computed: None,
             failures: Vec::new(),
         }
@@ -115,6 +118,11 @@ impl Report {
     /// What an acknowledgement promises here.
     pub fn durability(&mut self, text: impl Into<String>) {
         self.durability = text.into();
+    }
+
+    /// Which core runs what, where that is not left to the system.
+    pub fn cores(&mut self, text: impl Into<String>) {
+        self.cores = text.into();
     }
 
     /// What the figures leave out. Every scenario says it.
@@ -187,6 +195,7 @@ impl Report {
             "figures": self.figures,
             "durability": self.durability,
             "rate": self.rate,
+            "cores": self.cores,
             "not_included": self.not_included,
             "hash": self.hash(),
             "failed": self.failures,
@@ -206,6 +215,7 @@ impl fmt::Display for Report {
         }
         writeln!(f, "  {:<WIDTH$} {}", "durability", self.durability)?;
         writeln!(f, "  {:<WIDTH$} {}", "rate asked", self.rate)?;
+        writeln!(f, "  {:<WIDTH$} {}", "cores", self.cores)?;
         writeln!(f, "  {:<WIDTH$} {}", "not included", self.not_included)?;
         let hash = self.hash().unwrap_or_else(|| "none: nothing here is the same each time".to_owned());
         writeln!(f, "  {:<WIDTH$} {hash}", "result hash")?;

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 /// What every result says (house rules, proof).
-const SAID: [&str; 3] = ["durability", "rate", "not_included"];
+const SAID: [&str; 4] = ["durability", "rate", "cores", "not_included"];
+/// Scenarios whose servers and load stay on a core each, where there are two.
+const SEATED: [&str; 3] = ["http", "reads", "trade"];
 /// Scenarios of which nothing is the same each time: what they hear carries the moment.
 const HASHLESS: [&str; 3] = ["echo", "fanout", "sockets"];
 const MACHINE: [&str; 10] =
@@ -52,6 +54,8 @@ fn every_scenario_runs_small_and_computes_the_same_twice() {
                 assert!(!text(result, word).is_empty(), "{word}: {result}");
             }
             assert_eq!(result["failed"], serde_json::json!([]), "{result}");
+            let is_seated = !text(result, "cores").starts_with("wherever");
+            assert_eq!(is_seated, SEATED.contains(&text(result, "scenario")), "{result}");
             let (scenario, hash) = (text(result, "scenario"), result["hash"].as_str());
             assert_eq!(hash.is_none(), HASHLESS.contains(&scenario), "{result}");
             hashes.extend(hash.map(|hash| (scenario.to_owned(), hash.to_owned())));

@@ -23,6 +23,7 @@ mod flight;
 mod floor;
 mod fold;
 mod frames;
+mod goals;
 mod growth;
 mod hear;
 mod hostile;

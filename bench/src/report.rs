@@ -1,8 +1,9 @@
-//! What a scenario prints: rows of figures, percentiles, ratios, what was promised and what is left out, and a hash of
+//! What a scenario prints: rows of figures, percentiles, ratios, its goals, what was promised and what is left out, and a hash of
 //! what was computed, where that is the same each time. The facts about machine and run are in `machine.rs`. A ratio carries the load of the machine before
 //! and after, and is kept back when its reference fell below its floor (`floor.rs`).
 
 use crate::floor::Floor;
+use crate::goals::{self, Goal};
 use crate::machine;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
@@ -196,6 +197,7 @@ impl Report {
             "durability": self.durability,
             "rate": self.rate,
             "cores": self.cores,
+            "goals": goals::of(self.name).map(Goal::to_string).collect::<Vec<_>>(),
             "not_included": self.not_included,
             "hash": self.hash(),
             "failed": self.failures,
@@ -212,6 +214,9 @@ impl fmt::Display for Report {
         writeln!(f, "{}: {}", self.name, self.question)?;
         for (what, text) in &self.rows {
             writeln!(f, "  {what:<WIDTH$} {text}")?;
+        }
+        for goal in goals::of(self.name) {
+            writeln!(f, "  {:<WIDTH$} {goal}", "goal")?;
         }
         writeln!(f, "  {:<WIDTH$} {}", "durability", self.durability)?;
         writeln!(f, "  {:<WIDTH$} {}", "rate asked", self.rate)?;

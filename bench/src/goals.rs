@@ -70,6 +70,7 @@ pub const GOALS: &[Goal] = &[
     least("service", "P19 ", "durable over HTTP, beside the paper trader", 30.0, "×"),
     least("service", "P19 ", "over HTTP, process, beside the paper trader", 45.0, "×"),
     least("service", "P19 ", "in process, beside the paper trader", 2_500.0, "×"),
+    least("backtest", "P19 ", "commands beside hftbacktest", 2.0, "×"),
     least("replay", "P20 ", "replay beside a start, with the same digest each time", 0.9, "×"),
     most("replay", "P20 ", "snapshot of 1 M orders", 0.2, "s"),
     most("replay", "P20 ", "p99 beside a snapshot, of its value alone", 2.0, "×"),

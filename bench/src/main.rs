@@ -9,6 +9,7 @@
 mod acks;
 mod answer;
 mod append;
+mod backtest;
 mod book;
 mod broadcast;
 mod busy;
@@ -80,6 +81,11 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "hear", question: "how long from a venue's socket to a ladder?", run: hear::run },
     Scenario { name: "shard", question: "what does one order cost, decided, applied and encoded?", run: shard::run },
     Scenario { name: "book", question: "what does the stream mix1M cost, beside bare books?", run: book::run },
+    Scenario {
+        name: "backtest",
+        question: "how fast do orders come and go beside a replayed market?",
+        run: backtest::run,
+    },
     Scenario {
         name: "answer",
         question: "how long is it from an order to its journaled answer, in process?",

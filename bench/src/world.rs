@@ -3,7 +3,7 @@
 
 use crate::chance::Chance;
 use engine::amount::{Cash, Price, Qty, TickSize};
-use engine::book::{BookWriter, Books};
+use engine::book::{BookSide, BookWriter, Books};
 use engine::command::{
     Answer, AskedPrice, Command, CreateUser, Envelope, IdSource, IssueKey, Placement, PlacementTerms, RequestIdentity,
     Secret, Size,
@@ -205,6 +205,13 @@ impl World {
             let instrument = market.instrument(*outcome);
             self.writer.frame(0, now, |frame| frame.snapshot(instrument, bids, asks, now, None));
         }
+    }
+
+    /// Changes the size of one bid of the first outcome of the first market, as a venue does.
+    pub fn show_bid(&mut self, cents: u16, shares: u64) {
+        let (now, instrument) = (self.now, MarketId(0).instrument(Outcome::First));
+        let level = (BookSide::Bid, Price(100 * cents), Qty::from_shares(shares));
+        self.writer.frame(0, now, |frame| frame.delta(instrument, &[level], now));
     }
 
     /// One more user, with a key, the highest tier and ten million dollars.

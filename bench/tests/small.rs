@@ -13,8 +13,8 @@ const SEATED: [&str; 3] = ["http", "reads", "trade"];
 const HASHLESS: [&str; 3] = ["echo", "fanout", "sockets"];
 const MACHINE: [&str; 10] =
     ["version", "commit", "build", "features", "compiler", "machine", "cores", "kernel", "file system", "load"];
-const SCENARIOS: [&str; 25] = [
-    "ladder", "walk", "fold", "hear", "shard", "book", "answer", "append", "commit", "acks", "device", "busy",
+const SCENARIOS: [&str; 26] = [
+    "ladder", "walk", "fold", "hear", "shard", "book", "backtest", "answer", "append", "commit", "acks", "device", "busy",
     "frames", "recovery", "http", "reads", "echo", "fanout", "trade", "sockets", "service", "replay", "memory",
     "growth", "hostile",
 ];
@@ -115,12 +115,13 @@ fn peers_that_were_not_built_are_refused() {
 #[test]
 fn peers_run_small_beside_ours() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let cases: [(&str, &[&str]); 6] = [
+    let cases: [(&str, &[&str]); 7] = [
         ("append", &["wal-db"]),
         ("commit", &["okaywal", "writeahead", "raft-engine", "wal-db"]),
         ("acks", &["writeahead", "raft-engine"]),
         ("frames", &["writeahead"]),
         ("book", &["matchcore", "orderbook-rs"]),
+        ("backtest", &["hftbacktest"]),
         ("fanout", &["tungstenite's feed and flush"]),
     ];
     let mut ratios = 0;

@@ -5,6 +5,8 @@
 //! retention), and what its interface wants to own is made before its clock starts.
 
 #[cfg(feature = "peers")]
+mod hftbacktest;
+#[cfg(feature = "peers")]
 mod matchcore;
 #[cfg(feature = "peers")]
 mod okaywal;
@@ -20,6 +22,7 @@ mod wal_db;
 #[cfg(feature = "peers")]
 mod writeahead;
 
+use crate::backtest::Moment;
 use crate::mixed::{Matched, Operation};
 use std::path::Path;
 
@@ -85,6 +88,13 @@ pub struct BookPeer {
     pub run: fn(&[Operation]) -> (f64, Matched),
 }
 
+/// A backtester.
+pub struct BacktestPeer {
+    pub name: &'static str,
+    /// Goes through the market, with an order each millisecond; gives the seconds.
+    pub run: fn(&[Moment]) -> f64,
+}
+
 pub const COMMIT: &[CommitPeer] = &[
     #[cfg(feature = "peers")]
     okaywal::COMMIT,
@@ -118,4 +128,9 @@ pub const BOOK: &[BookPeer] = &[
     matchcore::BOOK,
     #[cfg(feature = "peers")]
     orderbook::BOOK,
+];
+
+pub const BACKTEST: &[BacktestPeer] = &[
+    #[cfg(feature = "peers")]
+    hftbacktest::BACKTEST,
 ];

@@ -64,6 +64,12 @@ impl<S: Storage> Snapshots<S> {
         Snapshots { storage, directory_id, points, verified: BTreeMap::new() }
     }
 
+    /// The same snapshots, read and written through another storage of the same directory from here on.
+    pub fn through<T: Storage>(self, storage: T) -> Snapshots<T> {
+        let Snapshots { storage: _, directory_id, points, verified } = self;
+        Snapshots { storage, directory_id, points, verified }
+    }
+
     /// The snapshots of a directory, without owning it: for tools.
     ///
     /// # Errors

@@ -204,8 +204,17 @@ impl Users {
     /// Every promise about money, shares and indexes, over all users: for snapshots and the simulator. Says the first
     /// that is broken.
     pub fn check_all(&self) -> Result<(), String> {
+        self.check_each(|| {})
+    }
+
+    /// The same, with a call in front of each user, for who has more to do meanwhile.
+    ///
+    /// # Errors
+    /// As [`Users::check_all`].
+    pub fn check_each(&self, mut between: impl FnMut()) -> Result<(), String> {
         let (mut resting, mut held) = (0, 0);
         for user in self.users.values() {
+            between();
             user.check().map_err(|broken| format!("user {}: {broken}", user.id))?;
             resting += user.open_orders_count();
             held += user.open_positions().count();

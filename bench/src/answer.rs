@@ -12,8 +12,6 @@ use std::cell::RefCell;
 
 /// Commands between two syncs, which are not timed: on a machine with cores to spare another thread makes them.
 const PIECE: usize = 4_096;
-/// Goals in nanoseconds: median, and of a hundred and of a thousand orders the slowest.
-const GOALS: [(f64, u64); 3] = [(0.5, 150), (0.99, 1_000), (0.999, 20_000)];
 
 pub fn run(size: Size, report: &mut Report) {
     let place = tempfile::tempdir().expect("a temporary directory");
@@ -35,8 +33,6 @@ pub fn run(size: Size, report: &mut Report) {
         report.percentiles(&crowd.to_string(), &nanos);
         report.computed(steady.world.digest());
     }
-    let goals = GOALS.map(|(quantile, nanos)| format!("p{} {nanos} ns", quantile * 100.0));
-    report.note("goal", goals.join(", "));
     report.durability("process: in the mapping, not synced");
     report.rate_note(ONE_BY_ONE);
     report.not_included("making the command, any socket, any sync; a look at the clock is part of each figure");

@@ -4,6 +4,9 @@
 //!
 //! Users of ours trade with the venue's book and not with each other: what rests there is one of ours, and what takes walks
 //! the venue's levels, some two of them. An ask is a bid for the other outcome.
+//!
+//! The same stream goes into 2,048 books too, the next one each time, in turns with the one book: what a rate owes to lines
+//! that are warm. A cancel goes wherever its order lies, which is as cold.
 
 use crate::floor::Floor;
 use crate::journal::Journal;
@@ -28,6 +31,9 @@ const CHUNK: usize = 4_096;
 const RING_SLOTS: usize = 256;
 /// Shares of each level of the venue: a take crosses some two.
 const LEVEL_SHARES: u64 = 60;
+/// Books of the one market of P9, and of P10.
+const ONE: usize = 1;
+const MANY: usize = 2_048;
 
 /// Books that were measured on a quiet machine of the kind that the goals were set on make 8.6 and 0.6 million; the faster
 /// one at a third of that had no core of its own.
@@ -37,21 +43,30 @@ pub fn run(size: Size, report: &mut Report) {
     let (operations, matched) = stream(size.pick(3_000, 1_000_000));
     let users = size.pick(10, 1_000);
     // Which order an operation leaves is the same in each run, so one run tells it to all others.
-    let known = ours(&operations, users, size, &[]);
-    report.computed(known.digest);
+    let counts = [ONE, size.pick(16, MANY)];
+    let known = counts.map(|books| ours(&operations, users, books, size, &[]));
+    for known in &known {
+        report.computed(known.digest);
+    }
     report.computed(matched.fills.to_le_bytes());
     report.computed(matched.shares.to_le_bytes());
     report.computed(matched.cancelled.to_le_bytes());
 
-    let mut rates = Vec::new();
+    let (mut rates, mut many_rates, mut of_one) = (Vec::new(), Vec::new(), Vec::new());
     let mut beside = vec![Vec::new(); peers::BOOK.len()];
     let mut fastest = Vec::new();
     // By turns the clock stands for several commands, so that state is not the one of the first run.
-    let mut turned = None;
+    let mut turned = [None; 2];
     for _ in 0..size.pick(1, ROUNDS) {
-        let ran = ours(&operations, users, size, &known.orders);
-        assert_eq!(*turned.get_or_insert(ran.digest), ran.digest, "the same stream, the same state");
+        let mut run = |which: usize| {
+            let ran = ours(&operations, users, counts[which], size, &known[which].orders);
+            assert_eq!(*turned[which].get_or_insert(ran.digest), ran.digest, "the same stream, the same state");
+            ran
+        };
+        let (ran, in_many) = (run(0), run(1));
         rates.push(operations.len() as f64 / ran.seconds);
+        many_rates.push(operations.len() as f64 / in_many.seconds);
+        of_one.push(ran.seconds / in_many.seconds);
         if report.with_peers() {
             let mut least = f64::MAX;
             for (peer, ratios) in peers::BOOK.iter().zip(&mut beside) {
@@ -66,6 +81,8 @@ pub fn run(size: Size, report: &mut Report) {
     let median = median(&rates);
     report.figure("operations", median, "a second");
     report.figure("that is", 1e9 / median, "ns each");
+    report.middle(&format!("operations in {} books in turn", counts[1]), &many_rates, "a second");
+    report.ratio_to_itself(&format!("rate in {} books beside one book", counts[1]), of_one);
     for (peer, ratios) in peers::BOOK.iter().zip(beside).filter(|(_, ratios)| !ratios.is_empty()) {
         report.ratio_above(&[(&BOOK_FLOOR, &fastest)], &format!("rate beside {}, a bare book", peer.name), ratios);
     }
@@ -86,14 +103,14 @@ struct Ran {
     digest: [u8; 32],
 }
 
-fn ours(operations: &[Operation], users: usize, size: Size, known: &[OrderId]) -> Ran {
+fn ours(operations: &[Operation], users: usize, books_count: usize, size: Size, known: &[OrderId]) -> Ran {
     let place = tempfile::tempdir().expect("a temporary directory");
     let journal = Rc::new(RefCell::new(Journal::create(&place.path().join("log"), size.pick(4 << 20, 64 << 20))));
     let log = journal.clone();
     let mut record = move |owner: UserId, now: Timestamp, payload: &[u8]| {
         log.borrow_mut().append_untended(codec::VERSION, owner.0, now.0, payload);
     };
-    let mut world = World::with_books(1, TickSize(10), books(), &mut record);
+    let mut world = World::with_books(books_count as u32, TickSize(10), books(), &mut record);
     let mut out = Out::new(record);
     world.add_traders(users, &mut out);
     out.orders = vec![OrderId(0); operations.len()];
@@ -104,12 +121,19 @@ fn ours(operations: &[Operation], users: usize, size: Size, known: &[OrderId]) -
     for (number, operations) in operations.chunks(chunk).enumerate() {
         if number * chunk % CHUNK == 0 {
             journal.borrow_mut().tend();
-            world.show_books(MarketId(0));
+            // Behind as many operations on a book as on the one: of many none has had so many when the stream ends.
+            if books_count == ONE {
+                world.show_books(MarketId(0));
+            }
         }
         let orders = if known.is_empty() { &out.orders } else { known };
         let made = operations.iter().enumerate();
-        let envelopes: Vec<_> =
-            made.map(|(at, operation)| envelope(&world, number * chunk + at, *operation, users, orders)).collect();
+        let envelopes: Vec<_> = made
+            .map(|(at, operation)| {
+                let market = MarketId(((number * chunk + at) % books_count) as u32);
+                envelope(&world, market, number * chunk + at, *operation, users, orders)
+            })
+            .collect();
         seconds += timed(|| world.turn(&ring, envelopes, &mut out)).0;
     }
     assert_eq!(out.refused, cancels_in_vain(operations), "everything else does something");
@@ -139,7 +163,14 @@ fn books() -> Vec<Book> {
     vec![book(Outcome::First), book(Outcome::Second)]
 }
 
-fn envelope(world: &World, index: usize, operation: Operation, users: usize, orders: &[OrderId]) -> Envelope<usize> {
+fn envelope(
+    world: &World,
+    market: MarketId,
+    index: usize,
+    operation: Operation,
+    users: usize,
+    orders: &[OrderId],
+) -> Envelope<usize> {
     // A cancel comes from whoever made the order.
     let maker = |index: usize| index % users;
     let place = |is_bid: bool, tick: u16, shares: u64| {
@@ -148,7 +179,7 @@ fn envelope(world: &World, index: usize, operation: Operation, users: usize, ord
         digest[..8].copy_from_slice(&(index as u64).to_le_bytes());
         world.order(Asked {
             trader: maker(index),
-            instrument: MarketId(0).instrument(outcome),
+            instrument: market.instrument(outcome),
             side: Side::Buy,
             price: Price(10 * tick),
             shares,

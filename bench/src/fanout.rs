@@ -1,11 +1,15 @@
 //! One hot market and those who follow it: frames a second, and the time from the write of the ladder to the read.
 //!
 //! The same drive for all: a burst of changes, the next one when the one before the last was heard everywhere. Beside
-//! ours a bare server writes the same texts, encoded once and with one write for a burst; and the frame library writes
-//! them with its own `write_frame`.
+//! ours a bare server writes the same texts, encoded once and with one write for all that a listener has not had; the
+//! frame library writes them with its own `write_frame`; and as a peer tungstenite, fed and flushed. Two bursts may be on
+//! their way, so a listener may be written both at once, by ours and by the others alike, and the frames that everybody
+//! heard are counted: as many from each.
 
 use crate::floor::Floor;
 use crate::listeners::{Heard, Listeners, Pace, subscription};
+#[cfg(feature = "peers")]
+use crate::peers::tungstenite;
 use crate::reference::Kind;
 use crate::report::{Report, Size, nanoseconds};
 use crate::seeded::Place;
@@ -30,6 +34,9 @@ const STALLED_BYTES: u32 = 4 << 10;
 /// Changes at once.
 const BURSTS: [u32; 2] = [1, 8];
 const PATH: &str = "/v1/ws/market";
+/// As rows name them.
+const RAW: &str = "raw writes";
+const LIBRARY: &str = "the library's write_frame";
 
 /// A server and those who listen to it.
 struct Side {
@@ -78,37 +85,41 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, size: Size, repor
         let listeners = open(&Door::new(server.address, "/"), None);
         Side { name, server, listeners, ticks: 0 }
     };
-    let mut sides = [ours, bare("raw", Kind::Coalesced), bare("library", Kind::Library)];
+    let mut sides = vec![ours, bare(RAW, Kind::Coalesced), bare(LIBRARY, Kind::Library)];
+    #[cfg(feature = "peers")]
+    if report.with_peers() {
+        sides.push(bare(tungstenite::NAME, Kind::Tungstenite));
+    }
 
     let rounds = size.pick(1, ROUNDS);
     for changes in BURSTS {
         let name = |what: &str| format!("{listeners_count} listeners, by {changes}: {what}");
-        let mut rates = [const { Vec::new() }; 3];
+        let mut rates = vec![Vec::new(); sides.len()];
         sides.iter_mut().for_each(|side| side.ticks = 0);
-        let mut heard_frames = 0;
+        let told_frames = u64::from(changes) * u64::from(bursts) * listeners_count as u64;
         for _ in 0..rounds {
             for (side, rates) in sides.iter_mut().zip(&mut rates) {
                 let heard = side.hear(Pace::Full { changes, bursts });
+                assert_eq!(heard.frames, told_frames, "{}: every change is one frame to everybody", side.name);
                 rates.push(heard.rate());
-                heard_frames = heard.frames;
             }
         }
-        let [ours, raw, library] = &rates;
         for (side, rates) in sides.iter().zip(&rates) {
             report.middle(&name(&format!("{}, frames", side.name)), rates, "a second");
         }
-        let beside = |others: &[f64]| ours.iter().zip(others).map(|(ours, other)| ours / other).collect();
         let floor = &RAW_FLOORS[usize::from(listeners_count > 1)][usize::from(changes > 1)];
-        report.ratio_above(&[(floor, raw)], &name("beside raw writes"), beside(raw));
-        report.ratio_above(&[(floor, raw)], &name("beside the library's write_frame"), beside(library));
+        for (side, others) in sides.iter().zip(&rates).skip(1) {
+            let ratios = rates[0].iter().zip(others).map(|(ours, other)| ours / other).collect();
+            report.ratio_above(&[(floor, &rates[1])], &name(&format!("beside {}", side.name)), ratios);
+        }
         for side in &sides {
-            let micros = side.ticks as f64 * TICK_MICROS / (rounds as f64 * heard_frames as f64);
+            let micros = side.ticks as f64 * TICK_MICROS / (rounds as f64 * told_frames as f64);
             report.figure(&name(&format!("processor time of a frame, {}", side.name)), micros, "us");
         }
     }
 
     let changes = size.pick(20, 500_000 / pause_us as u32);
-    let mut delays = [nanoseconds(), nanoseconds(), nanoseconds()];
+    let mut delays: Vec<_> = sides.iter().map(|_| nanoseconds()).collect();
     for _ in 0..rounds {
         for (side, delays) in sides.iter_mut().zip(&mut delays) {
             delays.add(&side.hear(Pace::Every { us: pause_us, changes }).delay).expect("histograms of one kind");
@@ -120,7 +131,7 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, size: Size, repor
     }
 
     // Whoever does not read: the same drive with and without him.
-    let [ours, ..] = &mut sides;
+    let ours = &mut sides[0];
     let pace = Pace::Full { changes: 8, bursts };
     let stalled_door = Door { receive_buffer_bytes: Some(STALLED_BYTES), ..door };
     let (mut ratios, mut with, mut without) = (Vec::new(), nanoseconds(), nanoseconds());

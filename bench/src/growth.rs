@@ -26,10 +26,6 @@ use wal::Running;
 const ROUNDS: usize = 5;
 /// Connections of the HTTP load, each with a user of its own.
 const CONNECTIONS: usize = 64;
-/// Goals: the rate in process and over HTTP beside the small size, and seconds until a million open orders serve again.
-const IN_PROCESS_MIN: f64 = 0.4;
-const HTTP_MIN: f64 = 0.85;
-const START_SECONDS_MAX: f64 = 1.0;
 
 /// The small size, and the large one by what has grown.
 fn sizes(size: Size) -> (Crowd, [(&'static str, Crowd); 4]) {
@@ -84,7 +80,6 @@ fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut R
     let name = format!("in process, more {what}: rate beside the small size");
     report.note(&format!("more {what}"), large.crowd.to_string());
     report.ratio_to_itself(&name, ratios);
-    report.note("goal in process", format!("at least {IN_PROCESS_MIN}"));
 }
 
 /// Writes a world into the log of a server that does not run yet: its last users are those of `place`, who trade.
@@ -137,7 +132,6 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
     }
     report.note("large over HTTP", large.to_string());
     report.ratio_to_itself(&format!("over HTTP, {connections} connections: rate beside the small size"), ratios);
-    report.note("goal over HTTP", format!("at least {HTTP_MIN}"));
     report.percentiles("order over HTTP, small", &latency[0]);
     report.percentiles("order over HTTP, large", &latency[1]);
     drop(loads);
@@ -189,10 +183,6 @@ fn starts(size: Size, report: &mut Report) {
             let growth = (many[at] - base[at]) / (some[at] - base[at]) / (more as f64 / fewer as f64);
             report.figure(&format!("start from the {from}: growth beside that of the orders"), growth, "×");
         }
-        report.note(
-            "goal of a start over 1 M open orders",
-            format!("under {START_SECONDS_MAX} s, and linear: about 1 ×"),
-        );
     }
 }
 

@@ -37,7 +37,7 @@ pub enum Pace {
 
 /// What was heard.
 pub struct Heard {
-    /// By all listeners together.
+    /// By all listeners together, as they were counted.
     pub frames: u64,
     pub seconds: f64,
     /// From the change's write to the end of its read, of some listeners.
@@ -68,6 +68,8 @@ struct Progress {
     waiting: Vec<usize>,
     /// Bursts that everybody has heard.
     bursts: u32,
+    /// That anybody has heard.
+    frames: u64,
     delay: Histogram<u64>,
 }
 
@@ -112,7 +114,7 @@ impl Listeners {
         };
         let everybody = self.sockets.len();
         let waiting = vec![everybody; bursts as usize];
-        let progress = Rc::new(RefCell::new(Progress { waiting, bursts: 0, delay: nanoseconds() }));
+        let progress = Rc::new(RefCell::new(Progress { waiting, bursts: 0, frames: 0, delay: nanoseconds() }));
         let bell = Rc::new(Notify::new());
         let begun = Instant::now();
         let tasks = LocalSet::new();
@@ -153,8 +155,7 @@ impl Listeners {
             Ok::<_, io::Error>((ended?, sockets))
         }))?;
         self.sockets = sockets;
-        let frames = u64::from(in_burst) * u64::from(bursts) * everybody as u64;
-        let delay = progress.borrow().delay.clone();
+        let (frames, delay) = (progress.borrow().frames, progress.borrow().delay.clone());
         Ok(Heard { frames, seconds: (ended - begun).as_secs_f64(), delay })
     }
 }
@@ -221,6 +222,7 @@ impl Listener {
                 shared.delay.saturating_record(1_000 * pulse::since(stamp));
             }
             frames += 1;
+            shared.frames += 1;
             if frames.is_multiple_of(in_burst) {
                 let waiting = &mut shared.waiting[(frames / in_burst - 1) as usize];
                 *waiting -= 1;

@@ -10,6 +10,7 @@
 
 use crate::chance::Chance;
 use crate::crowd::{Crowd, Open, orders_within_memory};
+use crate::goals::{ORDER_BYTES_MAX, USER_BYTES_MAX};
 use crate::report::{ONE_BY_ONE, Report, Size};
 use crate::role::Role;
 use crate::seeded::Place;
@@ -23,9 +24,6 @@ use std::io::{BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use tools::machine;
 
-/// Goals in bytes.
-const USER_BYTES_MAX: f64 = 600.0;
-const ORDER_BYTES_MAX: f64 = 250.0;
 /// Markets that the orders are spread over.
 const MARKETS: u32 = 256;
 

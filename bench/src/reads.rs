@@ -1,6 +1,6 @@
 //! Reads of one market over HTTP while the feed changes its book 100,000 times a second, beside a bare hyper server that
-//! answers the same bytes; in turns. While the bare one is asked the feed rests. Every check is on: whoever has no key is
-//! counted by his address, here as anywhere, with caps that are not reached.
+//! answers the same bytes; in turns, on the same core, with the load on another. While the bare one is asked the feed
+//! rests. Every check is on: whoever has no key is counted by his address, here as anywhere, with caps that are not reached.
 
 use crate::flight::{Answer, Flights, Speaks};
 use crate::floor::Floor;
@@ -8,8 +8,9 @@ use crate::load;
 use crate::pulse::{self, Beats};
 use crate::reference::{Kind, hyper_floor};
 use crate::report::{Report, Size, nanoseconds, timed};
+use crate::seats::Seats;
 use crate::seeded::Place;
-use crate::server::{Server, TICK_MICROS};
+use crate::server::TICK_MICROS;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -26,6 +27,7 @@ const LIMITS: &str =
     "[limits]\nmeter_loopback = true\npublic_ip_per_second = 1000000\npublic_ip_per_minute = 1000000\n";
 
 pub fn run(size: Size, report: &mut Report) {
+    let seats = Seats::take(report);
     let [token, _] = pulse::tokens();
     let targets = [
         ("book", format!("/v1/book?token_id={token}")),
@@ -42,11 +44,11 @@ pub fn run(size: Size, report: &mut Report) {
         let config = place.write_config("process");
         let text = std::fs::read_to_string(&config).expect("just written");
         std::fs::write(&config, text.replacen("[limits]\n", LIMITS, 1)).expect("room for a configuration");
-        let mut ours = Server::start_on_pulse(&config);
+        let mut ours = seats.start_on_pulse(&config);
         let sample = one_answer(ours.address, target);
         let template = place.path().join(what);
         std::fs::write(&template, &sample).expect("room for an answer");
-        let bare = Server::reference(Kind::Hyper, Some(&template));
+        let bare = seats.reference(Kind::Hyper, Some(&template));
         let open = |address: SocketAddr| {
             let readers = (0..most).map(|_| Reader::new(target));
             Flights::open(readers, move |_| tokio::net::TcpStream::connect(address)).expect("the server listens")
@@ -100,7 +102,7 @@ pub fn run(size: Size, report: &mut Report) {
     report.rate_note(
         "100,000 changes a second of one level of that book, applied as each row says; reads as fast as they go",
     );
-    report.not_included("TLS, a network; the load takes its part of the same cores");
+    report.not_included("TLS, a network");
 }
 
 /// Asks for the same again and again.

@@ -1,10 +1,10 @@
 //! Bare servers to measure ours beside: each does one thing, has no checks, and runs in a process of its own.
 
+use crate::broadcast;
 use crate::floor::Floor;
-use crate::pulse::{self, Beats};
 use crate::server::LISTENS;
 use bytes::Bytes;
-use fastwebsockets::{Frame, OpCode, Payload, Role, WebSocket};
+use fastwebsockets::{Frame, OpCode, Role, WebSocket};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -15,11 +15,8 @@ use hyper_util::rt::TokioIo;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
 /// Rates of a bare hyper far below what a quiet machine of two cores makes of it, load included (measured: 13, 80 and 550
@@ -62,10 +59,13 @@ pub enum Kind {
     Hyper,
     /// The frame library sends back what it reads.
     Echo,
-    /// Encoded frames go to each socket with one write for all that came at once.
+    /// Encoded frames go to each socket with one write for all that he has not had.
     Coalesced,
     /// The frame library writes each.
     Library,
+    /// Another library gets all that came at once into its buffer, and flushes that.
+    #[cfg(feature = "peers")]
+    Tungstenite,
 }
 
 /// Serves until it is killed. `template` holds the text that frames carry; the size in it is put right each time.
@@ -89,13 +89,13 @@ pub fn serve(kind: Kind, template: Option<&Path>) -> io::Result<()> {
                 // It ends with its peer.
                 tokio::task::spawn_local(async move { echo(stream).await.ok() });
             },
-            Kind::Coalesced | Kind::Library => fan_out(kind, &listener, &template).await,
+            _ => broadcast::serve(kind, &listener, &template).await,
         }
     })
 }
 
 /// The next peer, behind its handshake.
-async fn shaken(listener: &TcpListener) -> io::Result<TcpStream> {
+pub async fn shaken(listener: &TcpListener) -> io::Result<TcpStream> {
     let (mut stream, _) = listener.accept().await?;
     stream.set_nodelay(true)?;
     let mut head = Vec::new();
@@ -135,83 +135,5 @@ async fn echo(stream: TcpStream) -> Result<(), fastwebsockets::WebSocketError> {
             OpCode::Close => return Ok(()),
             _ => {}
         }
-    }
-}
-
-async fn fan_out(kind: Kind, listener: &TcpListener, template: &[u8]) -> io::Result<()> {
-    let (sender, told) = std::sync::mpsc::channel();
-    let bell = Arc::new(Notify::new());
-    let ring = bell.clone();
-    pulse::listen(sender, move || ring.notify_one());
-    let (mut raw, mut library) = (Vec::new(), Vec::new());
-    loop {
-        tokio::select! {
-            biased;
-            stream = shaken(listener) => match kind {
-                Kind::Library => library.push(WebSocket::after_handshake(stream?, Role::Server)),
-                _ => raw.push(stream?),
-            },
-            () = bell.notified() => {}
-        }
-        while let Ok(beats) = told.try_recv() {
-            beat(beats, &mut raw, &mut library, template).await?;
-        }
-    }
-}
-
-async fn beat(
-    beats: Beats,
-    raw: &mut [TcpStream],
-    library: &mut [WebSocket<TcpStream>],
-    template: &[u8],
-) -> io::Result<()> {
-    let begun = Instant::now();
-    for time in 0..beats.times {
-        if beats.every_us > 0 {
-            tokio::time::sleep_until((begun + Duration::from_micros(beats.every_us * u64::from(time))).into()).await;
-        }
-        let payloads: Vec<_> = (0..beats.changes).map(|_| stamped(template)).collect();
-        let all: Vec<_> = payloads.iter().flat_map(|payload| encoded(payload)).collect();
-        for stream in raw.iter_mut() {
-            stream.write_all(&all).await?;
-        }
-        for socket in library.iter_mut() {
-            for payload in &payloads {
-                socket.write_frame(Frame::text(Payload::Borrowed(payload))).await.map_err(io::Error::other)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The text with the moment in it.
-fn stamped(template: &[u8]) -> Vec<u8> {
-    let mut payload = template.to_vec();
-    if let Some(place) = pulse::stamp_in(template) {
-        let digits = pulse::stamp().0.to_string();
-        let (whole, parts) = digits.split_at(digits.len() - 6);
-        payload[place..place + digits.len() + 1].copy_from_slice(format!("{whole}.{parts}").as_bytes());
-    }
-    payload
-}
-
-/// A server's frame.
-fn encoded(payload: &[u8]) -> Vec<u8> {
-    gateway::ws::frame::Frame::text(payload).bytes().to_vec()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_moment_takes_the_place_of_the_other() {
-        let template = br#"{"price_changes":[{"price":"0.40","size":"1000.000001","side":"BUY"}]}"#;
-        let payload = stamped(template);
-        assert_eq!((payload.len(), &payload[..40]), (template.len(), &template[..40]));
-        let stamp = pulse::read_stamp(&payload).expect("a size");
-        assert!(pulse::since(stamp) < 1_000_000, "{stamp}");
-        assert_ne!(payload, template);
-        assert_eq!(pulse::read_stamp(b"no size at all"), None);
     }
 }

@@ -1,8 +1,9 @@
-//! What a scenario prints: rows of figures, percentiles, ratios, what was promised and what is left out, and a hash of
+//! What a scenario prints: rows of figures, percentiles, ratios, its goals, what was promised and what is left out, and a hash of
 //! what was computed, where that is the same each time. The facts about machine and run are in `machine.rs`. A ratio carries the load of the machine before
 //! and after, and is kept back when its reference fell below its floor (`floor.rs`).
 
 use crate::floor::Floor;
+use crate::goals::{self, Goal};
 use crate::machine;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
@@ -50,6 +51,8 @@ pub struct Report {
     /// The rate that was asked for.
     rate: String,
     not_included: String,
+    /// Which core runs what.
+    cores: String,
     /// `None` = nothing that is the same each time.
     computed: Option<Sha256>,
     /// What did not go as it should have.
@@ -69,6 +72,7 @@ impl Report {
             durability: "none: nothing is kept".into(),
             rate: String::new(),
             not_included: String::new(),
+            cores: "wherever the system puts each thread".into(),
             computed: None,
             failures: Vec::new(),
         }
@@ -115,6 +119,11 @@ impl Report {
     /// What an acknowledgement promises here.
     pub fn durability(&mut self, text: impl Into<String>) {
         self.durability = text.into();
+    }
+
+    /// Which core runs what, where that is not left to the system.
+    pub fn cores(&mut self, text: impl Into<String>) {
+        self.cores = text.into();
     }
 
     /// What the figures leave out. Every scenario says it.
@@ -187,6 +196,8 @@ impl Report {
             "figures": self.figures,
             "durability": self.durability,
             "rate": self.rate,
+            "cores": self.cores,
+            "goals": goals::of(self.name).map(Goal::to_string).collect::<Vec<_>>(),
             "not_included": self.not_included,
             "hash": self.hash(),
             "failed": self.failures,
@@ -204,8 +215,12 @@ impl fmt::Display for Report {
         for (what, text) in &self.rows {
             writeln!(f, "  {what:<WIDTH$} {text}")?;
         }
+        for goal in goals::of(self.name) {
+            writeln!(f, "  {:<WIDTH$} {goal}", "goal")?;
+        }
         writeln!(f, "  {:<WIDTH$} {}", "durability", self.durability)?;
         writeln!(f, "  {:<WIDTH$} {}", "rate asked", self.rate)?;
+        writeln!(f, "  {:<WIDTH$} {}", "cores", self.cores)?;
         writeln!(f, "  {:<WIDTH$} {}", "not included", self.not_included)?;
         let hash = self.hash().unwrap_or_else(|| "none: nothing here is the same each time".to_owned());
         writeln!(f, "  {:<WIDTH$} {hash}", "result hash")?;

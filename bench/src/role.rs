@@ -2,7 +2,7 @@
 //!
 //! A role travels as one JSON argument, so nobody puts options together or takes them apart.
 
-use crate::{busy, memory, pulse, reference, server};
+use crate::{busy, memory, pulse, reference, seats, server};
 use clap::Parser as _;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -19,6 +19,8 @@ pub enum Role {
     Server { config: PathBuf, has_pulse: bool },
     /// A bare server beside which ours is measured. The template holds what it answers, or the text of its frames.
     Reference { kind: reference::Kind, template: Option<PathBuf> },
+    /// Another role on one core, with all its threads.
+    On { core: usize, role: Box<Role> },
     /// The load kit.
     Load(Load),
     /// A process that computes while it is told to.
@@ -55,6 +57,11 @@ impl Role {
             Role::Server { config, has_pulse: true } => pulse::serve(&config),
             Role::Server { config, has_pulse: false } => server::serve(&config),
             Role::Reference { kind, template } => Ok(reference::serve(kind, template.as_deref())?),
+            Role::On { core, role } => {
+                // Before it starts any thread: each runs where the one that started it may.
+                seats::stay_on(core)?;
+                role.run()
+            }
             Role::Load(load) => load.run(),
             Role::Busy => {
                 busy::be();
@@ -139,6 +146,7 @@ mod tests {
             Role::Load(load.clone()),
             Role::Load(Load { rate: None, ..load }),
             Role::Busy,
+            Role::On { core: 1, role: Box::new(Role::Busy) },
             Role::Weigh(task),
         ];
         for role in &roles {

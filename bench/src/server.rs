@@ -34,14 +34,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server of that configuration, ready to answer.
-    pub fn start(config: &Path) -> Server {
-        Server::spawn(&Role::Server { config: config.to_owned(), has_pulse: false }).when_ready()
-    }
-
-    /// The same on the venue that does what it is told ([`crate::pulse`]).
+    /// The server of that configuration on the venue that does what it is told ([`crate::pulse`]), ready to answer.
     pub fn start_on_pulse(config: &Path) -> Server {
-        Server::spawn(&Role::Server { config: config.to_owned(), has_pulse: true }).when_ready()
+        Server::start_as(&Role::Server { config: config.to_owned(), has_pulse: true })
     }
 
     /// A bare server beside which ours is measured ([`crate::reference`]).
@@ -49,7 +44,13 @@ impl Server {
         Server::spawn(&Role::Reference { kind, template: template.map(Path::to_owned) })
     }
 
-    fn spawn(role: &Role) -> Server {
+    /// Ours in that role, ready to answer.
+    pub fn start_as(role: &Role) -> Server {
+        Server::spawn(role).when_ready()
+    }
+
+    /// A process in that role that says where it listens.
+    pub fn spawn(role: &Role) -> Server {
         let mut command = role.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("this program can be started");

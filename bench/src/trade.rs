@@ -1,5 +1,5 @@
 //! Orders over the trade channel, beside the same orders over HTTP and beside texts that the frame library alone sends
-//! back, all in one run; alone and in batches, one and many in flight.
+//! back, all in one run; alone and in batches, one and many in flight. Servers share one core, the load has another.
 //!
 //! Afterwards the server is killed, and what its log holds is part of the result.
 
@@ -11,8 +11,9 @@ use crate::orders::FILLS_EVERY;
 use crate::pulse;
 use crate::reference::{Kind, echo_floor};
 use crate::report::{Report, Size, nanoseconds};
+use crate::seats::Seats;
 use crate::seeded::Place;
-use crate::server::{Server, TICK_MICROS};
+use crate::server::TICK_MICROS;
 use crate::trader::{Over, Trader};
 use crate::wire::Door;
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ const BATCH: usize = 25;
 const BATCH_FLOOR: Floor = Floor { of: "the library's echo of a batch", least: 8_000.0 };
 
 pub fn run(size: Size, report: &mut Report) {
+    let seats = Seats::take(report);
     // (connections, in flight on each, orders of a request, requests of one round)
     let plan: &[(usize, usize, usize, usize)] = match size {
         Size::Small => &[(2, 1, 1, 20), (2, 8, 1, 40), (2, 2, BATCH, 8)],
@@ -40,14 +42,14 @@ pub fn run(size: Size, report: &mut Report) {
             (16, 32, BATCH, 1_600),
         ],
     };
-    let bare = Server::reference(Kind::Echo, None);
+    let bare = seats.reference(Kind::Echo, None);
     let [token, _] = &pulse::tokens();
     for batch in [1, BATCH] {
         let rows: Vec<_> = plan.iter().filter(|(_, _, orders, _)| *orders == batch).collect();
         let Some(most) = rows.iter().map(|(connections, ..)| *connections).max() else { continue };
         // Nobody may have more than 100,000 open orders: batches get users of their own.
         let place = Place::seeded(most, size);
-        let mut ours = Server::start_on_pulse(&place.write_config("process"));
+        let mut ours = seats.start_on_pulse(&place.write_config("process"));
         let mut orders = 0;
         let speakers = |over| {
             let keys = place.keys[..most].iter().enumerate();
@@ -114,7 +116,7 @@ pub fn run(size: Size, report: &mut Report) {
     report.rate_note("none: as many in flight on each connection as a row says, the next when one is answered");
     report.durability("process: in the mapping, not synced");
     report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled at once, the others rest"));
-    report.not_included("a feed beside it, TLS, a network; the load takes its part of the same cores");
+    report.not_included("a feed beside it, TLS, a network");
 }
 
 fn check(reached: &Reached, count: usize) {

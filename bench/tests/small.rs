@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 /// What every result says (house rules, proof).
-const SAID: [&str; 3] = ["durability", "rate", "not_included"];
+const SAID: [&str; 4] = ["durability", "rate", "cores", "not_included"];
+/// Scenarios whose servers and load stay on a core each, where there are two.
+const SEATED: [&str; 3] = ["http", "reads", "trade"];
 /// Scenarios of which nothing is the same each time: what they hear carries the moment.
 const HASHLESS: [&str; 3] = ["echo", "fanout", "sockets"];
 const MACHINE: [&str; 10] =
@@ -52,6 +54,8 @@ fn every_scenario_runs_small_and_computes_the_same_twice() {
                 assert!(!text(result, word).is_empty(), "{word}: {result}");
             }
             assert_eq!(result["failed"], serde_json::json!([]), "{result}");
+            let is_seated = !text(result, "cores").starts_with("wherever");
+            assert_eq!(is_seated, SEATED.contains(&text(result, "scenario")), "{result}");
             let (scenario, hash) = (text(result, "scenario"), result["hash"].as_str());
             assert_eq!(hash.is_none(), HASHLESS.contains(&scenario), "{result}");
             hashes.extend(hash.map(|hash| (scenario.to_owned(), hash.to_owned())));
@@ -111,12 +115,13 @@ fn peers_that_were_not_built_are_refused() {
 #[test]
 fn peers_run_small_beside_ours() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let cases: [(&str, &[&str]); 5] = [
+    let cases: [(&str, &[&str]); 6] = [
         ("append", &["wal-db"]),
         ("commit", &["okaywal", "writeahead", "raft-engine", "wal-db"]),
         ("acks", &["writeahead", "raft-engine"]),
         ("frames", &["writeahead"]),
         ("book", &["matchcore", "orderbook-rs"]),
+        ("fanout", &["tungstenite's feed and flush"]),
     ];
     let mut ratios = 0;
     for (scenario, peers) in cases {

@@ -14,6 +14,8 @@ pub mod paper_trader;
 #[cfg(feature = "peers")]
 mod raft_engine;
 #[cfg(feature = "peers")]
+pub mod tungstenite;
+#[cfg(feature = "peers")]
 mod wal_db;
 #[cfg(feature = "peers")]
 mod writeahead;

@@ -1,0 +1,31 @@
+//! tungstenite, through tokio: frames are fed into its buffer, and one flush writes them.
+
+use bytes::Bytes;
+use futures::SinkExt as _;
+use std::io;
+use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+
+/// As rows name it.
+pub const NAME: &str = "tungstenite's feed and flush";
+
+/// One who listens.
+pub struct Listener(WebSocketStream<TcpStream>);
+
+impl Listener {
+    /// Behind the handshake.
+    pub async fn of(stream: TcpStream) -> Listener {
+        Listener(WebSocketStream::from_raw_socket(stream, Role::Server, None).await)
+    }
+
+    /// The texts are shared, not copied, until they lie in the buffer.
+    pub async fn write(&mut self, texts: &[Bytes]) -> io::Result<()> {
+        for text in texts {
+            let text = Utf8Bytes::try_from(text.clone()).map_err(io::Error::other)?;
+            self.0.feed(Message::Text(text)).await.map_err(io::Error::other)?;
+        }
+        self.0.flush().await.map_err(io::Error::other)
+    }
+}

@@ -2,7 +2,7 @@
 //! of the answer. All control flow of the edge is here; who is let in is decided in `admission.rs`.
 
 use super::admission::{Needed, admitted, admitted_again, admitted_plainly};
-use super::auth;
+use super::auth::RequestId;
 use super::body::Body as Answered;
 use super::call::Call;
 use super::code::Code;
@@ -299,11 +299,7 @@ fn placement(call: &Call) -> Result<Option<Placement>, Refusal> {
 }
 
 /// Runs a request. A panic in it ends this request and nothing more.
-async fn bounded<F: Future<Output = Outcome>>(
-    app: &App,
-    request_id: &HeaderValue,
-    mut request: Pin<&mut F>,
-) -> Outcome {
+async fn bounded<F: Future<Output = Outcome>>(app: &App, request_id: &RequestId, mut request: Pin<&mut F>) -> Outcome {
     let timeout = app.config.http.request_timeout;
     let mut timer = None;
     let outcome = std::future::poll_fn(|context| {
@@ -318,7 +314,7 @@ async fn bounded<F: Future<Output = Outcome>>(
     })
     .await;
     outcome.unwrap_or_else(|failure| {
-        tracing::error!(?request_id, ?failure, "a request was given up");
+        tracing::error!(request_id = request_id.text(), ?failure, "a request was given up");
         Err(Refusal::from(Code::InternalError).closing())
     })
 }
@@ -344,14 +340,13 @@ pub fn wants_details(names: &Names, headers: &HeaderMap) -> bool {
 }
 
 /// The caller's request id when it is well-formed, else a new one (wire.md §3).
-fn request_id(sent: Option<&HeaderValue>) -> HeaderValue {
+fn request_id(sent: Option<&HeaderValue>) -> RequestId {
     let sound = |id: &&HeaderValue| {
         let bytes = id.as_bytes();
         let letter = |b: &u8| b.is_ascii_alphanumeric() || b"._:-".contains(b);
         (1..=REQUEST_ID_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(letter)
     };
-    let made = || auth::request_id();
-    sent.filter(sound).cloned().unwrap_or_else(made)
+    sent.filter(sound).cloned().map_or_else(RequestId::made, RequestId::Sent)
 }
 
 /// Steps 1 to 18.

@@ -117,6 +117,7 @@ impl Figure {
 }
 
 impl Terms {
+    #[inline]
     pub(crate) fn new(asked: &OrderTerms) -> Terms {
         let quality = asked.quality;
         let displayed = quality.displayed.map(|cash| u32::try_from(cash.0.max(0)).unwrap_or(u32::MAX));
@@ -259,6 +260,7 @@ row!(Order {
 pub(crate) const NO_FILL: u32 = u32::MAX;
 
 impl Order {
+    #[inline]
     pub(crate) fn new(id: OrderId, terms: &OrderTerms, at: Timestamp) -> Order {
         Order {
             id,

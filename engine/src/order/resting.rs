@@ -147,15 +147,15 @@ impl Resting {
         }
     }
 
-    /// Reads where an order stands that is about to end.
-    pub(crate) fn warm(&self, order: &Order) -> usize {
-        let Some(sides) = self.books.get(&order.terms.instrument) else { return 0 };
-        let levels = match order.terms.side {
+    /// Reads where an order stands that is about to end, or where one is about to stand.
+    pub(crate) fn warm(&self, instrument: InstrumentId, side: Side, limit: Price, order: OrderId) -> usize {
+        let Some(sides) = self.books.get(&instrument) else { return 0 };
+        let levels = match side {
             Side::Buy => &sides.buys.levels,
             Side::Sell => &sides.sells.levels,
         };
-        let at = levels.binary_search_by_key(&order.terms.limit, |level| level.price);
-        at.map_or(0, |at| usize::from(levels[at].orders.contains(order.id)))
+        let at = levels.binary_search_by_key(&limit, |level| level.price);
+        at.map_or(0, |at| usize::from(levels[at].orders.contains(order)))
     }
 
     /// Takes an order out.

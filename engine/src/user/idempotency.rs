@@ -103,6 +103,13 @@ impl Requests {
         self.before.push(before);
     }
 
+    /// Reads where `id` is looked up, and the ends of the lists, where the next row goes.
+    pub fn warm(&self, id: &str) -> usize {
+        let newest = self.newest.get(&self.newest.hasher().hash_one(id)).map_or(0, |row| *row as usize);
+        let before = self.before.last().map_or(0, |row| *row as usize);
+        newest ^ before ^ self.rows.last().map_or(0, |row| row.order.0 as usize)
+    }
+
     /// The newest request remembered by `id`; `text_of` knows the id of a row.
     pub fn find<'a>(&'a self, id: &str, text_of: impl Fn(&'a Remembered) -> Option<&'a str>) -> Option<&'a Remembered> {
         let mut at = *self.newest.get(&self.newest.hasher().hash_one(id))?;

@@ -22,6 +22,7 @@ impl<T> Rows<T> {
     }
 
     /// Adds a row at the end and says its index.
+    #[inline]
     pub fn push(&mut self, row: T) -> usize {
         let index = self.len();
         if self.last.len() == self.last.capacity() {
@@ -47,6 +48,7 @@ impl<T> Rows<T> {
         }
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
         self.full.len() * ROWS_PER_BLOCK + self.last.len()
     }
@@ -55,6 +57,7 @@ impl<T> Rows<T> {
         self.last.is_empty()
     }
 
+    #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
         match self.full.get(index / ROWS_PER_BLOCK) {
             Some(block) => block.get(index % ROWS_PER_BLOCK),
@@ -62,6 +65,7 @@ impl<T> Rows<T> {
         }
     }
 
+    #[inline]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let full_count = self.full.len();
         match self.full.get_mut(index / ROWS_PER_BLOCK) {

@@ -100,6 +100,11 @@ impl Trading {
         lists ^ self.facts.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.rows.len())
     }
 
+    /// Reads what a request with this id will be looked up and added in.
+    pub fn warm_request(&self, id: &str) -> usize {
+        self.requests.as_ref().map_or(0, |requests| requests.warm(id))
+    }
+
     /// The row of a position.
     pub fn position_row(&self, id: PositionId) -> Option<usize> {
         let row = self.row(id.0)?;
@@ -116,6 +121,7 @@ impl Trading {
         self.requests.as_ref()?.find(id, |row| row.id(&self.orders[self.order_row(row.order)?]))
     }
 
+    #[inline]
     pub fn push_order(&mut self, order: Order) -> usize {
         let id = order.id;
         assert!(self.orders.last().is_none_or(|last| last.id < id), "an order's id is above all before it: order {id}");

@@ -3,6 +3,7 @@
 use super::indexes::Indexes;
 use super::{User, Wallet, safeguard};
 use crate::amount::Cash;
+use crate::command::{Ahead, AskedPrice, Placement};
 use crate::id::{InstrumentId, MarketId, OrderId, Outcome, PositionId, UserId};
 use crate::mutation::Mutation;
 use crate::order::Order;
@@ -52,34 +53,49 @@ impl Users {
         Some((self.users.get_mut(&id)?, &mut self.indexes))
     }
 
-    /// Reads what is about to be read for these users and their orders, step by step for all of them, so that the waits
-    /// for memory overlap. Changes nothing. Of more than [`AHEAD_MAX`] the first are read.
-    pub(crate) fn warm(&self, ahead: impl Iterator<Item = (UserId, Option<OrderId>)>) {
+    /// Reads what is about to be read for these users, their orders and placements, step by step for all of them, so that
+    /// the waits for memory overlap. Changes nothing. Of more than [`AHEAD_MAX`] the first are read.
+    pub(crate) fn warm<'a>(&self, ahead: impl Iterator<Item = (UserId, impl Into<Ahead<'a>>)>) {
         let mut users = [None; AHEAD_MAX];
         let mut rows = [None; AHEAD_MAX];
-        for (user, (owner, order)) in users.iter_mut().zip(ahead) {
-            *user = self.get(owner).map(|user| (user, order));
+        for (user, (owner, what)) in users.iter_mut().zip(ahead) {
+            *user = self.get(owner).map(|user| (user, what.into()));
         }
         let mut read = 0;
         for (user, _) in users.iter().flatten() {
             read ^= user.wallets.len() ^ user.keys.len() ^ user.trading().orders.len();
         }
         for (user, row) in users.iter().zip(&mut rows) {
-            let Some((user, order)) = user else { continue };
+            let Some((user, what)) = user else { continue };
             read ^= user.wallets.last().map_or(0, |wallet| wallet.cash.0 as usize);
             read ^= user.keys.last().map_or(0, |key| key.id.0 as usize);
-            *row = order.and_then(|order| user.trading().order_row_hint(order));
+            if let Ahead::Order(order) = what {
+                *row = user.trading().order_row_hint(*order);
+            }
             read ^= user.trading().warm();
         }
         let mut orders = [None; AHEAD_MAX];
         for ((user, row), order) in users.iter().zip(&rows).zip(&mut orders) {
-            if let (Some((user, _)), Some(row)) = (user, row) {
-                *order = user.orders().get(*row);
-                read ^= order.map_or(0, |order| order.filled.0 as usize ^ order.terms.limit.0 as usize);
+            let Some((user, what)) = user else { continue };
+            match (what, row) {
+                (Ahead::Placement(Placement { request, terms: Ok(terms), .. }), _) => {
+                    read ^= request.as_ref().map_or(0, |request| user.trading().warm_request(&request.client_order_id));
+                    if let (Some(instrument), AskedPrice::At(limit)) = (terms.instrument, terms.price) {
+                        // The newest of its user, wherever its number is.
+                        let id = OrderId(user.id.object(user.next_object));
+                        read ^= self.indexes.resting.warm(instrument, terms.side, limit, id);
+                    }
+                }
+                (_, Some(row)) => {
+                    *order = user.orders().get(*row);
+                    read ^= order.map_or(0, |order| order.filled.0 as usize ^ order.terms.limit.0 as usize);
+                }
+                _ => {}
             }
         }
         for order in orders.into_iter().flatten() {
-            read ^= self.indexes.resting.warm(order);
+            let terms = &order.terms;
+            read ^= self.indexes.resting.warm(terms.instrument, terms.side, terms.limit, order.id);
         }
         std::hint::black_box(read);
     }

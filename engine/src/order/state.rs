@@ -169,6 +169,12 @@ impl Terms {
         self.rare.as_ref()?.client_order_id.as_ref().map(Text::as_str)
     }
 
+    /// Whether that is `id`.
+    pub(crate) fn is_client_order_id(&self, id: &str) -> bool {
+        let own = self.rare.as_ref().and_then(|rare| rare.client_order_id.as_ref());
+        own.is_some_and(|own| own.as_bytes() == id.as_bytes())
+    }
+
     /// The text of a requested quantity finer than 4 decimals.
     pub fn rounded_from(&self) -> Option<&str> {
         self.rare.as_ref()?.rounded_from.as_deref()

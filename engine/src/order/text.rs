@@ -27,19 +27,25 @@ impl Text {
         }
     }
 
+    /// Looks through all of it: whoever only compares takes the bytes.
     pub fn as_str(&self) -> &str {
         match self {
-            Text::Short { len, bytes } => {
-                std::str::from_utf8(&bytes[..usize::from(*len)]).expect("made of a text and copied whole")
-            }
+            Text::Short { .. } => std::str::from_utf8(self.as_bytes()).expect("made of a text and copied whole"),
             Text::Long(text) => text,
+        }
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Text::Short { len, bytes } => &bytes[..usize::from(*len)],
+            Text::Long(text) => text.as_bytes(),
         }
     }
 }
 
 impl PartialEq for Text {
     fn eq(&self, other: &Text) -> bool {
-        self.as_str() == other.as_str()
+        self.as_bytes() == other.as_bytes()
     }
 }
 
@@ -48,9 +54,9 @@ impl Eq for Text {}
 /// As any text: its length, then its bytes.
 impl Bytes for Text {
     fn put(&self, out: &mut Vec<u8>) {
-        let text = self.as_str();
+        let text = self.as_bytes();
         (text.len() as u64).put(out);
-        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(text);
     }
     fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
         let len = usize::try_from(u64::take(input)?).map_err(|_| CodecError::Length)?;

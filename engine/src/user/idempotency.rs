@@ -61,7 +61,7 @@ impl Remembered {
                 position,
                 held: order.held,
             },
-            id: (order.terms.client_order_id() != Some(id)).then(|| id.into()),
+            id: (!order.terms.is_client_order_id(id)).then(|| id.into()),
         }
     }
 

@@ -149,13 +149,18 @@ impl Resting {
 
     /// Reads where an order stands that is about to end.
     pub(crate) fn warm(&self, order: &Order) -> usize {
-        let Some(sides) = self.books.get(&order.terms.instrument) else { return 0 };
+        usize::from(self.holds(order))
+    }
+
+    /// Whether an order stands under its instrument and price.
+    pub(crate) fn holds(&self, order: &Order) -> bool {
+        let Some(sides) = self.books.get(&order.terms.instrument) else { return false };
         let levels = match order.terms.side {
             Side::Buy => &sides.buys.levels,
             Side::Sell => &sides.sells.levels,
         };
         let at = levels.binary_search_by_key(&order.terms.limit, |level| level.price);
-        at.map_or(0, |at| usize::from(levels[at].orders.contains(order.id)))
+        at.is_ok_and(|at| levels[at].orders.contains(order.id))
     }
 
     /// Takes an order out.

@@ -102,6 +102,11 @@ impl Users {
         users.into_iter()
     }
 
+    /// Takes room for so many more users, who are about to come.
+    pub(crate) fn expect(&mut self, coming: usize) {
+        self.users.reserve(coming);
+    }
+
     /// Takes a user in that another shard, or a snapshot, has let go.
     pub fn insert(&mut self, user: User) {
         self.indexes.enter(&user);
@@ -210,9 +215,7 @@ impl Users {
             resting += user.open_orders_count();
             held += user.open_positions().count();
             for order in user.open_orders() {
-                let level = self.resting().side(order.terms.instrument, order.terms.side);
-                let mut level = level.skip_while(|level| level.price != order.terms.limit);
-                if !level.next().is_some_and(|level| level.orders.contains(order.id)) {
+                if !self.resting().holds(order) {
                     return Err(format!("a resting order is indexed under its price: order {}", order.id));
                 }
             }

@@ -14,6 +14,7 @@
 //! are not this file's matter.
 
 use super::replay::State;
+use super::shard_of;
 use crate::id::{UserId, object_number};
 use crate::market::Markets;
 use crate::mutation::bytes::{Bytes, put_list, take_list};
@@ -157,6 +158,7 @@ pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, Snapsho
     for shard in &mut state.users {
         shard.expect(users_count.min(USERS_EXPECTED_MAX) as usize / shards_count.max(1));
     }
+    let mut standing = vec![Vec::new(); state.users.len()];
     let mut last = UserId(0);
     for _ in 0..users_count {
         read_part(input, &mut bytes)?;
@@ -176,10 +178,14 @@ pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, Snapsho
             }
         }
         last = user.id;
-        state.insert(user);
+        let shard = shard_of(user.id, state.users.len());
+        state.users[shard].insert_unlisted(user, &mut standing[shard]);
     }
     if input.read(&mut [0])? != 0 {
         return Err(SnapshotError::Length);
+    }
+    for (users, standing) in state.users.iter_mut().zip(standing) {
+        users.list(standing);
     }
     Ok(state)
 }

@@ -225,6 +225,12 @@ impl Trading {
 
     /// Derives the indexes of rows that came from a snapshot.
     pub fn derive(&mut self) -> Result<(), CodecError> {
+        let ascend = self.orders.iter().is_sorted_by(|order, next| order.id < next.id)
+            && self.fills.iter().is_sorted_by(|fill, next| fill.id < next.id)
+            && self.positions.iter().is_sorted_by(|position, next| position.id < next.id);
+        if !ascend {
+            return Err(CodecError::Reference);
+        }
         let fills_count = self.fills.len() as u64;
         let fill_is_there = |row: u32, below: u64| row == NO_FILL || u64::from(row) < below;
         let orders_fine = self.orders.iter().all(|order| fill_is_there(order.last_fill, fills_count));

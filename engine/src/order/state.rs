@@ -14,6 +14,8 @@ use crate::mutation::codec::CodecError;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
+mod packed;
+
 /// What was asked, compactly: see [`OrderTerms`] for the meaning of each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {

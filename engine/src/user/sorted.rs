@@ -29,6 +29,20 @@ impl<T: Copy + Ord> Sorted<T> {
         Sorted { alone: Vec::new(), many: None }
     }
 
+    /// A set of values that come in order.
+    ///
+    /// # Panics
+    /// When they do not ascend.
+    pub(crate) fn of_ascending(values: Vec<T>) -> Self {
+        assert!(values.is_sorted_by(|value, next| value < next), "values of a set ascend, each once");
+        if values.len() <= VALUES_PER_BLOCK {
+            return Sorted { alone: values, many: None };
+        }
+        let blocks: Vec<_> = values.chunks(VALUES_PER_BLOCK).map(<[T]>::to_vec).collect();
+        let bounds = blocks[1..].iter().map(|block| block[0]).collect();
+        Sorted { alone: Vec::new(), many: Some(Box::new(Blocks { bounds, blocks, len: values.len() })) }
+    }
+
     pub fn len(&self) -> usize {
         self.many.as_ref().map_or(self.alone.len(), |many| many.len)
     }
@@ -170,5 +184,26 @@ mod tests {
             assert!(sorted.iter().eq(tree.iter().copied()));
             assert!(sorted.iter().rev().eq(tree.iter().rev().copied()));
         }
+    }
+
+    #[test]
+    fn a_set_made_at_once_is_the_set_made_one_by_one() {
+        for count in [0, 1, 127, 128, 129, 256, 257, 1_000_u32] {
+            let mut at_once = Sorted::of_ascending((0..count).map(|value| value * 2).collect());
+            let mut one_by_one = Sorted::new();
+            (0..count).for_each(|value| _ = one_by_one.insert(value * 2));
+            for value in 0..2 * count + 2 {
+                assert_eq!(at_once.contains(value), one_by_one.contains(value), "{value} of {count}");
+                assert_eq!(at_once.insert(value), one_by_one.insert(value), "{value} into {count}");
+            }
+            assert!(at_once.iter().eq(one_by_one.iter()) && at_once.len() == one_by_one.len());
+            (0..count).for_each(|value| assert!(at_once.remove(value)));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "values of a set ascend")]
+    fn a_value_is_in_a_set_once() {
+        Sorted::of_ascending(vec![1, 2, 2]);
     }
 }

@@ -7,7 +7,7 @@ use crate::command::{Ahead, AskedPrice, Placement};
 use crate::id::{InstrumentId, MarketId, OrderId, Outcome, PositionId, UserId};
 use crate::mutation::Mutation;
 use crate::order::Order;
-use crate::order::resting::Resting;
+use crate::order::resting::{Resting, Standing};
 use crate::time::Timestamp;
 use ahash::AHashMap;
 
@@ -118,11 +118,28 @@ impl Users {
         users.into_iter()
     }
 
+    /// Takes room for so many more users, who are about to come.
+    pub(crate) fn expect(&mut self, coming: usize) {
+        self.users.reserve(coming);
+    }
+
     /// Takes a user in that another shard, or a snapshot, has let go.
     pub fn insert(&mut self, user: User) {
         self.indexes.enter(&user);
         let other = self.users.insert(user.id, Box::new(user));
         assert!(other.is_none(), "a user is in one shard once");
+    }
+
+    /// The same for one of many, whose orders [`Users::list`] lists when all are there.
+    pub(crate) fn insert_unlisted(&mut self, user: User, standing: &mut Vec<Standing>) {
+        self.indexes.enter_unlisted(&user, standing);
+        let other = self.users.insert(user.id, Box::new(user));
+        assert!(other.is_none(), "a user is in one shard once");
+    }
+
+    /// Lists the orders of all users that were inserted unlisted.
+    pub(crate) fn list(&mut self, standing: Vec<Standing>) {
+        self.indexes.resting.list(standing);
     }
 
     /// Lets a user go, to another shard.
@@ -234,13 +251,6 @@ impl Users {
             user.check().map_err(|broken| format!("user {}: {broken}", user.id))?;
             resting += user.open_orders_count();
             held += user.open_positions().count();
-            for order in user.open_orders() {
-                let level = self.resting().side(order.terms.instrument, order.terms.side);
-                let mut level = level.skip_while(|level| level.price != order.terms.limit);
-                if !level.next().is_some_and(|level| level.orders.contains(order.id)) {
-                    return Err(format!("a resting order is indexed under its price: order {}", order.id));
-                }
-            }
             for position in user.open_positions() {
                 let holders = self.indexes.holders.get(&position.instrument);
                 if !holders.is_some_and(|holders| holders.contains(position.id)) {
@@ -248,11 +258,17 @@ impl Users {
                 }
             }
         }
+        // All together, in the order of the lists: to look each up would be to wait for memory each time.
+        let open = || self.users.values().flat_map(|user| user.open_orders());
+        let listed = self.resting().lists(open().map(Standing::of).collect());
+        if let Some(order) = open().find(|order| !listed && !self.resting().holds(order)) {
+            return Err(format!("a resting order is indexed under its price: order {}", order.id));
+        }
         if let Some(user) = self.users.values().find(|user| user.watched != self.indexes.watched.contains(&user.id)) {
             return Err(format!("who may need a point is watched: user {}", user.id));
         }
         let indexed = self.indexes.holders.values().map(|holders| holders.len()).sum::<usize>();
-        if (resting, held) != (self.resting().len(), indexed) {
+        if !listed || (resting, held) != (self.resting().len(), indexed) {
             return Err("the indexes hold what is open and nothing else".to_owned());
         }
         Ok(())

@@ -51,6 +51,8 @@ struct Minute {
     restart: Option<Restart>,
     achieved: f64,
     p999_nanos: u64,
+    /// The load kit says of itself that it could not keep up: what is late then is not the server.
+    client_saturated: bool,
     refused: u64,
     unanswered: u64,
     codes: String,
@@ -236,6 +238,7 @@ fn look(run: &Value, restart: Option<Restart>, orders: u64, server: &Server, pla
         restart,
         achieved: all["achieved_per_second"].as_f64().expect("a rate"),
         p999_nanos: number(&all["latency_ns"]["p99.9"]),
+        client_saturated: run["client"]["saturated"].as_bool().expect("a verdict"),
         refused: number(&all["refused"]),
         unanswered: number(&all["unanswered"]),
         codes: run["codes"].to_string(),
@@ -253,7 +256,7 @@ fn line(number: usize, minute: &Minute) -> String {
     });
     format!(
         "minute {number}: {:.0} a second, p99.9 {:.2} ms, {} refused {}, {} unanswered, memory {:.0} MB over {} orders, \
-         log {:.0} MB, other files {:.0} MB{restart}",
+         log {:.0} MB, other files {:.0} MB{}{restart}",
         minute.achieved,
         minute.p999_nanos as f64 / 1e6,
         minute.refused,
@@ -263,6 +266,7 @@ fn line(number: usize, minute: &Minute) -> String {
         minute.orders,
         mega(minute.log_bytes),
         mega(minute.snapshots_bytes),
+        if minute.client_saturated { ", the client itself was saturated" } else { "" },
     )
 }
 
@@ -278,6 +282,8 @@ fn judge(minutes: &[Minute], size: Size, report: &mut Report) {
     report.figure("p99.9 of the first third, median of its minutes", first / 1e6, "ms");
     report.figure("p99.9 of the last third", last / 1e6, "ms");
     flat("p99.9", last / first, TAIL_GROWTH_MAX, size, report);
+    let saturated = quiet.iter().filter(|minute| minute.client_saturated).count();
+    report.figure("minutes without a restart in which the client was saturated", saturated as f64, "");
 
     let per_order = |some: &[&Minute]| {
         let bytes = some.iter().map(|minute| minute.anonymous_bytes as f64 / minute.orders.max(1) as f64);
@@ -327,6 +333,7 @@ mod tests {
                 restart,
                 achieved: 1_000.0,
                 p999_nanos: 1_000_000,
+                client_saturated: false,
                 refused: 0,
                 unanswered: 0,
                 codes: String::new(),

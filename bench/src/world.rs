@@ -117,7 +117,7 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Outbox<usize> for Out<F> {
     fn notice(&mut self, _: Notice) {}
 
     fn answer(&mut self, step: usize, answer: Answer) {
-        match answer {
+        match &answer {
             Answer::Order(view) => {
                 if let Some(order) = self.orders.get_mut(step) {
                     *order = view.order.id;

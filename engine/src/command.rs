@@ -134,12 +134,27 @@ impl Command {
         }
     }
 
-    /// The order that it is about, where it is one.
-    pub(crate) fn order(&self) -> Option<OrderId> {
+    /// What of its user's state it will read first.
+    pub(crate) fn ahead(&self) -> Ahead<'_> {
         match self {
-            Command::Cancel { order } | Command::Query(Query::Order(order)) => Some(*order),
-            _ => None,
+            Command::Cancel { order } | Command::Query(Query::Order(order)) => Ahead::Order(*order),
+            Command::Place(placement) => Ahead::Placement(placement),
+            _ => Ahead::User,
         }
+    }
+}
+
+/// What is looked at before a command is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ahead<'a> {
+    User,
+    Order(OrderId),
+    Placement(&'a Placement),
+}
+
+impl From<Option<OrderId>> for Ahead<'_> {
+    fn from(order: Option<OrderId>) -> Self {
+        order.map_or(Ahead::User, Ahead::Order)
     }
 }
 

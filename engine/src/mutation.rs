@@ -6,6 +6,7 @@
 
 pub(crate) mod bytes;
 pub mod codec;
+pub(crate) mod packed;
 
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{KeyId, OrderId, PositionId, TradeId, WalletId};

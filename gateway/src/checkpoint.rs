@@ -4,12 +4,12 @@
 //! Runs on a thread of its own with a state of its own, by the same fold as recovery; the hot path never pauses. The
 //! price is memory for a second copy of the users (house.md §8).
 
+use crate::paced::Rests;
 use crate::recover::{RecoverError, Replay, read_snapshot};
 use crate::spares::Covered;
 use crate::thread::Stop;
 use engine::shard::replay::State;
 use engine::shard::snapshot;
-use engine::user::Users;
 use std::io::{BufWriter, Write};
 use std::time::Duration;
 use wal::{Files, Lsn, Marks, Scan, Snapshots, Storage};
@@ -28,11 +28,19 @@ pub struct Keeper<S: Storage = Files> {
     /// The keeper's own copy, and the record it stands for with that record's checksum.
     state: Option<(State, Lsn, u32)>,
     seen: Lsn,
+    /// When the thread lets others have its core; it never does where there is none.
+    rests: Option<Rests>,
 }
 
 impl<S: Storage> Keeper<S> {
     pub fn new(storage: S, snapshots: Snapshots<S>, marks: Marks, every: usize, covered: Covered) -> Keeper<S> {
-        Keeper { storage, snapshots, marks, covered, every, state: None, seen: Lsn::ZERO }
+        Keeper { storage, snapshots, marks, covered, every, state: None, seen: Lsn::ZERO, rests: None }
+    }
+
+    /// Takes its time as long as the next checkpoint is not due before this one is written. The storages must rest by the
+    /// same `rests`.
+    pub fn resting(self, rests: Rests) -> Keeper<S> {
+        Keeper { rests: Some(rests), ..self }
     }
 
     /// Turns until the process stops.
@@ -46,6 +54,8 @@ impl<S: Storage> Keeper<S> {
                     tracing::error!(%error, "no snapshot is written of this state, and nothing more is promised");
                     return;
                 }
+                // A half of a snapshot is none, and the next start makes another.
+                Err(_) if stop.is_set() => return,
                 Err(error) => {
                     // Serving goes on; the log grows until a later turn succeeds.
                     tracing::error!(%error, "no snapshot could be written");
@@ -95,6 +105,11 @@ impl<S: Storage> Keeper<S> {
                 None => (State::new(1), Lsn::ZERO, 0),
             },
         };
+        if let Some(rests) = &self.rests {
+            // Behind as many records again as this checkpoint covers, the next one is due: from there on the disk's bound
+            // goes before the orders' tail.
+            rests.until(Lsn(upto.0 + (upto.0 - lsn.0)));
+        }
         let mut state = state;
         let mut scan = Scan::open(&self.storage, lsn)?.until(upto).behind_crc(crc);
         let mut replay = Replay::default();
@@ -104,7 +119,7 @@ impl<S: Storage> Keeper<S> {
         replay.end(&mut state)?;
         let crc = scan.last_crc();
         drop(scan);
-        if let Err(why) = state.users.iter().try_for_each(Users::check_all) {
+        if let Err(why) = state.users.iter().try_for_each(|users| users.check_each(|| self.breathe())) {
             // A broken promise is as final as a failed sync (reliability 22).
             self.marks.poison();
             self.marks.wake();
@@ -116,6 +131,12 @@ impl<S: Storage> Keeper<S> {
             self.covered.note(covered);
         }
         Ok(())
+    }
+
+    fn breathe(&self) {
+        if let Some(rests) = &self.rests {
+            rests.breathe();
+        }
     }
 }
 

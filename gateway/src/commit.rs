@@ -106,6 +106,9 @@ impl RoomMarks {
 /// Where an answer goes.
 #[derive(Debug)]
 pub enum Reply {
+    /// Whoever runs the command takes its answer from the committer ([`Committer::claim`]): most are there by then, and
+    /// need no channel.
+    Here,
     /// A request waits on its runtime.
     Request(oneshot::Sender<Answer>),
     /// A thread (the feed) waits.
@@ -120,7 +123,7 @@ impl Reply {
         match self {
             Reply::Request(sender) => drop(sender.send(answer)),
             Reply::Thread(sender) => drop(sender.try_send(answer)),
-            Reply::Nobody => {}
+            Reply::Here | Reply::Nobody => {}
         }
     }
 }
@@ -198,6 +201,8 @@ pub struct Committer<S: Storage = Files> {
     /// Format of the payloads.
     version: u16,
     held: VecDeque<(Lsn, Held)>,
+    /// Released to [`Reply::Here`] and not claimed yet.
+    here: Option<Answer>,
     waiting: Waiting,
     room_marks: RoomMarks,
     preparer: Option<Thread>,
@@ -219,6 +224,7 @@ impl<S: Storage> Committer<S> {
             durability,
             version,
             held: VecDeque::new(),
+            here: None,
             waiting: Waiting::default(),
             room_marks: RoomMarks::checked(size),
             preparer: None,
@@ -270,7 +276,7 @@ impl<S: Storage> Committer<S> {
         while self.held.front().is_some_and(|(lsn, _)| *lsn <= mark) {
             let (lsn, held) = self.held.pop_front().expect("front was there");
             assert!(lsn <= mark, "nothing is released before its promise is kept: {lsn} > {mark}");
-            held.reply.fill(held.answer);
+            self.fill(held);
             worked = true;
         }
         if self.marks.is_poisoned() {
@@ -281,6 +287,23 @@ impl<S: Storage> Committer<S> {
         }
         self.publish_room();
         worked
+    }
+
+    /// The answer to the command that was just run with [`Reply::Here`], else where it comes to once it is released.
+    /// Such a command is answered before its run is over, whether or not the answer may leave.
+    ///
+    /// # Errors
+    /// Where to wait.
+    pub fn claim(&mut self) -> Result<Answer, oneshot::Receiver<Answer>> {
+        if let Some(answer) = self.here.take() {
+            return Ok(answer);
+        }
+        // Dropped with the sender where a poisoned log has dropped the answer.
+        let (sender, receiver) = oneshot::channel();
+        if let Some((_, Held { reply: reply @ Reply::Here, .. })) = self.held.back_mut() {
+            *reply = Reply::Request(sender);
+        }
+        Err(receiver)
     }
 
     /// Writes the clean-stop record: the last thing.
@@ -302,8 +325,7 @@ impl<S: Storage> Committer<S> {
     fn hold(&mut self, held: Held) {
         let depends_on = self.log.last_lsn();
         if self.held.is_empty() && depends_on <= self.mark() {
-            held.reply.fill(held.answer);
-            return;
+            return self.fill(held);
         }
         self.held.push_back((depends_on, held));
         self.waiting.0.store(true, Ordering::Relaxed);
@@ -311,6 +333,16 @@ impl<S: Storage> Committer<S> {
         fence(Ordering::SeqCst);
         if self.mark() >= depends_on {
             self.release();
+        }
+    }
+
+    fn fill(&mut self, held: Held) {
+        match held.reply {
+            Reply::Here => {
+                assert!(self.here.is_none(), "an answer is claimed before the next command is run");
+                self.here = Some(held.answer);
+            }
+            reply => reply.fill(held.answer),
         }
     }
 

@@ -4,11 +4,13 @@
 
 use crate::commit::{CommitItem, Committer, Reply, Waiting};
 use crate::thread::guard;
-use engine::command::Envelope;
+use engine::command::{Answer, Command, Envelope};
+use engine::id::UserId;
 use engine::ring::Ring;
 use engine::shard::Shard;
 use engine::time::Timestamp;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// One shard with the committer it appends to.
 pub struct Core {
@@ -38,6 +40,20 @@ impl Core {
         if self.shard.has_work() {
             self.inbox.wake();
         }
+    }
+
+    /// Runs one command that is answered before its run is over; its answer, else where it comes to once it is released.
+    ///
+    /// # Errors
+    /// Where to wait.
+    pub fn ask(
+        &mut self,
+        owner: UserId,
+        command: Command,
+        now: Timestamp,
+    ) -> Result<Answer, oneshot::Receiver<Answer>> {
+        self.take(Envelope { owner, command, received_at: now, reply: Reply::Here }, now);
+        self.committer.claim()
     }
 
     /// Works off what other threads sent and what is due, a bounded piece of it. True when there is more.

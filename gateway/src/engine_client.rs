@@ -75,21 +75,32 @@ impl EngineClient {
     /// [`Late`] when no answer was released within [`ANSWER_DEADLINE_US`], or none ever will be.
     pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, Late> {
         let changes = !matches!(command, Command::Query(_));
-        let (sender, receiver) = oneshot::channel();
         let handed_at = self.clock.now();
-        let envelope = Envelope { owner, command, received_at: handed_at, reply: Reply::Request(sender) };
-        match &self.lane {
-            Lane::Inline(core) => core.borrow_mut().take(envelope, handed_at),
+        let envelope =
+            |command, sender| Envelope { owner, command, received_at: handed_at, reply: Reply::Request(sender) };
+        let asked = match &self.lane {
+            Lane::Inline(core) if is_answered_at_once(&command) => core.borrow_mut().ask(owner, command, handed_at),
+            Lane::Inline(core) => {
+                let (sender, receiver) = oneshot::channel();
+                core.borrow_mut().take(envelope(command, sender), handed_at);
+                Err(receiver)
+            }
             Lane::Threaded(inboxes) => {
+                let (sender, receiver) = oneshot::channel();
                 let inbox = &inboxes[shard_of(owner, inboxes.len())];
-                if inbox.push(envelope).is_err() {
+                if inbox.push(envelope(command, sender)).is_err() {
                     return Err(Late::Busy);
                 }
+                Err(receiver)
             }
             #[cfg(test)]
-            Lane::Canned(answer) => return answer(owner, envelope.command),
-        }
-        let (answer, at) = self.wait(receiver, received_at, handed_at).await?;
+            Lane::Canned(answer) => return answer(owner, command),
+        };
+        let (answer, at) = match asked {
+            // At the time that it was decided at. No timer needed.
+            Ok(answer) => (answer, handed_at),
+            Err(receiver) => self.wait(receiver, received_at, handed_at).await?,
+        };
         let overshot = at.since(received_at) > ANSWER_DEADLINE_US;
         match answer {
             Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(Late::Busy),
@@ -108,7 +119,7 @@ impl EngineClient {
         received_at: Timestamp,
         handed_at: Timestamp,
     ) -> Result<(Answer, Timestamp), Late> {
-        // The usual case: answered within the call above, at the time that it was decided at. No timer needed.
+        // Answered within the call already.
         if let Ok(answer) = receiver.try_recv() {
             return Ok((answer, handed_at));
         }
@@ -119,6 +130,12 @@ impl EngineClient {
             Ok(Err(_)) | Err(_) => Err(Late::Unknown),
         }
     }
+}
+
+/// Whether a shard answers such a command before its run is over, however little of it there is to do. The others may
+/// take several turns.
+fn is_answered_at_once(command: &Command) -> bool {
+    matches!(command, Command::Place(_) | Command::PlaceBatch(_) | Command::Cancel { .. } | Command::Query(_))
 }
 
 #[cfg(test)]

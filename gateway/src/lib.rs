@@ -48,6 +48,7 @@ pub mod http;
 pub mod layout;
 pub mod machinery;
 pub mod metrics;
+pub mod paced;
 pub mod recover;
 pub mod spares;
 pub mod thread;

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::core::Core;
 use crate::engine_client::EngineClient;
 use crate::layout::{self, Wake};
+use crate::paced::{Paced, Rests};
 use crate::recover::RecoverError;
 use crate::spares::{Covered, Spares};
 use crate::thread::{self, Stop};
@@ -111,9 +112,12 @@ impl Machinery {
         let stop = stops.spares.clone();
         let spares = thread::spawn("spares", move || spares.run(&stop)).map_err(io("the thread of spares"))?;
         committer.wake_when_low(spares.thread().clone());
-        let keeper = Keeper::new(storage, snapshots, marks.clone(), segments, covered);
         let stop = stops.serving.clone();
-        let keeper = thread::spawn("keeper", move || keeper.run(&stop)).map_err(io("the keeper's thread"))?;
+        let rests = Rests::new(marks.clone(), stop.clone());
+        let storage = Paced { storage, rests: rests.clone() };
+        let snapshots = snapshots.through(storage.clone());
+        let keeper = Keeper::new(storage, snapshots, marks.clone(), segments, covered).resting(rests);
+        let keeper = thread::spawn_behind("keeper", move || keeper.run(&stop)).map_err(io("the keeper's thread"))?;
         let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
         let core = match <[Shard<Reply>; 1]>::try_from(shards) {
             Ok([shard]) => {

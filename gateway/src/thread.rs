@@ -40,6 +40,29 @@ where
     Builder::new().name(name.to_owned()).spawn(move || guard(body))
 }
 
+/// How far a thread that gives way stands behind the others, in steps of nice(2): a tenth of their share of a core that
+/// is asked for by both, all of one that is not. Less would let busy neighbours hold up checkpoints, and with them the
+/// disk's bound, for good.
+const BEHIND: i32 = 10;
+
+/// As [`spawn`], for work that takes seconds of a core and that nobody waits for: orders go before it.
+///
+/// # Errors
+/// The system's, when no thread can be made.
+pub fn spawn_behind<F, T>(name: &str, body: F) -> std::io::Result<JoinHandle<T>>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    spawn(name, move || {
+        // On Linux a priority is a thread's own. Without it the work is done all the same.
+        if let Err(error) = rustix::process::setpriority_process(None, BEHIND) {
+            tracing::debug!(%error, "a thread keeps the common priority");
+        }
+        body()
+    })
+}
+
 /// Runs `body` on a thread of that name that the server can do without: a panic in it ends this thread alone, and `lost`
 /// is told of it.
 ///
@@ -62,4 +85,19 @@ pub fn guard<T>(turn: impl FnOnce() -> T) -> T {
 /// The same of a task, whose panic its runtime would keep to itself.
 pub async fn guard_task<T>(task: impl Future<Output = T>) -> T {
     AssertUnwindSafe(task).catch_unwind().await.unwrap_or_else(|_| std::process::abort())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::getpriority_process;
+
+    #[test]
+    fn only_the_thread_that_gives_way_stands_behind() {
+        let own = || getpriority_process(None).expect("a priority");
+        let before = own();
+        let behind = spawn_behind("behind", own).expect("a thread").join().expect("no panic");
+        let beside = spawn("beside", own).expect("a thread").join().expect("no panic");
+        assert_eq!([own(), beside, behind], [before, before, (before + BEHIND).min(19)]);
+    }
 }

@@ -109,7 +109,7 @@ pub use record::{Kind, MAX_PAYLOAD_BYTES, MAX_RECORD_BYTES};
 pub use recover::{Recovered, Recovery};
 pub use scan::{Entry, Scan, Tail};
 pub use snapshot::{Snapshot, SnapshotReader, SnapshotWriter, Snapshots};
-pub use storage::{Files, Storage};
+pub use storage::{Files, Storage, StoredFile};
 pub use sync::{Marks, Progress, Syncer, Waker};
 pub use sys::take_short_slice;
 

@@ -64,6 +64,12 @@ impl<S: Storage> Snapshots<S> {
         Snapshots { storage, directory_id, points, verified: BTreeMap::new() }
     }
 
+    /// The same snapshots, read and written through another storage of the same directory from here on.
+    pub fn through<T: Storage>(self, storage: T) -> Snapshots<T> {
+        let Snapshots { storage: _, directory_id, points, verified } = self;
+        Snapshots { storage, directory_id, points, verified }
+    }
+
     /// The snapshots of a directory, without owning it: for tools.
     ///
     /// # Errors
@@ -88,13 +94,14 @@ impl<S: Storage> Snapshots<S> {
         Ok(lsns)
     }
 
-    /// The newest whole snapshot; damaged ones are passed over.
+    /// The newest whole snapshot; damaged ones are passed over. What the system's cache has of it is believed, as the bytes
+    /// that are read next come from there too; that they reached the device was seen before the file got its name.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Format`] when one is of a newer format: that is a downgrade, and no damage.
     pub fn newest(&self) -> Result<Option<Snapshot>, Error> {
         for lsn in self.list()?.into_iter().rev() {
-            match self.verify(lsn) {
+            match self.read_through(&snapshot_name(lsn), Some(lsn), false) {
                 Ok(snapshot) => return Ok(Some(snapshot)),
                 Err(Error::Format { fault, .. }) if !matches!(fault, Fault::Version { .. }) => {}
                 Err(error) => return Err(error),
@@ -103,12 +110,12 @@ impl<S: Storage> Snapshots<S> {
         Ok(None)
     }
 
-    /// Reads a snapshot from end to end.
+    /// Reads a snapshot from end to end, from the device.
     ///
     /// # Errors
     /// [`Error::Format`] for every kind of damage; [`Error::Io`].
     pub fn verify(&self, lsn: Lsn) -> Result<Snapshot, Error> {
-        self.verify_file(&snapshot_name(lsn), Some(lsn))
+        self.read_through(&snapshot_name(lsn), Some(lsn), true)
     }
 
     /// Opens a snapshot for reading its blob. Damage shows as an error of the read that meets it.
@@ -159,7 +166,7 @@ impl<S: Storage> Snapshots<S> {
         let lsn = writer.lsn;
         let written = writer.finish(digest)?;
         let name = snapshot_name(lsn);
-        let read = self.verify_file(MAKING, Some(lsn))?;
+        let read = self.read_through(MAKING, Some(lsn), true)?;
         assert!(read == written, "a snapshot reads as it was written: {read:?} is not {written:?}");
         self.points.pass(Point::Rename);
         self.storage.rename(MAKING, &name).map_err(Error::io("rename", MAKING))?;
@@ -215,10 +222,12 @@ impl<S: Storage> Snapshots<S> {
         }
     }
 
-    fn verify_file(&self, name: &str, lsn: Option<Lsn>) -> Result<Snapshot, Error> {
+    fn read_through(&self, name: &str, lsn: Option<Lsn>, from_device: bool) -> Result<Snapshot, Error> {
         let mut reader = SnapshotReader::open(&self.storage, name, &self.directory_id, lsn)?;
-        // What is in memory says nothing about what is on the device.
-        reader.file.forget();
+        if from_device {
+            // What is in memory says nothing about what is on the device.
+            reader.file.forget();
+        }
         reader.file.prefetch();
         while reader.load_block()? {}
         Ok(reader.whole.expect("the last block is followed by the footer"))

@@ -199,6 +199,14 @@ impl Books {
         self.book(instrument)?.mark()
     }
 
+    /// [`Book::mark`] and [`Book::effective_top`] of the instrument, of one reading.
+    #[inline]
+    pub fn mark_and_top(&self, instrument: InstrumentId) -> (Option<Mark>, Result<EffectiveTop, Unavailable>) {
+        let Some(book) = self.book(instrument) else { return (None, Err(Unavailable::Unknown)) };
+        let top = book.effective_top();
+        (book.mark_at(top), top)
+    }
+
     /// The displayed price: the mark in 10⁻⁶ USD a share (execution.md §2).
     pub fn displayed(&self, instrument: InstrumentId) -> Option<Cash> {
         Some(self.mark(instrument)?.price)
@@ -359,7 +367,13 @@ impl<'a> Book<'a> {
     /// price from market data (account.md §3, rules 2 to 4). Never refused: where the feed is writing at every try, the
     /// best prices are taken as they stand, each whole by itself.
     pub fn mark(&self) -> Option<Mark> {
-        let top = match self.effective_top() {
+        self.mark_at(self.effective_top())
+    }
+
+    /// The mark, by best prices that were just read.
+    #[inline]
+    fn mark_at(&self, top: Result<EffectiveTop, Unavailable>) -> Option<Mark> {
+        let top = match top {
             Err(Unavailable::Contended) => {
                 let own = self.half().prices();
                 EffectiveTop::merged(own, self.complement().prices()).unwrap_or(own)

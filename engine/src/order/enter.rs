@@ -11,7 +11,7 @@ use crate::order::fill::{Booking, Execution, filled};
 use crate::order::place::Placed;
 use crate::order::quality::{self, per_share};
 use crate::order::rest::{Reservation, reservation};
-use crate::order::take::{Desk, Ground, Taking, Walked, Want};
+use crate::order::take::{Desk, Ground, Sight, Taking, Walked, Want};
 use crate::order::{CloseReason, Liquidity, OrderTerms, OrderType, PriceSource, Side, TimeInForce};
 use crate::reject::Reject;
 use crate::user::User;
@@ -30,7 +30,7 @@ pub(super) struct Entry<'a> {
 impl Entry<'_> {
     /// Market, FOK, FAK, IOC. `may_exit`: without a bid it leaves at its entry price instead of being killed.
     pub fn take_at_once(
-        mut self,
+        &mut self,
         may_exit: bool,
         desk: &mut Desk,
         facts: &mut Vec<Mutation>,
@@ -68,10 +68,15 @@ impl Entry<'_> {
         Ok(self.stands(facts))
     }
 
-    /// GTC and GTD on a live book: what is there is taken, the rest rests as maker.
-    pub fn take_then_rest(mut self, desk: &mut Desk, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
+    /// GTC and GTD on a live book, whose best prices are `top`: what is there is taken, the rest rests as maker.
+    pub fn take_then_rest(
+        &mut self,
+        top: Result<Sight, Reject>,
+        desk: &mut Desk,
+        facts: &mut Vec<Mutation>,
+    ) -> Result<Placed, Reject> {
         // Most limits lie away from the book: its best prices alone show that nothing is there to take.
-        if !self.ground.glance(self.terms.instrument)?.crossed_by(self.terms.side, self.terms.limit) {
+        if !top?.crossed_by(self.terms.side, self.terms.limit) {
             return self.rest(false, facts);
         }
         let sight = desk.look(self.ground, self.terms.instrument, self.terms.side)?;
@@ -100,12 +105,12 @@ impl Entry<'_> {
     }
 
     /// GTC and GTD without a live book: the first cycle on one decides taker or maker (execution.md §10).
-    pub fn rest_untouched(self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
+    pub fn rest_untouched(&mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         self.rest(true, facts)
     }
 
     /// A held position of an ended market without a live bid leaves at its average entry price (execution.md §11).
-    pub fn exit(mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
+    pub fn exit(&mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         let held = self.user.open_position(self.terms.wallet, self.terms.instrument).ok_or(Reject::ExecutionError)?;
         let execution = Execution {
             qty: self.terms.quantity,
@@ -122,7 +127,7 @@ impl Entry<'_> {
     }
 
     /// Legacy: no book, but a price that is believed within bounds, for any size (execution.md §2).
-    fn cascade(mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
+    fn cascade(&mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         let execution = match cascade::find(self.ground, &self.terms) {
             Cascade::Nothing => return Ok(self.kill(Qty::ZERO, facts)),
             Cascade::Unbelievable => {
@@ -143,7 +148,7 @@ impl Entry<'_> {
     }
 
     /// Leaves a row that was placed and closed at once, and says why.
-    fn kill(mut self, fillable: Qty, facts: &mut Vec<Mutation>) -> Placed {
+    fn kill(&mut self, fillable: Qty, facts: &mut Vec<Mutation>) -> Placed {
         let reason = match self.terms.time_in_force {
             TimeInForce::Fok => CloseReason::FokNotFilled,
             _ => CloseReason::FakNoFill,
@@ -158,7 +163,7 @@ impl Entry<'_> {
     }
 
     /// Rests whole. `awaiting`: its first cycle may make it a taker, so the taker fee is set aside too.
-    fn rest(mut self, awaiting: bool, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
+    fn rest(&mut self, awaiting: bool, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         let terms = &self.terms;
         let may_take = awaiting && !terms.post_only;
         let set_aside = reservation(terms.side, terms.limit, terms.quantity, terms.fee_rate, may_take);
@@ -252,15 +257,15 @@ impl Entry<'_> {
         }
     }
 
-    fn stands(self, facts: &mut Vec<Mutation>) -> Placed {
+    fn stands(&mut self, facts: &mut Vec<Mutation>) -> Placed {
         let order = self.order;
         self.remember(facts);
         Placed::Stands(order)
     }
 
     /// Last of all: what is remembered is the state after everything else.
-    fn remember(self, facts: &mut Vec<Mutation>) {
-        if let Some(request) = self.request {
+    fn remember(&mut self, facts: &mut Vec<Mutation>) {
+        if let Some(request) = self.request.take() {
             facts.push(Mutation::RequestRemembered {
                 order: self.order,
                 client_order_id: request.client_order_id,

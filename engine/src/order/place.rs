@@ -7,7 +7,7 @@
 use crate::amount::{Cash, Price, Qty, floored_shares_for};
 use crate::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size, Unsound};
 use crate::id::{OrderId, WalletId};
-use crate::market::catalog::MarketCell;
+use crate::market::catalog::{MarketCell, MarketStatus};
 use crate::market::terms::MarketState;
 use crate::mutation::Mutation;
 use crate::order::enter::Entry;
@@ -30,11 +30,11 @@ pub enum Placed {
     Replay { client_order_id: String },
 }
 
-/// Decides one placement: pushes the facts it makes and says what it came to.
+/// Decides one placement: pushes the facts it makes and says what it came to. Its texts move into the facts.
 pub fn place(
     ground: &Ground<'_>,
     user: &User,
-    placement: Placement,
+    placement: &mut Placement,
     desk: &mut Desk,
     facts: &mut Vec<Mutation>,
 ) -> Result<Placed, Reject> {
@@ -46,18 +46,19 @@ pub fn place(
         return Ok(Placed::Replay { client_order_id: request.client_order_id.clone() });
     }
     daily_cap(user, placement.tier, rules, now)?;
-    let asked = sound(placement.terms, placement.route, rules, now)?;
+    let asked = placement.terms.as_mut().map_err(|Unsound| Reject::Unsound)?;
+    sound(asked, placement.route, rules, now)?;
 
     // 7–10: wallet, market, open, grid.
     let wallet = wallet(user, asked.wallet)?;
     let instrument = asked.instrument.ok_or(Reject::MarketNotFound)?;
     let market = ground.catalog.market(instrument.market()).ok_or(Reject::MarketNotFound)?;
-    let opening = opening(market, &asked, rules)?;
-    let limit = on_grid(market, &asked)?;
+    let opening = opening(market, asked, rules)?;
+    let limit = on_grid(market, asked)?;
 
     // 11–13: size by the displayed price, minimum, holding: account facts come before market weather.
-    let displayed = ground.books.displayed(instrument);
-    let (quantity, amount, rounded_from) = expected(asked.size, displayed, limit, rules)?;
+    let (displayed, top) = ground.shown(instrument);
+    let (quantity, amount, rounded_from) = expected(&mut asked.size, displayed, limit, rules)?;
     minimum(market, quantity, rules)?;
     if asked.side == Side::Sell {
         let available = user.open_position(wallet, instrument).map_or(Qty::ZERO, |held| held.qty - held.reserved);
@@ -69,7 +70,7 @@ pub fn place(
     let mut numbers = Numbers::of(user).ok_or(Reject::Busy)?;
     ground.catalog.stake(market);
     let quote = ground.quote(instrument);
-    let entry = Entry {
+    let mut entry = Entry {
         ground,
         user,
         order: OrderId(numbers.take()),
@@ -98,7 +99,7 @@ pub fn place(
             },
             rounded_from,
         },
-        request: placement.request,
+        request: placement.request.take(),
     };
 
     // 14, 15: the weather of the market, for what would fill at once.
@@ -118,7 +119,7 @@ pub fn place(
     if user.open_orders_count() >= OPEN_ORDERS_PER_USER_MAX {
         return Err(Reject::Busy);
     }
-    if ground.live(&quote) { entry.take_then_rest(desk, facts) } else { entry.rest_untouched(facts) }
+    if ground.live(&quote) { entry.take_then_rest(top, desk, facts) } else { entry.rest_untouched(facts) }
 }
 
 /// wire.md §11: whether this very request came before, or why its id cannot be used.
@@ -153,13 +154,7 @@ fn shown_id(request: Option<&RequestIdentity>, desk: &mut Desk) -> Option<String
 }
 
 /// Steps 1–6 as far as they are rules about orders: flags, quantity, post-only type, expiration.
-fn sound(
-    terms: Result<PlacementTerms, Unsound>,
-    route: EntryRoute,
-    rules: &Rules,
-    now: Timestamp,
-) -> Result<PlacementTerms, Reject> {
-    let mut asked = terms.map_err(|Unsound| Reject::Unsound)?;
+fn sound(asked: &mut PlacementTerms, route: EntryRoute, rules: &Rules, now: Timestamp) -> Result<(), Reject> {
     if asked.order_type == OrderType::Market && asked.time_in_force == TimeInForce::Gtc {
         asked.time_in_force = TimeInForce::Fok;
     }
@@ -195,7 +190,7 @@ fn sound(
     if asked.time_in_force != TimeInForce::Gtd {
         asked.expiration = None;
     }
-    Ok(asked)
+    Ok(())
 }
 
 /// Most shares an order may have; the ceiling keeps every product of it in range whatever is configured.
@@ -222,7 +217,7 @@ enum Opening {
 
 /// 9: active, end date ahead; or the emergency exit.
 fn opening(market: &MarketCell, asked: &PlacementTerms, rules: &Rules) -> Result<Opening, Reject> {
-    let (state, ended) = (market.state(), market.ended());
+    let MarketStatus { state, ended, .. } = market.status();
     let sells_at_market = asked.side == Side::Sell && asked.order_type == OrderType::Market;
     match state {
         MarketState::Active if !ended => Ok(Opening::Open),
@@ -253,14 +248,15 @@ fn on_grid(market: &MarketCell, asked: &PlacementTerms) -> Result<Price, Reject>
 
 /// 11: the shares an amount stands for at the displayed price (the worst price where nothing is displayed).
 fn expected(
-    size: Size,
+    size: &mut Size,
     displayed: Option<Cash>,
     limit: Price,
     rules: &Rules,
 ) -> Result<(Qty, Option<Cash>, Option<String>), Reject> {
     match size {
-        Size::Shares { qty, rounded_from } => Ok((qty, None, rounded_from)),
+        Size::Shares { qty, rounded_from } => Ok((*qty, None, rounded_from.take())),
         Size::Amount(amount) => {
+            let amount = *amount;
             let price = displayed.filter(|shown| *shown > Cash::ZERO).unwrap_or(super::quality::per_share(limit));
             match floored_shares_for(amount, price) {
                 Some(Qty::ZERO) => Err(Reject::InvalidQuantity),

@@ -51,6 +51,36 @@ pub struct Level {
     pub orders: Sorted<OrderId>,
 }
 
+/// An order on its way into the index: instrument, side and price in one number, and the id. In this order they are
+/// listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Standing {
+    place: u64,
+    order: OrderId,
+}
+
+impl Standing {
+    pub fn of(order: &Order) -> Standing {
+        Standing { place: place(order.terms.instrument, order.terms.side, order.terms.limit), order: order.id }
+    }
+
+    fn instrument(self) -> InstrumentId {
+        InstrumentId((self.place >> 32) as u32)
+    }
+
+    fn side(self) -> Side {
+        if self.place >> 16 & 1 == Side::Buy as u64 { Side::Buy } else { Side::Sell }
+    }
+
+    fn price(self) -> Price {
+        Price(self.place as u16)
+    }
+}
+
+fn place(instrument: InstrumentId, side: Side, price: Price) -> u64 {
+    u64::from(instrument.0) << 32 | (side as u64) << 16 | u64::from(price.0)
+}
+
 impl Resting {
     /// Orders in the index.
     pub fn len(&self) -> usize {
@@ -123,6 +153,50 @@ impl Resting {
         self.by_expiration.first().map(|(at, _)| *at)
     }
 
+    /// Whether exactly these orders are listed, each where it stands.
+    pub(crate) fn lists(&self, mut standing: Vec<Standing>) -> bool {
+        standing.sort_unstable();
+        let books = self.instruments.iter().filter_map(|instrument| Some((instrument, self.books.get(instrument)?)));
+        let levels = books.flat_map(|(instrument, sides)| {
+            let sides = [(Side::Buy, &sides.buys.levels), (Side::Sell, &sides.sells.levels)];
+            sides.into_iter().flat_map(move |(side, levels)| levels.iter().map(move |level| (instrument, side, level)))
+        });
+        let listed = levels.flat_map(|(instrument, side, level)| {
+            let place = place(*instrument, side, level.price);
+            level.orders.iter().map(move |order| Standing { place, order })
+        });
+        listed.eq(standing)
+    }
+
+    /// Takes of an order what [`Resting::list`] does not, and notes where it will stand.
+    pub(crate) fn put_unlisted(&mut self, order: &Order, standing: &mut Vec<Standing>) {
+        standing.push(Standing::of(order));
+        if order.awaiting_book {
+            self.awaiting.insert((order.terms.instrument, order.id));
+        }
+        if let Some(at) = order.terms.expiration() {
+            self.by_expiration.insert((at, order.id));
+        }
+    }
+
+    /// Lists all orders that were put unlisted into an index without any: list by list instead of one here and one there,
+    /// each of which would wait for memory.
+    pub(crate) fn list(&mut self, mut standing: Vec<Standing>) {
+        assert!(self.is_empty(), "orders are listed at once before any other");
+        standing.sort_unstable();
+        for level in standing.chunk_by(|order, next| order.place == next.place) {
+            let (instrument, side, price) = (level[0].instrument(), level[0].side(), level[0].price());
+            let sides = self.books.entry(instrument).or_default();
+            if sides.len == 0 {
+                self.instruments.insert(instrument);
+            }
+            sides.len += level.len();
+            self.len += level.len();
+            let orders = Sorted::of_ascending(level.iter().map(|standing| standing.order).collect());
+            sides.of_mut(side).levels.push(Level { price, orders });
+        }
+    }
+
     /// Takes an order in, or, when it is here, notes whether it still waits for a book.
     pub(crate) fn put(&mut self, order: &Order, known: bool) {
         let (id, instrument) = (order.id, order.terms.instrument);
@@ -147,15 +221,24 @@ impl Resting {
         }
     }
 
-    /// Reads where an order stands that is about to end.
-    pub(crate) fn warm(&self, order: &Order) -> usize {
-        let Some(sides) = self.books.get(&order.terms.instrument) else { return 0 };
-        let levels = match order.terms.side {
+    /// Reads where an order stands that is about to end, or where one is about to stand.
+    pub(crate) fn warm(&self, instrument: InstrumentId, side: Side, limit: Price, order: OrderId) -> usize {
+        usize::from(self.stands(instrument, side, limit, order))
+    }
+
+    /// Whether an order stands under its instrument and price.
+    pub(crate) fn holds(&self, order: &Order) -> bool {
+        self.stands(order.terms.instrument, order.terms.side, order.terms.limit, order.id)
+    }
+
+    fn stands(&self, instrument: InstrumentId, side: Side, limit: Price, order: OrderId) -> bool {
+        let Some(sides) = self.books.get(&instrument) else { return false };
+        let levels = match side {
             Side::Buy => &sides.buys.levels,
             Side::Sell => &sides.sells.levels,
         };
-        let at = levels.binary_search_by_key(&order.terms.limit, |level| level.price);
-        at.map_or(0, |at| usize::from(levels[at].orders.contains(order.id)))
+        let at = levels.binary_search_by_key(&limit, |level| level.price);
+        at.is_ok_and(|at| levels[at].orders.contains(order))
     }
 
     /// Takes an order out.
@@ -290,6 +373,45 @@ mod tests {
         resting.remove(&orders[6]);
         assert_eq!(resting.instruments().collect::<Vec<_>>(), [yes]);
         assert_eq!(resting.next_expiration(), Some(Timestamp(50)));
+    }
+
+    #[test]
+    fn listed_at_once_is_listed_one_by_one() {
+        let sides = [Side::Buy, Side::Sell];
+        let order = |id: u64| {
+            let expiration = id.is_multiple_of(5).then_some(id);
+            let instrument = InstrumentId(u32::MAX - id as u32 % 3);
+            let price = [40, 41, 9_999][id as usize % 7 % 3];
+            let mut order = resting_order(id, instrument, sides[id as usize % 2], price, expiration);
+            order.awaiting_book = id.is_multiple_of(11);
+            order
+        };
+        let orders: Vec<Order> = (1..2_000).map(|number| order(number * 77 % 2_003)).collect();
+        let (mut at_once, mut one_by_one, mut standing) = (Resting::default(), Resting::default(), Vec::new());
+        for order in &orders {
+            at_once.put_unlisted(order, &mut standing);
+            one_by_one.put(order, false);
+        }
+        at_once.list(standing.clone());
+        for resting in [&at_once, &one_by_one] {
+            assert!(resting.lists(standing.clone()) && orders.iter().all(|order| resting.holds(order)));
+            assert!(!resting.lists(standing[1..].to_vec()), "one more is listed");
+            let mut other = standing.clone();
+            other.push(Standing::of(&order(5_000)));
+            assert!(!resting.lists(other), "one is missing");
+            let mut other = standing.clone();
+            other[7].place ^= 1;
+            assert!(!resting.lists(other), "one stands at another price");
+        }
+        let shown = |resting: &Resting| {
+            let all: Vec<u64> = resting.instruments().flat_map(|instrument| ids(resting.orders(instrument))).collect();
+            (all, resting.len(), ids(resting.expired(Timestamp(u64::MAX))), resting.awaiting().collect::<Vec<_>>())
+        };
+        assert_eq!(shown(&at_once), shown(&one_by_one));
+        for order in &orders {
+            at_once.remove(order);
+        }
+        assert!(at_once.is_empty() && at_once.instruments().next().is_none());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Moments and amounts that may be absent are kept as zero (no moment is 1970, no budget is nothing), small figures
 //! as the largest number; their accessors say `Option`.
 
+use super::text::Text;
 use super::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Status, TimeInForce,
 };
@@ -12,6 +13,8 @@ use crate::mutation::bytes::{Bytes, row};
 use crate::mutation::codec::CodecError;
 use crate::time::Timestamp;
 use std::sync::Arc;
+
+mod packed;
 
 /// What was asked, compactly: see [`OrderTerms`] for the meaning of each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +49,7 @@ pub struct Terms {
 #[derive(Debug, PartialEq, Eq)]
 struct Rare {
     fillable: Option<Qty>,
-    client_order_id: Option<Box<str>>,
+    client_order_id: Option<Text>,
     rounded_from: Option<Box<str>>,
 }
 
@@ -117,14 +120,14 @@ impl Figure {
 }
 
 impl Terms {
+    #[inline]
     pub(crate) fn new(asked: &OrderTerms) -> Terms {
         let quality = asked.quality;
         let displayed = quality.displayed.map(|cash| u32::try_from(cash.0.max(0)).unwrap_or(u32::MAX));
-        let boxed = |text: &Option<String>| text.as_deref().map(Box::from);
         let rare = Rare {
             fillable: quality.fillable,
-            client_order_id: boxed(&asked.client_order_id),
-            rounded_from: boxed(&asked.rounded_from),
+            client_order_id: asked.client_order_id.as_deref().map(Text::new),
+            rounded_from: asked.rounded_from.as_deref().map(Box::from),
         };
         Terms {
             wallet: asked.wallet,
@@ -165,7 +168,13 @@ impl Terms {
 
     /// The sender's own id.
     pub fn client_order_id(&self) -> Option<&str> {
-        self.rare.as_ref()?.client_order_id.as_deref()
+        self.rare.as_ref()?.client_order_id.as_ref().map(Text::as_str)
+    }
+
+    /// Whether that is `id`.
+    pub(crate) fn is_client_order_id(&self, id: &str) -> bool {
+        let own = self.rare.as_ref().and_then(|rare| rare.client_order_id.as_ref());
+        own.is_some_and(|own| own.as_bytes() == id.as_bytes())
     }
 
     /// The text of a requested quantity finer than 4 decimals.
@@ -259,6 +268,7 @@ row!(Order {
 pub(crate) const NO_FILL: u32 = u32::MAX;
 
 impl Order {
+    #[inline]
     pub(crate) fn new(id: OrderId, terms: &OrderTerms, at: Timestamp) -> Order {
         Order {
             id,

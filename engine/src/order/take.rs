@@ -119,13 +119,17 @@ impl Ground<'_> {
         }
     }
 
-    /// The best prices of the effective book; none of a book that nobody heard of.
-    pub fn glance(&self, instrument: InstrumentId) -> Result<Sight, Reject> {
-        match self.books.effective_top(instrument) {
+    /// The displayed price, and the best prices of the effective book, none of a book that nobody heard of: both of one
+    /// reading.
+    #[inline]
+    pub fn shown(&self, instrument: InstrumentId) -> (Option<Cash>, Result<Sight, Reject>) {
+        let (mark, top) = self.books.mark_and_top(instrument);
+        let sight = match top {
             Ok(top) => Ok(Sight { bid: top.bid, ask: top.ask }),
             Err(Unavailable::Unknown) => Ok(Sight { bid: None, ask: None }),
             Err(Unavailable::Contended) => Err(Reject::Busy),
-        }
+        };
+        (mark.map(|mark| mark.price), sight)
     }
 
     /// The refusal of a quote of this age.
@@ -233,11 +237,11 @@ impl Desk {
     }
 
     /// Takes the room of what a fact held back once it is written down, so that the next one allocates nothing.
-    pub fn recycle_fact(&mut self, fact: Mutation) {
+    pub fn recycle_fact(&mut self, fact: &mut Mutation) {
         let text = match fact {
-            Mutation::OrderFilled { levels, .. } => return self.recycle(levels),
-            Mutation::OrderPlaced { terms, .. } => terms.client_order_id,
-            Mutation::RequestRemembered { client_order_id, .. } => Some(client_order_id),
+            Mutation::OrderFilled { levels, .. } => return self.recycle(std::mem::take(levels)),
+            Mutation::OrderPlaced { terms, .. } => terms.client_order_id.take(),
+            Mutation::RequestRemembered { client_order_id, .. } => Some(std::mem::take(client_order_id)),
             _ => None,
         };
         // A text that few have so long is no room to keep.

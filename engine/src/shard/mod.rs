@@ -35,6 +35,7 @@ use crate::ring::Ring;
 use crate::rules::{Rules, SAFEGUARDS_PER_USER_MAX, WAIT_MAX_US};
 use crate::time::Timestamp;
 use crate::user::{Users, issue, safeguard, wallets};
+use crate::view::OrderView;
 use cycle::Cycles;
 use emptying::Emptying;
 use hourly::Hourly;
@@ -177,7 +178,7 @@ impl<R> Shard<R> {
         for _ in 0..COMMANDS_PER_TURN_MAX / COMMANDS_AHEAD {
             ahead.extend(std::iter::from_fn(|| inbox.pop()).take(COMMANDS_AHEAD));
             if ahead.len() > 1 {
-                self.users.warm(ahead.iter().map(|envelope| (envelope.owner, envelope.command.order())));
+                self.users.warm(ahead.iter().map(|envelope| (envelope.owner, envelope.command.ahead())));
             }
             let were_all = ahead.len() < COMMANDS_AHEAD;
             for envelope in ahead.drain(..) {
@@ -272,13 +273,18 @@ impl<R> Shard<R> {
     /// Whether the key that asks is usable still. Keys are never forgotten, so one that is not found was not given out
     /// by this user's shard, and nobody was ever told that it ended.
     fn key_usable(&self, owner: UserId, command: &Command) -> Result<(), Reject> {
-        let key = command.asked_by().zip(self.users.get(owner)).and_then(|(key, user)| user.key(key));
+        let Some(key) = command.asked_by() else { return Ok(()) };
+        let key = self.users.get(owner).and_then(|user| user.key(key));
         key.map_or(Ok(()), |key| key.usable(self.now))
     }
 
     fn run(&mut self, owner: UserId, command: Command, reply: R, outbox: &mut impl Outbox<R>) {
         let answer = match command {
-            Command::Place(placement) => self.place_one(owner, *placement, outbox).into(),
+            Command::Place(mut placement) => {
+                let placed = self.place_one(owner, &mut placement, outbox);
+                let killed = |reject, order| Answer::Killed { reject, order };
+                self.told(owner, placed, Answer::Order, killed, Answer::Refused)
+            }
             Command::PlaceBatch(placements) => self.place_batch(owner, placements, outbox),
             Command::Cancel { order } => self.cancel_one(owner, order, outbox),
             Command::CancelOrders { orders } => return self.start_cancels(owner, orders, reply, outbox),
@@ -366,8 +372,13 @@ impl<R> Shard<R> {
     }
 
     /// One placement: its own record, whatever it came to.
-    fn place_one(&mut self, owner: UserId, placement: Placement, outbox: &mut impl Outbox<R>) -> BatchEntry {
-        let Some(user) = self.users.get(owner) else { return BatchEntry::Refused(Reject::UserNotFound) };
+    fn place_one(
+        &mut self,
+        owner: UserId,
+        placement: &mut Placement,
+        outbox: &mut impl Outbox<R>,
+    ) -> Result<Placed, Reject> {
+        let user = self.users.get(owner).ok_or(Reject::UserNotFound)?;
         let ground = Ground {
             rules: &self.rules,
             books: &self.books,
@@ -375,28 +386,43 @@ impl<R> Shard<R> {
             now: self.now,
             outage: self.books.outage(),
         };
-        let placed = match place(&ground, user, placement, &mut self.desk, &mut self.facts) {
-            Ok(placed) => placed,
-            Err(reject) => {
-                assert!(self.facts.is_empty(), "a refusal leaves nothing: {reject:?} with {:?}", self.facts);
-                return BatchEntry::Refused(reject);
-            }
-        };
-        if let Placed::Replay { client_order_id } = &placed {
-            return query::replayed(user, client_order_id);
+        let placed = place(&ground, user, placement, &mut self.desk, &mut self.facts);
+        match &placed {
+            Ok(Placed::Replay { .. }) => {}
+            Ok(_) => self.commit(owner, outbox),
+            Err(reject) => assert!(self.facts.is_empty(), "a refusal leaves nothing: {reject:?} with {:?}", self.facts),
         }
-        self.commit(owner, outbox);
-        let user = self.users.get(owner).expect("it was there before");
+        placed
+    }
+
+    /// What a placement's sender is told. An order's view is large: it is made where the answer is, and not moved there.
+    #[inline]
+    fn told<T>(
+        &self,
+        owner: UserId,
+        placed: Result<Placed, Reject>,
+        stands: impl Fn(OrderView) -> T,
+        killed: impl Fn(Reject, OrderView) -> T,
+        refused: impl Fn(Reject) -> T,
+    ) -> T {
+        let user = self.users.get(owner);
+        let known = |order| user.and_then(|user| Some((user, user.order(order)?)));
         match placed {
-            Placed::Stands(order) => match query::order(user, order) {
-                Some(view) => BatchEntry::Placed(view),
-                None => BatchEntry::Refused(Reject::ExecutionError),
+            Err(reject) => refused(reject),
+            Ok(Placed::Stands(order)) => match known(order) {
+                Some((user, order)) => stands(query::order_view(user, order)),
+                None => refused(Reject::ExecutionError),
             },
-            Placed::Killed { order, reject } => match query::order(user, order) {
-                Some(view) => BatchEntry::Killed { reject, order: view },
-                None => BatchEntry::Refused(reject),
+            Ok(Placed::Killed { order, reject }) => match known(order) {
+                Some((user, order)) => killed(reject, query::order_view(user, order)),
+                None => refused(reject),
             },
-            Placed::Replay { .. } => unreachable!("answered above"),
+            Ok(Placed::Replay { client_order_id }) => match user.map(|user| query::replayed(user, &client_order_id)) {
+                Some(BatchEntry::Placed(order)) => stands(order),
+                Some(BatchEntry::Killed { reject, order }) => killed(reject, order),
+                Some(BatchEntry::Refused(reject)) => refused(reject),
+                None => refused(Reject::UserNotFound),
+            },
         }
     }
 
@@ -406,12 +432,16 @@ impl<R> Shard<R> {
         // What the server itself fails at (no room in the log, a book that was being written at every try) ends a batch
         // behind its beginning: the rest is refused with it, and no hole is left.
         let mut ended = None;
-        for placement in placements {
+        for mut placement in placements {
             if ended.is_none() && outbox.room() != Room::Ample {
                 ended = Some(Reject::NoRoom);
             }
             let entry = match &ended {
-                None => self.place_one(owner, placement, outbox),
+                None => {
+                    let placed = self.place_one(owner, &mut placement, outbox);
+                    let killed = |reject, order| BatchEntry::Killed { reject, order };
+                    self.told(owner, placed, BatchEntry::Placed, killed, BatchEntry::Refused)
+                }
                 Some(reject) => BatchEntry::Refused(*reject),
             };
             if let BatchEntry::Refused(reject @ Reject::Busy) = &entry {
@@ -428,8 +458,11 @@ impl<R> Shard<R> {
             return Answer::Refused(reject);
         }
         self.commit(owner, outbox);
-        let view = self.users.get(owner).and_then(|user| query::order(user, order));
-        view.map_or(Answer::Refused(Reject::OrderNotFound), Answer::Order)
+        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
+        match user.order(order) {
+            Some(order) => Answer::Order(query::order_view(user, order)),
+            None => Answer::Refused(Reject::OrderNotFound),
+        }
     }
 
     /// Arms a heartbeat, or beats it; only arming and a new interval are facts.
@@ -489,13 +522,15 @@ impl<R> Shard<R> {
     fn enact(&mut self, owner: UserId, from: usize) {
         codec::encode(&self.facts[from..], &mut self.record);
         let mut facts = self.facts[from..].iter();
-        if self.users.get(owner).is_none()
-            && let Some(created) = facts.next()
-        {
+        if let Some(created @ Mutation::UserCreated { .. }) = self.facts.get(from) {
+            facts.next();
             self.users.apply(owner, created);
             self.directory.observe(owner, created);
         }
-        let Some((user, indexes)) = self.users.get_with_indexes(owner) else { return };
+        let Some((user, indexes)) = self.users.get_with_indexes(owner) else {
+            assert!(facts.len() == 0, "facts are about users that were created: user {owner}, {:?}", self.facts);
+            return;
+        };
         let mut user_seq = user.order_facts;
         for fact in facts {
             user.apply(fact, indexes);
@@ -532,9 +567,9 @@ impl<R> Shard<R> {
         for notice in self.notices.drain(..) {
             outbox.notice(notice);
         }
-        for fact in self.facts.drain(..) {
-            self.desk.recycle_fact(fact);
-        }
+        // Where they are: moving a fact costs more than looking at it.
+        self.facts.iter_mut().for_each(|fact| self.desk.recycle_fact(fact));
+        self.facts.clear();
     }
 }
 
@@ -544,14 +579,4 @@ enum Told {
     Wallet(crate::id::WalletId),
     Key(crate::id::KeyId),
     Rotated(crate::id::KeyId, Timestamp),
-}
-
-impl From<BatchEntry> for Answer {
-    fn from(entry: BatchEntry) -> Answer {
-        match entry {
-            BatchEntry::Placed(order) => Answer::Order(order),
-            BatchEntry::Killed { reject, order } => Answer::Killed { reject, order },
-            BatchEntry::Refused(reject) => Answer::Refused(reject),
-        }
-    }
 }

@@ -4,6 +4,9 @@
 //! version u16 │ markets: length u64, bytes │ users u64 │ user: length u64, bytes │ user … in id order
 //! ```
 //!
+//! Orders, fills, positions and remembered requests, which are most of it, are packed
+//! ([`crate::mutation::packed`]); the rest is field after field ([`crate::mutation::bytes`]).
+//!
 //! The digest of a state is SHA-256 over exactly these bytes.
 //!
 //! A user's bytes hold what the journal told and nothing that is derived from it, so they are the same whichever shard
@@ -11,10 +14,12 @@
 //! are not this file's matter.
 
 use super::replay::State;
+use super::shard_of;
 use crate::id::{UserId, object_number};
 use crate::market::Markets;
 use crate::mutation::bytes::{Bytes, put_list, take_list};
 use crate::mutation::codec::CodecError;
+use crate::mutation::packed::{put_number, put_rows, take_rows};
 use crate::time::Timestamp;
 use crate::user::facts::Facts;
 use crate::user::idempotency::Requests;
@@ -25,10 +30,15 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
 
 /// Format of the snapshots that this build writes.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// The oldest format that this build reads: without resets of positions and wallets, and without points of equity. The
-/// second is without order facts; their numbers go on from their count.
+/// second is without order facts; their numbers go on from their count. The third has no packed rows.
 const OLDEST: u16 = 1;
+
+/// Bytes that are read together at most, and users that room is taken for at once: both before it is known that they are
+/// there.
+const PART_BYTES: usize = 1 << 20;
+const USERS_EXPECTED_MAX: u64 = 1 << 17;
 
 /// Why bytes are no snapshot.
 #[derive(Debug)]
@@ -44,6 +54,8 @@ pub enum SnapshotError {
     Order(UserId),
     /// Another state than the digest names.
     Digest,
+    /// A part of today's format that would be written with other bytes.
+    Again,
 }
 
 impl std::fmt::Display for SnapshotError {
@@ -57,6 +69,7 @@ impl std::fmt::Display for SnapshotError {
             SnapshotError::Markets(why) => write!(f, "markets of the snapshot: {why}"),
             SnapshotError::User(error) => write!(f, "a user of the snapshot: {error}"),
             SnapshotError::Digest => f.write_str("the snapshot's state is not the one its digest names"),
+            SnapshotError::Again => f.write_str("a part of the snapshot is not what would be written of it"),
             SnapshotError::Order(user) => write!(f, "users of the snapshot are not in id order: {user}"),
         }
     }
@@ -93,40 +106,38 @@ pub fn write(markets: &Markets, shards: &[&Users], out: &mut impl Write) -> io::
     Ok(out.hash.finalize().into())
 }
 
-/// Reads a state into so many shards, and checks that it is the one with this digest. A state of today's format is written
-/// once more for it, so that nothing can be lost in the reading either; one of an earlier format would be written with
-/// other bytes now, so there the bytes that were read are checked.
+/// Reads a state into so many shards, and checks that it is the one with this digest: that of the bytes, which
+/// [`read`] finds to be those of the state.
+///
+/// # Errors
+/// [`SnapshotError`].
 pub fn read_checked(input: &mut impl Read, shards_count: usize, expected: [u8; 32]) -> Result<State, SnapshotError> {
-    let mut hashed = Hashed { input, hash: Sha256::new(), version: Vec::new() };
+    let mut hashed = Hashed { input, hash: Sha256::new() };
     let state = read(&mut hashed, shards_count)?;
-    let found = match *hashed.version == VERSION.to_le_bytes() {
-        true => digest(&state.markets, &state.users.iter().collect::<Vec<_>>()),
-        false => hashed.hash.finalize().into(),
-    };
+    let found: [u8; 32] = hashed.hash.finalize().into();
     if found == expected { Ok(state) } else { Err(SnapshotError::Digest) }
 }
 
-/// Reads, and hashes what was read of an earlier format.
+/// Hashes what was read.
 struct Hashed<'a, R> {
     input: &'a mut R,
     hash: Sha256,
-    /// The first two bytes.
-    version: Vec<u8>,
 }
 
 impl<R: Read> Read for Hashed<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
-        let missing = size_of_val(&VERSION) - self.version.len();
-        self.version.extend_from_slice(&buffer[..count.min(missing)]);
-        if *self.version != VERSION.to_le_bytes() {
-            self.hash.update(&buffer[..count]);
-        }
+        self.hash.update(&buffer[..count]);
         Ok(count)
     }
 }
 
-/// Reads a state into so many shards. What it allocates is bounded by the bytes that are there.
+/// Reads a state into so many shards. What it allocates is bounded by the bytes that are there. Of today's format each
+/// part is written once more and compared, while it is at hand, so that nothing is lost in the reading; one of an earlier
+/// format would be written with other bytes now.
+///
+/// # Errors
+/// [`SnapshotError`].
 pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, SnapshotError> {
     let mut version = [0; 2];
     input.read_exact(&mut version)?;
@@ -134,12 +145,22 @@ pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, Snapsho
     if !(OLDEST..=VERSION).contains(&version) {
         return Err(SnapshotError::Version(version));
     }
+    let is_todays = version == VERSION;
     let mut state = State::new(shards_count);
-    let mut bytes = Vec::new();
+    let (mut bytes, mut again) = (Vec::new(), Vec::new());
     read_part(input, &mut bytes)?;
     state.markets = Markets::decode(&bytes).map_err(|error| SnapshotError::Markets(error.0))?;
+    state.markets.encode(&mut again);
+    if is_todays && again != bytes {
+        return Err(SnapshotError::Again);
+    }
+    let users_count = read_u64(input)?;
+    for shard in &mut state.users {
+        shard.expect(users_count.min(USERS_EXPECTED_MAX) as usize / shards_count.max(1));
+    }
+    let mut standing = vec![Vec::new(); state.users.len()];
     let mut last = UserId(0);
-    for _ in 0..read_u64(input)? {
+    for _ in 0..users_count {
         read_part(input, &mut bytes)?;
         let mut rest = &bytes[..];
         let user = take_user(&mut rest, version).map_err(SnapshotError::User)?;
@@ -149,11 +170,22 @@ pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, Snapsho
         if user.id <= last {
             return Err(SnapshotError::Order(user.id));
         }
+        if is_todays {
+            again.clear();
+            put_user(&user, &mut again);
+            if again != bytes {
+                return Err(SnapshotError::Again);
+            }
+        }
         last = user.id;
-        state.insert(user);
+        let shard = shard_of(user.id, state.users.len());
+        state.users[shard].insert_unlisted(user, &mut standing[shard]);
     }
     if input.read(&mut [0])? != 0 {
         return Err(SnapshotError::Length);
+    }
+    for (users, standing) in state.users.iter_mut().zip(standing) {
+        users.list(standing);
     }
     Ok(state)
 }
@@ -188,10 +220,14 @@ fn read_u64(input: &mut impl Read) -> Result<u64, SnapshotError> {
 
 /// Reads a length and as many bytes; the buffer grows with what comes, not with what was promised.
 fn read_part(input: &mut impl Read, bytes: &mut Vec<u8>) -> Result<(), SnapshotError> {
-    let len = read_u64(input)?;
+    let len = usize::try_from(read_u64(input)?).map_err(|_| SnapshotError::Length)?;
     bytes.clear();
-    let read = input.take(len).read_to_end(bytes)?;
-    if read as u64 == len { Ok(()) } else { Err(SnapshotError::Length) }
+    while bytes.len() < len {
+        let begin = bytes.len();
+        bytes.resize(begin + PART_BYTES.min(len - begin), 0);
+        input.read_exact(&mut bytes[begin..])?;
+    }
+    Ok(())
 }
 
 /// Appends the bytes of one user.
@@ -210,17 +246,17 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     put_list(keys.len(), keys.iter(), out);
     // A user who armed and ended a heartbeat and nothing else has traded nothing.
     let trading = trading.as_deref().unwrap_or(&NOTHING);
-    put_list(trading.orders.len(), trading.orders.iter(), out);
-    put_list(trading.fills.len(), trading.fills.iter(), out);
-    put_list(trading.positions.len(), trading.positions.iter(), out);
+    put_rows(&trading.orders, out);
+    put_rows(&trading.fills, out);
+    put_rows(&trading.positions, out);
     match &trading.requests {
-        Some(requests) => put_list(requests.rows.len(), requests.rows.iter(), out),
-        None => 0_u64.put(out),
+        Some(requests) => put_rows(&requests.rows, out),
+        None => put_number(0, out),
     }
     put_list(trading.safeguards.len(), trading.safeguards.iter(), out);
     put_list(trading.equity.len(), trading.equity.iter(), out);
     put_list(trading.resets.len(), trading.resets.iter(), out);
-    trading.facts.put(out);
+    trading.facts.pack(out);
 }
 
 /// Reads one user of a snapshot of that format; derived state is derived anew.
@@ -240,19 +276,24 @@ pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
     user.keys.shrink_to_fit();
 
     let mut trading = Trading::default();
-    take_list(input, |order| _ = trading.orders.push(order))?;
-    take_list(input, |fill| _ = trading.fills.push(fill))?;
-    for _ in 0..u64::take(input)? {
-        let position = if version == 1 { Position::take_unreset(input)? } else { Position::take(input)? };
-        trading.positions.push(position);
+    if version > 3 {
+        trading.orders = take_rows(input)?;
+        trading.fills = take_rows(input)?;
+        trading.positions = take_rows(input)?;
+    } else {
+        take_list(input, |order| _ = trading.orders.push(order))?;
+        take_list(input, |fill| _ = trading.fills.push(fill))?;
+        for _ in 0..u64::take(input)? {
+            let position = if version == 1 { Position::take_unreset(input)? } else { Position::take(input)? };
+            trading.positions.push(position);
+        }
     }
     let known = |object: u64| UserId::of_object(object) == user.id && object_number(object) < user.next_object;
     if !trading.orders.iter().all(|order| known(order.id.0)) || !trading.positions.iter().all(|held| known(held.id.0)) {
         return Err(CodecError::Reference);
     }
     trading.derive()?;
-    let mut remembered = Rows::<Remembered>::new();
-    take_list(input, |row| _ = remembered.push(row))?;
+    let remembered = if version > 3 { take_rows(input)? } else { unpacked_requests(input)? };
     if !remembered.is_empty() {
         let mut requests = Requests::default();
         for row in &remembered {
@@ -268,7 +309,7 @@ pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
         take_list(input, |reset| trading.resets.push(reset))?;
     }
     if version > 2 {
-        trading.facts = Facts::take(input)?;
+        trading.facts = if version > 3 { Facts::unpack(input)? } else { Facts::take(input)? };
         if !trading.facts.fit(user.order_facts, trading.orders.len(), trading.fills.len()) {
             return Err(CodecError::Reference);
         }
@@ -283,6 +324,12 @@ pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
     }
     user.watched = user.needs_watching();
     Ok(user)
+}
+
+fn unpacked_requests(input: &mut &[u8]) -> Result<Rows<Remembered>, CodecError> {
+    let mut remembered = Rows::new();
+    take_list(input, |row| _ = remembered.push(row))?;
+    Ok(remembered)
 }
 
 impl Bytes for Safeguard {

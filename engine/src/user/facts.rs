@@ -5,6 +5,7 @@
 
 use crate::mutation::bytes::Bytes;
 use crate::mutation::codec::CodecError;
+use crate::mutation::packed::{put_number, take_small};
 use std::collections::VecDeque;
 
 /// Facts that are known of each user at most: far more than one step of a sweep or a matching cycle makes, so that
@@ -118,6 +119,21 @@ impl Facts {
         };
         self.0.len() as u64 <= numbered && self.0.iter().all(fits)
     }
+
+    /// Appends the facts in the packed form of a snapshot.
+    pub fn pack(&self, out: &mut Vec<u8>) {
+        put_number(self.0.len() as u64, out);
+        self.0.iter().for_each(|fact| put_number(fact.0.into(), out));
+    }
+
+    /// What [`Facts::pack`] wrote.
+    pub fn unpack(input: &mut &[u8]) -> Result<Facts, CodecError> {
+        let count = take_small::<usize>(input)?;
+        if count > FACTS_KEPT.min(input.len()) {
+            return Err(CodecError::Length);
+        }
+        (0..count).map(|_| take_small(input).map(Packed)).collect::<Result<_, _>>().map(Facts)
+    }
 }
 
 impl Bytes for Facts {
@@ -182,5 +198,13 @@ mod tests {
         long[2] = 5;
         assert!(matches!(Facts::take(&mut &long[..]), Err(CodecError::Length)));
         assert!(Facts::take(&mut &bytes[..27]).is_err());
+        let mut packed = Vec::new();
+        facts.pack(&mut packed);
+        assert_eq!(packed, [5, 0, 9, 18, 27, 36]);
+        let read = Facts::unpack(&mut &packed[..]).expect("just written");
+        assert!((0..all.len()).all(|at| read.get(at) == Some(all[at])));
+        assert!(matches!(Facts::unpack(&mut &packed[..5]), Err(CodecError::Length)));
+        packed[0] = 6;
+        assert!(matches!(Facts::unpack(&mut &packed[..]), Err(CodecError::Length)));
     }
 }

@@ -5,6 +5,10 @@ use super::rows::Rows;
 use crate::amount::{Cash, Qty};
 use crate::id::OrderId;
 use crate::mutation::bytes::row;
+use crate::mutation::codec::CodecError;
+use crate::mutation::packed::{
+    Numbered, Packed, Packer, bits, has, put_text, take_byte, take_number, take_signed, take_step, take_text,
+};
 use crate::order::{CloseReason, Order, Status};
 use crate::time::Timestamp;
 use ahash::AHashMap;
@@ -39,6 +43,80 @@ pub struct FirstAnswer {
 
 row!(Remembered { order, digest, first, id });
 
+/// What a remembered request may have; the bits of its first byte.
+const FILLED: u32 = 0;
+const FILLED_AT: u32 = 1;
+const CLOSED: u32 = 2;
+const POSITION: u32 = 3;
+const HELD: u32 = 4;
+const ID: u32 = 5;
+
+impl Packed for Remembered {
+    fn pack(&self, before: Option<&Remembered>, out: &mut Vec<u8>) {
+        let Remembered { order, digest, first, id } = self;
+        let FirstAnswer { status, closed, filled, notional, fee, filled_at, available, position, held } = first;
+        let has_filled = (*filled, *notional, *fee) != (Qty::ZERO, Cash::ZERO, Cash::ZERO);
+        let mut packer = Packer::new();
+        let shown = [has_filled, filled_at.is_some(), closed.is_some(), position.is_some(), *held, id.is_some()];
+        // The status stands in the two highest bits.
+        packer.byte(bits(shown) | (*status as u8) << 6);
+        packer.step(before.map_or(0, |before| before.order.0), order.0);
+        packer.step(before.map_or(0, |before| before.first.available.0 as u64), available.0 as u64);
+        if let Some(reason) = closed {
+            packer.byte(*reason as u8);
+        }
+        if has_filled {
+            packer.number(filled.0);
+            packer.signed(notional.0);
+            packer.signed(fee.0);
+        }
+        if let Some(filled_at) = filled_at {
+            packer.number(filled_at.0);
+        }
+        if let Some((qty, cost)) = position {
+            packer.number(qty.0);
+            packer.signed(cost.0);
+        }
+        packer.end(out);
+        out.extend_from_slice(digest);
+        if let Some(id) = id {
+            put_text(id.as_bytes(), out);
+        }
+    }
+
+    fn unpack(before: Option<&Remembered>, input: &mut &[u8]) -> Result<Remembered, CodecError> {
+        let shown = take_byte(input)?;
+        let order = OrderId(take_step(before.map_or(0, |before| before.order.0), input)?);
+        let available = Cash(take_step(before.map_or(0, |before| before.first.available.0 as u64), input)? as i64);
+        let closed = if has(shown, CLOSED) { Some(CloseReason::of_number(take_byte(input)?)?) } else { None };
+        let (mut filled, mut notional, mut fee) = (Qty::ZERO, Cash::ZERO, Cash::ZERO);
+        if has(shown, FILLED) {
+            (filled, notional, fee) = (Qty(take_number(input)?), Cash(take_signed(input)?), Cash(take_signed(input)?));
+        }
+        let filled_at = if has(shown, FILLED_AT) { Some(Timestamp(take_number(input)?)) } else { None };
+        let position = match has(shown, POSITION) {
+            true => Some((Qty(take_number(input)?), Cash(take_signed(input)?))),
+            false => None,
+        };
+        let status = Status::of_number(shown >> 6)?;
+        let first = FirstAnswer {
+            status,
+            closed,
+            filled,
+            notional,
+            fee,
+            filled_at,
+            available,
+            position,
+            held: has(shown, HELD),
+        };
+        let (digest, rest) = input.split_first_chunk().ok_or(CodecError::Length)?;
+        *input = rest;
+        let id = if has(shown, ID) { Some(take_text(input)?.into()) } else { None };
+        Ok(Remembered { order, digest: *digest, first, id })
+    }
+}
+
 impl Remembered {
     pub(crate) fn new(
         order: &Order,
@@ -61,7 +139,7 @@ impl Remembered {
                 position,
                 held: order.held,
             },
-            id: (order.terms.client_order_id() != Some(id)).then(|| id.into()),
+            id: (!order.terms.is_client_order_id(id)).then(|| id.into()),
         }
     }
 
@@ -101,6 +179,13 @@ impl Requests {
         let row = self.before.len() as u32;
         let before = self.newest.insert(hash, row).unwrap_or(NO_ROW);
         self.before.push(before);
+    }
+
+    /// Reads where `id` is looked up, and the ends of the lists, where the next row goes.
+    pub fn warm(&self, id: &str) -> usize {
+        let newest = self.newest.get(&self.newest.hasher().hash_one(id)).map_or(0, |row| *row as usize);
+        let before = self.before.last().map_or(0, |row| *row as usize);
+        newest ^ before ^ self.rows.last().map_or(0, |row| row.order.0 as usize)
     }
 
     /// The newest request remembered by `id`; `text_of` knows the id of a row.

@@ -3,7 +3,7 @@
 use super::sorted::Sorted;
 use super::{Safeguard, User};
 use crate::id::{InstrumentId, PositionId, UserId};
-use crate::order::resting::Resting;
+use crate::order::resting::{Resting, Standing};
 use crate::time::Timestamp;
 use ahash::AHashMap;
 use std::collections::BTreeSet;
@@ -51,6 +51,18 @@ impl Indexes {
         for order in user.open_orders() {
             self.resting.put(order, false);
         }
+        self.enter_others(user);
+    }
+
+    /// The same, and the orders are listed later, with those of others.
+    pub fn enter_unlisted(&mut self, user: &User, standing: &mut Vec<Standing>) {
+        for order in user.open_orders() {
+            self.resting.put_unlisted(order, standing);
+        }
+        self.enter_others(user);
+    }
+
+    fn enter_others(&mut self, user: &User) {
         for position in user.open_positions() {
             self.position_opened(position.id, position.instrument);
         }

@@ -4,6 +4,7 @@ use crate::amount::{Cash, Price, Qty, average_half_up};
 use crate::id::{InstrumentId, PositionId, WalletId};
 use crate::mutation::bytes::{Bytes, row};
 use crate::mutation::codec::CodecError;
+use crate::mutation::packed::{Packed, Packer, bits, has, take_byte, take_number, take_signed, take_small, take_step};
 use crate::time::Timestamp;
 use wincode::{SchemaRead, SchemaWrite};
 
@@ -52,6 +53,71 @@ row!(Position {
     settlement,
     is_reset,
 });
+
+/// What a position may have; the bits of its first byte.
+const HELD: u32 = 0;
+const LAST_OPEN: u32 = 1;
+const CLOSED: u32 = 2;
+const SETTLED: u32 = 3;
+const RESET: u32 = 4;
+
+impl Packed for Position {
+    fn pack(&self, before: Option<&Position>, out: &mut Vec<u8>) {
+        let Position { id, wallet, instrument, qty, reserved, cost, last_open, realized, opened_at, .. } = self;
+        let Position { closed_at, settlement, is_reset, .. } = self;
+        let holds = (*qty, *reserved, *cost) != (Qty::ZERO, Qty::ZERO, Cash::ZERO);
+        let was_open = *last_open != (Qty::ZERO, Cash::ZERO);
+        let mut packer = Packer::new();
+        packer.byte(bits([holds, was_open, closed_at.is_some(), settlement.is_some(), *is_reset]));
+        packer.step(before.map_or(0, |before| before.id.0), id.0);
+        packer.step(before.map_or(0, |before| before.wallet.0), wallet.0);
+        packer.step(before.map_or(0, |before| before.opened_at.0), opened_at.0);
+        packer.number(instrument.0.into());
+        packer.signed(realized.0);
+        if holds {
+            packer.number(qty.0);
+            packer.number(reserved.0);
+            packer.signed(cost.0);
+        }
+        if was_open {
+            packer.number(last_open.0.0);
+            packer.signed(last_open.1.0);
+        }
+        if let Some(closed_at) = closed_at {
+            packer.step(opened_at.0, closed_at.0);
+        }
+        packer.end(out);
+        if let Some(settlement) = settlement {
+            settlement.put(out);
+        }
+    }
+
+    fn unpack(before: Option<&Position>, input: &mut &[u8]) -> Result<Position, CodecError> {
+        let shown = take_byte(input)?;
+        let id = PositionId(take_step(before.map_or(0, |before| before.id.0), input)?);
+        let wallet = WalletId(take_step(before.map_or(0, |before| before.wallet.0), input)?);
+        let opened_at = Timestamp(take_step(before.map_or(0, |before| before.opened_at.0), input)?);
+        let instrument = InstrumentId(take_small(input)?);
+        let mut position = Position::open(id, wallet, instrument, opened_at);
+        position.realized = Cash(take_signed(input)?);
+        if has(shown, HELD) {
+            position.qty = Qty(take_number(input)?);
+            position.reserved = Qty(take_number(input)?);
+            position.cost = Cash(take_signed(input)?);
+        }
+        if has(shown, LAST_OPEN) {
+            position.last_open = (Qty(take_number(input)?), Cash(take_signed(input)?));
+        }
+        if has(shown, CLOSED) {
+            position.closed_at = Some(Timestamp(take_step(opened_at.0, input)?));
+        }
+        if has(shown, SETTLED) {
+            position.settlement = Some(Bytes::take(input)?);
+        }
+        position.is_reset = has(shown, RESET);
+        Ok(position)
+    }
+}
 
 impl Position {
     pub(crate) fn open(id: PositionId, wallet: WalletId, instrument: InstrumentId, at: Timestamp) -> Position {

@@ -22,6 +22,7 @@ impl<T> Rows<T> {
     }
 
     /// Adds a row at the end and says its index.
+    #[inline]
     pub fn push(&mut self, row: T) -> usize {
         let index = self.len();
         if self.last.len() == self.last.capacity() {
@@ -47,6 +48,20 @@ impl<T> Rows<T> {
         }
     }
 
+    /// Adds the first of so many rows that come now: there is room for all of them at once, as far as their block goes.
+    pub(crate) fn push_first_of(&mut self, coming: usize, row: T) -> usize {
+        if self.last.len() == self.last.capacity() {
+            if self.last.len() == ROWS_PER_BLOCK {
+                let next = Vec::with_capacity(coming.clamp(1, ROWS_PER_BLOCK));
+                self.full.push(std::mem::replace(&mut self.last, next));
+            } else {
+                self.last.reserve_exact(coming.clamp(1, ROWS_PER_BLOCK - self.last.len()));
+            }
+        }
+        self.push(row)
+    }
+
+    #[inline]
     pub fn len(&self) -> usize {
         self.full.len() * ROWS_PER_BLOCK + self.last.len()
     }
@@ -55,6 +70,7 @@ impl<T> Rows<T> {
         self.last.is_empty()
     }
 
+    #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
         match self.full.get(index / ROWS_PER_BLOCK) {
             Some(block) => block.get(index % ROWS_PER_BLOCK),
@@ -62,6 +78,7 @@ impl<T> Rows<T> {
         }
     }
 
+    #[inline]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let full_count = self.full.len();
         match self.full.get_mut(index / ROWS_PER_BLOCK) {
@@ -157,5 +174,14 @@ mod tests {
         rows[7] = 1;
         assert_eq!(rows[7], 1);
         assert_eq!((&rows).into_iter().count(), 50);
+        // Room for what comes changes nothing else, however much or little is said to come.
+        for coming in [0, 1, 5, 16, 17, 40, 100] {
+            let (mut roomy, mut grown) = (Rows::new(), Rows::new());
+            for i in 0..40_usize {
+                assert_eq!((roomy.push_first_of(coming.max(i) - i, i), grown.push(i)), (i, i));
+                assert_eq!(roomy.last(), grown.last());
+            }
+            assert_eq!(roomy.iter().collect::<Vec<_>>(), grown.iter().collect::<Vec<_>>(), "{coming}");
+        }
     }
 }

@@ -1,86 +1,142 @@
 //! `Sorted`: a set of small values in order, in blocks of bounded size. Inserting and removing cost a short move
 //! whatever the size, and walking it is walking arrays. It holds what the derived indexes are made of.
 
-/// Values in a full block.
-const VALUES_PER_BLOCK: usize = 128;
+/// Values in a full block: a place in it is found within a few lines of memory.
+const VALUES_PER_BLOCK: usize = 64;
 
 /// A set in ascending order.
 #[derive(Clone, Debug)]
 pub struct Sorted<T> {
     /// All values, while they fit in one block; else empty.
     alone: Vec<T>,
-    /// Two or more blocks, none empty, or none. Each ascending, and all of one below all of the next.
+    /// Made with the second block.
+    many: Option<Box<Blocks<T>>>,
+}
+
+/// Two or more blocks.
+#[derive(Clone, Debug)]
+struct Blocks<T> {
+    /// Side by side, so that a search of the block touches no other block: below `bounds[n]` are the values of the blocks
+    /// up to n, and those of later ones are not. One fewer than blocks.
+    bounds: Vec<T>,
+    /// None empty. Each ascending, and all of one below all of the next.
     blocks: Vec<Vec<T>>,
+    len: usize,
 }
 
 impl<T: Copy + Ord> Sorted<T> {
     pub const fn new() -> Self {
-        Sorted { alone: Vec::new(), blocks: Vec::new() }
+        Sorted { alone: Vec::new(), many: None }
+    }
+
+    /// A set of values that come in order.
+    ///
+    /// # Panics
+    /// When they do not ascend.
+    pub(crate) fn of_ascending(values: Vec<T>) -> Self {
+        assert!(values.is_sorted_by(|value, next| value < next), "values of a set ascend, each once");
+        if values.len() <= VALUES_PER_BLOCK {
+            return Sorted { alone: values, many: None };
+        }
+        let blocks: Vec<_> = values.chunks(VALUES_PER_BLOCK).map(<[T]>::to_vec).collect();
+        let bounds = blocks[1..].iter().map(|block| block[0]).collect();
+        Sorted { alone: Vec::new(), many: Some(Box::new(Blocks { bounds, blocks, len: values.len() })) }
     }
 
     pub fn len(&self) -> usize {
-        self.alone.len() + self.blocks.iter().map(Vec::len).sum::<usize>()
+        self.many.as_ref().map_or(self.alone.len(), |many| many.len)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.alone.is_empty() && self.blocks.is_empty()
+        self.alone.is_empty() && self.many.is_none()
     }
 
     /// Adds `value`; false when it was there.
     pub fn insert(&mut self, value: T) -> bool {
-        if self.blocks.is_empty() {
-            let inserted = insert_into(&mut self.alone, value);
-            if self.alone.len() > VALUES_PER_BLOCK {
-                let mut lower = std::mem::take(&mut self.alone);
-                let upper = lower.split_off(VALUES_PER_BLOCK / 2);
-                self.blocks = vec![lower, upper];
-            }
-            return inserted;
+        if let Some(many) = &mut self.many {
+            return many.insert(value);
         }
-        let at = self.block_of(value).min(self.blocks.len() - 1);
-        let inserted = insert_into(&mut self.blocks[at], value);
-        if self.blocks[at].len() > VALUES_PER_BLOCK {
-            // Values mostly come in order: then the full block stays full.
-            let last = at + 1 == self.blocks.len();
-            let upper = self.blocks[at].split_off(if last { VALUES_PER_BLOCK } else { VALUES_PER_BLOCK / 2 });
-            self.blocks.insert(at + 1, upper);
+        let inserted = insert_into(&mut self.alone, value);
+        if self.alone.len() > VALUES_PER_BLOCK {
+            let mut lower = std::mem::take(&mut self.alone);
+            let len = lower.len();
+            let upper = lower.split_off(VALUES_PER_BLOCK / 2);
+            self.many = Some(Box::new(Blocks { bounds: vec![upper[0]], blocks: vec![lower, upper], len }));
         }
         inserted
     }
 
     /// Takes `value` out; false when it was not there.
     pub fn remove(&mut self, value: T) -> bool {
-        let at = self.block_of(value);
-        let block = self.blocks.get_mut(at).unwrap_or(&mut self.alone);
-        let Ok(place) = block.binary_search(&value) else { return false };
-        block.remove(place);
-        if block.is_empty() && !self.blocks.is_empty() {
-            self.blocks.remove(at);
-            if self.blocks.len() == 1 {
-                self.alone = self.blocks.pop().expect("one is left");
-            }
+        let Some(many) = &mut self.many else { return remove_from(&mut self.alone, value) };
+        let removed = many.remove(value);
+        if many.blocks.len() == 1 {
+            self.alone = many.blocks.pop().expect("one is left");
+            self.many = None;
         }
-        true
+        removed
     }
 
     pub fn contains(&self, value: T) -> bool {
-        self.blocks.get(self.block_of(value)).unwrap_or(&self.alone).binary_search(&value).is_ok()
+        let block = self.many.as_ref().map_or(&self.alone, |many| &many.blocks[many.block_of(value)]);
+        block.binary_search(&value).is_ok()
     }
 
     /// The largest value.
     pub fn last(&self) -> Option<T> {
-        self.blocks.last().unwrap_or(&self.alone).last().copied()
+        self.many.as_ref().and_then(|many| many.blocks.last()).unwrap_or(&self.alone).last().copied()
     }
 
     /// All values, ascending, from either end.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = T> + Clone + '_ {
-        self.alone.iter().chain(self.blocks.iter().flatten()).copied()
+        let blocks = self.many.as_ref().map_or(&[][..], |many| &many.blocks);
+        self.alone.iter().chain(blocks.iter().flatten()).copied()
+    }
+}
+
+impl<T: Copy + Ord> Blocks<T> {
+    /// The block that holds `value` if any does.
+    fn block_of(&self, value: T) -> usize {
+        self.bounds.partition_point(|bound| *bound <= value)
     }
 
-    /// The block that holds `value` if any does; beyond the last when all values are smaller.
-    fn block_of(&self, value: T) -> usize {
-        self.blocks.partition_point(|block| block.last().is_some_and(|last| *last < value))
+    fn insert(&mut self, value: T) -> bool {
+        let at = self.block_of(value);
+        let inserted = insert_into(&mut self.blocks[at], value);
+        self.len += usize::from(inserted);
+        if self.blocks[at].len() > VALUES_PER_BLOCK {
+            // Values mostly come in order: then the full block stays full.
+            let last = at + 1 == self.blocks.len();
+            let upper = self.blocks[at].split_off(if last { VALUES_PER_BLOCK } else { VALUES_PER_BLOCK / 2 });
+            self.bounds.insert(at, upper[0]);
+            self.blocks.insert(at + 1, upper);
+        }
+        inserted
     }
+
+    fn remove(&mut self, value: T) -> bool {
+        let at = self.block_of(value);
+        let removed = remove_from(&mut self.blocks[at], value);
+        self.len -= usize::from(removed);
+        if self.blocks[at].is_empty() {
+            self.blocks.remove(at);
+            // The block before it reaches up to where it ended; of the first one the bound goes.
+            self.bounds.remove(at.saturating_sub(1));
+        }
+        removed
+    }
+}
+
+/// Takes `value` out of one block; false when it was not there.
+fn remove_from<T: Copy + Ord>(block: &mut Vec<T>, value: T) -> bool {
+    // What ends is often what came last.
+    if block.last() == Some(&value) {
+        block.pop();
+        return true;
+    }
+    let Ok(place) = block.binary_search(&value) else { return false };
+    block.remove(place);
+    true
 }
 
 /// Adds `value` to one block; false when it was there.
@@ -128,5 +184,26 @@ mod tests {
             assert!(sorted.iter().eq(tree.iter().copied()));
             assert!(sorted.iter().rev().eq(tree.iter().rev().copied()));
         }
+    }
+
+    #[test]
+    fn a_set_made_at_once_is_the_set_made_one_by_one() {
+        for count in [0, 1, 127, 128, 129, 256, 257, 1_000_u32] {
+            let mut at_once = Sorted::of_ascending((0..count).map(|value| value * 2).collect());
+            let mut one_by_one = Sorted::new();
+            (0..count).for_each(|value| _ = one_by_one.insert(value * 2));
+            for value in 0..2 * count + 2 {
+                assert_eq!(at_once.contains(value), one_by_one.contains(value), "{value} of {count}");
+                assert_eq!(at_once.insert(value), one_by_one.insert(value), "{value} into {count}");
+            }
+            assert!(at_once.iter().eq(one_by_one.iter()) && at_once.len() == one_by_one.len());
+            (0..count).for_each(|value| assert!(at_once.remove(value)));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "values of a set ascend")]
+    fn a_value_is_in_a_set_once() {
+        Sorted::of_ascending(vec![1, 2, 2]);
     }
 }

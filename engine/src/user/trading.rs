@@ -100,6 +100,11 @@ impl Trading {
         lists ^ self.facts.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.rows.len())
     }
 
+    /// Reads what a request with this id will be looked up and added in.
+    pub fn warm_request(&self, id: &str) -> usize {
+        self.requests.as_ref().map_or(0, |requests| requests.warm(id))
+    }
+
     /// The row of a position.
     pub fn position_row(&self, id: PositionId) -> Option<usize> {
         let row = self.row(id.0)?;
@@ -116,6 +121,7 @@ impl Trading {
         self.requests.as_ref()?.find(id, |row| row.id(&self.orders[self.order_row(row.order)?]))
     }
 
+    #[inline]
     pub fn push_order(&mut self, order: Order) -> usize {
         let id = order.id;
         assert!(self.orders.last().is_none_or(|last| last.id < id), "an order's id is above all before it: order {id}");
@@ -225,6 +231,12 @@ impl Trading {
 
     /// Derives the indexes of rows that came from a snapshot.
     pub fn derive(&mut self) -> Result<(), CodecError> {
+        let ascend = self.orders.iter().is_sorted_by(|order, next| order.id < next.id)
+            && self.fills.iter().is_sorted_by(|fill, next| fill.id < next.id)
+            && self.positions.iter().is_sorted_by(|position, next| position.id < next.id);
+        if !ascend {
+            return Err(CodecError::Reference);
+        }
         let fills_count = self.fills.len() as u64;
         let fill_is_there = |row: u32, below: u64| row == NO_FILL || u64::from(row) < below;
         let orders_fine = self.orders.iter().all(|order| fill_is_there(order.last_fill, fills_count));
@@ -232,10 +244,12 @@ impl Trading {
         if !orders_fine || !self.fills.iter().zip(&mut rows).all(|(fill, row)| fill_is_there(fill.before, row)) {
             return Err(CodecError::Reference);
         }
-        for row in 0..self.orders.len() {
-            let (id, resting) = (self.orders[row].id, self.orders[row].resting);
-            self.set_row(id.0, row);
-            if resting {
+        // Room at once for all that is there; the next object takes more.
+        let last = self.orders.last().map(|order| order.id.0).max(self.positions.last().map(|position| position.id.0));
+        self.index.reserve_exact(last.map_or(0, |last| object_number(last) as usize + 1));
+        for (row, order) in self.orders.iter().enumerate() {
+            set_row(&mut self.index, order.id.0, row);
+            if order.resting {
                 self.open.insert(row as u32);
             }
         }
@@ -326,19 +340,24 @@ impl Trading {
     }
 
     fn set_row(&mut self, object: u64, row: usize) {
-        let number = object_number(object) as usize;
-        if number >= self.index.capacity() {
-            // A quarter more, not twice as much: it has an entry for every object.
-            let spare = number / 4 + 8;
-            self.index.reserve_exact(number + spare - self.index.len());
-        }
-        if number >= self.index.len() {
-            self.index.resize(number + 1, NO_ROW);
-        }
-        self.index[number] = row as u32;
+        set_row(&mut self.index, object, row);
     }
 
     fn holding(&self, wallet: WalletId, instrument: InstrumentId) -> Result<usize, usize> {
         self.held.binary_search_by_key(&(instrument, wallet), |holding| (holding.instrument, holding.wallet))
     }
+}
+
+/// Notes the row of an object.
+fn set_row(index: &mut Vec<u32>, object: u64, row: usize) {
+    let number = object_number(object) as usize;
+    if number >= index.capacity() {
+        // A quarter more, not twice as much: it has an entry for every object.
+        let spare = number / 4 + 8;
+        index.reserve_exact(number + spare - index.len());
+    }
+    if number >= index.len() {
+        index.resize(number + 1, NO_ROW);
+    }
+    index[number] = row as u32;
 }

@@ -3,10 +3,11 @@
 use super::indexes::Indexes;
 use super::{User, Wallet, safeguard};
 use crate::amount::Cash;
+use crate::command::{Ahead, AskedPrice, Placement};
 use crate::id::{InstrumentId, MarketId, OrderId, Outcome, PositionId, UserId};
 use crate::mutation::Mutation;
 use crate::order::Order;
-use crate::order::resting::Resting;
+use crate::order::resting::{Resting, Standing};
 use crate::time::Timestamp;
 use ahash::AHashMap;
 
@@ -52,34 +53,49 @@ impl Users {
         Some((self.users.get_mut(&id)?, &mut self.indexes))
     }
 
-    /// Reads what is about to be read for these users and their orders, step by step for all of them, so that the waits
-    /// for memory overlap. Changes nothing. Of more than [`AHEAD_MAX`] the first are read.
-    pub(crate) fn warm(&self, ahead: impl Iterator<Item = (UserId, Option<OrderId>)>) {
+    /// Reads what is about to be read for these users, their orders and placements, step by step for all of them, so that
+    /// the waits for memory overlap. Changes nothing. Of more than [`AHEAD_MAX`] the first are read.
+    pub(crate) fn warm<'a>(&self, ahead: impl Iterator<Item = (UserId, impl Into<Ahead<'a>>)>) {
         let mut users = [None; AHEAD_MAX];
         let mut rows = [None; AHEAD_MAX];
-        for (user, (owner, order)) in users.iter_mut().zip(ahead) {
-            *user = self.get(owner).map(|user| (user, order));
+        for (user, (owner, what)) in users.iter_mut().zip(ahead) {
+            *user = self.get(owner).map(|user| (user, what.into()));
         }
         let mut read = 0;
         for (user, _) in users.iter().flatten() {
             read ^= user.wallets.len() ^ user.keys.len() ^ user.trading().orders.len();
         }
         for (user, row) in users.iter().zip(&mut rows) {
-            let Some((user, order)) = user else { continue };
+            let Some((user, what)) = user else { continue };
             read ^= user.wallets.last().map_or(0, |wallet| wallet.cash.0 as usize);
             read ^= user.keys.last().map_or(0, |key| key.id.0 as usize);
-            *row = order.and_then(|order| user.trading().order_row_hint(order));
+            if let Ahead::Order(order) = what {
+                *row = user.trading().order_row_hint(*order);
+            }
             read ^= user.trading().warm();
         }
         let mut orders = [None; AHEAD_MAX];
         for ((user, row), order) in users.iter().zip(&rows).zip(&mut orders) {
-            if let (Some((user, _)), Some(row)) = (user, row) {
-                *order = user.orders().get(*row);
-                read ^= order.map_or(0, |order| order.filled.0 as usize ^ order.terms.limit.0 as usize);
+            let Some((user, what)) = user else { continue };
+            match (what, row) {
+                (Ahead::Placement(Placement { request, terms: Ok(terms), .. }), _) => {
+                    read ^= request.as_ref().map_or(0, |request| user.trading().warm_request(&request.client_order_id));
+                    if let (Some(instrument), AskedPrice::At(limit)) = (terms.instrument, terms.price) {
+                        // The newest of its user, wherever its number is.
+                        let id = OrderId(user.id.object(user.next_object));
+                        read ^= self.indexes.resting.warm(instrument, terms.side, limit, id);
+                    }
+                }
+                (_, Some(row)) => {
+                    *order = user.orders().get(*row);
+                    read ^= order.map_or(0, |order| order.filled.0 as usize ^ order.terms.limit.0 as usize);
+                }
+                _ => {}
             }
         }
         for order in orders.into_iter().flatten() {
-            read ^= self.indexes.resting.warm(order);
+            let terms = &order.terms;
+            read ^= self.indexes.resting.warm(terms.instrument, terms.side, terms.limit, order.id);
         }
         std::hint::black_box(read);
     }
@@ -102,11 +118,28 @@ impl Users {
         users.into_iter()
     }
 
+    /// Takes room for so many more users, who are about to come.
+    pub(crate) fn expect(&mut self, coming: usize) {
+        self.users.reserve(coming);
+    }
+
     /// Takes a user in that another shard, or a snapshot, has let go.
     pub fn insert(&mut self, user: User) {
         self.indexes.enter(&user);
         let other = self.users.insert(user.id, Box::new(user));
         assert!(other.is_none(), "a user is in one shard once");
+    }
+
+    /// The same for one of many, whose orders [`Users::list`] lists when all are there.
+    pub(crate) fn insert_unlisted(&mut self, user: User, standing: &mut Vec<Standing>) {
+        self.indexes.enter_unlisted(&user, standing);
+        let other = self.users.insert(user.id, Box::new(user));
+        assert!(other.is_none(), "a user is in one shard once");
+    }
+
+    /// Lists the orders of all users that were inserted unlisted.
+    pub(crate) fn list(&mut self, standing: Vec<Standing>) {
+        self.indexes.resting.list(standing);
     }
 
     /// Lets a user go, to another shard.
@@ -204,18 +237,20 @@ impl Users {
     /// Every promise about money, shares and indexes, over all users: for snapshots and the simulator. Says the first
     /// that is broken.
     pub fn check_all(&self) -> Result<(), String> {
+        self.check_each(|| {})
+    }
+
+    /// The same, with a call in front of each user, for who has more to do meanwhile.
+    ///
+    /// # Errors
+    /// As [`Users::check_all`].
+    pub fn check_each(&self, mut between: impl FnMut()) -> Result<(), String> {
         let (mut resting, mut held) = (0, 0);
         for user in self.users.values() {
+            between();
             user.check().map_err(|broken| format!("user {}: {broken}", user.id))?;
             resting += user.open_orders_count();
             held += user.open_positions().count();
-            for order in user.open_orders() {
-                let level = self.resting().side(order.terms.instrument, order.terms.side);
-                let mut level = level.skip_while(|level| level.price != order.terms.limit);
-                if !level.next().is_some_and(|level| level.orders.contains(order.id)) {
-                    return Err(format!("a resting order is indexed under its price: order {}", order.id));
-                }
-            }
             for position in user.open_positions() {
                 let holders = self.indexes.holders.get(&position.instrument);
                 if !holders.is_some_and(|holders| holders.contains(position.id)) {
@@ -223,11 +258,17 @@ impl Users {
                 }
             }
         }
+        // All together, in the order of the lists: to look each up would be to wait for memory each time.
+        let open = || self.users.values().flat_map(|user| user.open_orders());
+        let listed = self.resting().lists(open().map(Standing::of).collect());
+        if let Some(order) = open().find(|order| !listed && !self.resting().holds(order)) {
+            return Err(format!("a resting order is indexed under its price: order {}", order.id));
+        }
         if let Some(user) = self.users.values().find(|user| user.watched != self.indexes.watched.contains(&user.id)) {
             return Err(format!("who may need a point is watched: user {}", user.id));
         }
         let indexed = self.indexes.holders.values().map(|holders| holders.len()).sum::<usize>();
-        if (resting, held) != (self.resting().len(), indexed) {
+        if !listed || (resting, held) != (self.resting().len(), indexed) {
             return Err("the indexes hold what is open and nothing else".to_owned());
         }
         Ok(())

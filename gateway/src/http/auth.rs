@@ -171,9 +171,39 @@ fn digits_of(byte: u8) -> [u8; 2] {
     [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
-/// A new request id.
-pub fn request_id() -> HeaderValue {
-    HeaderValue::from_bytes(&random_uuid()).expect("a UUID is a header value")
+/// What a request is called in its answer and in the log.
+#[derive(Clone, Debug)]
+pub enum RequestId {
+    /// By its sender.
+    Sent(HeaderValue),
+    /// By us, as most are: it needs no memory of its own.
+    Made([u8; 36]),
+}
+
+impl RequestId {
+    /// A new one.
+    pub fn made() -> RequestId {
+        RequestId::Made(random_uuid())
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            RequestId::Sent(id) => id.as_bytes(),
+            RequestId::Made(id) => id,
+        }
+    }
+
+    /// Its text; both kinds are ASCII.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    pub fn header(&self) -> HeaderValue {
+        match self {
+            RequestId::Sent(id) => id.clone(),
+            RequestId::Made(id) => HeaderValue::from_bytes(id).expect("a UUID is a header value"),
+        }
+    }
 }
 
 /// A random UUIDv4, for names.

@@ -3,7 +3,9 @@
 //! [`Dress::finish`] makes the response of an outcome: envelope, code, rate, cache, CORS and request-id headers,
 //! compression, and the empty body of a HEAD.
 
+use super::auth::RequestId;
 use super::body::{Body, Pages, Streamed};
+use super::buffer;
 use super::code::{self, Code};
 use super::limit::RateState;
 use super::names::Names;
@@ -38,7 +40,7 @@ pub enum Cache {
 #[derive(Debug)]
 pub struct Dress<'a> {
     pub names: &'a Names,
-    pub request_id: HeaderValue,
+    pub request_id: RequestId,
     /// Refusals show `details` and `request_id`.
     pub verbose: bool,
     pub is_head: bool,
@@ -73,11 +75,11 @@ pub struct Used {
 impl<'a> Dress<'a> {
     /// That of an operation of a socket: it has no headers to put anything on, and is asked only for what they would say.
     pub fn of_operation(names: &'a Names) -> Dress<'a> {
-        Dress { private: true, ..Dress::of_request(names, HeaderValue::from_static("")) }
+        Dress { private: true, ..Dress::of_request(names, RequestId::Sent(HeaderValue::from_static(""))) }
     }
 
     /// That of a request of which nothing but its id is known yet.
-    pub fn of_request(names: &'a Names, request_id: HeaderValue) -> Dress<'a> {
+    pub fn of_request(names: &'a Names, request_id: RequestId) -> Dress<'a> {
         Dress {
             names,
             request_id,
@@ -122,7 +124,7 @@ impl Dress<'_> {
                 (reply.status, reply.body, reply.pages, false)
             }
             Err(refusal) => {
-                let body = refusal.envelope(self.verbose, &self.request_id);
+                let body = refusal.envelope(self.verbose, self.request_id.text());
                 let (status, body) = self.refused(&mut headers, *refusal.0, body);
                 (status, body, None, true)
             }
@@ -168,6 +170,7 @@ impl Dress<'_> {
                 }
                 self.end_head(out, Some(reply.body.len()));
                 out.extend_from_slice(&reply.body);
+                buffer::give_back(reply.body);
                 (reply.status, None)
             }
             outcome => {
@@ -253,7 +256,7 @@ impl Dress<'_> {
         if self.closes {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        headers.insert(self.names.request_id.clone(), self.request_id.clone());
+        headers.insert(self.names.request_id.clone(), self.request_id.header());
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(self.cache_control(status, refused)));
         let bare = self.public_route && status == StatusCode::TOO_MANY_REQUESTS;
         if let Some(rate) = self.rate.as_ref().filter(|_| !bare) {
@@ -372,7 +375,7 @@ mod tests {
     fn dress(names: &Names) -> Dress<'_> {
         Dress {
             names,
-            request_id: HeaderValue::from_static("r-1"),
+            request_id: RequestId::Sent(HeaderValue::from_static("r-1")),
             verbose: false,
             is_head: false,
             is_read: true,

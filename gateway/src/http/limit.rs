@@ -177,7 +177,8 @@ pub struct Limits {
     users: Table<UserId>,
     addresses: Table<Address>,
     bootstraps: Table<Address>,
-    placements: Mutex<AHashMap<UserId, u32>>,
+    /// By the user's number, of which there are far fewer than a `u32` counts.
+    placements: Slots<AtomicU32>,
     placements_now: AtomicU32,
 }
 
@@ -190,7 +191,7 @@ impl Limits {
             users: Table::default(),
             addresses: Table::default(),
             bootstraps: Table::default(),
-            placements: Mutex::default(),
+            placements: Slots::default(),
             placements_now: AtomicU32::new(0),
         }
     }
@@ -298,13 +299,12 @@ impl Limits {
         if entered.is_err() {
             return Err(Refusal::placements(PLACEMENT_RETRY_MS));
         }
-        let mut placements = self.placements.lock();
-        let count = placements.entry(user).or_default();
-        if *count >= self.settings.placements_per_user {
+        let cap = self.settings.placements_per_user;
+        let own = self.placements.get(user.0 as u32);
+        if own.fetch_update(Relaxed, Relaxed, |now| (now < cap).then_some(now + 1)).is_err() {
             self.placements_now.fetch_sub(1, Relaxed);
             return Err(Refusal::placements(PLACEMENT_RETRY_MS));
         }
-        *count += 1;
         Ok(Placement { limits: Arc::clone(self), user })
     }
 
@@ -377,13 +377,7 @@ pub struct Placement {
 impl Drop for Placement {
     fn drop(&mut self) {
         self.limits.placements_now.fetch_sub(1, Relaxed);
-        let mut placements = self.limits.placements.lock();
-        if let Some(count) = placements.get_mut(&self.user) {
-            *count -= 1;
-            if *count == 0 {
-                placements.remove(&self.user);
-            }
-        }
+        self.limits.placements.get(self.user.0 as u32).fetch_sub(1, Relaxed);
     }
 }
 

@@ -2,6 +2,7 @@
 pub mod admission;
 pub mod auth;
 pub mod body;
+pub mod buffer;
 pub mod call;
 pub mod code;
 pub mod dialect;

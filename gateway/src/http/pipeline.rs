@@ -2,14 +2,13 @@
 //! of the answer. All control flow of the edge is here; who is let in is decided in `admission.rs`.
 
 use super::admission::{Needed, admitted, admitted_again, admitted_plainly};
-use super::auth;
+use super::auth::RequestId;
 use super::body::Body as Answered;
 use super::call::Call;
 use super::code::Code;
 use super::dress::{Cache, Dress, Used, takes_gzip};
 use super::limit::{InFlight, Placement, RateState, Source};
 use super::names::Names;
-use super::plain::Plain;
 use super::reply::{Outcome, Refusal, Reply};
 use super::route::{Auth, BodyKind, RateClass, Route, Running};
 use super::router::{Found, Variables};
@@ -130,14 +129,18 @@ fn operated(edge: &Rc<Edge>, by: Operator, operation: Operation, dress: &mut Dre
     Begun::new(call, Some(in_flight))
 }
 
-/// A plain request to a headless route ([`super::plain`]).
+/// A plain request to a headless route ([`super::plain`]), as its head and body say it.
 pub struct Asked<'a> {
     pub route: &'static Route,
     pub uri: Uri,
     pub variables: Variables,
     /// Of the key that it shows; `Some(None)`: of a text that can be no key.
     pub key_hash: Option<Option<[u8; 32]>>,
-    pub plain: &'a Plain<'a>,
+    pub request_id: Option<&'a [u8]>,
+    pub idempotency_key: Option<&'a [u8]>,
+    pub takes_gzip: bool,
+    /// It says that its body is JSON.
+    pub typed: bool,
     pub body: Bytes,
 }
 
@@ -154,12 +157,11 @@ pub struct Answering<'a> {
 
 /// Steps 1 to 11 of a plain request that came whole from `peer`: as [`respond`] does them, for what may be otherwise in it.
 pub fn begin<'a>(edge: &'a Rc<Edge>, peer: IpAddr, asked: Asked<'_>) -> Answering<'a> {
-    let plain = asked.plain;
     let is_read = asked.route.method == super::route::Method::Get;
     let names = &edge.app.front.names;
-    let id = plain.request_id.and_then(|id| HeaderValue::from_bytes(id).ok());
+    let id = asked.request_id.and_then(|id| HeaderValue::from_bytes(id).ok());
     let mut dress =
-        Dress { is_read, takes_gzip: plain.takes_gzip, ..Dress::of_request(names, request_id(id.as_ref())) };
+        Dress { is_read, takes_gzip: asked.takes_gzip, ..Dress::of_request(names, request_id(id.as_ref())) };
     let begun = Some(caught(|| admitted_whole(edge, peer, asked, &mut dress)));
     Answering { begun, dress }
 }
@@ -167,7 +169,7 @@ pub fn begin<'a>(edge: &'a Rc<Edge>, peer: IpAddr, asked: Asked<'_>) -> Answerin
 fn admitted_whole(edge: &Rc<Edge>, peer: IpAddr, asked: Asked<'_>, dress: &mut Dress<'_>) -> Result<Begun, Refusal> {
     let app = &*edge.app;
     let now = app.clock.now();
-    let Asked { route, uri, variables, key_hash, plain, body } = asked;
+    let Asked { route, uri, variables, key_hash, idempotency_key, typed, body, .. } = asked;
     (dress.used.begun, dress.used.route) = (now, Some(route));
     dress.cache = route.cache;
     dress.public_route = route.auth == Auth::Public;
@@ -175,11 +177,11 @@ fn admitted_whole(edge: &Rc<Edge>, peer: IpAddr, asked: Asked<'_>, dress: &mut D
     let source = app.front.limits.source(peer, std::iter::empty());
     let (caller, in_flight) = admitted_plainly(edge, route, key_hash, source, now, dress)?;
     let mut headers = HeaderMap::new();
-    if let Some(id) = plain.idempotency_key {
+    if let Some(id) = idempotency_key {
         headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_bytes(id).map_err(|_| Refusal::from(Code::Http400))?);
     }
     let body = if route.body == BodyKind::Ignored { Bytes::new() } else { body };
-    let (typed, edge) = (plain.typed, Rc::clone(edge));
+    let edge = Rc::clone(edge);
     Begun::new(Call { edge, route, now, uri, headers, typed, variables, source, caller, body }, in_flight)
 }
 
@@ -297,11 +299,7 @@ fn placement(call: &Call) -> Result<Option<Placement>, Refusal> {
 }
 
 /// Runs a request. A panic in it ends this request and nothing more.
-async fn bounded<F: Future<Output = Outcome>>(
-    app: &App,
-    request_id: &HeaderValue,
-    mut request: Pin<&mut F>,
-) -> Outcome {
+async fn bounded<F: Future<Output = Outcome>>(app: &App, request_id: &RequestId, mut request: Pin<&mut F>) -> Outcome {
     let timeout = app.config.http.request_timeout;
     let mut timer = None;
     let outcome = std::future::poll_fn(|context| {
@@ -316,7 +314,7 @@ async fn bounded<F: Future<Output = Outcome>>(
     })
     .await;
     outcome.unwrap_or_else(|failure| {
-        tracing::error!(?request_id, ?failure, "a request was given up");
+        tracing::error!(request_id = request_id.text(), ?failure, "a request was given up");
         Err(Refusal::from(Code::InternalError).closing())
     })
 }
@@ -342,14 +340,13 @@ pub fn wants_details(names: &Names, headers: &HeaderMap) -> bool {
 }
 
 /// The caller's request id when it is well-formed, else a new one (wire.md §3).
-fn request_id(sent: Option<&HeaderValue>) -> HeaderValue {
+fn request_id(sent: Option<&HeaderValue>) -> RequestId {
     let sound = |id: &&HeaderValue| {
         let bytes = id.as_bytes();
         let letter = |b: &u8| b.is_ascii_alphanumeric() || b"._:-".contains(b);
         (1..=REQUEST_ID_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(letter)
     };
-    let made = || auth::request_id();
-    sent.filter(sound).cloned().unwrap_or_else(made)
+    sent.filter(sound).cloned().map_or_else(RequestId::made, RequestId::Sent)
 }
 
 /// Steps 1 to 18.

@@ -233,7 +233,7 @@ impl Refusal {
     }
 
     /// The body: two fields, more of the code's own, and two for those who asked for `verbose` (wire.md §5).
-    pub(crate) fn envelope(&self, verbose: bool, request_id: &HeaderValue) -> Vec<u8> {
+    pub(crate) fn envelope(&self, verbose: bool, request_id: &str) -> Vec<u8> {
         let Parts { code, message, fields, details, .. } = &*self.0;
         let mut body = Vec::with_capacity(128);
         body.extend_from_slice(b"{\"error\":\"");
@@ -245,7 +245,7 @@ impl Refusal {
             body.extend_from_slice(b",\"details\":");
             body.extend_from_slice(details.as_deref().unwrap_or(b"null"));
             body.extend_from_slice(b",\"request_id\":");
-            write::string(&mut body, request_id.to_str().unwrap_or_default());
+            write::string(&mut body, request_id);
         }
         body.push(b'}');
         body

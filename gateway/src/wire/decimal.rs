@@ -180,15 +180,31 @@ pub fn integer(out: &mut Vec<u8>, value: u64) {
     let mut digits = [0u8; 20];
     let mut at = digits.len();
     let mut rest = value;
-    loop {
+    while rest >= 10 {
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&pair(rest % 100));
+        rest /= 100;
+    }
+    if rest > 0 {
         at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+        digits[at] = b'0' + rest as u8;
     }
     out.extend_from_slice(&digits[at..]);
+}
+
+/// The two digits of a number below 100.
+#[inline(always)]
+pub(super) fn pair(number: u64) -> [u8; 2] {
+    const PAIRS: [[u8; 2]; 100] = {
+        let mut pairs = [[b'0'; 2]; 100];
+        let mut number = 0;
+        while number < 100 {
+            pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+            number += 1;
+        }
+        pairs
+    };
+    PAIRS[number as usize % 100]
 }
 
 /// One of the formats above as a text, for answers off the hot path.
@@ -363,7 +379,9 @@ mod tests {
             assert_eq!(text(|out| size(out, Qty(micros))), whole);
             assert_eq!(text(|out| vol(out, micros)), whole);
         }
-        assert_eq!(text(|out| base(out, 1_000_000)), "1000000");
+        for number in [0, 9, 10, 99, 100, 101, 1_000, 1_000_000, 1_234_567, u64::MAX - 1, u64::MAX] {
+            assert_eq!(text(|out| base(out, number)), number.to_string());
+        }
         for (part, whole, rate, share) in
             [(7, 12, "58.3%", "58.33"), (1, 8, "12.5%", "12.50"), (0, 3, "0.0%", "0.00"), (2, 3, "66.7%", "66.67")]
         {

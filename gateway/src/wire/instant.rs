@@ -1,26 +1,47 @@
 //! Moments ↔ texts (wire.md §2): RFC 3339 out; RFC 3339, a date, or unix seconds in. UTC calendar arithmetic only.
 
+use super::decimal::pair;
 use engine::time::{DAY, SECOND, Timestamp};
+use std::cell::Cell;
 
 /// Writes the native form: `2026-10-02T09:14:05.120000Z`, or without the fraction when it is zero.
 pub fn ts(out: &mut Vec<u8>, at: Timestamp) {
-    let (year, month, day) = civil(at.0 / DAY);
-    let secs = at.0 % DAY / SECOND;
-    let micros = at.0 % SECOND;
-    let mut text = *b"0000-00-00T00:00:00.000000Z";
+    thread_local! {
+        /// The second that was written last: answers tell of the present.
+        static LAST: Cell<(u64, [u8; 19])> = const { Cell::new((u64::MAX, [0; 19])) };
+    }
+    let (secs, micros) = (at.0 / SECOND, at.0 % SECOND);
+    let (mut last, mut second) = LAST.get();
+    if last != secs {
+        (last, second) = (secs, second_text(secs));
+        LAST.set((last, second));
+    }
+    let mut text = [0; 27];
+    text[..19].copy_from_slice(&second);
+    if micros > 0 {
+        text[19..].copy_from_slice(b".000000Z");
+        text[20..22].copy_from_slice(&pair(micros / 10_000));
+        text[22..24].copy_from_slice(&pair(micros / 100 % 100));
+        text[24..26].copy_from_slice(&pair(micros % 100));
+        out.extend_from_slice(&text);
+    } else {
+        text[19] = b'Z';
+        out.extend_from_slice(&text[..20]);
+    }
+}
+
+/// The native form without fraction and zone.
+fn second_text(secs: u64) -> [u8; 19] {
+    let (year, month, day) = civil(secs * SECOND / DAY);
+    let secs = secs * SECOND % DAY / SECOND;
+    let mut text = *b"0000-00-00T00:00:00";
     digits(&mut text[..4], year);
     digits(&mut text[5..7], month);
     digits(&mut text[8..10], day);
     digits(&mut text[11..13], secs / 3_600);
     digits(&mut text[14..16], secs / 60 % 60);
     digits(&mut text[17..19], secs % 60);
-    if micros > 0 {
-        digits(&mut text[20..26], micros);
-        out.extend_from_slice(&text);
-    } else {
-        text[19] = b'Z';
-        out.extend_from_slice(&text[..20]);
-    }
+    text
 }
 
 /// The form of the price streams, always with milliseconds: `2026-10-02T09:14:05.120Z` (streams.md §2.2).

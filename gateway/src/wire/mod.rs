@@ -31,6 +31,14 @@ pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
     at + rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')).unwrap_or(rest.len())
 }
 
+/// One bit of 64 for the name of a field, the same for equal names.
+#[inline]
+fn mark(name: &str) -> u64 {
+    // No two fields of an order share one.
+    let first = name.as_bytes().first().map_or(0, |first| usize::from(*first));
+    1 << ((name.len() * 5 + first) % 64)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::plain_bytes;

@@ -11,20 +11,20 @@ use super::outbox::QUEUE_FRAMES_MAX;
 use super::session::{Channel, Said, Socket, upgrade};
 use crate::app::{App, Edge};
 use crate::config::TIERS;
-use crate::http::auth;
+use crate::http::auth::RequestId;
+use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::limit::RateState;
 use crate::http::pipeline::{Operated, Operating, Operation, Operator, wants_details};
 use crate::http::reply::{Outcome, Refusal};
 use crate::http::route::{RateClass, Route};
-use crate::http::router::Found;
+use crate::http::router::{Found, Variables};
 use crate::wire::query::encode;
 use crate::wire::read::{self, Value};
 use crate::wire::write::{self, Object, object};
 use bytes::Bytes;
 use engine::id::KeyId;
-use hyper::header::HeaderValue;
 use hyper::{Method, Uri};
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -106,13 +106,21 @@ impl Channel for Trade {
             self.socket.send(&answer);
             return Ok(said);
         }
-        let place = Arc::clone(&self.room).acquire_owned().await.map_err(|_| Close::INTERNAL)?;
+        // Room, and a place in it only when the operation takes one: nobody else comes in between.
+        let place = match self.room.available_permits() {
+            0 => Some(Arc::clone(&self.room).acquire_owned().await.map_err(|_| Close::INTERNAL)?),
+            _ => None,
+        };
         let mut running = self.desk.begin(asked);
         // Most are answered at once. One that is not goes on by itself.
         if let Poll::Ready(answer) = poll_fn(|context| Poll::Ready(self.desk.poll(&mut running, context))).await {
             self.socket.send(&answer);
             return Ok(Said::Understood);
         }
+        let place = match place {
+            Some(place) => place,
+            None => Arc::clone(&self.room).try_acquire_owned().map_err(|_| Close::INTERNAL)?,
+        };
         let (socket, desk) = (Rc::clone(&self.socket), self.desk.clone());
         tokio::task::spawn_local(async move {
             let answer = poll_fn(|context| desk.poll(&mut running, context)).await;
@@ -130,6 +138,26 @@ pub struct Desk {
     by: Operator,
     /// Refusals show `details` and `request_id`.
     verbose: bool,
+    /// Where most operations go.
+    placing: Option<Target>,
+    batching: Option<Target>,
+}
+
+/// Where an operation goes.
+#[derive(Clone)]
+struct Target {
+    route: &'static Route,
+    uri: Uri,
+    variables: Variables,
+}
+
+impl Target {
+    fn find(app: &App, method: &Method, uri: Uri) -> Option<Target> {
+        match app.front.router.find(method, uri.path(), |route| route.gate.is_none()) {
+            Found::Route(route, variables) => Some(Target { route, uri, variables }),
+            Found::Method(_) | Found::Nothing => None,
+        }
+    }
 }
 
 /// The client's name of an operation.
@@ -148,7 +176,9 @@ pub struct Asked {
 
 impl Desk {
     pub fn new(edge: Rc<Edge>, by: Operator, verbose: bool) -> Desk {
-        Desk { edge, by, verbose }
+        let find = |path| Target::find(&edge.app, &Method::POST, Uri::from_static(path));
+        let (placing, batching) = (find("/v1/orders"), find("/v1/orders/batch"));
+        Desk { edge, by, verbose, placing, batching }
     }
 
     /// Reads a frame. Nothing is counted and nothing happens before [`Desk::answer`].
@@ -165,9 +195,50 @@ impl Desk {
             }
         };
         match Id::read(value.get("id")) {
-            Ok(id) => Asked { id: Some(id), operation: twin(&value, params.unwrap_or_default(), &self.edge.app) },
+            Ok(id) => Asked { id: Some(id), operation: self.twin(&value, params.unwrap_or_default()) },
             Err(message) => Asked { id: None, operation: Err(invalid(message)) },
         }
+    }
+
+    /// The REST twin of an operation.
+    fn twin(&self, frame: &Value<'_>, body: &str) -> Result<Operation, Refusal> {
+        let op = match frame.get("op") {
+            Some(Value::Text(op)) => op.as_ref(),
+            Some(_) => return Err(invalid("op is not a string.")),
+            None => return Err(invalid("op is missing.")),
+        };
+        let shown = frame.get(PARAMS).filter(|params| **params != Value::Null);
+        let shown = shown.ok_or_else(|| invalid("params is missing."));
+        let read = |shown: &Value<'_>| {
+            named(shown)?;
+            read::json(body.as_bytes()).map_err(|error| Refusal::saying(Code::InvalidBody, error.to_string()))
+        };
+        // A target too long for a URI is too long for a request.
+        let found = |method, target: String| {
+            let uri = Uri::try_from(target);
+            let uri = uri.map_err(|_| Refusal::broken("The request target is longer than 8 KiB."))?;
+            Ok::<_, Refusal>(Target::find(&self.edge.app, &method, uri))
+        };
+        let (target, body) = match op {
+            "order.place" => (self.placing.clone(), named(shown?).map(|_| body)?),
+            "order.batch" => (self.batching.clone(), shown.map(|_| body)?),
+            "order.cancel" => (found(Method::DELETE, order(&read(shown?)?)?)?, ""),
+            "order.status" => {
+                let params = read(shown?)?;
+                (found(Method::GET, order(&params)? + &query(&params, &["source", "wallet_id"])?)?, "")
+            }
+            "cancel_all" => {
+                let params = read(shown?)?;
+                (found(Method::POST, "/v1/cancel-all".to_owned() + &query(&params, &["confirm"])?)?, body)
+            }
+            _ => {
+                return Err(invalid(
+                    "Known operations: order.place, order.cancel, order.batch, order.status, cancel_all.",
+                ));
+            }
+        };
+        let Target { route, uri, variables } = target.ok_or(Code::NotFound)?;
+        Ok(Operation { route, uri, variables, body: Bytes::copy_from_slice(body.as_bytes()) })
     }
 
     /// Runs an operation; the frame that answers it.
@@ -218,46 +289,6 @@ impl Id {
 
 fn invalid(message: impl Into<Cow<'static, str>>) -> Refusal {
     Refusal::saying(Code::InvalidRequest, message)
-}
-
-/// The REST twin of an operation.
-fn twin(frame: &Value<'_>, body: &str, app: &App) -> Result<Operation, Refusal> {
-    let op = match frame.get("op") {
-        Some(Value::Text(op)) => op.as_ref(),
-        Some(_) => return Err(invalid("op is not a string.")),
-        None => return Err(invalid("op is missing.")),
-    };
-    let shown = frame.get(PARAMS).filter(|params| **params != Value::Null);
-    let shown = shown.ok_or_else(|| invalid("params is missing."));
-    let read = |shown: &Value<'_>| {
-        named(shown)?;
-        read::json(body.as_bytes()).map_err(|error| Refusal::saying(Code::InvalidBody, error.to_string()))
-    };
-    let plain = |target: &'static str| Ok(Uri::from_static(target));
-    let (method, uri, body) = match op {
-        "order.place" => (Method::POST, plain("/v1/orders"), named(shown?).map(|_| body)?),
-        "order.batch" => (Method::POST, plain("/v1/orders/batch"), shown.map(|_| body)?),
-        "order.cancel" => (Method::DELETE, Uri::try_from(order(&read(shown?)?)?), ""),
-        "order.status" => {
-            let params = read(shown?)?;
-            (Method::GET, Uri::try_from(order(&params)? + &query(&params, &["source", "wallet_id"])?), "")
-        }
-        "cancel_all" => {
-            let params = read(shown?)?;
-            (Method::POST, Uri::try_from("/v1/cancel-all".to_owned() + &query(&params, &["confirm"])?), body)
-        }
-        _ => {
-            return Err(invalid("Known operations: order.place, order.cancel, order.batch, order.status, cancel_all."));
-        }
-    };
-    // A target too long for a URI is too long for a request.
-    let uri = uri.map_err(|_| Refusal::broken("The request target is longer than 8 KiB."))?;
-    match app.front.router.find(&method, uri.path(), |route| route.gate.is_none()) {
-        Found::Route(route, variables) => {
-            Ok(Operation { route, uri, variables, body: Bytes::copy_from_slice(body.as_bytes()) })
-        }
-        Found::Method(_) | Found::Nothing => Err(Code::NotFound.into()),
-    }
 }
 
 /// Parameters that have names.
@@ -319,10 +350,14 @@ fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, operated: Operated, verbose:
         }
         o.integer("status", u64::from(status.as_u16()));
         match outcome {
-            Ok(reply) => o.name("result").extend_from_slice(&reply.body),
+            Ok(reply) => {
+                o.name("result").extend_from_slice(&reply.body);
+                buffer::give_back(reply.body);
+            }
             Err(refusal) => {
-                let request_id = if verbose { auth::request_id() } else { HeaderValue::from_static("") };
-                o.name("error").extend_from_slice(&refusal.envelope(verbose, &request_id));
+                let request_id = verbose.then(RequestId::made);
+                let request_id = request_id.as_ref().map_or("", RequestId::text);
+                o.name("error").extend_from_slice(&refusal.envelope(verbose, request_id));
                 o.word("code", refusal.code().header());
                 if let Some(secs) = refusal.retry_after_secs() {
                     o.integer("retry_after", secs.into());

@@ -44,14 +44,14 @@ struct Kind {
     is_cancelled: bool,
     /// Lists of rows that it adds to: order, fill, position, remembered request.
     lists: u64,
-    /// What it keeps outside of its rows: its sender's id (the text and the frame around what few orders have), or
-    /// what stood inside its limit when it was killed.
+    /// What it keeps outside of its rows: what few orders have, which is its sender's id here, or what stood inside its
+    /// limit when it was killed.
     own: u64,
 }
 
 const KINDS: [Kind; 5] = [
     Kind { line: "buy Y 5 limit 0.30 pro", is_cancelled: true, lists: 1, own: 0 },
-    Kind { line: "buy Y 5 limit 0.30 pro id=", is_cancelled: true, lists: 2, own: 2 },
+    Kind { line: "buy Y 5 limit 0.30 pro id=", is_cancelled: true, lists: 2, own: 1 },
     // Every other fill is a sale's, so that every block of fills begins with one of these.
     Kind { line: "buy Y 15 limit 0.60 pro", is_cancelled: false, lists: 4, own: 0 },
     Kind { line: "sell Y 15 limit 0.30 pro", is_cancelled: false, lists: 1, own: 0 },

@@ -4,6 +4,7 @@ use super::terms::{Draft, Sender};
 use super::view;
 use crate::api::clob;
 use crate::api::refuse::unexpected;
+use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
@@ -31,7 +32,8 @@ pub async fn place(call: Call) -> Outcome {
     let draft = Draft::read(&body, &sender(&call));
     match call.ask(Command::Place(Box::new(draft.placement))).await? {
         Answer::Order(view) => {
-            let mut out = Vec::with_capacity(ANSWER_BYTES);
+            let mut out = buffer::take();
+            out.reserve(ANSWER_BYTES);
             view::order(&mut out, &view, &call.app().catalog, None);
             Ok(Reply::json(out))
         }

@@ -6,6 +6,7 @@
 
 use super::words::{ORDER_TYPES, SIDES, TIMES_IN_FORCE};
 use crate::api::refuse;
+use crate::http::buffer;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::wire::decimal::Decimal;
@@ -145,11 +146,13 @@ fn printable(text: &str) -> bool {
 
 /// SHA-256 over method and path, and the canonical body without the id.
 pub fn digest(endpoint: &str, order: &Value<'_>) -> [u8; 32] {
-    let mut canonical = Vec::with_capacity(320);
+    let mut canonical = buffer::take();
     canonical.extend_from_slice(endpoint.as_bytes());
     canonical.push(b'\n');
     order.canonical(Some("client_order_id"), &mut canonical);
-    Sha256::digest(&canonical).into()
+    let digest = Sha256::digest(&canonical).into();
+    buffer::give_back(canonical);
+    digest
 }
 
 /// The fields of one order, each of its type and within its bounds, or absent.

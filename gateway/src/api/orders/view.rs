@@ -5,8 +5,8 @@
 use super::terms::Echo;
 use super::words;
 use crate::http::code::Code;
-use crate::wire::write::{Object, array, object, separate};
-use crate::wire::{decimal, write};
+use crate::wire::write::{Object, array, as_is, object, separate};
+use crate::wire::{decimal, instant, write};
 use engine::amount::{Cash, Qty, average_half_up, exact_notional, notional_half_up};
 use engine::id::InstrumentId;
 use engine::market::catalog::{Catalog, MarketCell};
@@ -113,57 +113,95 @@ const NO_ROW: [&str; 11] = [
     "position",
 ];
 
+/// The fields of an `OrderResponse`, the first of its object. The answer to every placement: what stands still between two
+/// values is one piece.
 fn order_fields(o: &mut Object<'_>, view: &OrderView, catalog: &Catalog, failure: Option<(Code, &str)>) {
     let order = &view.order;
     let terms = &order.terms;
     let texts = Texts::of(catalog, terms.instrument);
     let filled = !order.filled.is_zero();
-    o.integer("order_id", order.id.0);
-    o.word("status", words::status(order.status()));
-    o.word("order_type", words::order_type(terms.order_type));
-    o.word("side", words::side(terms.side));
-    o.text("outcome", texts.outcome());
+    let out = o.out();
+    as_is(out, r#""order_id":"#);
+    decimal::integer(out, order.id.0);
+    as_is(out, r#","status":""#);
+    as_is(out, words::status(order.status()));
+    as_is(out, r#"","order_type":""#);
+    as_is(out, words::order_type(terms.order_type));
+    as_is(out, r#"","side":""#);
+    as_is(out, words::side(terms.side));
+    as_is(out, r#"","outcome":"#);
+    write::string(out, texts.outcome());
+    as_is(out, r#","price":""#);
     match average_half_up(order.notional, order.filled) {
-        Some(average) => o.average("price", average),
-        None => o.price("price", terms.limit),
+        Some(average) => decimal::money(out, average),
+        None => decimal::price(out, terms.limit),
     }
-    o.qty("quantity", if filled { order.filled } else { terms.quantity });
-    o.money("notional", shown_notional(order));
-    o.money("fee", order.fee);
+    as_is(out, r#"","quantity":""#);
+    decimal::qty(out, if filled { order.filled } else { terms.quantity });
+    as_is(out, r#"","notional":""#);
+    decimal::money(out, shown_notional(order));
+    as_is(out, r#"","fee":""#);
+    decimal::money(out, order.fee);
     if view.fills.is_empty() && order.closed().is_none() && !filled {
-        o.nulls(UNTOUCHED);
+        as_is(out, UNTOUCHED);
     } else {
+        as_is(out, "\"");
         o.ts_or_null("filled_at", order.filled_at());
         o.word_or_null("cancelled_reason", cancelled_reason(order));
         quality(o, view);
+        as_is(o.out(), r#","account_balance":""#);
     }
-    o.money("account_balance", view.available);
+    let out = o.out();
+    decimal::money(out, view.available);
+    as_is(out, "\"");
     o.or_null("position", view.position.as_ref(), |o, name, held| o.object(name, |o| position(o, held, &texts)));
     o.text_or_null("client_order_id", terms.client_order_id());
-    o.word_or_null("error", failure.map(|(code, _)| code.text()));
-    o.text_or_null("error_message", failure.map(|(_, message)| message));
-    o.word_or_null("amount_interpreted_as", terms.amount().map(|_| "usd"));
-    o.boolean("is_replay", view.is_replay);
-    warnings(o.name("warnings"), view);
-    o.qty("requested_quantity", terms.quantity);
-    o.qty("filled_quantity", order.filled);
-    o.qty("remaining_quantity", if order.is_open() { order.unfilled() } else { Qty::ZERO });
-    o.text("token_id", texts.token());
-    o.text("market_id", texts.market());
-    o.word("time_in_force", words::time_in_force(terms.time_in_force.normalised()));
-    o.word("requested_time_in_force", words::time_in_force(terms.time_in_force));
-    o.integer("wallet_id", terms.wallet.0);
-    o.ts("created_at", order.created_at);
-    o.word_or_null("hold_reason", hold_reason(order));
-    // Makers pay nothing, so the rate that was paid is the highest of the fills.
-    o.integer_or_null("fee_rate_bps", view.fills.iter().map(|fill| u64::from(fill.fee_rate.0)).max());
-    o.word_or_null("liquidity", liquidity(&view.fills));
+    match (failure, terms.amount()) {
+        (None, None) => as_is(o.out(), r#","error":null,"error_message":null,"amount_interpreted_as":null"#),
+        (failure, amount) => {
+            o.word_or_null("error", failure.map(|(code, _)| code.text()));
+            o.text_or_null("error_message", failure.map(|(_, message)| message));
+            o.word_or_null("amount_interpreted_as", amount.map(|_| "usd"));
+        }
+    }
+    let out = o.out();
+    as_is(out, if view.is_replay { r#","is_replay":true,"warnings":"# } else { r#","is_replay":false,"warnings":"# });
+    warnings(out, view);
+    as_is(out, r#","requested_quantity":""#);
+    decimal::qty(out, terms.quantity);
+    as_is(out, r#"","filled_quantity":""#);
+    decimal::qty(out, order.filled);
+    as_is(out, r#"","remaining_quantity":""#);
+    decimal::qty(out, if order.is_open() { order.unfilled() } else { Qty::ZERO });
+    as_is(out, r#"","token_id":"#);
+    write::string(out, texts.token());
+    as_is(out, r#","market_id":"#);
+    write::string(out, texts.market());
+    as_is(out, r#","time_in_force":""#);
+    as_is(out, words::time_in_force(terms.time_in_force.normalised()));
+    as_is(out, r#"","requested_time_in_force":""#);
+    as_is(out, words::time_in_force(terms.time_in_force));
+    as_is(out, r#"","wallet_id":"#);
+    decimal::integer(out, terms.wallet.0);
+    as_is(out, r#","created_at":""#);
+    instant::ts(out, order.created_at);
+    as_is(out, "\"");
+    match (hold_reason(order), &view.fills[..]) {
+        (None, []) => as_is(out, r#","hold_reason":null,"fee_rate_bps":null,"liquidity":null"#),
+        (reason, fills) => {
+            o.word_or_null("hold_reason", reason);
+            // Makers pay nothing, so the rate that was paid is the highest of the fills.
+            o.integer_or_null("fee_rate_bps", fills.iter().map(|fill| u64::from(fill.fee_rate.0)).max());
+            o.word_or_null("liquidity", liquidity(fills));
+        }
+    }
 }
 
-/// What [`order_fields`] writes of an order that rests untouched, where others have their fills.
+/// What [`order_fields`] writes of an order that rests untouched between `fee` and the balance, where others have their
+/// fills.
 const UNTOUCHED: &str = concat!(
-    r#""filled_at":null,"cancelled_reason":null,"fill_source":null,"price_source":null,"slippage_bps":null,"#,
-    r#""quote_age_ms":null,"spread_bps":null,"impact_bps":null,"book_walk_levels":null"#
+    r#"","filled_at":null,"cancelled_reason":null,"fill_source":null,"price_source":null,"slippage_bps":null,"#,
+    r#""quote_age_ms":null,"spread_bps":null,"impact_bps":null,"book_walk_levels":null,"account_balance":""#
 );
 
 /// Where the fills came from and how good they were (execution.md §2, §8). A replay does not repeat the walk.

@@ -97,7 +97,11 @@ fn placements_are_capped_per_user_and_per_server() {
     assert_eq!(limits.placement(UserId(3)).unwrap_err().code(), Code::RateLimited);
     drop((a, b));
     assert_eq!(limits.placements_now.load(Relaxed), 0);
-    assert!(limits.placements.lock().is_empty());
+    for user in 1..=3 {
+        assert_eq!(limits.placements.get(user).load(Relaxed), 0, "of user {user}");
+    }
+    // Whoever was refused has taken nothing.
+    drop((limits.placement(UserId(3)).unwrap(), limits.placement(UserId(3)).unwrap()));
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn a_beta_key_is_downgraded_at_its_cutoff_and_says_so() {
         UserId(1),
         Mutation::KeyIssued {
             key: KeyId(UserId(1).object(5)),
-            hash: auth::key_hash(text.as_bytes(), "svc").unwrap(),
+            hash: crate::http::auth::key_hash(text.as_bytes(), "svc").unwrap(),
             alias_hash: [7; 32],
             prefix: text[..16].to_owned(),
             name: None,

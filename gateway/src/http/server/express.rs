@@ -35,6 +35,8 @@ const REQUESTS_PER_TURN: u32 = 32;
 const HEAD_BYTES_MAX: usize = super::BUFFER_BYTES;
 /// Longest text of a key that is remembered.
 const KEY_BYTES_MAX: usize = 128;
+/// Longest head that is remembered.
+const KNOWN_BYTES_MAX: usize = 1_024;
 
 thread_local! {
     /// What a connection's bytes are read into. They are looked at there, and only what is not whole is kept.
@@ -55,6 +57,8 @@ pub(super) struct Express<'a> {
     last: Option<Last>,
     /// The last key that was shown.
     key: Option<Shown>,
+    /// The last head, byte for byte, while its route is that of `last`.
+    known: Option<Known>,
     /// An answer that the library is to send, in place of one of its own making.
     made: Rc<RefCell<Option<Response<Body>>>>,
 }
@@ -65,12 +69,36 @@ struct Shown {
     hash: Option<[u8; 32]>,
 }
 
+/// A head that was read, and what it says beside its target: most clients send the same one with every request. One with
+/// ids of its own does not come again, so none is in it.
+struct Known {
+    /// With the key in it.
+    head: Zeroizing<Vec<u8>>,
+    body_bytes: u64,
+    /// As in [`Asked`].
+    key_hash: Option<Option<[u8; 32]>>,
+    takes_gzip: bool,
+    typed: bool,
+}
+
 struct Last {
     method: Method,
     target: Box<str>,
     uri: Uri,
     /// `None`: the long way.
     route: Option<(&'static Route, Variables)>,
+}
+
+impl Last {
+    fn plain(&self) -> Option<(&'static Route, Uri, Variables)> {
+        let (route, variables) = self.route?;
+        Some((route, self.uri.clone(), variables))
+    }
+}
+
+/// A body for a handler to keep.
+fn body(bytes: &[u8]) -> Bytes {
+    if bytes.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bytes) }
 }
 
 /// Why a turn is over.
@@ -107,6 +135,7 @@ impl<'a> Express<'a> {
             is_full: false,
             last: None,
             key: None,
+            known: None,
             made: Rc::default(),
         }
     }
@@ -235,6 +264,22 @@ impl<'a> Express<'a> {
     }
 
     fn next(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Next {
+        // What a head says depends on its own bytes alone, so what was found of it holds again.
+        if let Some(known) = self.known.as_ref().filter(|known| bytes.starts_with(&known.head)) {
+            let head_bytes = known.head.len();
+            let whole = head_bytes as u64 + known.body_bytes;
+            if whole <= bytes.len() as u64
+                && let Some((route, uri, variables)) = self.last.as_ref().and_then(Last::plain)
+            {
+                let (key_hash, takes_gzip, typed) = (known.key_hash, known.takes_gzip, known.typed);
+                let body = body(&bytes[head_bytes..whole as usize]);
+                let (request_id, idempotency_key) = (None, None);
+                let asked =
+                    Asked { route, uri, variables, key_hash, request_id, idempotency_key, takes_gzip, typed, body };
+                return self.answer(context, asked, whole);
+            }
+        }
+        self.known = None;
         let plain = match plain::head(bytes) {
             Head::Part => return Next::Part,
             Head::Plain(plain) => plain,
@@ -251,11 +296,19 @@ impl<'a> Express<'a> {
         {
             return Next::Granted(whole);
         }
-        let body = &bytes[plain.head_bytes..whole as usize];
         let Some((route, uri, variables)) = self.route(&plain) else { return Next::Granted(whole) };
         let key_hash = plain.key.map(|key| self.key_hash(key));
-        let body = if body.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(body) };
-        let asked = Asked { route, uri, variables, key_hash, plain: &plain, body };
+        let Plain { request_id, idempotency_key, takes_gzip, typed, head_bytes, body_bytes, .. } = plain;
+        if request_id.is_none() && idempotency_key.is_none() && head_bytes <= KNOWN_BYTES_MAX {
+            let head = Zeroizing::new(bytes[..head_bytes].to_vec());
+            self.known = Some(Known { head, body_bytes, key_hash, takes_gzip, typed });
+        }
+        let body = body(&bytes[head_bytes..whole as usize]);
+        let asked = Asked { route, uri, variables, key_hash, request_id, idempotency_key, takes_gzip, typed, body };
+        self.answer(context, asked, whole)
+    }
+
+    fn answer(&mut self, context: &mut Context<'_>, asked: Asked<'_>, whole: u64) -> Next {
         let mut answering = begin(self.edge, self.peer, asked);
         match self.poll(context, &mut answering) {
             Poll::Ready(true) => Next::Answered(whole),
@@ -281,9 +334,7 @@ impl<'a> Express<'a> {
             };
             self.last = Some(Last { method: plain.method, target: plain.target.into(), uri, route });
         }
-        let last = self.last.as_ref()?;
-        let (route, variables) = last.route?;
-        Some((route, last.uri.clone(), variables))
+        self.last.as_ref()?.plain()
     }
 
     /// The hash of a key that was shown; `None` for a text that can be none.

@@ -11,6 +11,7 @@
 //!   that told it to stop. So a peer that is still sending is listened to for a moment after the last byte to it.
 
 use super::deadline::HeadDeadline;
+use crate::http::buffer;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use std::cell::{Cell, RefCell};
@@ -26,28 +27,6 @@ use tokio::time::Sleep;
 
 /// Bytes that gather before they are written whatever else there is to do. Larger pieces are not copied.
 const GATHER_BYTES_MAX: usize = 64 * 1_024;
-/// Buffers that wait for a connection with something to say; there may be thousands without. None is larger than this.
-const SPARE_MAX: usize = 16;
-const SPARE_BYTES_MAX: usize = 2 * GATHER_BYTES_MAX;
-
-thread_local! {
-    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// An empty buffer, with room if one is spare.
-fn buffer() -> Vec<u8> {
-    SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
-}
-
-/// Lays a buffer aside for whoever needs one next.
-fn spare(mut buffer: Vec<u8>) {
-    SPARE.with_borrow_mut(|spare| {
-        if spare.len() < SPARE_MAX && (1..=SPARE_BYTES_MAX).contains(&buffer.capacity()) {
-            buffer.clear();
-            spare.push(buffer);
-        }
-    });
-}
 /// How long, and for how many bytes, a peer is listened to that was told to stop.
 const LINGER: Duration = Duration::from_millis(500);
 const LINGER_BYTES_MAX: usize = 8 << 20;
@@ -149,7 +128,7 @@ impl Socket {
     pub(super) fn gather<T>(&self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let mut gathered = std::mem::take(&mut self.0.wire.borrow_mut().gathered);
         if gathered.capacity() == 0 {
-            gathered = buffer();
+            gathered = buffer::take();
         }
         let written = write(&mut gathered);
         self.0.wire.borrow_mut().gathered = gathered;
@@ -242,7 +221,7 @@ impl Wire {
             }
         }
         if self.gathered.capacity() > 0 {
-            spare(std::mem::take(&mut self.gathered));
+            buffer::give_back(std::mem::take(&mut self.gathered));
         }
         self.written = 0;
         Poll::Ready(Ok(()))
@@ -261,7 +240,7 @@ impl Wire {
             return self.bounded(context, written);
         }
         if self.gathered.capacity() == 0 {
-            self.gathered = buffer();
+            self.gathered = buffer::take();
         }
         let mut taken = 0;
         for piece in pieces {

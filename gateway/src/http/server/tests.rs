@@ -258,6 +258,45 @@ fn pipelined_requests_are_answered_in_order() {
     });
 }
 
+/// A head that comes again means what it meant; one that differs from it in a byte means what it says itself.
+#[test]
+fn a_head_that_comes_again_means_the_same() {
+    // (number of the key, a line more, bytes of the body, status); key 0 is the one that there is.
+    let rows = [
+        (0, "", 2, 200),
+        (0, "", 2, 200),
+        (0, "", 3, 200),
+        (0, "", 3, 200),
+        (7, "", 3, 401),
+        (7, "", 3, 401),
+        (0, "", 3, 200),
+        (0, "X-Request-Id: mine-1\r\n", 2, 200),
+        (0, "", 2, 200),
+        (0, "Accept: */*\r\n", 2, 200),
+        (0, "X-Other: 1\r\n", 2, 200),
+        (0, "Accept: */*\r\n", 2, 200),
+        (0, "", 2, 200),
+    ];
+    serve_table("", HEADLESS, async |served: Served| {
+        let mut requests = String::new();
+        for (key, line, length, _) in rows {
+            let body = format!("{}{{}}", " ".repeat(length - 2));
+            requests.push_str(&format!(
+                "POST /v1/keyed HTTP/1.1\r\nHost: x\r\nX-API-Key: svc_live_{key:064x}\r\n{line}Content-Length: {length}\r\n\r\n{body}"
+            ));
+        }
+        requests.push_str("GET /v1/time HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let text = served.exchange(requests.as_bytes()).await;
+        assert_eq!(statuses(&text), rows.iter().map(|(.., status)| *status).chain([200]).collect::<Vec<_>>());
+        let lengths: Vec<usize> =
+            text.split("{\"length\":").skip(1).map(|rest| rest.split('}').next().unwrap().parse().unwrap()).collect();
+        let sound = rows.iter().filter(|(.., status)| *status == 200);
+        assert_eq!(lengths, sound.map(|(_, _, length, _)| *length).chain([0]).collect::<Vec<_>>());
+        assert_eq!(text.matches("mine-1").count(), 1, "{text}");
+    });
+    println!("heads that come again: {} cases", rows.len());
+}
+
 /// However many requests come at once, a connection that was answered may rest as long as any other.
 #[test]
 fn a_connection_rests_behind_any_number_of_requests() {

@@ -1,0 +1,237 @@
+//! A storage whose reader and writer rests between its calls: for work of many seconds that nobody waits for, on a machine
+//! whose cores the orders need.
+//!
+//! A lower priority alone is not enough: the scheduler still lets such a thread have a core to itself for whole seconds,
+//! while those that answer orders share the other.
+
+use crate::thread::Stop;
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use wal::{Lsn, Marks, Storage, StoredFile};
+
+/// Processor time between two rests, and how many times as long as it each of them is: a fifth of a core, in small bites.
+const WORK: Duration = Duration::from_millis(1);
+const REST_TIMES: u32 = 4;
+
+/// When to rest. Clones are the same; one thread works and rests.
+#[derive(Clone)]
+pub struct Rests(Arc<Inner>);
+
+struct Inner {
+    /// The thread's processor time at its last rest, in nanoseconds.
+    rested: AtomicU64,
+    /// There is no rest once the log reaches behind this record.
+    until: AtomicU64,
+    marks: Marks,
+    stop: Stop,
+}
+
+impl Rests {
+    /// Never rests before [`Rests::until`] is told.
+    pub fn new(marks: Marks, stop: Stop) -> Rests {
+        let (rested, until) = (AtomicU64::new(0), AtomicU64::new(0));
+        Rests(Arc::new(Inner { rested, until, marks, stop }))
+    }
+
+    /// There is time as long as the log's last record is at most this one.
+    pub fn until(&self, lsn: Lsn) {
+        self.0.until.store(lsn.0, Ordering::Relaxed);
+    }
+
+    /// Rests, if there was work for long enough and there is time.
+    pub fn breathe(&self) {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+        let worked = now.saturating_sub(Duration::from_nanos(self.0.rested.load(Ordering::Relaxed)));
+        if worked >= WORK {
+            std::thread::sleep(self.rest_behind(worked));
+            self.0.rested.store(now.as_nanos() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// How long a rest is behind so much work.
+    fn rest_behind(&self, worked: Duration) -> Duration {
+        let has_time = self.0.marks.appended().0 <= self.0.until.load(Ordering::Relaxed);
+        if has_time { worked * REST_TIMES } else { Duration::ZERO }
+    }
+
+    /// As [`Rests::breathe`], unless the server is to stop: it does not wait for what a start makes again.
+    fn go_on(&self) -> io::Result<()> {
+        if self.0.stop.is_set() {
+            return Err(io::Error::other("the server stops"));
+        }
+        self.breathe();
+        Ok(())
+    }
+}
+
+/// The same directory, whose files are read and written with rests.
+#[derive(Clone)]
+pub struct Paced<S> {
+    pub storage: S,
+    pub rests: Rests,
+}
+
+/// A file of it.
+pub struct PacedFile<F> {
+    file: F,
+    rests: Rests,
+}
+
+impl<S: Storage> Paced<S> {
+    fn paced(&self, file: S::File) -> PacedFile<S::File> {
+        PacedFile { file, rests: self.rests.clone() }
+    }
+}
+
+impl<S: Storage> Storage for Paced<S> {
+    type File = PacedFile<S::File>;
+    type Map = S::Map;
+    type Lock = S::Lock;
+
+    fn lock(&self) -> Result<S::Lock, wal::Error> {
+        self.storage.lock()
+    }
+
+    fn list(&self) -> io::Result<Vec<(String, u64)>> {
+        self.storage.list()
+    }
+
+    fn open(&self, name: &str) -> io::Result<Self::File> {
+        self.storage.open(name).map(|file| self.paced(file))
+    }
+
+    fn open_to_read(&self, name: &str) -> io::Result<Self::File> {
+        self.storage.open_to_read(name).map(|file| self.paced(file))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Self::File> {
+        self.storage.create(name).map(|file| self.paced(file))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.storage.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.storage.remove(name)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.storage.sync_directory()
+    }
+
+    fn map(&self, file: &Self::File, bytes: u64) -> io::Result<S::Map> {
+        self.storage.map(&file.file, bytes)
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.storage.free_bytes()
+    }
+
+    fn random_id(&self) -> io::Result<[u8; 16]> {
+        self.storage.random_id()
+    }
+
+    fn place(&self) -> String {
+        self.storage.place()
+    }
+}
+
+impl<F: StoredFile> StoredFile for PacedFile<F> {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.rests.go_on()?;
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.rests.go_on()?;
+        self.file.write_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    fn sync_range(&self, from: u64, to: u64) -> io::Result<()> {
+        self.file.sync_range(from, to)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        self.file.bytes()
+    }
+
+    fn reserve(&self, bytes: u64) -> io::Result<()> {
+        self.file.reserve(bytes)
+    }
+
+    fn forget(&self) {
+        self.file.forget();
+    }
+
+    fn reload(&self) {
+        self.file.reload();
+    }
+
+    fn prefetch(&self) {
+        self.file.prefetch();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recover::recover;
+    use wal::{Files, Kind, Options};
+
+    #[test]
+    fn it_rests_for_as_long_as_there_is_time() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let options = Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() };
+        let recovery = recover(&place.path().join("log"), options, 1).expect("a new directory");
+        let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+        let (mut log, marks) = (running.log, running.marks);
+        for _ in 0..5 {
+            log.append(Kind::Mutations, 1, 1, 1, b"x").expect("there is room");
+        }
+        let last = marks.appended();
+        let none = Duration::ZERO;
+        let rows = [
+            ("nothing was told", None, WORK, none),
+            ("there is time", Some(last), WORK, WORK * REST_TIMES),
+            ("there is more time", Some(Lsn(u64::MAX)), WORK * 2, WORK * 2 * REST_TIMES),
+            ("the log is behind it", Some(last.before()), WORK, none),
+        ];
+        for (name, until, worked, expected) in rows {
+            let rests = Rests::new(marks.clone(), Stop::new());
+            if let Some(until) = until {
+                rests.until(until);
+            }
+            assert_eq!(rests.rest_behind(worked), expected, "{name}");
+        }
+        println!("rests: {} cases", rows.len());
+    }
+
+    #[test]
+    fn a_server_that_stops_waits_for_no_file() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let files = Files::open(place.path().join("log")).expect("a new directory");
+        let options = Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() };
+        let recovery = recover(&place.path().join("log"), options, 1).expect("a new directory");
+        let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+        let stop = Stop::new();
+        let paced = Paced { storage: files, rests: Rests::new(running.marks.clone(), stop.clone()) };
+        let file = paced.create("any").expect("a file");
+        for stopped in [false, true] {
+            if stopped {
+                stop.set();
+            }
+            let calls = [file.write_at(b"x", 0).is_ok(), file.read_at(&mut [0], 0).is_ok()];
+            assert_eq!(calls, [!stopped; 2], "stopped: {stopped}");
+        }
+        println!("stops: 2 cases");
+    }
+}

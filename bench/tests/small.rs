@@ -14,8 +14,8 @@ const HASHLESS: [&str; 3] = ["echo", "fanout", "sockets"];
 const MACHINE: [&str; 10] =
     ["version", "commit", "build", "features", "compiler", "machine", "cores", "kernel", "file system", "load"];
 const SCENARIOS: [&str; 26] = [
-    "ladder", "walk", "fold", "hear", "shard", "book", "backtest", "answer", "append", "commit", "acks", "device", "busy",
-    "frames", "recovery", "http", "reads", "echo", "fanout", "trade", "sockets", "service", "replay", "memory",
+    "ladder", "walk", "fold", "hear", "shard", "book", "backtest", "answer", "append", "commit", "acks", "device",
+    "busy", "frames", "recovery", "http", "reads", "echo", "fanout", "trade", "sockets", "service", "replay", "memory",
     "growth", "hostile",
 ];
 

@@ -5,9 +5,7 @@ use crate::backtest::Moment;
 use crate::report::timed;
 use hftbacktest::backtest::assettype::LinearAsset;
 use hftbacktest::backtest::data::Data;
-use hftbacktest::backtest::models::{
-    CommonFees, ConstantLatency, RiskAdverseQueueModel, TradingValueFeeModel,
-};
+use hftbacktest::backtest::models::{CommonFees, ConstantLatency, RiskAdverseQueueModel, TradingValueFeeModel};
 use hftbacktest::backtest::{Backtest, DataSource, ExchangeKind, L2AssetBuilder};
 use hftbacktest::prelude::{
     Bot, EXCH_ASK_DEPTH_EVENT, EXCH_BID_DEPTH_EVENT, Event, LOCAL_ASK_DEPTH_EVENT, LOCAL_BID_DEPTH_EVENT, OrdType,

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Orders, fills, positions and remembered requests, which are most of it, are packed
-//! ([`crate::mutation::packed`]); the rest is field after field ([`crate::mutation::bytes`]).
+//! (`mutation::packed`); the rest is field after field (`mutation::bytes`).
 //!
 //! The digest of a state is SHA-256 over exactly these bytes.
 //!

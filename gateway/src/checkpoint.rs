@@ -91,13 +91,18 @@ impl<S: Storage> Keeper<S> {
         if sealed <= newest || sealed > self.marks.synced() {
             return Ok(false);
         }
-        self.checkpoint(sealed)?;
+        self.checkpoint(newest, sealed)?;
         Ok(true)
     }
 
     /// Folds the log up to `upto` onto the copy, checks every promise of that state, writes it down, and says which
-    /// segments are unnecessary now.
-    fn checkpoint(&mut self, upto: Lsn) -> Result<(), RecoverError> {
+    /// segments are unnecessary now. The newest snapshot stands for the records up to `newest`.
+    fn checkpoint(&mut self, newest: Lsn, upto: Lsn) -> Result<(), RecoverError> {
+        if let Some(rests) = &self.rests {
+            // Behind as many records again as this checkpoint covers, the next one is due: from there on the disk's bound
+            // goes before the orders' tail.
+            rests.until(Lsn(upto.0 + (upto.0 - newest.0)));
+        }
         let (state, lsn, crc) = match self.state.take() {
             Some(copy) => copy,
             None => match self.snapshots.newest()? {
@@ -105,11 +110,6 @@ impl<S: Storage> Keeper<S> {
                 None => (State::new(1), Lsn::ZERO, 0),
             },
         };
-        if let Some(rests) = &self.rests {
-            // Behind as many records again as this checkpoint covers, the next one is due: from there on the disk's bound
-            // goes before the orders' tail.
-            rests.until(Lsn(upto.0 + (upto.0 - lsn.0)));
-        }
         let mut state = state;
         let mut scan = Scan::open(&self.storage, lsn)?.until(upto).behind_crc(crc);
         let mut replay = Replay::default();
@@ -202,7 +202,7 @@ mod tests {
             syncer.turn().expect("the disk is there");
             let storage = Files::open_existing(place.path().join("log")).expect("it was made");
             let mut keeper = Keeper::new(storage, snapshots, marks.clone(), 1, Covered::default());
-            let written = keeper.checkpoint(lsn);
+            let written = keeper.checkpoint(Lsn::ZERO, lsn);
             let listed = keeper.snapshots.list().expect("it can be read").len();
             assert_eq!((listed, marks.is_poisoned()), (usize::from(is_sound), !is_sound), "{written:?}");
             match written {

@@ -15,6 +15,8 @@ use wal::{Lsn, Marks, Storage, StoredFile};
 /// Processor time between two rests, and how many times as long as it each of them is: a fifth of a core, in small bites.
 const WORK: Duration = Duration::from_millis(1);
 const REST_TIMES: u32 = 4;
+/// The longest rest: a stretch of work without a call of a file is as long as it is, and a stop is not to wait for more.
+const REST_MAX: Duration = Duration::from_millis(100);
 
 /// When to rest. Clones are the same; one thread works and rests.
 #[derive(Clone)]
@@ -54,8 +56,9 @@ impl Rests {
 
     /// How long a rest is behind so much work.
     fn rest_behind(&self, worked: Duration) -> Duration {
-        let has_time = self.0.marks.appended().0 <= self.0.until.load(Ordering::Relaxed);
-        if has_time { worked * REST_TIMES } else { Duration::ZERO }
+        let Inner { until, marks, stop, .. } = &*self.0;
+        let has_time = marks.appended().0 <= until.load(Ordering::Relaxed) && !stop.is_set();
+        if has_time { (worked * REST_TIMES).min(REST_MAX) } else { Duration::ZERO }
     }
 
     /// As [`Rests::breathe`], unless the server is to stop: it does not wait for what a start makes again.
@@ -200,13 +203,19 @@ mod tests {
         let last = marks.appended();
         let none = Duration::ZERO;
         let rows = [
-            ("nothing was told", None, WORK, none),
-            ("there is time", Some(last), WORK, WORK * REST_TIMES),
-            ("there is more time", Some(Lsn(u64::MAX)), WORK * 2, WORK * 2 * REST_TIMES),
-            ("the log is behind it", Some(last.before()), WORK, none),
+            ("nothing was told", None, WORK, false, none),
+            ("there is time", Some(last), WORK, false, WORK * REST_TIMES),
+            ("there is more time", Some(Lsn(u64::MAX)), WORK * 2, false, WORK * 2 * REST_TIMES),
+            ("it worked for long", Some(last), REST_MAX, false, REST_MAX),
+            ("the log is behind it", Some(last.before()), WORK, false, none),
+            ("it is to stop", Some(last), WORK, true, none),
         ];
-        for (name, until, worked, expected) in rows {
-            let rests = Rests::new(marks.clone(), Stop::new());
+        for (name, until, worked, stopping, expected) in rows {
+            let stop = Stop::new();
+            if stopping {
+                stop.set();
+            }
+            let rests = Rests::new(marks.clone(), stop);
             if let Some(until) = until {
                 rests.until(until);
             }

@@ -101,7 +101,7 @@ impl<S: Storage> Keeper<S> {
         if let Some(rests) = &self.rests {
             // Behind as many records again as this checkpoint covers, the next one is due: from there on the disk's bound
             // goes before the orders' tail.
-            rests.until(Lsn(upto.0 + (upto.0 - newest.0)));
+            rests.begin(Lsn(upto.0 + (upto.0 - newest.0)));
         }
         let (state, lsn, crc) = match self.state.take() {
             Some(copy) => copy,

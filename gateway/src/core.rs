@@ -52,8 +52,11 @@ impl Core {
         command: Command,
         now: Timestamp,
     ) -> Result<Answer, oneshot::Receiver<Answer>> {
-        self.take(Envelope { owner, command, received_at: now, reply: Reply::Here }, now);
-        self.committer.claim()
+        // In one piece: an answer that nobody claims would be the next one's.
+        guard(|| {
+            self.take(Envelope { owner, command, received_at: now, reply: Reply::Here }, now);
+            self.committer.claim()
+        })
     }
 
     /// Works off what other threads sent and what is due, a bounded piece of it. True when there is more.

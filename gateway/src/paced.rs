@@ -15,6 +15,9 @@ use wal::{Lsn, Marks, Storage, StoredFile};
 /// Processor time between two rests, and how many times as long as it each of them is: a fifth of a core, in small bites.
 const WORK: Duration = Duration::from_millis(1);
 const REST_TIMES: u32 = 4;
+/// Processor time at the beginning of a checkpoint that is not rested from: nobody feels a small one, and a server that lives
+/// for a second still makes it.
+const AT_ONCE: Duration = Duration::from_millis(50);
 /// The longest rest: a stretch of work without a call of a file is as long as it is, and a stop is not to wait for more.
 const REST_MAX: Duration = Duration::from_millis(100);
 
@@ -23,7 +26,7 @@ const REST_MAX: Duration = Duration::from_millis(100);
 pub struct Rests(Arc<Inner>);
 
 struct Inner {
-    /// The thread's processor time at its last rest, in nanoseconds.
+    /// The thread's processor time at its last rest, in nanoseconds; ahead of it at the beginning.
     rested: AtomicU64,
     /// There is no rest once the log reaches behind this record.
     until: AtomicU64,
@@ -32,21 +35,22 @@ struct Inner {
 }
 
 impl Rests {
-    /// Never rests before [`Rests::until`] is told.
+    /// Never rests before [`Rests::begin`].
     pub fn new(marks: Marks, stop: Stop) -> Rests {
         let (rested, until) = (AtomicU64::new(0), AtomicU64::new(0));
         Rests(Arc::new(Inner { rested, until, marks, stop }))
     }
 
-    /// There is time as long as the log's last record is at most this one.
-    pub fn until(&self, lsn: Lsn) {
-        self.0.until.store(lsn.0, Ordering::Relaxed);
+    /// Begins a piece of work, on the thread that does it. There is time as long as the log's last record is at most this
+    /// one.
+    pub fn begin(&self, until: Lsn) {
+        self.0.until.store(until.0, Ordering::Relaxed);
+        self.0.rested.store((own_time() + AT_ONCE).as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// Rests, if there was work for long enough and there is time.
     pub fn breathe(&self) {
-        let now = clock_gettime(ClockId::ThreadCPUTime);
-        let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+        let now = own_time();
         let worked = now.saturating_sub(Duration::from_nanos(self.0.rested.load(Ordering::Relaxed)));
         if worked >= WORK {
             std::thread::sleep(self.rest_behind(worked));
@@ -69,6 +73,12 @@ impl Rests {
         self.breathe();
         Ok(())
     }
+}
+
+/// Processor time of this thread so far.
+fn own_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// The same directory, whose files are read and written with rests.
@@ -217,7 +227,7 @@ mod tests {
             }
             let rests = Rests::new(marks.clone(), stop);
             if let Some(until) = until {
-                rests.until(until);
+                rests.begin(until);
             }
             assert_eq!(rests.rest_behind(worked), expected, "{name}");
         }

@@ -107,9 +107,7 @@ impl Load {
                 "--check=FILE makes no run, so there is nothing to write or to clean; --check alone follows one".into(),
             );
         }
-        if self.json.is_some() && self.json == self.report {
-            return Err("--report and --json name the same file: the one would take the place of the other".into());
-        }
+        self.places_are_apart()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let local = LocalSet::new();
         match &self.check {
@@ -120,6 +118,22 @@ impl Load {
             }
             _ => local.block_on(&runtime, self.load()),
         }
+    }
+
+    /// What is written takes no other file's place, least of all the keys', which are shown once.
+    fn places_are_apart(&self) -> Result<(), Failure> {
+        let written = [("--json", &self.json), ("--report", &self.report)];
+        let written = written.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)));
+        let mut taken = vec![("--keys", destination::place(&self.keys.file))];
+        for (flag, path) in written {
+            let place = destination::place(path);
+            if let Some((other, _)) = taken.iter().find(|(_, there)| *there == place) {
+                let why = format!("{other} and {flag} name the same file: the one would take the place of the other");
+                return Err(why.into());
+            }
+            taken.push((flag, place));
+        }
+        Ok(())
     }
 
     async fn compare(&self, orders: &Orders) -> Result<Compared, String> {
@@ -158,7 +172,7 @@ impl Load {
         let plan = Plan { connections: connections as usize, rate, duration, clean };
         let ran = drive::drive(course.clone(), &plan, instruments.into()).await?;
 
-        drive::wait(FACTS_WITHIN, facts::server(&mut ask, &key, &mut server)).await;
+        let hurried = ran.hurried || drive::wait(FACTS_WITHIN, facts::server(&mut ask, &key, &mut server)).await;
         let users = ran.users_used.iter().map(|user| self.keys.users[*user as usize].user_id).collect();
         let fates = ran.fates.iter().map(|fates| fates.write()).collect();
         let mut outcome = Outcome {
@@ -172,6 +186,8 @@ impl Load {
         let mut failed = None;
         if self.check.is_some() {
             let compared = tokio::select! {
+                biased;
+                () = std::future::ready(()), if hurried => Err("interrupted".to_owned()),
                 compared = check::compare(&mut ask, &self.keys, &outcome.orders) => compared,
                 _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
             };

@@ -179,7 +179,11 @@ macro_rules! numbered {
     ($($name:ident: $($word:ident),*;)*) => {
         $(impl Numbered for $name {
             const ALL: &'static [$name] = &[$($name::$word),*];
-        })*
+        }
+        // A new word that has no place here does not build.
+        const _: fn($name) = |word| match word {
+            $($name::$word => (),)*
+        };)*
         #[cfg(test)]
         fn every_word_has_its_number() -> usize {
             let mut count = 0;
@@ -204,6 +208,10 @@ numbered! {
         EmergencyExitEntryPrice, EmergencyExitEntryPricePostExpiry;
     Status: Pending, Filled, Cancelled, Expired;
 }
+
+// The words that share a byte: orders put these four into eight bits, fills these two, requests a status into two.
+const _: () = assert!(Side::ALL.len() <= 2 && OrderType::ALL.len() <= 2 && TimeInForce::ALL.len() <= 8);
+const _: () = assert!(EntryRoute::ALL.len() <= 8 && Liquidity::ALL.len() <= 2 && Status::ALL.len() <= 4);
 
 /// Bits of a byte, one for each of these, the first the lowest.
 #[inline]

@@ -15,7 +15,7 @@
 
 use super::replay::State;
 use super::shard_of;
-use crate::id::{UserId, object_number};
+use crate::id::{OBJECT_BITS, UserId, object_number};
 use crate::market::Markets;
 use crate::mutation::bytes::{Bytes, put_list, take_list};
 use crate::mutation::codec::CodecError;
@@ -79,7 +79,7 @@ impl std::error::Error for SnapshotError {}
 
 impl From<io::Error> for SnapshotError {
     fn from(error: io::Error) -> Self {
-        SnapshotError::Io(error)
+        if error.kind() == io::ErrorKind::UnexpectedEof { SnapshotError::Length } else { SnapshotError::Io(error) }
     }
 }
 
@@ -132,7 +132,8 @@ impl<R: Read> Read for Hashed<'_, R> {
     }
 }
 
-/// Reads a state into so many shards. What it allocates is bounded by the bytes that are there. Of today's format each
+/// Reads a state into so many shards. What it allocates is bounded by the bytes that are there, but for
+/// four bytes for each object number of a user up to that of the last order (2^28 at most). Of today's format each
 /// part is written once more and compared, while it is at hand, so that nothing is lost in the reading; one of an earlier
 /// format would be written with other bytes now.
 ///
@@ -266,6 +267,9 @@ pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
     user.grant = Bytes::take(input)?;
     user.quota = Quota::take(input)?;
     user.next_object = u32::take(input)?;
+    if user.next_object >= 1 << OBJECT_BITS {
+        return Err(CodecError::Reference);
+    }
     let identity = Identity { sub: Bytes::take(input)?, email: Bytes::take(input)? };
     if identity.sub.is_some() || identity.email.is_some() {
         user.identity = Some(Box::new(identity));

@@ -98,24 +98,33 @@ impl Packed for Position {
         let wallet = WalletId(take_step(before.map_or(0, |before| before.wallet.0), input)?);
         let opened_at = Timestamp(take_step(before.map_or(0, |before| before.opened_at.0), input)?);
         let instrument = InstrumentId(take_small(input)?);
-        let mut position = Position::open(id, wallet, instrument, opened_at);
-        position.realized = Cash(take_signed(input)?);
+        let realized = Cash(take_signed(input)?);
+        let (mut qty, mut reserved, mut cost) = (Qty::ZERO, Qty::ZERO, Cash::ZERO);
         if has(shown, HELD) {
-            position.qty = Qty(take_number(input)?);
-            position.reserved = Qty(take_number(input)?);
-            position.cost = Cash(take_signed(input)?);
+            (qty, reserved, cost) = (Qty(take_number(input)?), Qty(take_number(input)?), Cash(take_signed(input)?));
         }
+        let mut last_open = (Qty::ZERO, Cash::ZERO);
         if has(shown, LAST_OPEN) {
-            position.last_open = (Qty(take_number(input)?), Cash(take_signed(input)?));
+            last_open = (Qty(take_number(input)?), Cash(take_signed(input)?));
         }
-        if has(shown, CLOSED) {
-            position.closed_at = Some(Timestamp(take_step(opened_at.0, input)?));
-        }
-        if has(shown, SETTLED) {
-            position.settlement = Some(Bytes::take(input)?);
-        }
-        position.is_reset = has(shown, RESET);
-        Ok(position)
+        let closed_at = if has(shown, CLOSED) { Some(Timestamp(take_step(opened_at.0, input)?)) } else { None };
+        let settlement = if has(shown, SETTLED) { Some(Bytes::take(input)?) } else { None };
+        let is_reset = has(shown, RESET);
+        // Every field by its name: a new one that is not packed does not build.
+        Ok(Position {
+            id,
+            wallet,
+            instrument,
+            qty,
+            reserved,
+            cost,
+            last_open,
+            realized,
+            opened_at,
+            closed_at,
+            settlement,
+            is_reset,
+        })
     }
 }
 

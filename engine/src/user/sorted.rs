@@ -188,7 +188,8 @@ mod tests {
 
     #[test]
     fn a_set_made_at_once_is_the_set_made_one_by_one() {
-        for count in [0, 1, 127, 128, 129, 256, 257, 1_000_u32] {
+        let block = VALUES_PER_BLOCK as u32;
+        for count in [0, 1, block - 1, block, block + 1, 2 * block, 2 * block + 1, 1_000] {
             let mut at_once = Sorted::of_ascending((0..count).map(|value| value * 2).collect());
             let mut one_by_one = Sorted::new();
             (0..count).for_each(|value| _ = one_by_one.insert(value * 2));

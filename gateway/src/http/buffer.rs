@@ -1,5 +1,5 @@
 //! Buffers that are used again: what an answer is written into, and what a connection gathers to send. They belong to the
-//! thread that serves the connection.
+//! thread that serves the connection. They come back empty and are not wiped, as memory that is freed is not.
 
 use std::cell::RefCell;
 

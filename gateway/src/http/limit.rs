@@ -177,7 +177,7 @@ pub struct Limits {
     users: Table<UserId>,
     addresses: Table<Address>,
     bootstraps: Table<Address>,
-    /// By the user's number, of which there are far fewer than a `u32` counts.
+    /// By the user's number, of which there are far fewer than a `u32` counts: four bytes for each, kept for good.
     placements: Slots<AtomicU32>,
     placements_now: AtomicU32,
 }

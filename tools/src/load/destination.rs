@@ -49,12 +49,48 @@ impl Destination {
     }
 }
 
+/// Where a path leads, so that two can be compared; of a file that is not there yet, where it would be.
+pub fn place(path: &Path) -> PathBuf {
+    let of_folder = || Some(fs::canonicalize(folder(path)).ok()?.join(path.file_name()?));
+    fs::canonicalize(path).ok().or_else(of_folder).unwrap_or_else(|| path.to_owned())
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 fn beside(path: &Path) -> std::io::Result<Way> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
     let mut prefix = name.to_owned();
     prefix.push(".");
     // As any file is made; the process's mask still applies.
     let mode = Permissions::from_mode(0o666);
-    tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder).map(Way::Beside)
+    tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder(path)).map(Way::Beside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_names_of_a_file_are_one_place() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("keys"), "k").expect("room");
+        std::os::unix::fs::symlink(at("keys"), at("link")).expect("a link");
+        fs::create_dir(at("inner")).expect("a folder");
+        let rows = [
+            ("keys", "keys", true),
+            ("keys", "link", true),
+            ("keys", "inner/../keys", true),
+            ("new", "inner/../new", true),
+            ("keys", "new", false),
+            ("inner/keys", "keys", false),
+            ("nowhere/new", "new", false),
+        ];
+        for (one, other, is_same) in rows {
+            assert_eq!(place(&at(one)) == place(&at(other)), is_same, "{one} and {other}");
+        }
+        println!("places: {} cases", rows.len());
+    }
 }

@@ -33,7 +33,7 @@ const ANSWER_UNTIL: Duration = Duration::from_secs(15);
 const UNDER_WAY_MAX: u64 = 5_000_000;
 /// How long the resting orders of a run may take to be cancelled.
 const CLEAN_UNTIL: Duration = Duration::from_secs(120);
-/// The shortest rest between two looks at what is due. A timer that is set for each of tens of thousands of operations a
+/// The shortest rest between two looks at what is due (README says so to users). A timer that is set for each of tens of thousands of operations a
 /// second costs more of the core than they do, and what waits for so long counts it from its due time.
 const REST_LEAST: Duration = Duration::from_micros(50);
 /// How often the progress is drawn.
@@ -45,6 +45,8 @@ pub struct Ran {
     /// From the first due time to the last, or as long as the closed loop went.
     pub lasted: Duration,
     pub interrupted: bool,
+    /// A further interrupt has ended the waiting behind it: nothing more is waited for.
+    pub hurried: bool,
     /// Connections that could not be opened before the run began.
     pub unopened: Unopened,
     /// Part of one core that this client used while it ran.
@@ -120,19 +122,17 @@ pub async fn drive(course: Rc<Course>, plan: &Plan, instruments: Rc<[Instrument]
     let cores_used = ticks_before
         .zip(own_ticks())
         .map(|(before, after)| (after - before) as f64 / machine::TICKS_PER_SECOND / course.now().as_secs_f64());
-    if !interrupted {
-        // Too late is not too little: what was due in time is still sent, for a while.
-        wait(SEND_UNTIL, course.idle()).await;
-    }
+    // Too late is not too little: what was due in time is still sent, for a while.
+    let mut hurried = !interrupted && wait(SEND_UNTIL, course.idle()).await;
     let unsent: u64 = lanes.iter().map(|lane| lane.give_up_waiting()).sum();
-    wait(ANSWER_UNTIL, course.idle()).await;
+    hurried = hurried || wait(ANSWER_UNTIL, course.idle()).await;
     bar.end();
     lanes.iter().for_each(|lane| lane.close());
     let load_after = machine::load();
     let mut tally = course.tally.replace(Tally::new(plan.duration));
     tally.unsent += unsent;
     tally.replaced = lanes.iter().map(|lane| lane.with_trader(|trader| trader.replaced)).sum();
-    let cleaned = if plan.clean { Some(clean(&course, &lanes, plan.duration).await) } else { None };
+    let cleaned = if plan.clean && !hurried { Some(clean(&course, &lanes, plan.duration).await) } else { None };
     living.iter().for_each(JoinHandle::abort);
     let mut users_used: Vec<u32> =
         lanes.iter().flat_map(|lane| lane.with_trader(|trader| trader.users_used().to_vec())).collect();
@@ -142,6 +142,7 @@ pub async fn drive(course: Rc<Course>, plan: &Plan, instruments: Rc<[Instrument]
         tally,
         lasted,
         interrupted,
+        hurried,
         unopened,
         cores_used,
         load_before,
@@ -233,11 +234,11 @@ async fn follow(
     Ok(false)
 }
 
-/// Waits at most so long; an interrupt ends that, and what is known by then is still told.
-pub async fn wait(time: Duration, what: impl Future<Output = ()>) {
+/// Waits at most so long; an interrupt ends that (true), and what is known by then is still told.
+pub async fn wait(time: Duration, what: impl Future<Output = ()>) -> bool {
     tokio::select! {
-        _ = timeout(time, what) => {}
-        _ = tokio::signal::ctrl_c() => {}
+        _ = timeout(time, what) => false,
+        _ = tokio::signal::ctrl_c() => true,
     }
 }
 

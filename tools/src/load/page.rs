@@ -140,6 +140,7 @@ mod tests {
                 tally,
                 lasted: second,
                 interrupted: true,
+                hurried: false,
                 unopened: Unopened { count: 1, why: Some(HOSTILE.to_owned()) },
                 cores_used: Some(0.99),
                 load_before: Some(HOSTILE.to_owned()),

@@ -98,8 +98,8 @@ fn a_restored_state_is_the_same_state() {
     }
 }
 
-/// A state as an earlier format wrote it. 3: rows that are not packed. 2: users without order facts, too. 1: positions without the mark of a reset and users
-/// without points and resets, too.
+/// A state as an earlier format wrote it. 3: rows that are not packed. 2: users without order facts, too. 1: positions
+/// without the mark of a reset and users without points and resets, too.
 fn old_format(version: u16, state: &State) -> Vec<u8> {
     let mut bytes = version.to_le_bytes().to_vec();
     let mut part = Vec::new();
@@ -236,7 +236,7 @@ fn a_broken_snapshot_is_an_error() {
     let bytes = bytes_of(&state);
     let mut dice = Dice(4);
     for end in (0..bytes.len()).step_by(37) {
-        assert!(read(&mut &bytes[..end], 1).is_err(), "cut at {end}");
+        assert!(matches!(read(&mut &bytes[..end], 1), Err(SnapshotError::Length)), "cut at {end}");
     }
     let mut longer = bytes.clone();
     longer.push(0);
@@ -267,4 +267,18 @@ fn a_broken_snapshot_is_an_error() {
     (part.len() as u64).put(&mut longer);
     longer.extend_from_slice(&part);
     assert!(matches!(read(&mut &longer[..], 1), Err(SnapshotError::Again)));
+}
+
+#[test]
+fn object_numbers_of_a_user_have_an_end() {
+    let mut cases = 0;
+    for (next_object, is_read) in [(u32::MAX, false), (1 << OBJECT_BITS, false), ((1 << OBJECT_BITS) - 1, true)] {
+        let mut user = User::new(UserId(1), None, None, Timestamp(7));
+        user.next_object = next_object;
+        let mut bytes = Vec::new();
+        put_user(&user, &mut bytes);
+        assert_eq!(take_user(&mut &bytes[..], VERSION).is_ok(), is_read, "{next_object}");
+        cases += 1;
+    }
+    println!("object numbers: {cases} cases");
 }

@@ -261,28 +261,37 @@ fn pipelined_requests_are_answered_in_order() {
 /// A head that comes again means what it meant; one that differs from it in a byte means what it says itself.
 #[test]
 fn a_head_that_comes_again_means_the_same() {
-    // (number of the key, a line more, bytes of the body, status); key 0 is the one that there is.
+    // (last part of the path, number of the key, a line more, bytes of the body, status); key 0 is the one that there is,
+    // and echo asks for none.
     let rows = [
-        (0, "", 2, 200),
-        (0, "", 2, 200),
-        (0, "", 3, 200),
-        (0, "", 3, 200),
-        (7, "", 3, 401),
-        (7, "", 3, 401),
-        (0, "", 3, 200),
-        (0, "X-Request-Id: mine-1\r\n", 2, 200),
-        (0, "", 2, 200),
-        (0, "Accept: */*\r\n", 2, 200),
-        (0, "X-Other: 1\r\n", 2, 200),
-        (0, "Accept: */*\r\n", 2, 200),
-        (0, "", 2, 200),
+        ("keyed", 0, "", 2, 200),
+        ("keyed", 0, "", 2, 200),
+        ("keyed", 0, "", 3, 200),
+        ("keyed", 0, "", 3, 200),
+        ("keyed", 7, "", 3, 401),
+        ("keyed", 7, "", 3, 401),
+        ("keyed", 0, "", 3, 200),
+        ("keyed", 0, "X-Request-Id: mine-1\r\n", 2, 200),
+        ("keyed", 0, "", 2, 200),
+        ("keyed", 0, "Accept: */*\r\n", 2, 200),
+        ("keyed", 0, "X-Other: 1\r\n", 2, 200),
+        ("keyed", 0, "Accept: */*\r\n", 2, 200),
+        ("keyed", 0, "", 2, 200),
+        ("echo", 7, "", 2, 200),
+        ("keyed", 7, "", 2, 401),
+        ("echo", 7, "", 2, 200),
+        ("echo", 7, "Idempotency-Key: once\r\n", 2, 200),
+        ("echo", 7, "", 2, 200),
+        ("none", 7, "", 2, 404),
+        ("none", 7, "", 2, 404),
+        ("keyed", 0, "", 2, 200),
     ];
     serve_table("", HEADLESS, async |served: Served| {
         let mut requests = String::new();
-        for (key, line, length, _) in rows {
+        for (path, key, line, length, _) in rows {
             let body = format!("{}{{}}", " ".repeat(length - 2));
             requests.push_str(&format!(
-                "POST /v1/keyed HTTP/1.1\r\nHost: x\r\nX-API-Key: svc_live_{key:064x}\r\n{line}Content-Length: {length}\r\n\r\n{body}"
+                "POST /v1/{path} HTTP/1.1\r\nHost: x\r\nX-API-Key: svc_live_{key:064x}\r\n{line}Content-Length: {length}\r\n\r\n{body}"
             ));
         }
         requests.push_str("GET /v1/time HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -291,7 +300,7 @@ fn a_head_that_comes_again_means_the_same() {
         let lengths: Vec<usize> =
             text.split("{\"length\":").skip(1).map(|rest| rest.split('}').next().unwrap().parse().unwrap()).collect();
         let sound = rows.iter().filter(|(.., status)| *status == 200);
-        assert_eq!(lengths, sound.map(|(_, _, length, _)| *length).chain([0]).collect::<Vec<_>>());
+        assert_eq!(lengths, sound.map(|(_, _, _, length, _)| *length).chain([0]).collect::<Vec<_>>());
         assert_eq!(text.matches("mine-1").count(), 1, "{text}");
     });
     println!("heads that come again: {} cases", rows.len());

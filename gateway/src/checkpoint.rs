@@ -111,6 +111,8 @@ impl<S: Storage> Keeper<S> {
             },
         };
         let mut state = state;
+        // Nobody is served from the copy.
+        state.unlist();
         let mut scan = Scan::open(&self.storage, lsn)?.until(upto).behind_crc(crc);
         let mut replay = Replay::default();
         while let Some(entry) = scan.next()? {

@@ -11,6 +11,8 @@ use wal::{Dir, Files, Kind, Lsn, Options, Recovered, Scan, Snapshots, Storage};
 
 /// Records that [`Replay`] folds together.
 const RECORDS_PER_BATCH: usize = 64;
+/// From so many records on a start lists resting orders when it has read them all: to list them takes as long as these.
+const UNLISTED_FROM: u64 = 100_000;
 
 /// What a start found, for the banner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,11 +119,16 @@ pub fn recover_from<S: Storage>(
         None => State::new(shards_count),
     };
     let mut recovery = dir.recover(newest.as_ref(), false)?;
-    let mut replay = Replay::default();
+    let (mut replay, mut records) = (Replay::default(), 0);
     while let Some(entry) = recovery.next()? {
+        records += 1;
+        if records == UNLISTED_FROM {
+            state.unlist();
+        }
         replay.take(&mut state, &entry)?;
     }
     replay.end(&mut state)?;
+    state.list_again();
     let log = recovery.finish()?;
     let report = Report {
         records: log.records,
@@ -224,10 +231,14 @@ pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), Rec
     let mut report = Report { snapshot: newest.map_or(Lsn::ZERO, |newest| newest.lsn), ..Report::default() };
     let mut replay = Replay::default();
     while let Some(entry) = scan.next()? {
+        if report.records == UNLISTED_FROM {
+            state.unlist();
+        }
         replay.take(&mut state, &entry)?;
         report.records += 1;
     }
     replay.end(&mut state)?;
+    state.list_again();
     report.lsn = scan.last_lsn();
     report.bytes_cut = match scan.tail() {
         Some(wal::Tail::Torn { bytes }) => bytes,

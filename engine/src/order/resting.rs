@@ -25,6 +25,8 @@ pub struct Resting {
     by_expiration: BTreeSet<(Timestamp, OrderId)>,
     awaiting: BTreeSet<(InstrumentId, OrderId)>,
     len: usize,
+    /// No order is listed until all are: nobody looks for one while records are folded.
+    is_unlisted: bool,
 }
 
 /// Both sides of one instrument.
@@ -153,6 +155,15 @@ impl Resting {
         self.by_expiration.first().map(|(at, _)| *at)
     }
 
+    /// Forgets all orders, and those that come and go until [`Resting::list`].
+    pub(crate) fn unlist(&mut self) {
+        *self = Resting { is_unlisted: true, ..Resting::default() };
+    }
+
+    pub(crate) fn is_unlisted(&self) -> bool {
+        self.is_unlisted
+    }
+
     /// Whether exactly these orders are listed, each where it stands.
     pub(crate) fn lists(&self, mut standing: Vec<Standing>) -> bool {
         standing.sort_unstable();
@@ -183,6 +194,7 @@ impl Resting {
     /// each of which would wait for memory.
     pub(crate) fn list(&mut self, mut standing: Vec<Standing>) {
         assert!(self.is_empty(), "orders are listed at once before any other");
+        self.is_unlisted = false;
         standing.sort_unstable();
         for level in standing.chunk_by(|order, next| order.place == next.place) {
             let (instrument, side, price) = (level[0].instrument(), level[0].side(), level[0].price());
@@ -199,6 +211,9 @@ impl Resting {
 
     /// Takes an order in, or, when it is here, notes whether it still waits for a book.
     pub(crate) fn put(&mut self, order: &Order, known: bool) {
+        if self.is_unlisted {
+            return;
+        }
         let (id, instrument) = (order.id, order.terms.instrument);
         if order.awaiting_book {
             self.awaiting.insert((instrument, id));
@@ -243,6 +258,9 @@ impl Resting {
 
     /// Takes an order out.
     pub(crate) fn remove(&mut self, order: &Order) {
+        if self.is_unlisted {
+            return;
+        }
         let (id, instrument) = (order.id, order.terms.instrument);
         let sides = self.books.get_mut(&instrument).expect("a resting order is indexed under its instrument");
         let found = sides.of_mut(order.terms.side).remove(order.terms.limit, id);

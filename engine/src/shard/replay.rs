@@ -37,6 +37,17 @@ impl State {
         self.users[shard].insert(user);
     }
 
+    /// Lists no resting order from here on ([`Users::check_all`] then compares none), until [`State::list_again`]: for who
+    /// folds many records and serves nobody.
+    pub fn unlist(&mut self) {
+        self.users.iter_mut().for_each(Users::unlist);
+    }
+
+    /// Lists all resting orders, unless they are: for who serves.
+    pub fn list_again(&mut self) {
+        self.users.iter_mut().for_each(Users::list_again);
+    }
+
     /// The same state in another number of shards.
     pub fn repartition(mut self, shards_count: usize) -> State {
         let mut other = State::new(shards_count);

@@ -2,6 +2,7 @@ use super::*;
 use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up, reservation_rounded_up};
 use crate::id::{InstrumentId, KeyId, OrderId, PositionId, TradeId, WalletId};
 use crate::mutation::codec::{self, encode};
+use crate::order::resting::Resting;
 use crate::order::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, TimeInForce,
 };
@@ -52,6 +53,31 @@ fn a_batch_is_its_records_one_after_the_other() {
     assert_eq!(fold_batch(&mut all, &records), Ok(facts_count));
     all.check_all().expect("every promise holds");
     assert_eq!(digest(&all), digest(&one));
+
+    // Wherever the listing is given up and taken up again, the lists are the same.
+    let mut cases = 0;
+    for (from, to) in [(0, 2_000), (0, 700), (700, 1_400), (1_999, 2_000), (2_000, 2_000)] {
+        let mut state = State::new(3);
+        fold_batch(&mut state, &records[..from]).expect("just encoded");
+        state.unlist();
+        fold_batch(&mut state, &records[from..to]).expect("just encoded");
+        state.check_all().expect("every promise but that of the lists");
+        state.list_again();
+        state.check_all().expect("every promise holds");
+        fold_batch(&mut state, &records[to..]).expect("just encoded");
+        state.list_again();
+        state.check_all().expect("every promise holds");
+        assert_eq!(digest(&state), digest(&one), "unlisted from {from} to {to}");
+        for (users, expected) in state.users.iter().zip(&one.users) {
+            let (lists, expected) = (users.resting(), expected.resting());
+            assert!(lists.instruments().eq(expected.instruments()), "unlisted from {from} to {to}");
+            assert!(lists.awaiting().eq(expected.awaiting()) && lists.len() == expected.len());
+            let dead = |resting: &Resting| resting.expired(Timestamp(u64::MAX)).collect::<Vec<_>>();
+            assert_eq!(dead(lists), dead(expected), "unlisted from {from} to {to}");
+        }
+        cases += 1;
+    }
+    println!("unlisted: {cases} cases");
 }
 
 #[test]

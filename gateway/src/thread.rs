@@ -4,6 +4,7 @@
 //! every start (house.md §1, reliability.md 24). Only what no order depends on ([`spawn_spare`]) may fail alone.
 
 use futures_util::FutureExt;
+use rustix::process::{getpriority_process, setpriority_process};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +45,8 @@ where
 /// is asked for by both, all of one that is not. Less would let busy neighbours hold up checkpoints, and with them the
 /// disk's bound, for good.
 const BEHIND: i32 = 10;
+/// The last step.
+const NICE_MAX: i32 = 19;
 
 /// As [`spawn`], for work that takes seconds of a core and that nobody waits for: orders go before it.
 ///
@@ -56,7 +59,8 @@ where
 {
     spawn(name, move || {
         // On Linux a priority is a thread's own. Without it the work is done all the same.
-        if let Err(error) = rustix::process::setpriority_process(None, BEHIND) {
+        let own = getpriority_process(None);
+        if let Err(error) = own.and_then(|own| setpriority_process(None, (own + BEHIND).min(NICE_MAX))) {
             tracing::debug!(%error, "a thread keeps the common priority");
         }
         body()
@@ -90,7 +94,6 @@ pub async fn guard_task<T>(task: impl Future<Output = T>) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::getpriority_process;
 
     #[test]
     fn only_the_thread_that_gives_way_stands_behind() {
@@ -98,6 +101,6 @@ mod tests {
         let before = own();
         let behind = spawn_behind("behind", own).expect("a thread").join().expect("no panic");
         let beside = spawn("beside", own).expect("a thread").join().expect("no panic");
-        assert_eq!([own(), beside, behind], [before, before, (before + BEHIND).min(19)]);
+        assert_eq!([own(), beside, behind], [before, before, (before + BEHIND).min(NICE_MAX)]);
     }
 }

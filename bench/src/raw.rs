@@ -1,7 +1,8 @@
 //! What the device gives without a log: a file that was zero-filled by 4 KiB writes, and `pwrite` and `fdatasync` on it.
 
 use crate::floor::Floor;
-use crate::report::timed;
+use crate::report::{nanoseconds, timed};
+use hdrhistogram::Histogram;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tempfile::TempDir;
@@ -47,9 +48,15 @@ impl Raw {
 
     /// Durable writes of 4 KiB a second, now: what [`SYNC_FLOOR`] judges.
     pub fn probe(&mut self) -> f64 {
+        self.probe_into(&mut nanoseconds())
+    }
+
+    /// The same, and how long each of them took.
+    pub fn probe_into(&mut self, nanos: &mut Histogram<u64>) -> f64 {
         let (seconds, ()) = timed(|| {
             for _ in 0..PROBE_SYNCS {
-                self.commit(&[0x5a; BLOCK_BYTES as usize]);
+                let (took, ()) = timed(|| self.commit(&[0x5a; BLOCK_BYTES as usize]));
+                nanos.saturating_record((took * 1e9) as u64);
             }
         });
         PROBE_SYNCS as f64 / seconds

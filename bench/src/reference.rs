@@ -89,7 +89,9 @@ pub fn serve(kind: Kind, template: Option<&Path>) -> io::Result<()> {
                 // It ends with its peer.
                 tokio::task::spawn_local(async move { echo(stream).await.ok() });
             },
-            _ => broadcast::serve(kind, &listener, &template).await,
+            Kind::Coalesced | Kind::Library => broadcast::serve(kind, &listener, &template).await,
+            #[cfg(feature = "peers")]
+            Kind::Tungstenite => broadcast::serve(kind, &listener, &template).await,
         }
     })
 }

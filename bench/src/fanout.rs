@@ -2,9 +2,9 @@
 //!
 //! The same drive for all: a burst of changes, the next one when the one before the last was heard everywhere. Beside
 //! ours a bare server writes the same texts, encoded once and with one write for all that a listener has not had; the
-//! frame library writes them with its own `write_frame`; and as a peer tungstenite, fed and flushed. Two bursts may be on
-//! their way, so a listener may be written both at once, by ours and by the others alike, and the frames that everybody
-//! heard are counted: as many from each.
+//! frame library writes them with its own `write_frame`; and as a peer tungstenite, fed and flushed. Two bursts may be
+//! on their way, so a listener may be written both at once, by ours and by the others alike, and the frames that
+//! everybody heard are counted: as many from each.
 
 use crate::floor::Floor;
 use crate::listeners::{Heard, Listeners, Pace, subscription};

@@ -4,8 +4,8 @@
 use std::fmt;
 
 /// Bytes of an idle user, of an order in whatever state, and of an idle socket.
-pub const USER_BYTES_MAX: f64 = 600.0;
-pub const ORDER_BYTES_MAX: f64 = 250.0;
+const USER_BYTES_MAX: f64 = 600.0;
+const ORDER_BYTES_MAX: f64 = 250.0;
 const SOCKET_BYTES_MAX: f64 = 24_576.0;
 
 /// What a figure of a scenario is to be.

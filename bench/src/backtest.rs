@@ -1,8 +1,9 @@
-//! Orders beside a replayed market: each millisecond of it one level of the book changes, whatever rests meets the book,
-//! the order of the millisecond before is cancelled and another placed, which never meets the book. Ours with accounts,
-//! reservations, the index of orders, a matching cycle behind each change of the book (a server has one for all changes
-//! of a second, unless it is told otherwise) and a record in the log for each command, as a strategy has it that is tried
-//! on a recording in process; a backtester does the same, without accounts of many users and without a log.
+//! Orders beside a replayed market: each millisecond of it one level of the book changes, whatever rests meets the
+//! book, the order of the millisecond before is cancelled and another placed, which never meets the book. Ours with
+//! accounts, reservations, the index of orders, a matching cycle behind each change of the book (a server has one for
+//! all changes of a second, unless it is told otherwise) and a record in the log for each command, as a strategy has it
+//! that is tried on a recording in process; a backtester does the same, without accounts of many users and without a
+//! log.
 
 use crate::chance::Chance;
 use crate::floor::Floor;
@@ -20,8 +21,8 @@ use std::rc::Rc;
 const ROUNDS: usize = 5;
 /// Milliseconds between two looks at what the log needs, which the clock leaves out.
 const CHUNK: usize = 4_096;
-/// On a quiet machine of the kind that the goals were set on the backtester makes six million; at a third of that it had
-/// no core of its own.
+/// On a quiet machine of the kind that the goals were set on the backtester makes six million; at a third of that it
+/// had no core of its own.
 const BACKTEST_FLOOR: Floor = Floor { of: "the backtester", least: 2_000_000.0 };
 
 /// What happens in one millisecond.

@@ -1,13 +1,13 @@
 //! Hours instead of seconds: a server under an even load, with a feed beside it, checkpoints, and restarts in between,
-//! killed and orderly in turn. Each minute is one run of the load kit against it, and after each minute every order that
-//! was acknowledged must be on the server, whatever became of the server meanwhile.
+//! killed and orderly in turn. Each minute is one run of the load kit against it, and after each minute every order
+//! that was acknowledged must be on the server, whatever became of the server meanwhile.
 //!
-//! Flat means: of the minutes without a restart in which the load was not saturated itself, the last third has a p99.9 of
-//! at most [`TAIL_GROWTH_MAX`] times that of the first third (medians); memory divided by the orders that are kept is in
-//! the last third at most [`MEMORY_GROWTH_MAX`] times that of the middle one; and the log never takes more than the
-//! segments that checkpoints leave it. Orders are never forgotten, so memory and snapshots do grow with them, and nothing
-//! else may. What is not flat or cannot be judged, and any order that is missing or too many, ends the program with a
-//! failure; the small size of the tests is not judged by its seconds.
+//! Flat means: of the minutes without a restart in which the load was not saturated itself, the last third has a p99.9
+//! of at most [`TAIL_GROWTH_MAX`] times that of the first third (medians); memory divided by the orders that are kept
+//! is in the last third at most [`MEMORY_GROWTH_MAX`] times that of the middle one; and the log never takes more than
+//! the segments that checkpoints leave it. Orders are never forgotten, so memory and snapshots do grow with them, and
+//! nothing else may. What is not flat or cannot be judged, and any order that is missing or too many, ends the program
+//! with a failure; the small size of the tests is not judged by its seconds.
 
 use crate::pulse::Beats;
 use crate::report::{Report, Size, timed};

@@ -17,8 +17,8 @@ use crate::server::{Server, TICK_MICROS};
 use crate::wire::Door;
 
 const ROUNDS: usize = 5;
-/// Raw writes far below what a quiet machine of two cores makes of them (measured: 17, 129, 184 and 1,000 thousand frames a
-/// second and more), to one listener and to many, one at a time and by 8.
+/// Raw writes far below what a quiet machine of two cores makes of them (measured: 17, 129, 184 and 1,000 thousand
+/// frames a second and more), to one listener and to many, one at a time and by 8.
 const RAW_FLOORS: [[Floor; 2]; 2] = [
     [
         Floor { of: "raw writes to one listener", least: 8_000.0 },

@@ -1,8 +1,8 @@
-//! Messages of both venues folded into ladders on one core: a line of a recording read, decoded, translated, and written
-//! to the books; beside the bare parse of the same texts into borrowed structs.
+//! Messages of both venues folded into ladders on one core: a line of a recording read, decoded, translated, and
+//! written to the books; beside the bare parse of the same texts into borrowed structs.
 //!
-//! Kalshi: the recorded evening that `PAPERTAPE_VENUE_DATA` names, else messages made in its shape. Polymarket: frames made
-//! in the recorded shape, as there is no long recording of it: a book of each token, then changes of both.
+//! Kalshi: the recorded evening that `PAPERTAPE_VENUE_DATA` names, else messages made in its shape. Polymarket: frames
+//! made in the recorded shape, as there is no long recording of it: a book of each token, then changes of both.
 
 use crate::chance::Chance;
 use crate::floor::Floor;
@@ -20,8 +20,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 const ROUNDS: usize = 7;
-/// A quiet machine of the kind that the goals were set on makes 2.0 and 1.2 million; half of the lesser one has no core of
-/// its own.
+/// A quiet machine of the kind that the goals were set on makes 2.0 and 1.2 million; half of the lesser one has no core
+/// of its own.
 const PARSE_FLOOR: Floor = Floor { of: "parsing alone", least: 600_000.0 };
 /// Receive times of what is made here begin here, in ms.
 const BEGINS_MS: u64 = 1_786_406_400_000;
@@ -68,8 +68,8 @@ pub fn run(size: Size, report: &mut Report) {
     report.not_included("reading and unpacking files, sockets, the journal, and whoever is told of a change");
 }
 
-/// Folds the lines in turns with a bare parse of them, each time from nothing. Of lines that were made here each tells of
-/// a book; a recording has others among them, and as many each time.
+/// Folds the lines in turns with a bare parse of them, each time from nothing. Of lines that were made here each tells
+/// of a book; a recording has others among them, and as many each time.
 fn measure<T>(
     name: &str,
     (lines, are_made): (&[String], bool),

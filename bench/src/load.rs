@@ -64,8 +64,8 @@ impl<C: 'static> Load<C> {
         Ok(Load { runtime, connections })
     }
 
-    /// Sends `count` requests over the first `connections`; `request` writes the next one of a client. A connection that
-    /// fails is of no further use, and neither are the others.
+    /// Sends `count` requests over the first `connections`; `request` writes the next one of a client. A connection
+    /// that fails is of no further use, and neither are the others.
     pub fn run(
         &mut self,
         connections: usize,

@@ -1,8 +1,8 @@
 //! What users and orders cost in memory, by what the system calls resident and of no file.
 //!
-//! Each figure comes from a process of its own, this program once more: memory that an earlier figure gave back would be
-//! taken again without being seen. The process fills a world and looks at itself in between. Room that a growing list
-//! keeps ahead, and what the allocator keeps for itself, are in the figures, since a server pays them, too.
+//! Each figure comes from a process of its own, this program once more: memory that an earlier figure gave back would
+//! be taken again without being seen. The process fills a world and looks at itself in between. Room that a growing
+//! list keeps ahead, and what the allocator keeps for itself, are in the figures, since a server pays them, too.
 //!
 //! Nothing is ever forgotten: an order that was cancelled or filled stays in its user's history, so a closed order is
 //! counted as well as an open one. The checkpoint keeps a copy of users and markets of its own; it is made here by

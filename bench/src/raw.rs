@@ -1,4 +1,5 @@
-//! What the device gives without a log: a file that was zero-filled by 4 KiB writes, and `pwrite` and `fdatasync` on it.
+//! What the device gives without a log: a file that was zero-filled by 4 KiB writes, and `pwrite` and `fdatasync` on
+//! it.
 
 use crate::floor::Floor;
 use crate::report::{nanoseconds, timed};
@@ -7,8 +8,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tempfile::TempDir;
 
-/// Below it the device, or the core that waits for it, has other work: a quiet machine of the kind that the goals were set
-/// on makes 7,600 and more.
+/// Below it the device, or the core that waits for it, has other work: a quiet machine of the kind that the goals were
+/// set on makes 7,600 and more.
 pub const SYNC_FLOOR: Floor = Floor { of: "raw write of 4 KiB and fdatasync", least: 5_000.0 };
 
 const BLOCK_BYTES: u64 = 4_096;
@@ -63,9 +64,9 @@ impl Raw {
     }
 }
 
-/// Runs `work` on a thread of its own that asks for a slice of 100 us, as the sync thread of a server does: without it a
-/// thread that sleeps in a sync waits for a whole tick when other work keeps the cores busy. Threads that `work` starts
-/// inherit it, those of peers too. Gives what `work` gave, and whether the kernel agreed.
+/// Runs `work` on a thread of its own that asks for a slice of 100 us, as the sync thread of a server does: without it
+/// a thread that sleeps in a sync waits for a whole tick when other work keeps the cores busy. Threads that `work`
+/// starts inherit it, those of peers too. Gives what `work` gave, and whether the kernel agreed.
 pub fn with_short_slice<T: Send>(work: impl FnOnce() -> T + Send) -> (T, &'static str) {
     std::thread::scope(|threads| {
         let thread = threads.spawn(|| {

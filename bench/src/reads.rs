@@ -1,7 +1,8 @@
-//! Reads of one market over HTTP while the feed changes its book 100,000 times a second, beside a bare hyper server that
-//! answers the same bytes; in turns, on the same core, with the load on another. Whoever is not asked stands still, the
-//! feed with ours. Every check is on: whoever has no key is counted by his address, here as anywhere, with caps that are
-//! not reached. Nothing may be refused: a read that is ends the run with a failure, and counts for no rate.
+//! Reads of one market over HTTP while the feed changes its book 100,000 times a second, beside a bare hyper server
+//! that answers the same bytes; in turns, on the same core, with the load on another. Whoever is not asked stands
+//! still, the feed with ours. Every check is on: whoever has no key is counted by his address, here as anywhere, with
+//! caps that are not reached. Nothing may be refused: a read that is ends the run with a failure, and counts for no
+//! rate.
 
 use crate::flight::{Answer, Flights, Speaks};
 use crate::floor::Floor;
@@ -133,8 +134,8 @@ impl Speaks for Reader {
     }
 }
 
-/// What of an answer is the same each time: of a book the levels but for the one that changes, else the price without its
-/// age.
+/// What of an answer is the same each time: of a book the levels but for the one that changes, else the price without
+/// its age.
 fn standing(answer: &[u8]) -> String {
     let answer: Value = serde_json::from_slice(answer).expect("the server answers JSON");
     let sides: Vec<_> = ["bids", "asks"].iter().filter_map(|side| answer[side].as_array()).collect();

@@ -1,5 +1,5 @@
-//! The log read again by the tools: the same state each time, and how fast that is beside a start. And what a snapshot of
-//! a large state costs whoever trades meanwhile, who is on another thread.
+//! The log read again by the tools: the same state each time, and how fast that is beside a start. And what a snapshot
+//! of a large state costs whoever trades meanwhile, who is on another thread.
 
 use crate::crowd::{Crowd, Fitting};
 use crate::journal::{Journal, options};

@@ -126,7 +126,10 @@ impl Socket {
             Socket::Raw(stream) => stream.write_all(encoded).await,
             Socket::Library(socket) => {
                 for text in texts {
-                    socket.write_frame(Frame::text(Payload::Borrowed(text.as_bytes()))).await.map_err(io::Error::other)?;
+                    socket
+                        .write_frame(Frame::text(Payload::Borrowed(text.as_bytes())))
+                        .await
+                        .map_err(io::Error::other)?;
                 }
                 Ok(())
             }

@@ -256,7 +256,9 @@ fn look(run: &Value, restart: Option<Restart>, orders: u64, server: &Server, pla
         client_saturated: run["client"]["saturated"].as_bool().expect("a verdict"),
         refused: number(&all["refused"]),
         unanswered: number(&all["unanswered"]),
-        checked: compared("acknowledged").zip(compared("cancels_acknowledged")).map(|(orders, cancels)| orders + cancels),
+        checked: compared("acknowledged")
+            .zip(compared("cancels_acknowledged"))
+            .map(|(orders, cancels)| orders + cancels),
         codes: run["codes"].to_string(),
         orders,
         anonymous_bytes: server.anonymous_bytes(),

@@ -27,8 +27,11 @@ const ROUNDS: usize = 5;
 /// Connections of the HTTP load, each with a user of its own.
 const CONNECTIONS: usize = 64;
 
-/// The small size, and the large one by what has grown, with the reason why it is not as large as it was to be.
-fn sizes(size: Size) -> (Crowd, [(&'static str, Crowd, Option<String>); 4]) {
+/// What has grown, how large it is, and the reason why that is not as large as it was to be.
+type Grown = (&'static str, Crowd, Option<String>);
+
+/// The small size, and the large ones.
+fn sizes(size: Size) -> (Crowd, [Grown; 4]) {
     let small =
         size.pick(Crowd { users: 20, markets: 8, open: 200 }, Crowd { users: 1_000, markets: 200, open: 10_000 });
     let users = size.pick(200, 1_000_000);

@@ -1,5 +1,5 @@
-//! From an order to its journaled answer, in one process and on one thread: decided, applied, encoded, appended with its
-//! checksum, answered. What a socket and a sync add is in `http`.
+//! From an order to its journaled answer, in one process and on one thread: decided, applied, encoded, appended with
+//! its checksum, answered. What a socket and a sync add is in `http`.
 
 use crate::crowd::Crowd;
 use crate::journal::Journal;

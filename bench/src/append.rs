@@ -1,5 +1,5 @@
-//! What an append costs that is not synced: beside a loop that only copies and checksums into a mapping that was prepared
-//! the same way, and beside a log that returns for each record.
+//! What an append costs that is not synced: beside a loop that only copies and checksums into a mapping that was
+//! prepared the same way, and beside a log that returns for each record.
 
 use crate::floor::Floor;
 use crate::journal::{Journal, PAYLOAD, RECORD_BYTES, read_back};

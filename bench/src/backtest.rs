@@ -1,7 +1,9 @@
-//! Orders beside a replayed market: each millisecond of it one level of the book changes, the order of the millisecond
-//! before is cancelled and another placed, which never meets the book. Ours with accounts, reservations, the index of
-//! orders and a record in the log for each command, as a strategy has it that is tried on a recording in process; a
-//! backtester does the same, without accounts of many users and without a log.
+//! Orders beside a replayed market: each millisecond of it one level of the book changes, whatever rests meets the
+//! book, the order of the millisecond before is cancelled and another placed, which never meets the book. Ours with
+//! accounts, reservations, the index of orders, a matching cycle behind each change of the book (a server has one for
+//! all changes of a second, unless it is told otherwise) and a record in the log for each command, as a strategy has it
+//! that is tried on a recording in process; a backtester does the same, without accounts of many users and without a
+//! log.
 
 use crate::chance::Chance;
 use crate::floor::Floor;
@@ -17,10 +19,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 const ROUNDS: usize = 5;
-/// Milliseconds between two looks at what the log needs, which the clock leaves out, as the making of commands.
+/// Milliseconds between two looks at what the log needs, which the clock leaves out.
 const CHUNK: usize = 4_096;
-/// On a quiet machine of the kind that the goals were set on the backtester makes six million; at a third of that it had no
-/// core of its own.
+/// On a quiet machine of the kind that the goals were set on the backtester makes six million; at a third of that it
+/// had no core of its own.
 const BACKTEST_FLOOR: Floor = Floor { of: "the backtester", least: 2_000_000.0 };
 
 /// What happens in one millisecond.
@@ -66,10 +68,13 @@ pub fn run(size: Size, report: &mut Report) {
         report.ratio_above(&[(&BACKTEST_FLOOR, &theirs)], &format!("rate beside {}", peer.name), ratios);
     }
     report.computed(known.expect("a round"));
-    report.note("market", format!("{} milliseconds: a level, a cancel and a bid in each", moments.len()));
+    report.note(
+        "market",
+        format!("{} milliseconds: a level, a matching cycle, a cancel and a bid in each", moments.len()),
+    );
     report.rate_note("none: one millisecond after the other, as fast as it goes");
     report.durability("process: each record in the mapping, not synced");
-    report.not_included("reading and parsing a recording, making the command, preparing segments, latency of any kind");
+    report.not_included("reading and parsing a recording, preparing segments, latency of any kind");
 }
 
 /// Seconds, and the state at the end.
@@ -86,25 +91,24 @@ fn ours(moments: &[Moment], size: Size) -> (f64, [u8; 32]) {
     let owner = world.traders[0].user;
     out.orders = vec![OrderId(0)];
     let (mut seconds, mut is_first) = (0.0, true);
-    for moments in moments.chunks(CHUNK) {
+    for chunk in moments.chunks(CHUNK) {
         journal.borrow_mut().tend();
-        let bids: Vec<_> = moments
-            .iter()
-            .map(|moment| world.envelope(0, Step::Rest { trader: 0, market: 0, cents: moment.order_cents }, &[]))
-            .collect();
         seconds += timed(|| {
-            for (moment, bid) in moments.iter().zip(bids) {
+            for moment in chunk {
                 world.now = world.now.plus(MILLISECOND);
                 world.show_bid(moment.level_cents, moment.level_shares);
+                world.cycle(&mut out);
                 if !std::mem::take(&mut is_first) {
                     let command = Command::Cancel { order: out.orders[0] };
                     world.take(Envelope { owner, command, received_at: world.now, reply: 0 }, &mut out);
                 }
-                world.take(Envelope { received_at: world.now, ..bid }, &mut out);
+                let bid = Step::Rest { trader: 0, market: 0, cents: moment.order_cents };
+                world.take(world.envelope(0, bid, &[]), &mut out);
             }
         })
         .0;
     }
+    assert_eq!(out.cycles, moments.len() as u64, "resting orders met the book each time");
     assert_eq!((out.refused, world.fills_count()), (0, 0), "every order rests and is cancelled");
     (seconds, world.digest())
 }

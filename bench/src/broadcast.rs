@@ -5,7 +5,6 @@
 
 use crate::pulse::{self, Beats};
 use crate::reference::{Kind, shaken};
-use bytes::Bytes;
 use fastwebsockets::{Frame, Payload, Role, WebSocket};
 use std::collections::VecDeque;
 use std::io;
@@ -15,6 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 /// Serves until it is killed. `template` is the text that is told; the moment in it is put right each time.
 pub async fn serve(kind: Kind, listener: &TcpListener, template: &[u8]) -> io::Result<()> {
@@ -53,8 +53,8 @@ struct Hall {
     waiting: VecDeque<Beats>,
     /// Each with how many of the texts he has had.
     sockets: Vec<(Socket, usize)>,
-    /// All of one length.
-    texts: Vec<Bytes>,
+    /// All of one length, each judged to be text once, whoever it goes to: one library asks for that.
+    texts: Vec<Utf8Bytes>,
     encoded: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ impl Hall {
         for _ in 0..changes {
             let text = stamped(template);
             self.encoded.extend_from_slice(gateway::ws::frame::Frame::text(&text).bytes());
-            self.texts.push(text.into());
+            self.texts.push(text.try_into().expect("what is told is text"));
         }
     }
 
@@ -116,16 +116,20 @@ impl Socket {
             Kind::Library => Socket::Library(Box::new(WebSocket::after_handshake(stream, Role::Server))),
             #[cfg(feature = "peers")]
             Kind::Tungstenite => Socket::Tungstenite(Box::new(crate::peers::tungstenite::Listener::of(stream).await)),
-            _ => Socket::Raw(stream),
+            Kind::Coalesced => Socket::Raw(stream),
+            Kind::Hyper | Kind::Echo => unreachable!("who answers has nobody to tell"),
         }
     }
 
-    async fn write(&mut self, texts: &[Bytes], encoded: &[u8]) -> io::Result<()> {
+    async fn write(&mut self, texts: &[Utf8Bytes], encoded: &[u8]) -> io::Result<()> {
         match self {
             Socket::Raw(stream) => stream.write_all(encoded).await,
             Socket::Library(socket) => {
                 for text in texts {
-                    socket.write_frame(Frame::text(Payload::Borrowed(text))).await.map_err(io::Error::other)?;
+                    socket
+                        .write_frame(Frame::text(Payload::Borrowed(text.as_bytes())))
+                        .await
+                        .map_err(io::Error::other)?;
                 }
                 Ok(())
             }

@@ -42,7 +42,8 @@ fn measure(group: usize, size: Size, report: &mut Report) {
         probes.push(raw.probe());
         log.tend();
         let (mut raw_seconds, mut ours) = (0.0, 0.0);
-        // In short turns, so that both meet the same moments of the machine; all of them count, with what is slow in them.
+        // In short turns, so that both meet the same moments of the machine; all of them count, with what is slow in
+        // them.
         for _ in 0..TURNS {
             raw_seconds += times(syncs / TURNS, &mut raw_nanos, || raw.commit(&bytes));
             ours += times(syncs / TURNS, &mut ours_nanos, || log.commit(group));

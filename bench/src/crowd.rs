@@ -78,11 +78,41 @@ impl std::fmt::Display for Crowd {
 }
 
 /// As many orders as were wished for, or as the free memory holds.
-pub fn orders_within_memory(wished: usize, size: Size) -> usize {
-    let fits =
-        machine::available_bytes().map_or(u64::MAX, |bytes| (bytes as f64 * MEMORY_PART) as u64) / BYTES_PER_ORDER;
-    match size {
-        Size::Small => wished,
-        Size::Full => wished.min(fits as usize),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fitting {
+    pub orders: usize,
+    wished: usize,
+}
+
+impl Fitting {
+    pub fn of(wished: usize, size: Size) -> Fitting {
+        let free = machine::available_bytes().map_or(u64::MAX, |bytes| (bytes as f64 * MEMORY_PART) as u64);
+        let orders = match size {
+            Size::Small => wished,
+            Size::Full => wished.min((free / BYTES_PER_ORDER) as usize),
+        };
+        Fitting { orders, wished }
+    }
+
+    /// Why nothing may be said of the size that was wished for; `None` where it is there.
+    pub fn refused(self) -> Option<String> {
+        let Fitting { orders, wished } = self;
+        (orders < wished).then(|| format!("refused: the free memory holds {orders} of {wished} orders"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_than_were_wished_for_prove_nothing_of_them() {
+        let cases = [(9, 10, Some("refused: the free memory holds 9 of 10 orders")), (10, 10, None), (0, 0, None)];
+        for (orders, wished, expected) in cases {
+            assert_eq!(Fitting { orders, wished }.refused().as_deref(), expected);
+        }
+        assert_eq!(Fitting::of(usize::MAX, Size::Small).refused(), None, "tests are never shrunk");
+        assert!(Fitting::of(usize::MAX, Size::Full).refused().is_some(), "no machine holds so many");
+        println!("sizes: {} cases", cases.len() + 2);
     }
 }

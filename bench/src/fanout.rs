@@ -2,9 +2,9 @@
 //!
 //! The same drive for all: a burst of changes, the next one when the one before the last was heard everywhere. Beside
 //! ours a bare server writes the same texts, encoded once and with one write for all that a listener has not had; the
-//! frame library writes them with its own `write_frame`; and as a peer tungstenite, fed and flushed. Two bursts may be on
-//! their way, so a listener may be written both at once, by ours and by the others alike, and the frames that everybody
-//! heard are counted: as many from each.
+//! frame library writes them with its own `write_frame`; and as a peer tungstenite, fed and flushed. Two bursts may be
+//! on their way, so a listener may be written both at once, by ours and by the others alike, and the frames that
+//! everybody heard are counted: as many from each.
 
 use crate::floor::Floor;
 use crate::listeners::{Heard, Listeners, Pace, subscription};
@@ -17,8 +17,8 @@ use crate::server::{Server, TICK_MICROS};
 use crate::wire::Door;
 
 const ROUNDS: usize = 5;
-/// Raw writes far below what a quiet machine of two cores makes of them (measured: 17, 129, 184 and 1,000 thousand frames a
-/// second and more), to one listener and to many, one at a time and by 8.
+/// Raw writes far below what a quiet machine of two cores makes of them (measured: 17, 129, 184 and 1,000 thousand
+/// frames a second and more), to one listener and to many, one at a time and by 8.
 const RAW_FLOORS: [[Floor; 2]; 2] = [
     [
         Floor { of: "raw writes to one listener", least: 8_000.0 },

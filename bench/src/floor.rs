@@ -23,8 +23,8 @@ pub struct Refused {
 }
 
 impl Floor {
-    /// Whether rates that the reference reached in the rounds, in any order, let a ratio be published: the median counts.
-    /// The small size of the tests is never refused, for it is never published.
+    /// Whether rates that the reference reached in the rounds, in any order, let a ratio be published: the median
+    /// counts. The small size of the tests is never refused, for it is never published.
     ///
     /// # Panics
     /// When there was no round.

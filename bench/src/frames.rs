@@ -1,6 +1,6 @@
-//! Records read back without their meaning: our scan as recovery does it, which finds the end and makes sure that nothing
-//! lies behind it; a bare loop over a mapping of the same files that checks each record's checksum; and another log that
-//! reads its own. Opening is in the time of each.
+//! Records read back without their meaning: our scan as recovery does it, which finds the end and makes sure that
+//! nothing lies behind it; a bare loop over a mapping of the same files that checks each record's checksum; and another
+//! log that reads its own. Opening is in the time of each.
 
 use crate::floor::Floor;
 use crate::journal::{Journal, RECORD_BYTES};
@@ -14,7 +14,8 @@ use wal::{Files, Lsn, Scan};
 
 const ROUNDS: usize = 9;
 
-/// A core of the kind that the goals were set on makes 31 million and more; below a third of it the core was somebody else's.
+/// A core of the kind that the goals were set on makes 31 million and more; below a third of it the core was somebody
+/// else's.
 const SCAN_FLOOR: Floor = Floor { of: "bare scan", least: 10_000_000.0 };
 
 pub fn run(size: Size, report: &mut Report) {

@@ -5,7 +5,7 @@
 //! a large world is one of cold memory. Over HTTP both servers stand on what the same worlds left in their logs, and
 //! orders go to one live market. A start is timed from the beginning of the process to its first ready answer.
 
-use crate::crowd::{Crowd, orders_within_memory};
+use crate::crowd::{Crowd, Fitting};
 use crate::http::Client;
 use crate::journal::Journal;
 use crate::load::{Load, Reached};
@@ -27,19 +27,23 @@ const ROUNDS: usize = 5;
 /// Connections of the HTTP load, each with a user of its own.
 const CONNECTIONS: usize = 64;
 
-/// The small size, and the large one by what has grown.
-fn sizes(size: Size) -> (Crowd, [(&'static str, Crowd); 4]) {
+/// What has grown, how large it is, and the reason why that is not as large as it was to be.
+type Grown = (&'static str, Crowd, Option<String>);
+
+/// The small size, and the large ones.
+fn sizes(size: Size) -> (Crowd, [Grown; 4]) {
     let small =
         size.pick(Crowd { users: 20, markets: 8, open: 200 }, Crowd { users: 1_000, markets: 200, open: 10_000 });
     let users = size.pick(200, 1_000_000);
     let markets = size.pick(40, 20_000);
     // In process two large worlds are never there at once.
-    let open = orders_within_memory(size.pick(2_000, 10_000_000), size);
+    let fitting = Fitting::of(size.pick(2_000, 10_000_000), size);
+    let open = fitting.orders;
     let grown = [
-        ("users", Crowd { users, ..small }),
-        ("markets", Crowd { markets, ..small }),
-        ("open orders", Crowd { open, ..small }),
-        ("all three", Crowd { users, markets, open }),
+        ("users", Crowd { users, ..small }, None),
+        ("markets", Crowd { markets, ..small }, None),
+        ("open orders", Crowd { open, ..small }, fitting.refused()),
+        ("all three", Crowd { users, markets, open }, fitting.refused()),
     ];
     (small, grown)
 }
@@ -47,8 +51,13 @@ fn sizes(size: Size) -> (Crowd, [(&'static str, Crowd); 4]) {
 pub fn run(size: Size, report: &mut Report) {
     let (small, grown) = sizes(size);
     report.note("small", small.to_string());
-    for (what, crowd) in grown {
-        in_process(what, small, crowd, size, report);
+    for (what, crowd, refused) in grown {
+        let ratios = in_process(what, small, crowd, size, report);
+        let name = format!("in process, more {what}: rate beside the small size");
+        match refused {
+            Some(why) => report.refused(&name, why),
+            None => report.ratio_to_itself(&name, ratios),
+        }
     }
     over_http(small, size, report);
     starts(size, report);
@@ -59,7 +68,8 @@ pub fn run(size: Size, report: &mut Report) {
     report.not_included("in process: making the command, the log; over HTTP: a feed beside it, TLS, a network");
 }
 
-fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut Report) {
+/// Rates of the large size beside those of the small one.
+fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut Report) -> Vec<f64> {
     let count = size.pick(500, 200_000);
     let [mut small, mut large] = [small, large].map(|crowd| {
         Steady::new(crowd, |_, _, payload: &[u8]| {
@@ -77,9 +87,8 @@ fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut R
     for steady in [&small, &large] {
         report.computed(steady.world.digest());
     }
-    let name = format!("in process, more {what}: rate beside the small size");
     report.note(&format!("more {what}"), large.crowd.to_string());
-    report.ratio_to_itself(&name, ratios);
+    ratios
 }
 
 /// Writes a world into the log of a server that does not run yet: its last users are those of `place`, who trade.

@@ -131,7 +131,8 @@ fn number(update: &FeedUpdate) -> Option<u32> {
     }
 }
 
-/// Sends whole books, then changes; `begun` is when the first of them was due. The socket stays open until it is dropped.
+/// Sends whole books, then changes; `begun` is when the first of them was due. The socket stays open until it is
+/// dropped.
 fn send(listener: &TcpListener, count: u32, begun: &OnceLock<Instant>) -> tungstenite::WebSocket<TcpStream> {
     let (stream, _) = listener.accept().expect("the adapter connects");
     stream.set_nodelay(true).expect("a socket");

@@ -20,8 +20,8 @@ const RATE: f64 = 4_000.0;
 const CHANGE_US: u64 = 2_000;
 /// Kept by the system for one who does not read.
 const STALLED_BYTES: u32 = 4 << 10;
-/// Whole books, until nobody's queue takes any more: the system holds megabytes of them for each socket, and our queue a
-/// thousand.
+/// Whole books, until nobody's queue takes any more: the system holds megabytes of them for each socket, and our queue
+/// a thousand.
 const WHOLE: Beats = Beats { changes: 1, times: 1_800, every_us: 4_000, whole: true };
 /// The server has settled when it used less than that of so long, in hundredths of a second.
 const LOOK: Duration = Duration::from_millis(200);

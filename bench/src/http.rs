@@ -2,9 +2,12 @@
 //! and answers the same bytes without a look at them.
 //!
 //! The server is this program once more, serving an empty directory with seeded users; its venue is a recording in
-//! which the books stand still, so that every fill is known beforehand. Both servers run on the same core, in turns, and
-//! the load on another (`seats.rs`). After the last order the server is killed,
-//! and what its log holds is part of the result.
+//! which the books stand still, so that every fill is known beforehand. Both servers run on the same core, in turns,
+//! and whoever is not asked stands still meanwhile; the load is on another (`seats.rs`). After the last order the
+//! server is killed, and what its log holds is part of the result.
+//!
+//! A server that never sleeps needs a core for itself beside the load's, and does not spin where it may use one only:
+//! it and the one that sleeps run wherever the system puts them.
 
 use crate::flight::Flights;
 use crate::floor::Floor;
@@ -12,10 +15,11 @@ use crate::load::{self, Load, Reached};
 use crate::orders::{FILLS_EVERY, Orders};
 use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
 use crate::reference::{Kind, hyper_floor};
-use crate::report::{Report, Size, median, nanoseconds};
+use crate::report::{Report, Size, median, nanoseconds, timed};
+use crate::role::Role;
 use crate::seats::Seats;
 use crate::seeded::Place;
-use crate::server::TICK_MICROS;
+use crate::server::{Server, TICK_MICROS};
 use crate::trader::{Over, Trader};
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
@@ -23,15 +27,23 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const ROUNDS: usize = 5;
 /// Orders before the first round.
 const WARMING: usize = 4_000;
 /// The rate of the open load, as a part of what the same connections reached.
 const OPEN_PART: f64 = 0.5;
-/// Least part of the rate of an open load that must have been reached: below it the load was not the one that was asked for.
+/// Least part of the rate of an open load that must have been reached: below it the load was not the one that was
+/// asked for.
 const OFFERED_PART: f64 = 0.95;
+/// Most that the load's own lateness may be of the reference's latency, both at p99: above it a ratio would be that of
+/// the load to itself.
+const LATENESS_PART_MAX: f64 = 0.5;
+/// Syncs that a durable answer to one connection may wait for, beyond what a bare one takes.
+const SYNCS_PER_ANSWER: f64 = 1.3;
+/// Looks at an idle server that may be busy polling; other work may take its core during some.
+const LOOKS_MAX: usize = 10;
 
 /// Connections, requests in flight on each, requests of one round.
 type Row = (usize, usize, usize);
@@ -40,13 +52,14 @@ pub fn run(size: Size, report: &mut Report) {
     let seats = Seats::take(report);
     for durability in ["process", "power"] {
         let plan: &[Row] = match (size, durability) {
-            (Size::Small, _) => &[(2, 1, 40), (2, 4, 40)],
+            (Size::Small, _) => &[(1, 1, 20), (2, 1, 40), (2, 4, 40)],
             (Size::Full, "process") => &[(1, 1, 4_000), (16, 1, 30_000), (64, 1, 30_000), (16, 16, 60_000)],
             (Size::Full, _) => &[(1, 1, 2_000), (16, 1, 15_000), (64, 1, 30_000), (256, 1, 40_000)],
         };
         measure(durability, plan, &seats, size, report);
     }
-    measure_sleepless(&seats, size, report);
+    drop(seats);
+    measure_sleepless(size, report);
     report.rate_note(
         "as each row of an open load says; else none: as many in flight as a row says, the next when one is answered",
     );
@@ -94,115 +107,226 @@ fn well(reached: std::io::Result<Reached>, count: usize) -> Reached {
     reached
 }
 
+/// Ours and a bare server on one core, each with its users.
+struct Pair {
+    server: Server,
+    bare: Server,
+    ours: Users,
+    beside: Users,
+    /// What ours was asked for so far.
+    orders: usize,
+}
+
+impl Pair {
+    /// One turn of each, ours first in what is given; whoever is not asked stands still.
+    fn turns(&mut self, round: usize, count: usize, go: impl Fn(&mut Users) -> Reached) -> [Reached; 2] {
+        let Pair { server, bare, ours, beside, orders } = self;
+        *orders += count;
+        let mut place = || bare.paused(|| go(ours));
+        let mut answer = || server.paused(|| go(beside));
+        // Who is second finds the machine as the first one left it: they take turns.
+        if round.is_multiple_of(2) {
+            let answered = answer();
+            [place(), answered]
+        } else {
+            [place(), answer()]
+        }
+    }
+
+    /// A look at the device, which nobody uses meanwhile.
+    fn probe(&self, raw: &mut Raw, nanos: &mut Histogram<u64>) -> f64 {
+        let Pair { server, bare, .. } = self;
+        server.paused(|| bare.paused(|| with_short_slice(|| raw.probe_into(nanos)).0))
+    }
+
+    fn ticks(&self) -> [u64; 2] {
+        [self.server.ticks(), self.bare.ticks()]
+    }
+}
+
+/// Latency of both over the rounds, and the ratio of their p99 in each.
+struct Tails {
+    placing: Histogram<u64>,
+    answering: Histogram<u64>,
+    p99_ratios: Vec<f64>,
+}
+
+impl Tails {
+    fn new() -> Tails {
+        Tails { placing: nanoseconds(), answering: nanoseconds(), p99_ratios: Vec::new() }
+    }
+
+    fn add(&mut self, placed: &Reached, answered: &Reached) {
+        self.placing.add(&placed.latency).expect("histograms of one kind");
+        self.answering.add(&answered.latency).expect("histograms of one kind");
+        self.p99_ratios.push(at(&placed.latency, 0.99) / at(&answered.latency, 0.99));
+    }
+}
+
+fn at(nanos: &Histogram<u64>, quantile: f64) -> f64 {
+    nanos.value_at_quantile(quantile) as f64
+}
+
+/// The rates of a bare server and of the device at full speed, in the rounds: what a ratio is published above.
+struct References {
+    bare: Vec<f64>,
+    /// Empty where nothing is synced.
+    probes: Vec<f64>,
+}
+
+impl References {
+    fn floors(&self, (connections, in_flight, _): Row) -> Vec<(&'static Floor, &[f64])> {
+        let mut floors = vec![(hyper_floor(connections, in_flight), &self.bare[..])];
+        if !self.probes.is_empty() {
+            floors.push((&SYNC_FLOOR, &self.probes[..]));
+        }
+        floors
+    }
+}
+
 fn measure(durability: &str, plan: &[Row], seats: &Seats, size: Size, report: &mut Report) {
-    let users = plan.iter().map(|(connections, ..)| *connections).max().expect("a plan has rows");
-    let place = Place::seeded(users, size);
+    let most = plan.iter().map(|(connections, ..)| *connections).max().expect("a plan has rows");
+    let place = Place::seeded(most, size);
     let token = write_tape(&place.tape());
-    let mut server = seats.start(&place.write_config(durability));
+    let server = seats.start(&place.write_config(durability));
     let answer = place.path().join("answer.json");
     let sample = one_answer(server.address, Client::new("sample", place.keys[0].expose(), &token));
     std::fs::write(&answer, &sample).expect("room for an answer");
     let bare = seats.reference(Kind::Hyper, Some(&answer));
-    let mut ours = Users::connect(server.address, &place, &token, "ours");
-    let mut beside = Users::connect(bare.address, &place, &token, "bare");
-    let mut raw = Raw::filled(1 << 20);
-    let mut orders = 1;
+    let ours = Users::connect(server.address, &place, &token, "ours");
+    let beside = Users::connect(bare.address, &place, &token, "bare");
+    let mut pair = Pair { server, bare, ours, beside, orders: 1 };
+    let mut raw = (durability == "power").then(|| Raw::filled(1 << 20));
 
-    // Both are warm before the clock starts. And a connection that says nothing at first is closed after some seconds, and
-    // most wait for their turn for longer.
-    let warming = users.max(size.pick(0, WARMING));
+    // Both are warm before the clock starts. And a connection that says nothing at first is closed after some seconds,
+    // and most wait for their turn for longer.
+    let warming = most.max(size.pick(0, WARMING));
     for in_flight in [1, 2] {
-        ours.go((users, in_flight, warming));
-        beside.go((users, in_flight, warming));
-        orders += warming;
+        pair.turns(0, warming, |users| users.go((most, in_flight, warming)));
     }
-    for row @ (connections, in_flight, count) in plan.iter().copied() {
+    for row @ (connections, in_flight, _) in plan.iter().copied() {
         let name = |what: &str| format!("{durability}, {connections} x {in_flight}: {what}");
-        let (mut ratios, mut tails, mut rates, mut bare_rates) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (mut placing, mut answering) = (nanoseconds(), nanoseconds());
-        let p99 = |reached: &Reached| reached.latency.value_at_quantile(0.99) as f64;
-        let add = |to: &mut Histogram<u64>, reached: &Reached| {
-            to.add(&reached.latency).expect("histograms of one kind");
-        };
-        let (mut ticks, mut probes) = ([0; 2], Vec::new());
-        for round in 0..size.pick(2, ROUNDS) {
-            if durability == "power" {
-                probes.push(with_short_slice(|| raw.probe()).0);
-            }
-            let before = [server.ticks(), bare.ticks()];
-            // Who is second finds the machine as the first one left it: they take turns.
-            let (answered, placed) = if round % 2 == 0 {
-                let answered = beside.go(row);
-                (answered, ours.go(row))
-            } else {
-                let placed = ours.go(row);
-                (beside.go(row), placed)
-            };
-            orders += count;
-            ticks = [ticks[0] + server.ticks() - before[0], ticks[1] + bare.ticks() - before[1]];
-            ratios.push(placed.rate() / answered.rate());
-            tails.push(p99(&placed) / p99(&answered));
-            rates.push(placed.rate());
-            bare_rates.push(answered.rate());
-            add(&mut placing, &placed);
-            add(&mut answering, &answered);
-        }
-        let median = median(&rates);
-        report.figure(&name("orders, median of the rounds"), median, "a second");
-        let mut references = vec![(hyper_floor(connections, in_flight), &bare_rates[..])];
-        if durability == "power" {
-            references.push((&SYNC_FLOOR, &probes));
-        }
-        report.ratio_above(&references, &name("orders beside a bare hyper"), ratios);
-        report.ratio_above(&references, &name("their p99 beside its, full speed"), tails);
-        // The one figure that other work on the machine changes little.
-        let micros = |ticks: u64| ticks as f64 * TICK_MICROS / (size.pick(2, ROUNDS) * count) as f64;
-        report.figure(&name("processor time, order"), micros(ticks[0]), "us");
-        report.figure(&name("processor time, bare hyper"), micros(ticks[1]), "us");
-        report.percentiles(&name("order, full speed"), &placing);
-        report.percentiles(&name("bare hyper, full speed"), &answering);
+        let (rate, references) = full_speed(&mut pair, row, raw.as_mut(), size, report, &name);
         if in_flight == 1 {
-            // The same offered to both, so that a tail is not longer only because more was asked.
-            let asked = median * OPEN_PART;
-            let (mut placing, mut answering, mut tails) = (nanoseconds(), nanoseconds(), Vec::new());
-            let mut reached = [Vec::new(), Vec::new()];
-            for round in 0..size.pick(2, ROUNDS) {
-                let go = |users: &mut Users| users.go_at(connections, count, asked);
-                let (placed, answered) = if round % 2 == 0 {
-                    let answered = go(&mut beside);
-                    (go(&mut ours), answered)
-                } else {
-                    (go(&mut ours), go(&mut beside))
-                };
-                orders += count;
-                reached[0].push(placed.rate());
-                reached[1].push(answered.rate());
-                tails.push(p99(&placed) / p99(&answered));
-                add(&mut placing, &placed);
-                add(&mut answering, &answered);
-            }
-            report.rate(&name("orders, open load"), asked, self::median(&reached[0]));
-            report.rate(&name("bare hyper, open load"), asked, self::median(&reached[1]));
-            // Neither is judged by what was not offered.
-            let least = asked * OFFERED_PART;
-            let offered = ["ours under an open load", "a bare hyper under an open load"].map(|of| Floor { of, least });
-            references.extend(offered.iter().zip(&reached).map(|(floor, reached)| (floor, &reached[..])));
-            report.ratio_above(&references, &name("their p99 beside its, open load"), tails);
-            report.percentiles(&name("order, from when it was due"), &placing);
-            report.percentiles(&name("bare hyper, from when it was due"), &answering);
+            open_load(&mut pair, row, rate * OPEN_PART, &references, size, report, &name);
         }
     }
     report.note(&format!("{durability}: answer"), format!("{} bytes of JSON from both", sample.len()));
 
-    drop((ours, beside));
+    let Pair { mut server, orders, .. } = pair;
     server.kill();
     let kept = place.kept();
     assert_eq!(kept.orders, orders as u64, "what was acknowledged is in the log, and nothing else");
     report.computed(kept.text);
 }
 
+/// As fast as it goes. Gives our rate, and those beside which it was taken.
+fn full_speed(
+    pair: &mut Pair,
+    row: Row,
+    mut raw: Option<&mut Raw>,
+    size: Size,
+    report: &mut Report,
+    name: &impl Fn(&str) -> String,
+) -> (f64, References) {
+    let (connections, in_flight, count) = row;
+    let (mut ratios, mut rates, mut waits) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut tails, mut ticks, mut all_syncs) = (Tails::new(), [0; 2], nanoseconds());
+    let mut references = References { bare: Vec::new(), probes: Vec::new() };
+    for round in 0..size.pick(2, ROUNDS) {
+        let mut syncs = nanoseconds();
+        if let Some(raw) = &mut raw {
+            references.probes.push(pair.probe(raw, &mut syncs));
+        }
+        let before = pair.ticks();
+        let [placed, answered] = pair.turns(round, count, |users| users.go(row));
+        let after = pair.ticks();
+        ticks = [0, 1].map(|who: usize| ticks[who] + after[who] - before[who]);
+        ratios.push(placed.rate() / answered.rate());
+        rates.push(placed.rate());
+        references.bare.push(answered.rate());
+        let allowed = at(&answered.latency, 0.5) + SYNCS_PER_ANSWER * at(&syncs, 0.5);
+        waits.push(at(&placed.latency, 0.5) / allowed);
+        tails.add(&placed, &answered);
+        all_syncs.add(&syncs).expect("histograms of one kind");
+    }
+    let rate = median(&rates);
+    report.figure(&name("orders, median of the rounds"), rate, "a second");
+    let floors = references.floors(row);
+    report.ratio_above(&floors, &name("orders beside a bare hyper"), ratios);
+    report.ratio_above(&floors, &name("their p99 beside its, full speed"), tails.p99_ratios);
+    // The one figure that other work on the machine changes little.
+    let micros = |ticks: u64| ticks as f64 * TICK_MICROS / (size.pick(2, ROUNDS) * count) as f64;
+    report.figure(&name("processor time, order"), micros(ticks[0]), "us");
+    report.figure(&name("processor time, bare hyper"), micros(ticks[1]), "us");
+    report.percentiles(&name("order, full speed"), &tails.placing);
+    report.percentiles(&name("bare hyper, full speed"), &tails.answering);
+    if raw.is_some() {
+        report.percentiles(&name("raw write of 4 KiB and fdatasync"), &all_syncs);
+        if (connections, in_flight) == (1, 1) {
+            let what = format!("p50 beside bare p50 + {SYNCS_PER_ANSWER} × raw p50");
+            report.ratio_above(&floors, &name(&what), waits);
+        }
+    }
+    (rate, references)
+}
+
+/// The same offered to both, so that a tail is not longer only because more was asked.
+fn open_load(
+    pair: &mut Pair,
+    row: Row,
+    asked: f64,
+    references: &References,
+    size: Size,
+    report: &mut Report,
+    name: &impl Fn(&str) -> String,
+) {
+    let (connections, _, count) = row;
+    let (mut tails, mut late_parts, mut lateness) = (Tails::new(), Vec::new(), nanoseconds());
+    let mut rates = [Vec::new(), Vec::new()];
+    for round in 0..size.pick(2, ROUNDS) {
+        let both = pair.turns(round, count, |users| users.go_at(connections, count, asked));
+        let [placed, answered] = &both;
+        for (of_one, reached) in rates.iter_mut().zip(&both) {
+            of_one.push(reached.rate());
+            lateness.add(&reached.lateness).expect("histograms of one kind");
+        }
+        let late = at(&placed.lateness, 0.99).max(at(&answered.lateness, 0.99));
+        late_parts.push(late / at(&answered.latency, 0.99));
+        tails.add(placed, answered);
+    }
+    report.rate(&name("orders, open load"), asked, median(&rates[0]));
+    report.rate(&name("bare hyper, open load"), asked, median(&rates[1]));
+    // Neither is judged by what was not offered, or not in time.
+    let least = asked * OFFERED_PART;
+    let offered = ["ours under an open load", "a bare hyper under an open load"].map(|of| Floor { of, least });
+    let mut floors = references.floors(row);
+    floors.extend(offered.iter().zip(&rates).map(|(floor, reached)| (floor, &reached[..])));
+    let what = name("their p99 beside its, open load");
+    let late_part = median(&late_parts);
+    if size == Size::Full && late_part > LATENESS_PART_MAX {
+        report.refused(
+            &what,
+            format!(
+                "refused: the load itself was late by {late_part:.2} of a bare hyper's p99, above the bound of \
+                 {LATENESS_PART_MAX}"
+            ),
+        );
+    } else {
+        report.ratio_above(&floors, &what, tails.p99_ratios);
+    }
+    report.percentiles(&name("order, from when it was due"), &tails.placing);
+    report.percentiles(&name("bare hyper, from when it was due"), &tails.answering);
+    report.percentiles(&name("the open load's own lateness"), &lateness);
+}
+
 /// One connection on a server that never sleeps, beside one that does; whichever is not asked is stopped meanwhile.
-fn measure_sleepless(seats: &Seats, size: Size, report: &mut Report) {
+fn measure_sleepless(size: Size, report: &mut Report) {
+    let name = |what: &str| format!("process, 1 x 1: {what}");
+    if !std::thread::available_parallelism().is_ok_and(|count| count.get() > 1) {
+        report.note(&name("busy polling"), "not measured: a server does not spin on the only core");
+        return;
+    }
     let mut servers: Vec<_> = [false, true]
         .into_iter()
         .map(|busy_poll| {
@@ -214,12 +338,17 @@ fn measure_sleepless(seats: &Seats, size: Size, report: &mut Report) {
                 let text = text.replacen("[server]\n", "[server]\nbusy_poll = true\n", 1);
                 std::fs::write(&config, text).expect("room for a configuration");
             }
-            let server = seats.start(&config);
+            let server = Server::start_as(&Role::Server { config, has_pulse: false });
             let users = Users::connect(server.address, &place, &token, "alone");
             server.pause();
             (place, server, users)
         })
         .collect();
+    let [_, (_, sleepless, _)] = &servers[..] else { panic!("one that sleeps, and one that does not") };
+    if !spins(sleepless, size) {
+        report.failed("the server that is to poll sleeps when it is idle: nothing was measured beside it");
+        return;
+    }
     let count = size.pick(40, 4_000);
     let (mut ratios, mut orders) = (Vec::new(), 0);
     let mut latency = [nanoseconds(), nanoseconds()];
@@ -243,14 +372,30 @@ fn measure_sleepless(seats: &Seats, size: Size, report: &mut Report) {
             ratios.push(rates[1] / rates[0]);
         }
     }
-    report.ratio_to_itself("process, 1 x 1: busy polling beside sleeping", ratios);
-    report.percentiles("process, 1 x 1: order, sleeping", &latency[0]);
-    report.percentiles("process, 1 x 1: order, busy polling", &latency[1]);
+    report.ratio_to_itself(&name("busy polling beside sleeping"), ratios);
+    report.percentiles(&name("order, sleeping"), &latency[0]);
+    report.percentiles(&name("order, busy polling"), &latency[1]);
+    report.note(&name("busy polling and sleeping"), "both servers and their load wherever the system puts each thread");
     for (place, mut server, users) in servers {
         drop(users);
         server.kill();
         assert_eq!(place.kept().orders, orders, "what was acknowledged is in the log, and nothing else");
     }
+}
+
+/// Whether a stopped server, once it goes on, takes about a core while nobody asks anything; it is stopped again.
+fn spins(server: &Server, size: Size) -> bool {
+    let length = size.pick(Duration::from_millis(100), Duration::from_secs(1));
+    // Tests have other work beside them; a server that sleeps takes a hundredth.
+    let least = size.pick(0.2, 0.8);
+    server.resume();
+    let spins = (0..LOOKS_MAX).any(|_| {
+        let before = server.ticks();
+        let (seconds, ()) = timed(|| std::thread::sleep(length));
+        (server.ticks() - before) as f64 * TICK_MICROS >= least * seconds * 1e6
+    });
+    server.pause();
+    spins
 }
 
 /// The JSON that answers an order.

@@ -37,6 +37,9 @@ struct Connection<C> {
 pub struct Reached {
     pub seconds: f64,
     pub latency: Histogram<u64>,
+    /// Of an open load, how late it was itself: from the moment when a request was due and its connection free to the
+    /// send. What waits for an answer on its connection is late by the server's doing.
+    pub lateness: Histogram<u64>,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
 }
@@ -61,8 +64,8 @@ impl<C: 'static> Load<C> {
         Ok(Load { runtime, connections })
     }
 
-    /// Sends `count` requests over the first `connections`; `request` writes the next one of a client. A connection that
-    /// fails is of no further use, and neither are the others.
+    /// Sends `count` requests over the first `connections`; `request` writes the next one of a client. A connection
+    /// that fails is of no further use, and neither are the others.
     pub fn run(
         &mut self,
         connections: usize,
@@ -71,6 +74,7 @@ impl<C: 'static> Load<C> {
         request: fn(&mut C, &mut Vec<u8>),
     ) -> io::Result<Reached> {
         let (latency, statuses) = (Rc::new(RefCell::new(nanoseconds())), Rc::new(RefCell::new(BTreeMap::new())));
+        let lateness = Rc::new(RefCell::new(nanoseconds()));
         let begun = Instant::now();
         let tasks = LocalSet::new();
         let working: Vec<_> = self
@@ -78,8 +82,9 @@ impl<C: 'static> Load<C> {
             .drain(..connections)
             .enumerate()
             .map(|(index, mut connection)| {
-                let (latency, statuses) = (latency.clone(), statuses.clone());
+                let (latency, lateness, statuses) = (latency.clone(), lateness.clone(), statuses.clone());
                 tasks.spawn_local(async move {
+                    let mut free = begun;
                     for number in (index..count).step_by(connections) {
                         let due = rate.map(|rate| begun + Duration::from_secs_f64(number as f64 / rate));
                         connection.request.clear();
@@ -87,12 +92,15 @@ impl<C: 'static> Load<C> {
                         let since = match due {
                             Some(due) => {
                                 reach(due).await;
+                                let late = due.max(free).elapsed().as_nanos() as u64;
+                                lateness.borrow_mut().saturating_record(late);
                                 due
                             }
                             None => Instant::now(),
                         };
                         let status = connection.exchange().await?;
-                        latency.borrow_mut().saturating_record(since.elapsed().as_nanos() as u64);
+                        free = Instant::now();
+                        latency.borrow_mut().saturating_record((free - since).as_nanos() as u64);
                         *statuses.borrow_mut().entry(status).or_default() += 1;
                     }
                     Ok::<_, io::Error>(connection)
@@ -108,8 +116,9 @@ impl<C: 'static> Load<C> {
         }))?;
         let seconds = begun.elapsed().as_secs_f64();
         self.connections.splice(..0, back);
-        let (latency, statuses) = (latency.borrow().clone(), statuses.borrow().clone());
-        Ok(Reached { seconds, latency, statuses })
+        let (latency, lateness) = (latency.borrow().clone(), lateness.borrow().clone());
+        let statuses = statuses.borrow().clone();
+        Ok(Reached { seconds, latency, lateness, statuses })
     }
 }
 
@@ -203,6 +212,9 @@ mod tests {
         // All twenty were due within 20 ms, so each of them waited for the stall's end: 30 ms at least.
         let least = Duration::from_nanos(reached.latency.min());
         assert!(least >= STALL - Duration::from_millis(20), "{least:?}");
+        // Behind the stall each was sent as soon as its connection was free: the server is late there, not the load.
+        let lateness = Duration::from_nanos(reached.lateness.value_at_quantile(0.5));
+        assert!(reached.lateness.len() == 20 && lateness < STALL / 5, "{lateness:?}");
         println!("requests behind a stall: {} cases", reached.latency.len());
     }
 }

@@ -1,10 +1,11 @@
-//! Benchmarks by name: `cargo run --release -p bench -- SCENARIO|all [--peers] [--json FILE]`. One scenario, one question.
+//! Benchmarks by name: `cargo run --release -p bench -- SCENARIO|all [--peers] [--json FILE]`. One scenario, one
+//! question.
 //!
 //! A single time says little on a shared machine, so a scenario runs its work beside a reference in the same run, in
 //! turns, and prints ratios with the least and the greatest. Each result carries machine facts and a hash of what was
-//! computed, where it is the same each time: two runs of the same work must show the same hash. Every scenario also has a small size, which the tests
-//! run, so that none rots. With `--peers` libraries of others run the same work in the same run (`peers`).
-//! `endurance` takes as long as it is told and is no part of `all`.
+//! computed, where it is the same each time: two runs of the same work must show the same hash. Every scenario also has
+//! a small size, which the tests run, so that none rots. With `--peers` libraries of others run the same work in the
+//! same run (`peers`). `endurance` takes as long as it is told and is no part of `all`.
 
 mod acks;
 mod answer;

@@ -1,16 +1,15 @@
 //! What users and orders cost in memory, by what the system calls resident and of no file.
 //!
-//! Each figure comes from a process of its own, this program once more: memory that an earlier figure gave back would be
-//! taken again without being seen. The process fills a world and looks at itself in between. Room that a growing list
-//! keeps ahead, and what the allocator keeps for itself, are in the figures, since a server pays them, too.
+//! Each figure comes from a process of its own, this program once more: memory that an earlier figure gave back would
+//! be taken again without being seen. The process fills a world and looks at itself in between. Room that a growing
+//! list keeps ahead, and what the allocator keeps for itself, are in the figures, since a server pays them, too.
 //!
 //! Nothing is ever forgotten: an order that was cancelled or filled stays in its user's history, so a closed order is
 //! counted as well as an open one. The checkpoint keeps a copy of users and markets of its own; it is made here by
 //! reading a snapshot, as after a start, and is counted apart.
 
 use crate::chance::Chance;
-use crate::crowd::{Crowd, Open, orders_within_memory};
-use crate::goals::{ORDER_BYTES_MAX, USER_BYTES_MAX};
+use crate::crowd::{Crowd, Fitting, Open};
 use crate::report::{ONE_BY_ONE, Report, Size};
 use crate::role::Role;
 use crate::seeded::Place;
@@ -73,7 +72,8 @@ struct Weighed {
 
 pub fn run(size: Size, report: &mut Report) {
     let (users, wished) = (size.pick(1_000, 100_000), size.pick(20_000, 10_000_000));
-    let orders = orders_within_memory(wished, size);
+    let fitting = Fitting::of(wished, size);
+    let orders = fitting.orders;
     let place = tempfile::tempdir().expect("a temporary directory");
     let snapshot = place.path().join("snapshot");
     let weigh = |filling| weigh(filling, users, orders, &snapshot);
@@ -81,7 +81,6 @@ pub fn run(size: Size, report: &mut Report) {
     let open = weigh(Filling::Open);
     let per_user = open.users_bytes as f64 / users as f64;
     report.figure("idle user with one key", per_user, "bytes");
-    report.note("goal for a user", verdict(per_user, USER_BYTES_MAX));
     let of_order = |weighed: &Weighed| weighed.orders_bytes as f64 / orders as f64;
     for (what, weighed) in [
         ("open order", open),
@@ -89,8 +88,10 @@ pub fn run(size: Size, report: &mut Report) {
         ("cancelled order, in the history", weigh(Filling::Cancelled)),
         ("filled order, with its fill and position", weigh(Filling::Filled)),
     ] {
-        report.figure(what, of_order(&weighed), "bytes");
-        report.note(&format!("goal for an {what}"), verdict(of_order(&weighed), ORDER_BYTES_MAX));
+        match fitting.refused() {
+            Some(why) => report.refused(what, why),
+            None => report.figure(what, of_order(&weighed), "bytes"),
+        }
         report.computed(weighed.hash);
     }
     let file = snapshot.metadata().expect("the open orders left it").len();
@@ -102,11 +103,6 @@ pub fn run(size: Size, report: &mut Report) {
     report.note("world", format!("{users} users, {orders} orders of {wished} wished for, {MARKETS} markets"));
     report.rate_note(ONE_BY_ONE);
     report.not_included("pages of the log, which belong to files; what the system keeps for the process");
-}
-
-fn verdict(bytes: f64, max: f64) -> String {
-    let word = if bytes <= max { "kept" } else { "missed" };
-    format!("at most {max} bytes: {word}")
 }
 
 /// A server of that many users beside one of a few, in what belongs to no file.

@@ -1,6 +1,7 @@
 //! The stream `mix1M`: orders for one book with prices from 1 to 999 ticks around 500, as books are usually measured. A
-//! thousand orders rest first; then of ten operations five rest, four cancel a random earlier order, which may be gone, and
-//! one takes some two orders. A plain book runs the stream once; what it came to is what every other book must come to.
+//! thousand orders rest first; then of ten operations five rest, four cancel a random earlier order, which may be gone,
+//! and one takes some two orders. A plain book runs the stream once; what it came to is what every other book must come
+//! to.
 
 use crate::chance::Chance;
 use std::collections::VecDeque;

@@ -1,13 +1,15 @@
-//! What the device gives without a log: a file that was zero-filled by 4 KiB writes, and `pwrite` and `fdatasync` on it.
+//! What the device gives without a log: a file that was zero-filled by 4 KiB writes, and `pwrite` and `fdatasync` on
+//! it.
 
 use crate::floor::Floor;
-use crate::report::timed;
+use crate::report::{nanoseconds, timed};
+use hdrhistogram::Histogram;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tempfile::TempDir;
 
-/// Below it the device, or the core that waits for it, has other work: a quiet machine of the kind that the goals were set
-/// on makes 7,600 and more.
+/// Below it the device, or the core that waits for it, has other work: a quiet machine of the kind that the goals were
+/// set on makes 7,600 and more.
 pub const SYNC_FLOOR: Floor = Floor { of: "raw write of 4 KiB and fdatasync", least: 5_000.0 };
 
 const BLOCK_BYTES: u64 = 4_096;
@@ -47,18 +49,24 @@ impl Raw {
 
     /// Durable writes of 4 KiB a second, now: what [`SYNC_FLOOR`] judges.
     pub fn probe(&mut self) -> f64 {
+        self.probe_into(&mut nanoseconds())
+    }
+
+    /// The same, and how long each of them took.
+    pub fn probe_into(&mut self, nanos: &mut Histogram<u64>) -> f64 {
         let (seconds, ()) = timed(|| {
             for _ in 0..PROBE_SYNCS {
-                self.commit(&[0x5a; BLOCK_BYTES as usize]);
+                let (took, ()) = timed(|| self.commit(&[0x5a; BLOCK_BYTES as usize]));
+                nanos.saturating_record((took * 1e9) as u64);
             }
         });
         PROBE_SYNCS as f64 / seconds
     }
 }
 
-/// Runs `work` on a thread of its own that asks for a slice of 100 us, as the sync thread of a server does: without it a
-/// thread that sleeps in a sync waits for a whole tick when other work keeps the cores busy. Threads that `work` starts
-/// inherit it, those of peers too. Gives what `work` gave, and whether the kernel agreed.
+/// Runs `work` on a thread of its own that asks for a slice of 100 us, as the sync thread of a server does: without it
+/// a thread that sleeps in a sync waits for a whole tick when other work keeps the cores busy. Threads that `work`
+/// starts inherit it, those of peers too. Gives what `work` gave, and whether the kernel agreed.
 pub fn with_short_slice<T: Send>(work: impl FnOnce() -> T + Send) -> (T, &'static str) {
     std::thread::scope(|threads| {
         let thread = threads.spawn(|| {

@@ -1,6 +1,8 @@
-//! Reads of one market over HTTP while the feed changes its book 100,000 times a second, beside a bare hyper server that
-//! answers the same bytes; in turns, on the same core, with the load on another. While the bare one is asked the feed
-//! rests. Every check is on: whoever has no key is counted by his address, here as anywhere, with caps that are not reached.
+//! Reads of one market over HTTP while the feed changes its book 100,000 times a second, beside a bare hyper server
+//! that answers the same bytes; in turns, on the same core, with the load on another. Whoever is not asked stands
+//! still, the feed with ours. Every check is on: whoever has no key is counted by his address, here as anywhere, with
+//! caps that are not reached. Nothing may be refused: a read that is ends the run with a failure, and counts for no
+//! rate.
 
 use crate::flight::{Answer, Flights, Speaks};
 use crate::floor::Floor;
@@ -62,27 +64,29 @@ pub fn run(size: Size, report: &mut Report) {
             let name = |row: &str| format!("{what}, {connections} x {in_flight}: {row}");
             let (mut ratios, mut rates, mut bare_rates) = (Vec::new(), Vec::new(), Vec::new());
             let (mut reading, mut answering) = (nanoseconds(), nanoseconds());
-            let (mut ticks, mut given_up, mut changes) = (0, 0, Vec::new());
+            let (mut ticks, mut refused, mut changes) = (0, 0, Vec::new());
             for _ in 0..size.pick(1, ROUNDS) {
-                let texts = beside.run(connections, in_flight, count).expect("the reference answers");
+                let texts = ours.paused(|| beside.run(connections, in_flight, count)).expect("the reference answers");
                 // As long as a round can last; told to rest behind it.
                 let times = size.pick(20, 20_000);
                 let begun = ours.ticks();
-                let (seconds, (reads, applied)) = timed(|| {
-                    ours.tell(Beats { changes: CHANGES, times, every_us: EVERY_US, whole: false });
-                    let reads = here.run(connections, in_flight, count).expect("the server answers");
-                    ticks += ours.ticks() - begun;
-                    (reads, ours.rest())
+                let (seconds, (reads, applied)) = bare.paused(|| {
+                    timed(|| {
+                        ours.tell(Beats { changes: CHANGES, times, every_us: EVERY_US, whole: false });
+                        let reads = here.run(connections, in_flight, count).expect("the server answers");
+                        ticks += ours.ticks() - begun;
+                        (reads, ours.rest())
+                    })
                 });
                 changes.push(applied as f64 / seconds);
                 assert_eq!(texts.statuses, BTreeMap::from([(200, count as u64)]), "everything is answered");
-                // A feed that loses its core in the middle of a write holds its readers up, and some give up.
+                // A feed that loses its core in the middle of a write holds its readers up: some might give up.
                 let well = reads.statuses.get(&200).copied().unwrap_or_default();
-                given_up += count as u64 - well;
-                assert!(well > count as u64 * 99 / 100, "nearly all are answered well: {:?}", reads.statuses);
-                rates.push(reads.rate());
+                refused += count as u64 - well;
+                let rate = well as f64 / reads.seconds;
+                rates.push(rate);
                 bare_rates.push(texts.rate());
-                ratios.push(reads.rate() / texts.rate());
+                ratios.push(rate / texts.rate());
                 reading.add(&reads.latency).expect("histograms of one kind");
                 answering.add(&texts.latency).expect("histograms of one kind");
             }
@@ -92,7 +96,10 @@ pub fn run(size: Size, report: &mut Report) {
             report.ratio_above(&references, &name("beside a bare hyper"), ratios);
             let micros = ticks as f64 * TICK_MICROS / (size.pick(1, ROUNDS) * count) as f64;
             report.figure(&name("processor time, with the feed's"), micros, "us");
-            report.figure(&name("reads that met a write without end"), given_up as f64, "");
+            report.figure(&name("refused"), refused as f64, "");
+            if refused > 0 {
+                report.failed(name(&format!("{refused} reads were refused, and nothing may be")));
+            }
             report.percentiles(&name("ours"), &reading);
             report.percentiles(&name("bare hyper"), &answering);
         }
@@ -127,8 +134,8 @@ impl Speaks for Reader {
     }
 }
 
-/// What of an answer is the same each time: of a book the levels but for the one that changes, else the price without its
-/// age.
+/// What of an answer is the same each time: of a book the levels but for the one that changes, else the price without
+/// its age.
 fn standing(answer: &[u8]) -> String {
     let answer: Value = serde_json::from_slice(answer).expect("the server answers JSON");
     let sides: Vec<_> = ["bids", "asks"].iter().filter_map(|side| answer[side].as_array()).collect();

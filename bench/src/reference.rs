@@ -19,8 +19,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
-/// Rates of a bare hyper far below what a quiet machine of two cores makes of it, load included (measured: 13, 80 and 550
-/// thousand): one connection waits for two wake-ups each time, and with many in flight on each the kernel's part is shared.
+/// Rates of a bare hyper far below what a quiet machine of two cores makes of it, load included (measured: 13, 80 and
+/// 550 thousand): one connection waits for two wake-ups each time, and with many in flight on each the kernel's part is
+/// shared.
 const HYPER_ALONE: Floor = Floor { of: "a bare hyper, one in flight", least: 8_000.0 };
 const HYPER: Floor = Floor { of: "a bare hyper", least: 30_000.0 };
 const HYPER_PIPELINED: Floor = Floor { of: "a bare hyper, many in flight on each connection", least: 200_000.0 };
@@ -89,7 +90,9 @@ pub fn serve(kind: Kind, template: Option<&Path>) -> io::Result<()> {
                 // It ends with its peer.
                 tokio::task::spawn_local(async move { echo(stream).await.ok() });
             },
-            _ => broadcast::serve(kind, &listener, &template).await,
+            Kind::Coalesced | Kind::Library => broadcast::serve(kind, &listener, &template).await,
+            #[cfg(feature = "peers")]
+            Kind::Tungstenite => broadcast::serve(kind, &listener, &template).await,
         }
     })
 }

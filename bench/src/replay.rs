@@ -1,7 +1,7 @@
-//! The log read again by the tools: the same state each time, and how fast that is beside a start. And what a snapshot of
-//! a large state costs whoever trades meanwhile, who is on another thread.
+//! The log read again by the tools: the same state each time, and how fast that is beside a start. And what a snapshot
+//! of a large state costs whoever trades meanwhile, who is on another thread.
 
-use crate::crowd::{Crowd, orders_within_memory};
+use crate::crowd::{Crowd, Fitting};
 use crate::journal::{Journal, options};
 use crate::report::{ONE_BY_ONE, Report, Size, nanoseconds, timed};
 use crate::steady::Steady;
@@ -21,8 +21,8 @@ pub fn run(size: Size, report: &mut Report) {
     let place = tempfile::tempdir().expect("a temporary directory");
     let log = place.path().join("log");
     let segment_bytes = size.pick(1 << 20, 64 << 20);
-    let open = orders_within_memory(size.pick(2_000, 1_000_000), size);
-    let crowd = Crowd { users: size.pick(20, 10_000), markets: 64, open };
+    let fitting = Fitting::of(size.pick(2_000, 1_000_000), size);
+    let crowd = Crowd { users: size.pick(20, 10_000), markets: 64, open: fitting.orders };
     let live = write(&log, segment_bytes, crowd);
     report.computed(live);
     report.note("state", crowd.to_string());
@@ -44,7 +44,7 @@ pub fn run(size: Size, report: &mut Report) {
         recover::recover(&log, options(segment_bytes), 1).expect("a sound log");
     let (lsn, crc) = (recovered.last_lsn, recovered.last_crc);
     let running = dir.start(recovered, Clock::wall().now().0, Box::new(|_| {})).expect("room for a log");
-    beside_trading(running, &state, lsn, crc, size, report);
+    beside_trading(running, (&state, lsn, crc), fitting.refused(), size, report);
     report.rate_note(ONE_BY_ONE);
     report
         .durability("the snapshot is synced and read back; the records of the orders beside it are made and not kept");
@@ -64,8 +64,15 @@ fn write(log: &Path, segment_bytes: u64, crowd: Crowd) -> [u8; 32] {
     digest
 }
 
-/// Orders one by one, with and without somebody who writes snapshots on a thread of his own.
-fn beside_trading(running: Running<wal::Files>, state: &State, lsn: Lsn, crc: u32, size: Size, report: &mut Report) {
+/// Orders one by one, with and without somebody who writes snapshots on a thread of his own. With a reason to refuse,
+/// the state is not as large as the goals ask.
+fn beside_trading(
+    running: Running<wal::Files>,
+    (state, lsn, crc): (&State, Lsn, u32),
+    refused: Option<String>,
+    size: Size,
+    report: &mut Report,
+) {
     let Running { mut snapshots, mut syncer, .. } = running;
     syncer.turn().expect("the disk syncs");
     let crowd = Crowd { users: size.pick(20, 1_000), markets: 64, open: size.pick(200, 10_000) };
@@ -105,10 +112,17 @@ fn beside_trading(running: Running<wal::Files>, state: &State, lsn: Lsn, crc: u3
         beside.add(&busy).expect("histograms of one kind");
     }
     syncer.finish().expect("the disk syncs");
-    report.middle("snapshot, off the hot thread, median", &millis, "ms");
-    report.figure("snapshot, greatest", millis.iter().copied().fold(0.0, f64::max), "ms");
-    if !tails.is_empty() {
-        report.ratio_to_itself("orders in process: p99 beside a snapshot, of its value alone", tails);
+    let [of_time, of_tail] =
+        ["snapshot, off the hot thread, median", "orders in process: p99 beside a snapshot, of its value alone"];
+    match refused {
+        Some(why) => [of_time, of_tail].into_iter().for_each(|what| report.refused(what, &why)),
+        None => {
+            report.middle(of_time, &millis, "ms");
+            report.figure("snapshot, greatest", millis.iter().copied().fold(0.0, f64::max), "ms");
+            if !tails.is_empty() {
+                report.ratio_to_itself(of_tail, tails);
+            }
+        }
     }
     report.percentiles("order in process, alone", &alone);
     report.percentiles("order in process, beside a snapshot", &beside);

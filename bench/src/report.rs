@@ -1,6 +1,7 @@
-//! What a scenario prints: rows of figures, percentiles, ratios, its goals, what was promised and what is left out, and a hash of
-//! what was computed, where that is the same each time. The facts about machine and run are in `machine.rs`. A ratio carries the load of the machine before
-//! and after, and is kept back when its reference fell below its floor (`floor.rs`).
+//! What a scenario prints: rows of figures, percentiles, ratios, its goals, what was promised and what is left out, and
+//! a hash of what was computed, where that is the same each time. The facts about machine and run are in `machine.rs`.
+//! A ratio carries the load of the machine before and after, and is kept back when its reference fell below its floor
+//! (`floor.rs`).
 
 use crate::floor::Floor;
 use crate::goals::{self, Goal};
@@ -158,17 +159,21 @@ impl Report {
         self.figures.insert(what.into(), json!({ "median": median, "min": least, "max": greatest, "load": load }));
     }
 
-    /// The same beside a reference that has a floor, or several: with each go the reference's rates a second in the rounds.
-    /// Below a floor the numbers are kept back, and the reason stands in their place.
+    /// The same beside a reference that has a floor, or several: with each go the reference's rates a second in the
+    /// rounds. Below a floor the numbers are kept back, and the reason stands in their place.
     pub fn ratio_above(&mut self, references: &[(&Floor, &[f64])], what: &str, ratios: Vec<f64>) {
-        let judged = references.iter().try_for_each(|(floor, reached)| floor.judge(self.size, reached));
-        let Err(refused) = judged else {
-            return self.ratio(what, ratios);
-        };
-        let (before, after) = (self.load_before.clone(), machine::load());
-        self.row(what, format!("{refused}, load {before} to {after}"));
+        match references.iter().try_for_each(|(floor, reached)| floor.judge(self.size, reached)) {
+            Ok(()) => self.ratio(what, ratios),
+            Err(refused) => self.refused(what, refused.to_string()),
+        }
+    }
+
+    /// Something that was measured and is kept back: the reason, from "refused" on, stands in its place.
+    pub fn refused(&mut self, what: &str, why: impl Into<String>) {
+        let (why, before, after) = (why.into(), self.load_before.clone(), machine::load());
+        self.row(what, format!("{why}, load {before} to {after}"));
         let load = json!({ "before": before, "after": after });
-        self.figures.insert(what.into(), json!({ "refused": refused.to_string(), "load": load }));
+        self.figures.insert(what.into(), json!({ "refused": why, "load": load }));
     }
 
     /// Percentiles of durations in nanoseconds.

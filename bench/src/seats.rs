@@ -1,8 +1,11 @@
 //! Which core a server is measured on. Ours and the bare one beside it get the first core that this program may use, in
-//! turns, and the load the second: "on the same core" is a condition of those goals (P13 to P17), and whoever starts more
-//! threads gets no more of the machine for it. All threads of a server stay there: those that sync, feed and prepare too.
+//! turns, and the load the second: whoever starts more threads gets no more of the machine for it. All threads of a
+//! server stay there: those that sync, feed and prepare too.
 //!
-//! Servers of all other scenarios run wherever the system puts them, as a user's does.
+//! P13 and P14 ask for the same core and P17 for one core (performance.md). P16 does not say it; its reads are seated
+//! likewise, and the feed, which the bare server has not, takes its part of that core. P15 cannot be seated: a server
+//! does not spin where it may use one core only, so both servers of P15 and their load run wherever the system puts
+//! them. So do servers of all other scenarios, as a user's does.
 
 use crate::reference::Kind;
 use crate::report::Report;

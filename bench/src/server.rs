@@ -92,6 +92,14 @@ impl Server {
         self.signal("-CONT");
     }
 
+    /// Does `work` while this one stands still, so that it takes nothing of a core that it shares.
+    pub fn paused<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.pause();
+        let made = work();
+        self.resume();
+        made
+    }
+
     /// (Through the shell's own program: a signal of one's own needs `unsafe` or a package.)
     fn signal(&self, name: &str) {
         let sent = Command::new("kill").arg(name).arg(self.child.id().to_string()).status();

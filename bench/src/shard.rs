@@ -14,7 +14,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const ROUNDS: usize = 5;
-/// A textbook book takes some 100 ns an operation on a quiet core; below a third of that rate the core was somebody else's.
+/// A textbook book takes some 100 ns an operation on a quiet core; below a third of that rate the core was somebody
+/// else's.
 const TEXTBOOK_FLOOR: Floor = Floor { of: "a bare textbook book", least: 3_000_000.0 };
 /// Commands that are made ahead of the clock.
 const CHUNK: usize = 4_096;

@@ -1,5 +1,5 @@
-//! Orders without an end: a world in which as many orders rest as are cancelled, and one command in ten takes. Who, what
-//! and where is seeded chance, so a large world is one of cold memory.
+//! Orders without an end: a world in which as many orders rest as are cancelled, and one command in ten takes. Who,
+//! what and where is seeded chance, so a large world is one of cold memory.
 
 use crate::chance::Chance;
 use crate::crowd::{Crowd, Open};

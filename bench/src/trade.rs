@@ -1,5 +1,6 @@
 //! Orders over the trade channel, beside the same orders over HTTP and beside texts that the frame library alone sends
-//! back, all in one run; alone and in batches, one and many in flight. Servers share one core, the load has another.
+//! back, all in one run; alone and in batches, one and many in flight. Servers share one core, whoever is not asked
+//! stands still meanwhile, and the load has another.
 //!
 //! Afterwards the server is killed, and what its log holds is part of the result.
 
@@ -22,8 +23,8 @@ use tokio::net::TcpStream;
 const ROUNDS: usize = 5;
 /// Of one batch: the bound of the highest tier.
 const BATCH: usize = 25;
-/// Four thousand bytes there and back are more work than one order of them (measured: 39 thousand a second and more, 57 with
-/// 16 connections).
+/// Four thousand bytes there and back are more work than one order of them (measured: 39 thousand a second and more, 57
+/// with 16 connections).
 const BATCH_FLOOR: Floor = Floor { of: "the library's echo of a batch", least: 8_000.0 };
 
 pub fn run(size: Size, report: &mut Report) {
@@ -70,7 +71,8 @@ pub fn run(size: Size, report: &mut Report) {
             async move { door.open().await.map(|(stream, _)| stream) }
         };
         let mut echo = Flights::open(std::iter::repeat_n(Echo(shortest), most), echo).expect("the reference listens");
-        // A connection that says nothing at first is closed after some seconds, and most wait for their turn for longer.
+        // A connection that says nothing at first is closed after some seconds, and most wait for their turn for
+        // longer.
         check(&http.run(most, 1, most).expect("the server answers"), most);
         orders += most * batch;
         for (connections, in_flight, _, count) in rows.into_iter().copied() {
@@ -81,13 +83,13 @@ pub fn run(size: Size, report: &mut Report) {
             let (mut on_socket, mut on_http) = (nanoseconds(), nanoseconds());
             let mut ticks = [0; 2];
             for _ in 0..size.pick(1, ROUNDS) {
-                let texts = echo.run(connections, in_flight, count).expect("the reference answers");
+                let texts = ours.paused(|| echo.run(connections, in_flight, count)).expect("the reference answers");
                 check(&texts, count);
                 let begun = ours.ticks();
-                let posts = http.run(connections, in_flight, count).expect("the server answers");
+                let posts = bare.paused(|| http.run(connections, in_flight, count)).expect("the server answers");
                 check(&posts, count);
                 let between = ours.ticks();
-                let frames = socket.run(connections, in_flight, count).expect("the server answers");
+                let frames = bare.paused(|| socket.run(connections, in_flight, count)).expect("the server answers");
                 check(&frames, count);
                 ticks = [ticks[0] + ours.ticks() - between, ticks[1] + between - begun];
                 orders += 2 * count * batch;

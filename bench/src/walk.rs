@@ -10,7 +10,8 @@ use std::hint::black_box;
 
 const LEVELS: usize = 10;
 const ROUNDS: usize = 5;
-/// Decimal arithmetic walks ten levels in 340 ns on a quiet core; below a third of that rate the core was somebody else's.
+/// Decimal arithmetic walks ten levels in 340 ns on a quiet core; below a third of that rate the core was somebody
+/// else's.
 const DECIMAL_FLOOR: Floor = Floor { of: "the walk in decimals", least: 1_000_000.0 };
 /// Basis points of the crypto category.
 const RATE: Bps = Bps(700);

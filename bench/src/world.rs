@@ -94,13 +94,15 @@ pub struct Out<F> {
     /// By step: the order it left.
     pub orders: Vec<OrderId>,
     pub refused: u64,
+    /// Matching cycles that came to their end.
+    pub cycles: u64,
     pub record_bytes: u64,
     key: Option<KeyId>,
 }
 
 impl<F: FnMut(UserId, Timestamp, &[u8])> Out<F> {
     pub fn new(record: F) -> Out<F> {
-        Out { record, orders: Vec::new(), refused: 0, record_bytes: 0, key: None }
+        Out { record, orders: Vec::new(), refused: 0, cycles: 0, record_bytes: 0, key: None }
     }
 }
 
@@ -125,6 +127,7 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Outbox<usize> for Out<F> {
             }
             Answer::Key(view) => self.key = Some(view.id),
             Answer::Created(_) => {}
+            Answer::Cycled { .. } => self.cycles += 1,
             _ => self.refused += 1,
         }
     }
@@ -133,6 +136,8 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Outbox<usize> for Out<F> {
 /// The world.
 pub struct World {
     shard: Shard<usize>,
+    /// Nobody hands anything over: a turn of the shard only goes on with what is larger than a turn.
+    nothing: Ring<Envelope<usize>>,
     markets: Markets,
     pub traders: Vec<Trader>,
     pub now: Timestamp,
@@ -191,7 +196,8 @@ impl World {
         }
         let (rules, directory) = (Arc::new(Rules::default()), Arc::new(Directory::new()));
         let shard = Shard::new(0, 1, Users::default(), rules, books, catalog, directory);
-        let mut world = World { shard, markets, traders: Vec::new(), now: START, writer, books: shown };
+        let nothing = Ring::new(1);
+        let mut world = World { shard, nothing, markets, traders: Vec::new(), now: START, writer, books: shown };
         for number in 0..markets_count {
             world.show_books(MarketId(number));
         }
@@ -301,6 +307,15 @@ impl World {
     pub fn take<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, envelope: Envelope<usize>, out: &mut Out<F>) {
         self.now = self.now.plus(1);
         self.shard.take(envelope, self.now, out);
+    }
+
+    /// A matching cycle to its end, as the feed asks for it: whatever rests meets the books that changed.
+    pub fn cycle<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, out: &mut Out<F>) {
+        let command = Command::Cycle { venue_now: self.now };
+        self.take(Envelope { owner: MARKETS, command, received_at: self.now, reply: usize::MAX }, out);
+        while self.shard.has_work() {
+            self.shard.turn(&self.nothing, self.now, out);
+        }
     }
 
     /// Markets and users.

@@ -1,8 +1,8 @@
 //! What others made that does the same work beside ours in the same run. Libraries are only built with the feature
 //! `peers`; without it the tables are empty, and `--peers` is refused. Programs are installed by the run itself.
 //!
-//! A peer is used as its own documentation shows, with settings that favour it (files as large as ours, no compression, no
-//! retention), and what its interface wants to own is made before its clock starts.
+//! A peer is used as its own documentation shows, with settings that favour it (files as large as ours, no compression,
+//! no retention), and what its interface wants to own is made before its clock starts.
 
 #[cfg(feature = "peers")]
 mod hftbacktest;
@@ -32,8 +32,8 @@ pub const ARE_BUILT: bool = cfg!(feature = "peers");
 /// What to do when it was not.
 pub const BUILD_COMMAND: &str = "cargo run --release -p bench --features peers -- SCENARIO --peers";
 
-/// Bytes that a peer gets for each record: the 72 of the payload, and the 24 that our record keeps for its caller beside it
-/// (owner, time, version, kind). Each adds its own header, as ours does: 128 bytes with it.
+/// Bytes that a peer gets for each record: the 72 of the payload, and the 24 that our record keeps for its caller
+/// beside it (owner, time, version, kind). Each adds its own header, as ours does: 128 bytes with it.
 #[cfg(feature = "peers")]
 const GIVEN_BYTES: usize = 96;
 

@@ -1,6 +1,5 @@
 //! tungstenite, through tokio: frames are fed into its buffer, and one flush writes them.
 
-use bytes::Bytes;
 use futures::SinkExt as _;
 use std::io;
 use tokio::net::TcpStream;
@@ -20,11 +19,10 @@ impl Listener {
         Listener(WebSocketStream::from_raw_socket(stream, Role::Server, None).await)
     }
 
-    /// The texts are shared, not copied, until they lie in the buffer.
-    pub async fn write(&mut self, texts: &[Bytes]) -> io::Result<()> {
+    /// The texts are shared, neither looked at again nor copied, until they lie in the buffer.
+    pub async fn write(&mut self, texts: &[Utf8Bytes]) -> io::Result<()> {
         for text in texts {
-            let text = Utf8Bytes::try_from(text.clone()).map_err(io::Error::other)?;
-            self.0.feed(Message::Text(text)).await.map_err(io::Error::other)?;
+            self.0.feed(Message::Text(text.clone())).await.map_err(io::Error::other)?;
         }
         self.0.flush().await.map_err(io::Error::other)
     }

@@ -8,7 +8,7 @@ use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::{PRICE_OR_NULL, Schema, Shape, TEXT, field};
 use crate::wire::fields::Problems;
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use crate::wire::write::{array, object};
 
 const MARKETS_MAX: usize = 50;

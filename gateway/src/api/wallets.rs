@@ -3,7 +3,7 @@
 use crate::http::schema::{Format, Param, Schema};
 use crate::wire::fields::Problems;
 use crate::wire::query::Query;
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use engine::command::Wallets;
 use engine::id::WalletId;
 use engine::user::Wallet;

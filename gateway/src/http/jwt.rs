@@ -6,7 +6,8 @@
 use crate::config::Secret;
 use crate::http::code::Code;
 use crate::wire::decimal::Decimal;
-use crate::wire::read::{self, Value};
+use crate::wire::read;
+use crate::wire::value::Value;
 use crate::wire::write;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

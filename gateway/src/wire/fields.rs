@@ -6,7 +6,7 @@
 use super::decimal::{Decimal, NotDecimal};
 use super::mark;
 use super::query::Query;
-use super::read::Value;
+use super::value::Value;
 use super::write;
 use std::borrow::Cow;
 use std::ops::RangeInclusive;

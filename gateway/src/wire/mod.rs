@@ -5,6 +5,7 @@ pub mod fields;
 pub mod instant;
 pub mod query;
 pub mod read;
+pub mod value;
 pub mod write;
 
 /// How many of these bytes come before the first that a JSON string cannot hold as it is: a quote, a backslash, a control

@@ -7,7 +7,7 @@ use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, Route};
 use crate::http::schema::{INTEGER, MONEY, Schema, Shape, TEXT, field};
 use crate::wire::decimal;
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use crate::wire::write::Object;
 use engine::command::{Answer, Command};
 use engine::time::DAY;

@@ -13,7 +13,7 @@ use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
 use crate::http::schema::{Param, TOKEN_ID};
 use crate::wire::fields::{Body, Params};
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use crate::wire::write::separate;
 use engine::id::Outcome as MarketOutcome;
 use view::Asked;

@@ -7,7 +7,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use crate::wire::write::{self, object};
 use ahash::AHashSet;
 use engine::command::{Answer, Command};

@@ -8,7 +8,7 @@ use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::wire::decimal::Decimal;
 use crate::wire::fields::Body;
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use engine::amount::{Cash, Qty};
 use engine::command::{AskedPrice, Placement, PlacementTerms, Size, Unsound};
 use engine::order::{OrderType, TimeInForce};

@@ -9,7 +9,7 @@ use crate::http::route::{Auth, BodyKind, Permission, Route};
 use crate::http::schema::{BOOLEAN, INTEGER, Param, Schema, Shape, TEXT, field};
 use crate::wire::cursor;
 use crate::wire::decimal;
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use crate::wire::write::{Object, array, boolean, separate, string};
 
 /// The name of the one contract that allowances are shown for. It is nobody's.

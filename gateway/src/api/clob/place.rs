@@ -11,7 +11,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::wire::decimal;
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use crate::wire::write::{Object, array, object};
 use engine::command::{Answer, BatchEntry, Command, Placement};
 use engine::order::{EntryRoute, Order, Side};

@@ -11,7 +11,7 @@ use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::wire::decimal;
 use crate::wire::fields::Body;
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::amount::Qty;

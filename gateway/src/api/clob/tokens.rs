@@ -6,7 +6,7 @@ use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::http::route::BodyKind;
 use crate::wire::query::Query;
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use engine::book::BookSide;
 
 /// Entries of one batch.

@@ -14,7 +14,7 @@ use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, RateClass, Route};
 use crate::http::ticket;
 use crate::wire::fields::{Params, Problems};
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use crate::wire::write::array;
 use engine::command::{Answer, Command, IssueKey, Query};
 use engine::id::KeyId;

@@ -9,7 +9,7 @@ use crate::http::call::Caller;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::wire::fields::Body;
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use crate::wire::write::object;
 use engine::time::Timestamp;
 use engine::user::key::{entitlement, grant_ended};

@@ -9,7 +9,7 @@ use crate::http::schema::{
     BOOLEAN, INTEGER, MONEY, OFFSET, Param, Schema, Shape, TEXT_OR_NULL, TS, TS_OR_NULL, field, optional,
 };
 use crate::wire::fields::{Body, Params, Problems};
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use crate::wire::write::object;
 use engine::command::{Answer, Command, Query};
 use engine::id::WalletId;

@@ -9,7 +9,7 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::wire::fields::{Body, Params};
 use crate::wire::instant::http_date;
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use engine::command::{Answer, Command, Query, Wallets};
 use engine::id::OrderId;
 use engine::market::catalog::Catalog;

@@ -8,7 +8,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::wire::fields::Body;
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use crate::wire::write;
 use engine::command::{Answer, BeatName, Command};
 

@@ -8,7 +8,7 @@ use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use engine::command::{Answer, Command};
 use engine::order::EntryRoute;
 use engine::reject::Reject;

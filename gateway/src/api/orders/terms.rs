@@ -11,7 +11,7 @@ use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::wire::decimal::Decimal;
 use crate::wire::fields::{Body, is_longer};
-use crate::wire::read::Value;
+use crate::wire::value::Value;
 use engine::amount::Qty;
 use engine::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size, Unsound};
 use engine::id::{InstrumentId, KeyId, Outcome, WalletId};

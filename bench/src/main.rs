@@ -68,6 +68,10 @@ use runs::Runs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The same allocator as the server's own program has: the servers that are measured are this one.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A question and the code that answers it.
 struct Scenario {
     name: &'static str,

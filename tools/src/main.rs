@@ -15,6 +15,10 @@ use std::io::Write;
 use std::process::ExitCode;
 use tools::{Failure, load, settings};
 
+/// Books, orders and answers are small blocks of a few sizes, which this allocator hands out faster and closer together.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A self-hosted paper-trading venue for prediction markets.
 #[derive(Parser)]
 #[command(name = "papertape", version, max_term_width = 100)]

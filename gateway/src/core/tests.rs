@@ -3,8 +3,9 @@ use crate::clock::Clock;
 use crate::commit::{CommitFigures, CommitLane, LogSize};
 use crate::config::Durability;
 use crate::engine_client::EngineClient;
-use crate::layout::{Wake, drive, runtime};
+use crate::layout::{Wake, drive, runtime, spawn_syncer};
 use crate::recover::recover;
+use crate::thread::Stop;
 use engine::amount::{Bps, Cash, Price, Qty};
 use engine::book::registry::Books;
 use engine::command::{Answer, Command, Wallets};
@@ -19,8 +20,10 @@ use engine::user::{Users, WalletKind};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use wal::{Options, Prepared, Running};
+use std::thread::JoinHandle;
+use wal::{Marks, Options, Prepared, Running};
 
+const BOTH: [Durability; 2] = [Durability::Process, Durability::Power];
 const OWNER: UserId = UserId(1);
 /// 2026-10-02T09:15:00Z.
 const START: Timestamp = Timestamp(1_790_932_500 * SECOND);
@@ -76,25 +79,44 @@ pub(crate) fn placed(owner: UserId, number: u32) -> Mutation {
     Mutation::OrderPlaced { order: OrderId(owner.object(number)), terms, counted: true, at: START }
 }
 
-/// A core over a new log, with the task that gives it its turns.
-fn driven(place: &Path, users: Users, clock: &Clock) -> EngineClient {
+/// A core over a new log, with its sync thread and the task that gives it its turns.
+struct Driven {
+    client: EngineClient,
+    marks: Marks,
+    stop: Stop,
+    syncer: Option<JoinHandle<()>>,
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        self.stop.set();
+        self.marks.wake();
+        self.syncer.take().expect("it ends once").join().expect("it ends in order");
+    }
+}
+
+fn driven(place: &Path, users: Users, clock: &Clock, durability: Durability) -> Driven {
     let (segment_bytes, spares_count) = (1 << 20, 2);
     let options = Options { segment_bytes, spares_count, reserve_bytes: 0, ..Options::default() };
     let recovery = recover(&place.join("log"), options, 1).expect("a new directory");
-    let running = recovery.dir.start(recovery.log, clock.now().0, Box::new(|_| {})).expect("it starts");
-    let Running { log, mut preparer, .. } = running;
+    let synced = Arc::new(Wake::default());
+    let waker = synced.clone();
+    let running = recovery.dir.start(recovery.log, clock.now().0, Box::new(move |_| waker.wake())).expect("it starts");
+    let Running { log, mut preparer, syncer, marks, .. } = running;
     while matches!(preparer.turn().expect("there is room on the disk"), Prepared::One) {}
-    let figures = Arc::new(CommitFigures::default());
+    let (figures, stop) = (Arc::new(CommitFigures::default()), Stop::new());
+    let (fatal, _) = tokio::sync::mpsc::unbounded_channel();
+    let syncer = spawn_syncer(syncer, durability, figures.clone(), stop.clone(), fatal).expect("a thread");
     let lane = CommitLane::new(LogSize::of(segment_bytes, spares_count, 1), figures.clone());
     let committer =
-        Committer::new(log, Durability::Process, codec::VERSION, LogSize::of(segment_bytes, spares_count, 1), figures);
+        Committer::new(log, durability, codec::VERSION, LogSize::of(segment_bytes, spares_count, 1), figures);
     let (rules, books) = (Arc::new(Rules::default()), Arc::new(Books::new()));
     let (catalog, directory) = (Arc::new(Catalog::new()), Arc::new(Directory::new()));
     let shard = Shard::new(0, 1, users, rules, books, catalog, directory);
     let inbox = Arc::new(Ring::new(16));
     let core = Rc::new(RefCell::new(Core::new(shard, committer, inbox.clone(), lane.ring().clone())));
-    drive(core.clone(), inbox, &lane, &Wake::default(), clock.clone());
-    EngineClient::inline(core, clock.clone())
+    drive(core.clone(), inbox, &lane, &synced, clock.clone());
+    Driven { client: EngineClient::inline(core, clock.clone()), marks, stop, syncer: Some(syncer) }
 }
 
 /// Nothing else comes to wake the core: no feed, no other request.
@@ -102,21 +124,55 @@ fn driven(place: &Path, users: Users, clock: &Clock) -> EngineClient {
 fn a_command_larger_than_a_turn_is_finished_without_another() {
     let most = SWEEP_ORDERS_PER_RECORD_MAX as u32;
     let mut cases = 0;
-    for count in [1, most, most + 1, 3 * most + 7] {
+    for (count, durability) in
+        [1, most, most + 1, 3 * most + 7].into_iter().flat_map(|count| BOTH.map(|durability| (count, durability)))
+    {
         let place = tempfile::tempdir().expect("a temporary folder");
         let clock = Clock::fake(START);
         let local = tokio::task::LocalSet::new();
         let cancelled = local.block_on(&runtime().expect("a runtime"), async {
-            let client = driven(place.path(), resting(count), &clock);
+            let driven = driven(place.path(), resting(count), &clock, durability);
             // The driving task goes to sleep first.
             for _ in 0..8 {
                 tokio::task::yield_now().await;
             }
-            client.ask(OWNER, Command::CancelAll { wallets: Wallets::All }, clock.now()).await
+            driven.client.ask(OWNER, Command::CancelAll { wallets: Wallets::All }, clock.now()).await
         });
-        let Ok(Answer::Cancelled(swept)) = cancelled else { panic!("{count} orders: {cancelled:?}") };
+        let Ok(Answer::Cancelled(swept)) = cancelled else { panic!("{count} orders, {durability:?}: {cancelled:?}") };
         assert_eq!((swept.cancelled.len(), swept.not_cancellable.len()), (count as usize, 0));
         cases += 1;
     }
     println!("sweeps through the core: {cases} cases");
+}
+
+/// However many commands come together, each is answered, and nothing else comes to have them synced.
+#[test]
+fn commands_that_come_together_are_all_answered() {
+    let mut cases = 0;
+    for (count, durability) in
+        [1, 2, 31, 32, 33, 64, 100].into_iter().flat_map(|count| BOTH.map(|durability| (count, durability)))
+    {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let clock = Clock::fake(START);
+        let local = tokio::task::LocalSet::new();
+        local.block_on(&runtime().expect("a runtime"), async {
+            let driven = driven(place.path(), resting(count), &clock, durability);
+            let asking: Vec<_> = (2..2 + count)
+                .map(|number| {
+                    let (client, clock) = (driven.client.clone(), clock.clone());
+                    let command = Command::Cancel { order: OrderId(OWNER.object(number)) };
+                    tokio::task::spawn_local(async move { client.ask(OWNER, command, clock.now()).await })
+                })
+                .collect();
+            for asked in asking {
+                let answer = asked.await.expect("it does not panic");
+                assert!(matches!(answer, Ok(Answer::Order(_))), "{count} at once, {durability:?}: {answer:?}");
+                assert!(durability == Durability::Process || driven.marks.synced().0 > 0, "nothing was synced");
+            }
+            let (appended, synced) = (driven.marks.appended(), driven.marks.synced());
+            assert!(durability == Durability::Process || synced == appended, "{synced} of {appended} are synced");
+        });
+        cases += 1;
+    }
+    println!("commands that come together: {cases} cases");
 }

@@ -5,6 +5,7 @@
 //! pipeline), and a peer that does not read. There is no TLS here; a proxy in front has that.
 
 mod deadline;
+mod departures;
 mod express;
 mod socket;
 
@@ -14,6 +15,7 @@ use crate::app::Edge;
 use crate::config::{Config, Network};
 use ahash::AHashMap;
 use deadline::HeadDeadline;
+use departures::Departures;
 use express::{Express, Turn};
 use http_body_util::BodyExt as _;
 use hyper::header;
@@ -144,6 +146,8 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) -> usize {
     let mut serving = JoinSet::new();
+    let departures = Rc::<Departures>::default();
+    let departing = tokio::task::spawn_local(Rc::clone(&departures).run());
     let mut pause = ACCEPT_PAUSE;
     loop {
         tokio::select! {
@@ -155,8 +159,8 @@ pub async fn serve(
                     pause = ACCEPT_PAUSE;
                     // Over a cap the connection is closed without a word: an answer would cost what the cap saves.
                     if let Some(place) = connections.enter(peer.ip()) {
-                        let edge = Rc::clone(&edge);
-                        serving.spawn_local(connection(stream, peer.ip(), edge, place, stop.clone()));
+                        let (edge, departures) = (Rc::clone(&edge), Rc::clone(&departures));
+                        serving.spawn_local(connection(stream, peer.ip(), edge, place, departures, stop.clone()));
                     }
                 }
                 Err(error) if of_the_peer(&error) => {}
@@ -176,6 +180,7 @@ pub async fn serve(
     let _ = tokio::time::timeout(drain, all).await;
     let left = serving.len();
     serving.shutdown().await;
+    departing.abort();
     left
 }
 
@@ -190,7 +195,14 @@ fn of_the_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Place, mut stop: watch::Receiver<bool>) {
+async fn connection(
+    stream: TcpStream,
+    peer: IpAddr,
+    edge: Rc<Edge>,
+    place: Place,
+    departures: Rc<Departures>,
+    mut stop: watch::Receiver<bool>,
+) {
     let _place = place;
     // Without it an answer may wait for the peer's acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
@@ -260,6 +272,13 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
         }
         ended = ended || socket.is_gone(context);
         // Whatever was answered leaves before the connection waits for anything.
+        if ended {
+            // Of this socket nothing is left behind: what is spoken on it behind an upgrade has it alone.
+            departures.leave();
+        } else if socket.may_leave_together() {
+            departures.add(&socket, context);
+            return Poll::Pending;
+        }
         match socket.flush(context) {
             Poll::Ready(Ok(())) if !ended => Poll::Pending,
             Poll::Pending => Poll::Pending,

@@ -4,6 +4,7 @@ use super::admit::{Nobody, Which, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::session::{Channel, Said, Socket, upgrade};
+use crate::http::reply::Reply;
 use crate::http::route::{RateClass, Route};
 use crate::http::server;
 use crate::http::testing::{World, run};
@@ -27,6 +28,10 @@ const ROUTES: &[Route] = &[
             upgrade(&call, admitted, |_, _| Work)
         })
     }),
+    Route::get("/v1/plain", "plain")
+        .rate(RateClass::Exempt)
+        .headless()
+        .run(|_| Box::pin(async { Ok(Reply::json(b"{}".to_vec())) })),
 ];
 
 struct Echo(Rc<Socket>);
@@ -104,13 +109,16 @@ async fn said_to(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
     said_at("/v1/ws/echo", address, sent).await
 }
 
-async fn said_at(path: &str, address: SocketAddr, sent: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let head = format!(
+fn handshake(path: &str) -> String {
+    format!(
         "GET {path} HTTP/1.1\r\nHost: t\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    );
-    stream.write_all(&[head.as_bytes(), sent].concat()).await.unwrap();
+    )
+}
+
+async fn said_at(path: &str, address: SocketAddr, sent: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(&[handshake(path).as_bytes(), sent].concat()).await.unwrap();
     let mut said = Vec::new();
     stream.read_to_end(&mut said).await.unwrap();
     let head = said.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
@@ -189,6 +197,35 @@ fn a_socket_lives_from_its_handshake_to_its_close() {
         assert_eq!(serving.await.unwrap(), 0, "nothing had to be cut off");
         println!("sockets: 14 cases");
     });
+}
+
+/// A handshake right behind requests has the socket for itself, although their answers were to leave with those of others.
+#[test]
+fn a_handshake_comes_behind_any_number_of_requests() {
+    let world = World::new("", &[ROUTES]);
+    let edge = Rc::clone(&world.edge);
+    let mut cases = 0;
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_end, ending) = watch::channel(false);
+        let connections = edge.app.connections.clone();
+        tokio::task::spawn_local(server::serve(listener, Rc::clone(&edge), connections, ending));
+        for count in [0, 1, 31, 32, 33, 63, 64, 65, 200] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let requests = "GET /v1/plain HTTP/1.1\r\nHost: t\r\n\r\n".repeat(count) + &handshake("/v1/ws/echo");
+            let goodbye = masked(0x88, &1000u16.to_be_bytes());
+            stream.write_all(&[requests.as_bytes(), &masked(0x81, b"abc"), &goodbye].concat()).await.unwrap();
+            let mut said = Vec::new();
+            stream.read_to_end(&mut said).await.unwrap();
+            let text = String::from_utf8_lossy(&said);
+            assert_eq!(text.matches("HTTP/1.1 200 ").count(), count, "{text}");
+            assert!(text.contains("HTTP/1.1 101 "), "behind {count}: {text}");
+            assert!(said.ends_with(&[b"\x81\x05hello\x81\x03abc", &close(1000, "")[..]].concat()), "{count}: {text}");
+            cases += 1;
+        }
+    });
+    println!("handshakes behind requests: {cases} cases");
 }
 
 /// Whatever a peer of the channel for operations sends, the thread is not its own.

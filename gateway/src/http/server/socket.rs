@@ -1,8 +1,8 @@
 //! A connection's socket as hyper sees it.
 //!
-//! - Answers gather in a buffer and leave in one write when the connection has nothing more to do at the moment
-//!   ([`Socket::flush`], called by whoever drives the connection whenever it would wait). So pipelined requests share
-//!   writes, and no answer waits for a later one. (hyper's own `pipeline_flush` holds answers back while input is left,
+//! - Answers gather in a buffer and leave in one write when the connection has nothing more to do at the moment, with
+//!   those of other connections ([`super::departures`]). So pipelined requests share writes, and no answer waits for a
+//!   later one. (hyper's own `pipeline_flush` holds answers back while input is left,
 //!   and loses them when that input is malformed.)
 //! - A peer that does not read is given up after a time.
 //! - hyper gets the bytes that it is granted, a request at a time or all there will be; the others are read by whoever
@@ -39,6 +39,8 @@ struct Shared {
     wire: RefCell<Wire>,
     /// An answer ended the connection before the request was read whole.
     cut: Cell<bool>,
+    /// What has gathered could not leave with the answers of others.
+    stays_behind: Cell<bool>,
 }
 
 /// A grant without end.
@@ -87,7 +89,7 @@ impl Socket {
             closing: None,
             streams: false,
         };
-        Socket(Rc::new(Shared { wire: RefCell::new(wire), cut: Cell::new(false) }))
+        Socket(Rc::new(Shared { wire: RefCell::new(wire), cut: Cell::new(false), stays_behind: Cell::new(false) }))
     }
 
     /// An answer ends the connection, whatever of the request is still to come.
@@ -184,9 +186,21 @@ impl Socket {
             }
     }
 
+    /// Whether something has gathered that may wait for the answers of others.
+    pub(super) fn may_leave_together(&self) -> bool {
+        !self.0.stays_behind.get() && !self.0.wire.borrow().gathered.is_empty()
+    }
+
+    /// What has gathered is the connection's own to write, and to find out why it could not leave.
+    pub(super) fn stay_behind(&self) {
+        self.0.stays_behind.set(true);
+    }
+
     /// Writes what has gathered.
     pub(super) fn flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.wire.borrow_mut().flush(context)
+        ready!(self.0.wire.borrow_mut().flush(context))?;
+        self.0.stays_behind.set(false);
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -306,6 +306,48 @@ fn a_head_that_comes_again_means_the_same() {
     println!("heads that come again: {} cases", rows.len());
 }
 
+/// Answers leave together, each to whoever asked, and what one peer does to its own connection is not for the others.
+#[test]
+fn many_connections_at_once_get_their_own_answers() {
+    let mut cases = 0;
+    for count in [1, 2, 31, 32, 33, 64, 100] {
+        with_server("[http]\nwrite_timeout_ms = 200", async |served: Served| {
+            let mut streams = Vec::new();
+            for _ in 0..count {
+                streams.push(served.connect().await);
+            }
+            for round in 0..3 {
+                // All are written before any is read, with one among them whose peer is gone and one that takes nothing.
+                let mut gone = served.connect().await;
+                gone.set_zero_linger().unwrap();
+                gone.write_all(b"GET /v1/page HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+                let mut stuck = served.connect().await;
+                stuck.write_all(b"GET /v1/large HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+                for (index, stream) in streams.iter_mut().enumerate() {
+                    let length = 2 + round + index;
+                    let body = format!("{}{{}}", " ".repeat(length - 2));
+                    let request =
+                        format!("POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}");
+                    stream.write_all(request.as_bytes()).await.unwrap();
+                }
+                drop(gone);
+                for (index, stream) in streams.iter_mut().enumerate() {
+                    let (mut text, mut piece) = (String::new(), [0; 4_096]);
+                    while !text.ends_with('}') {
+                        let read = stream.read(&mut piece).await.unwrap();
+                        assert!(read > 0, "{index} of {count} was cut: {text}");
+                        text.push_str(std::str::from_utf8(&piece[..read]).unwrap());
+                    }
+                    let expected = format!("{{\"length\":{}}}", 2 + round + index);
+                    assert!(text.ends_with(&expected), "{index} of {count}: {text}");
+                }
+            }
+        });
+        cases += 2;
+    }
+    println!("connections that are answered together: {cases} cases");
+}
+
 /// However many requests come at once, a connection that was answered may rest as long as any other.
 #[test]
 fn a_connection_rests_behind_any_number_of_requests() {

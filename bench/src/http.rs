@@ -6,8 +6,8 @@
 //! and whoever is not asked stands still meanwhile; the load is on another (`seats.rs`). After the last order the
 //! server is killed, and what its log holds is part of the result.
 //!
-//! A server that never sleeps needs a core for itself beside the load's, and does not spin where it may use one only:
-//! it and the one that sleeps run wherever the system puts them.
+//! A server that never sleeps does not spin where it may use one core only: it and the one that sleeps beside it take
+//! that core once they serve.
 
 use crate::flight::Flights;
 use crate::floor::Floor;
@@ -34,6 +34,9 @@ const ROUNDS: usize = 5;
 const WARMING: usize = 4_000;
 /// The rate of the open load, as a part of what the same connections reached.
 const OPEN_PART: f64 = 0.5;
+/// Part of a round of the open load that goes before its clock starts: who stood still catches up with his feed and his
+/// sync first, which nobody who asks a server that runs would see.
+const AHEAD_PART: f64 = 0.2;
 /// Least part of the rate of an open load that must have been reached: below it the load was not the one that was
 /// asked for.
 const OFFERED_PART: f64 = 0.95;
@@ -95,9 +98,11 @@ impl Users {
         well(reached, count)
     }
 
-    /// So many a second, whatever becomes of them.
-    fn go_at(&mut self, connections: usize, count: usize, rate: f64) -> Reached {
-        well(self.alone.run(connections, count, Some(rate), Client::order), count)
+    /// So many a second, whatever becomes of them, behind as many `ahead` that do not count.
+    fn go_at(&mut self, connections: usize, ahead: usize, count: usize, rate: f64) -> Reached {
+        let mut go = |count| well(self.alone.run(connections, count, Some(rate), Client::order), count);
+        go(ahead);
+        go(count)
     }
 }
 
@@ -282,10 +287,11 @@ fn open_load(
     name: &impl Fn(&str) -> String,
 ) {
     let (connections, _, count) = row;
+    let ahead = (count as f64 * AHEAD_PART) as usize;
     let (mut tails, mut late_parts, mut lateness) = (Tails::new(), Vec::new(), nanoseconds());
     let mut rates = [Vec::new(), Vec::new()];
     for round in 0..size.pick(2, ROUNDS) {
-        let both = pair.turns(round, count, |users| users.go_at(connections, count, asked));
+        let both = pair.turns(round, ahead + count, |users| users.go_at(connections, ahead, count, asked));
         let [placed, answered] = &both;
         for (of_one, reached) in rates.iter_mut().zip(&both) {
             of_one.push(reached.rate());
@@ -344,6 +350,8 @@ fn measure_sleepless(size: Size, report: &mut Report) {
             (place, server, users)
         })
         .collect();
+    let seats = Seats::take(report);
+    servers.iter().for_each(|(_, server, _)| seats.seat(server));
     let [_, (_, sleepless, _)] = &servers[..] else { panic!("one that sleeps, and one that does not") };
     if !spins(sleepless, size) {
         report.failed("the server that is to poll sleeps when it is idle: nothing was measured beside it");
@@ -375,7 +383,6 @@ fn measure_sleepless(size: Size, report: &mut Report) {
     report.ratio_to_itself(&name("busy polling beside sleeping"), ratios);
     report.percentiles(&name("order, sleeping"), &latency[0]);
     report.percentiles(&name("order, busy polling"), &latency[1]);
-    report.note(&name("busy polling and sleeping"), "both servers and their load wherever the system puts each thread");
     for (place, mut server, users) in servers {
         drop(users);
         server.kill();

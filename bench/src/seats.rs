@@ -3,9 +3,10 @@
 //! server stay there: those that sync, feed and prepare too.
 //!
 //! P13 and P14 ask for the same core and P17 for one core (performance.md). P16 does not say it; its reads are seated
-//! likewise, and the feed, which the bare server has not, takes its part of that core. P15 cannot be seated: a server
-//! does not spin where it may use one core only, so both servers of P15 and their load run wherever the system puts
-//! them. So do servers of all other scenarios, as a user's does.
+//! likewise, and the feed, which the bare server has not, takes its part of that core. A server does not spin where it
+//! may use one core only, so those of P15 take their seats once they serve ([`Seats::seat`]): elsewhere the one that
+//! sleeps shares a core with its load, and nobody has to be woken. Servers of all other scenarios run wherever the system
+//! puts them, as a user's does.
 
 use crate::reference::Kind;
 use crate::report::Report;
@@ -57,6 +58,14 @@ impl Seats {
         Server::spawn(&self.seated(Role::Reference { kind, template: template.map(Path::to_owned) }))
     }
 
+    /// Has a server that runs already stay on the core of servers, with all its threads.
+    pub fn seat(&self, server: &Server) {
+        let Some(core) = self.servers else { return };
+        for thread in server.threads() {
+            sched_setaffinity(Some(thread), &only(core)).expect("a thread of ours on a core that is allowed");
+        }
+    }
+
     fn seated(&self, role: Role) -> Role {
         match self.servers {
             Some(core) => Role::On { core, role: Box::new(role) },
@@ -73,9 +82,13 @@ impl Drop for Seats {
 
 /// Keeps this thread, and all that it starts from now on, on that core.
 pub fn stay_on(core: usize) -> io::Result<()> {
+    Ok(sched_setaffinity(None, &only(core))?)
+}
+
+fn only(core: usize) -> CpuSet {
     let mut only = CpuSet::new();
     only.set(core);
-    Ok(sched_setaffinity(None, &only)?)
+    only
 }
 
 #[cfg(test)]

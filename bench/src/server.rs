@@ -5,6 +5,7 @@ use crate::pulse::{APPLIED, Beats};
 use crate::reference::Kind;
 use crate::role::Role;
 use gateway::config::Config;
+use rustix::thread::Pid;
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -116,6 +117,12 @@ impl Server {
     pub fn rest(&mut self) -> u64 {
         self.tell(Beats::REST);
         self.applied.recv_timeout(RESTS_WITHIN).expect("the feed does what it is told")
+    }
+
+    /// Its threads by their numbers.
+    pub fn threads(&self) -> Vec<Pid> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
+        tasks.flatten().filter_map(|task| Pid::from_raw(task.file_name().to_str()?.parse().ok()?)).collect()
     }
 
     /// Processor time of all its threads so far, user's and system's, in hundredths of a second.

@@ -98,7 +98,7 @@ impl Users {
         well(reached, count)
     }
 
-    /// So many a second, whatever becomes of them, behind as many `ahead` that do not count.
+    /// So many a second, whatever becomes of them. Those `ahead` come first, at the same rate, and do not count.
     fn go_at(&mut self, connections: usize, ahead: usize, count: usize, rate: f64) -> Reached {
         let mut go = |count| well(self.alone.run(connections, count, Some(rate), Client::order), count);
         go(ahead);
@@ -324,6 +324,7 @@ fn open_load(
     report.percentiles(&name("order, from when it was due"), &tails.placing);
     report.percentiles(&name("bare hyper, from when it was due"), &tails.answering);
     report.percentiles(&name("the open load's own lateness"), &lateness);
+    report.note(&name("before the clock of each turn"), format!("{ahead} more at the same rate, which do not count"));
 }
 
 /// One connection on a server that never sleeps, beside one that does; whichever is not asked is stopped meanwhile.

@@ -9,6 +9,7 @@ use crate::engine_client::EngineClient;
 use crate::history::Reader;
 use crate::http::front::Front;
 use crate::http::server::Connections;
+use crate::http::server::departures::Departures;
 use crate::metrics::edge::EdgeMeters;
 use crate::venue::Upstream;
 use crate::venue::feed::FeedFigures;
@@ -66,11 +67,13 @@ pub struct Edge {
     pub sockets: Rc<Sockets>,
     /// Its listeners to markets.
     pub hub: Rc<Hub>,
+    /// Its answers that are about to leave.
+    pub departures: Rc<Departures>,
 }
 
 impl Edge {
     pub fn new(app: Arc<App>, engine: EngineClient) -> Edge {
-        Edge { hub: Rc::new(Hub::new(app.clone())), app, engine, sockets: Rc::default() }
+        Edge { hub: Rc::new(Hub::new(app.clone())), app, engine, sockets: Rc::default(), departures: Rc::default() }
     }
 }
 

@@ -68,6 +68,11 @@ impl EngineClient {
         EngineClient { lane: Lane::Canned(answer), clock: Clock::wall() }
     }
 
+    /// Whether commands are run on this thread, and most answers are there when the call returns.
+    pub fn is_here(&self) -> bool {
+        !matches!(self.lane, Lane::Threaded(_))
+    }
+
     /// Asks the shard of `owner`; `received_at` is when the request was read. The deadline counts from there, the wait
     /// for the shard from now: a slow body is nobody's turn.
     ///

@@ -29,7 +29,7 @@ const PARK_MAX: Duration = Duration::from_millis(250);
 
 /// Rest of the sync thread behind a sync that no answer waits for (`process`). A sync write-protects the page that the
 /// next append writes to, and interrupts every core: without a rest each order paid for both. With it a power failure
-/// takes back what `process` never promised to keep, about five milliseconds of it.
+/// takes back what `process` never promised to keep: the rest, and a sync on either side of it.
 const SYNC_REST: Duration = Duration::from_millis(5);
 
 /// What the sync thread calls when it got further; set once the layout is known.

@@ -3,9 +3,9 @@
 
 use std::cell::RefCell;
 
-/// Buffers that wait for somebody with something to write; there may be thousands of connections without. None is larger
-/// than this.
-const SPARE_MAX: usize = 16;
+/// Buffers that wait for somebody with something to write; there may be thousands of connections without. More than
+/// connections whose answers leave together. None is larger than this.
+const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 128 << 10;
 
 thread_local! {

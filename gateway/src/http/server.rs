@@ -5,7 +5,7 @@
 //! pipeline), and a peer that does not read. There is no TLS here; a proxy in front has that.
 
 mod deadline;
-mod departures;
+pub(crate) mod departures;
 mod express;
 mod socket;
 
@@ -15,7 +15,6 @@ use crate::app::Edge;
 use crate::config::{Config, Network};
 use ahash::AHashMap;
 use deadline::HeadDeadline;
-use departures::Departures;
 use express::{Express, Turn};
 use http_body_util::BodyExt as _;
 use hyper::header;
@@ -146,8 +145,8 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) -> usize {
     let mut serving = JoinSet::new();
-    let departures = Rc::<Departures>::default();
-    let departing = tokio::task::spawn_local(Rc::clone(&departures).run());
+    let mut departing = JoinSet::new();
+    departing.spawn_local(Rc::clone(&edge.departures).run());
     let mut pause = ACCEPT_PAUSE;
     loop {
         tokio::select! {
@@ -159,8 +158,8 @@ pub async fn serve(
                     pause = ACCEPT_PAUSE;
                     // Over a cap the connection is closed without a word: an answer would cost what the cap saves.
                     if let Some(place) = connections.enter(peer.ip()) {
-                        let (edge, departures) = (Rc::clone(&edge), Rc::clone(&departures));
-                        serving.spawn_local(connection(stream, peer.ip(), edge, place, departures, stop.clone()));
+                        let edge = Rc::clone(&edge);
+                        serving.spawn_local(connection(stream, peer.ip(), edge, place, stop.clone()));
                     }
                 }
                 Err(error) if of_the_peer(&error) => {}
@@ -180,7 +179,6 @@ pub async fn serve(
     let _ = tokio::time::timeout(drain, all).await;
     let left = serving.len();
     serving.shutdown().await;
-    departing.abort();
     left
 }
 
@@ -195,14 +193,7 @@ fn of_the_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-async fn connection(
-    stream: TcpStream,
-    peer: IpAddr,
-    edge: Rc<Edge>,
-    place: Place,
-    departures: Rc<Departures>,
-    mut stop: watch::Receiver<bool>,
-) {
+async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Place, mut stop: watch::Receiver<bool>) {
     let _place = place;
     // Without it an answer may wait for the peer's acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
@@ -252,7 +243,13 @@ async fn connection(
     let mut serving = builder.serve_connection(socket.clone(), service);
     let mut stopping = Some(Box::pin(async move { stopped(&mut stop).await }));
     let (mut ending, mut ended) = (false, false);
+    // With the core elsewhere answers come one by one as it makes them, and nothing is ready with them.
+    let together = edge.engine.is_here();
     std::future::poll_fn(|context| {
+        // Who could not be told his answers is asked for nothing more before that.
+        if socket.stays_behind() && matches!(socket.flush(context), Poll::Ready(Err(_))) {
+            return Poll::Ready(());
+        }
         if stopping.as_mut().is_some_and(|stopping| stopping.as_mut().poll(context).is_ready()) {
             (stopping, ending) = (None, true);
         }
@@ -271,12 +268,12 @@ async fn connection(
             }
         }
         ended = ended || socket.is_gone(context);
-        // Whatever was answered leaves before the connection waits for anything.
+        // Whatever was answered leaves, at once or with others, before anything is waited for.
         if ended {
-            // Of this socket nothing is left behind: what is spoken on it behind an upgrade has it alone.
-            departures.leave();
-        } else if socket.may_leave_together() {
-            departures.add(&socket, context);
+            // What is spoken on the socket behind an upgrade has it alone.
+            edge.departures.forget(&socket);
+        } else if together && socket.may_leave_together() {
+            edge.departures.add(&socket, context);
             return Poll::Pending;
         }
         match socket.flush(context) {

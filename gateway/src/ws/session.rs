@@ -262,9 +262,15 @@ async fn run<C: Channel>(
     let (read, mut write) = stream.into_split();
     let socket = Rc::new(Socket::new(edge.app.seats.next_id(), bearer, seat, edge.app.clock.clone()));
     let entered = edge.sockets.enter(&socket, C::WHICH, &edge);
-    let writing = Rc::clone(&socket);
+    let (writing, departures) = (Rc::clone(&socket), Rc::clone(&edge.departures));
     let writing = tokio::task::spawn_local(async move {
-        let written = caught(writing.outbox.write(&mut write, || writing.clock.now())).await;
+        let mut write = pin!(writing.outbox.write(&mut write, || writing.clock.now()));
+        // Answers that wait go first: of listeners there may be thousands.
+        let in_turn = poll_fn(|context| {
+            departures.leave();
+            write.as_mut().poll(context)
+        });
+        let written = caught(in_turn).await;
         // A peer that went away takes nothing more.
         if !matches!(written, Ok(Ok(()))) {
             writing.outbox.abort(Close::NORMAL);

@@ -191,6 +191,16 @@ impl Socket {
         !self.0.stays_behind.get() && !self.0.wire.borrow().gathered.is_empty()
     }
 
+    /// Whether these are clones of one.
+    pub(super) fn is(&self, other: &Socket) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether what has gathered could not leave with the answers of others.
+    pub(super) fn stays_behind(&self) -> bool {
+        self.0.stays_behind.get()
+    }
+
     /// What has gathered is the connection's own to write, and to find out why it could not leave.
     pub(super) fn stay_behind(&self) {
         self.0.stays_behind.set(true);
@@ -343,7 +353,7 @@ impl Write for Socket {
         self.0.wire.borrow_mut().take(context, &[IoSlice::new(bytes)])
     }
 
-    /// Done at once: the driver flushes before the connection waits.
+    /// Done at once: the driver sees to what has gathered before the connection waits.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

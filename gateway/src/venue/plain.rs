@@ -52,6 +52,12 @@ impl<'a> Plain<'a> {
     #[inline]
     pub fn text(&mut self) -> Option<&'a str> {
         self.eat(b'"')?;
+        self.up_to_quote()
+    }
+
+    /// The rest of a text whose first quote was read, without the last one.
+    #[inline]
+    pub fn up_to_quote(&mut self) -> Option<&'a str> {
         let end = quote(self.text.as_bytes(), self.at)?;
         let text = self.text.get(self.at..end)?;
         self.at = end + 1;

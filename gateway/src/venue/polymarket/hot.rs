@@ -89,7 +89,12 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
 /// The id of a token, which is never blank.
 #[inline]
 fn id<'a>(plain: &mut Plain<'a>) -> Option<&'a str> {
-    plain.text().filter(|text| text.as_bytes().first().is_some_and(u8::is_ascii_digit))
+    plain.text().filter(|text| is_id(text))
+}
+
+#[inline]
+fn is_id(text: &str) -> bool {
+    text.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
 fn changes<'a>(plain: &mut Plain<'a>) -> Option<SmallVec<[Change<'a>; 4]>> {
@@ -112,31 +117,31 @@ fn changes<'a>(plain: &mut Plain<'a>) -> Option<SmallVec<[Change<'a>; 4]>> {
 /// A change with its fields in the order in which the venue writes them: nearly all are.
 #[inline]
 fn as_written<'a>(plain: &mut Plain<'a>) -> Option<Change<'a>> {
-    plain.literal(r#"{"asset_id":"#)?;
-    let token = id(plain)?;
-    plain.literal(r#","price":"#)?;
-    let price = dollars(plain.text()?).ok()?;
+    plain.literal(r#"{"asset_id":""#)?;
+    let token = plain.up_to_quote().filter(|text| is_id(text))?;
+    plain.literal(r#","price":""#)?;
+    let price = dollars(plain.up_to_quote()?).ok()?;
     // Its description and what was recorded of it differ in which of the two comes first.
-    let (size, side) = match plain.literal(r#","size":"#) {
+    let (size, side) = match plain.literal(r#","size":""#) {
         Some(()) => {
-            let size = plain.text()?;
-            plain.literal(r#","side":"#)?;
-            (size, plain.text()?)
+            let size = plain.up_to_quote()?;
+            plain.literal(r#","side":""#)?;
+            (size, plain.up_to_quote()?)
         }
         None => {
-            plain.literal(r#","side":"#)?;
-            let side = plain.text()?;
-            plain.literal(r#","size":"#)?;
-            (plain.text()?, side)
+            plain.literal(r#","side":""#)?;
+            let side = plain.up_to_quote()?;
+            plain.literal(r#","size":""#)?;
+            (plain.up_to_quote()?, side)
         }
     };
     let (size, side) = (qty(size).ok()?, self::side(side)?);
-    plain.literal(r#","hash":"#)?;
-    let hash = plain.text()?;
-    plain.literal(r#","best_bid":"#)?;
-    let bid = best(plain.text()?);
-    plain.literal(r#","best_ask":"#)?;
-    let ask = best(plain.text()?);
+    plain.literal(r#","hash":""#)?;
+    let hash = plain.up_to_quote()?;
+    plain.literal(r#","best_bid":""#)?;
+    let bid = best(plain.up_to_quote()?);
+    plain.literal(r#","best_ask":""#)?;
+    let ask = best(plain.up_to_quote()?);
     plain.literal("}")?;
     Some(Change { token, hash, level: (side, price, size), top: bid.zip(ask) })
 }

@@ -76,13 +76,17 @@ fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut R
             std::hint::black_box(payload);
         })
     });
-    let mut ratios = Vec::new();
+    let (mut ratios, mut rates) = (Vec::new(), [Vec::new(), Vec::new()]);
     for round in 0..=size.pick(1, ROUNDS) {
         let [beside, grown] = [small.go(count), large.go(count)];
         // The first one only warms up.
         if round > 0 {
             ratios.push(beside / grown);
+            [beside, grown].iter().zip(&mut rates).for_each(|(seconds, rates)| rates.push(count as f64 / seconds));
         }
+    }
+    for (which, rates) in ["small", "large"].iter().zip(&rates) {
+        report.middle(&format!("in process, more {what}: commands, {which}"), rates, "a second");
     }
     for steady in [&small, &large] {
         report.computed(steady.world.digest());

@@ -1,9 +1,9 @@
 //! A connection's socket as hyper sees it.
 //!
 //! - Answers gather in a buffer and leave in one write when the connection has nothing more to do at the moment, with
-//!   those of other connections ([`super::departures`]). So pipelined requests share writes, and no answer waits for a
-//!   later one. (hyper's own `pipeline_flush` holds answers back while input is left,
-//!   and loses them when that input is malformed.)
+//!   those of other connections ([`super::departures`]). So pipelined requests share writes, and no answer waits for
+//!   input that has not come. (hyper's own `pipeline_flush` holds answers back while input is left, and loses them when
+//!   that input is malformed.)
 //! - A peer that does not read is given up after a time.
 //! - hyper gets the bytes that it is granted, a request at a time or all there will be; the others are read by whoever
 //!   answers plain requests ([`super::express`]).

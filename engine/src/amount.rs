@@ -83,6 +83,11 @@ impl Qty {
         Qty(self.0 - self.0 % Self::ORDER_STEP.0)
     }
 
+    /// Whole steps of the order grid, rounded down.
+    pub const fn order_steps(self) -> u64 {
+        self.0 / Self::ORDER_STEP.0
+    }
+
     pub fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -4,7 +4,7 @@
 
 use crate::amount::{Bps, Cash, Price, Qty, average_half_up, exact_notional, notional_half_up};
 use crate::book::{BookSide, EffectiveLevel};
-use crate::fee::taker_fee;
+use crate::fee::{taker_fee, taker_fee_on_grid};
 use bincode::{Decode, Encode};
 use wincode::{SchemaRead, SchemaWrite};
 
@@ -96,17 +96,17 @@ pub fn walk<O: Into<Offer>>(
 
 #[inline]
 fn walk_shares(offers: impl Iterator<Item = Offer>, want: Qty, rate: Bps, taken: &mut Vec<Taken>) -> Walk {
-    let (mut left, mut sums) = (want, Sums::default());
+    let (mut left, mut sums) = (want.order_steps(), Sums::default());
     for offer in offers {
-        let qty = offer.size().min(left);
-        if !qty.is_zero() {
-            sums.add(&offer, qty, rate, taken);
-            left = Qty(left.0 - qty.0);
-        } else if left.is_zero() {
+        let steps = offer.order_steps().min(left);
+        if steps > 0 {
+            sums.add(&offer, steps, rate, taken);
+            left -= steps;
+        } else if left == 0 {
             break;
         }
     }
-    sums.walk(Qty(want.0 - left.0), left.is_zero(), taken)
+    sums.walk(Qty(want.0 - left * Qty::ORDER_STEP.0), left == 0, taken)
 }
 
 fn walk_budget(offers: impl Iterator<Item = Offer>, budget: Cash, rate: Bps, taken: &mut Vec<Taken>) -> Walk {
@@ -126,7 +126,7 @@ fn walk_budget(offers: impl Iterator<Item = Offer>, budget: Cash, rate: Bps, tak
             qty = Qty((left / u128::from(offer.price.0)) as u64).floored_to_order_step();
         }
         if !qty.is_zero() {
-            sums.add(&offer, qty, rate, taken);
+            sums.add(&offer, qty.order_steps(), rate, taken);
             left -= exact_notional(offer.price, qty);
             filled += qty;
             spent = left < step;
@@ -141,41 +141,50 @@ impl Offer {
     pub fn size(&self) -> Qty {
         (self.own + self.mirrored).floored_to_order_step()
     }
+
+    /// The same in steps of the grid.
+    #[inline]
+    fn order_steps(&self) -> u64 {
+        (self.own + self.mirrored).order_steps()
+    }
 }
 
 /// What adds up over the levels.
 #[derive(Default)]
 struct Sums {
-    exact: u128,
+    /// Σ price × size with sizes in steps of the order grid: 10⁻⁸ USD.
+    gross: u128,
     fee: Cash,
     levels: u16,
 }
 
 impl Sums {
     #[inline]
-    fn add(&mut self, offer: &Offer, qty: Qty, rate: Bps, taken: &mut Vec<Taken>) {
-        let price = offer.price;
-        let fee = taker_fee(qty, price, rate);
-        if qty <= offer.own {
+    fn add(&mut self, offer: &Offer, steps: u64, rate: Bps, taken: &mut Vec<Taken>) {
+        let (price, qty) = (offer.price, Qty(steps * Qty::ORDER_STEP.0));
+        let gross = steps.checked_mul(price.0.into()).expect("a level holds at most 2^49 units");
+        let fee = taker_fee_on_grid(gross, price, rate);
+        if offer.mirrored.is_zero() || qty <= offer.own {
             taken.push(Taken { price, qty, fee, mirrored: false });
         } else {
             push_parts(offer, qty, fee, rate, taken);
         }
-        self.exact += exact_notional(price, qty);
+        self.gross += u128::from(gross);
         self.fee += fee;
         self.levels += 1;
     }
 
     #[inline]
     fn walk(self, filled: Qty, complete: bool, taken: &[Taken]) -> Walk {
-        let notional = match u64::try_from(self.exact) {
+        let exact = self.gross * u128::from(Qty::ORDER_STEP.0);
+        let notional = match u64::try_from(exact) {
             // 64-bit division by a constant is a multiplication, 128-bit division is a loop.
             Ok(exact) if exact <= u64::MAX - 5_000 => Cash(((exact + 5_000) / 10_000) as i64),
-            _ => notional_half_up(self.exact),
+            _ => notional_half_up(exact),
         };
         Walk {
             filled,
-            exact: self.exact,
+            exact,
             notional,
             fee: self.fee,
             levels: self.levels,

@@ -9,26 +9,53 @@ use super::codec::CodecError;
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, Status, TimeInForce};
 use crate::user::rows::Rows;
 
-/// Bytes of the numbers of one row at most; texts come behind them.
-const ROW_BYTES_MAX: usize = 256;
+/// Bytes of the numbers of one row at most, with what is written ahead of the last; texts come behind them.
+const ROW_BYTES_MAX: usize = 264;
+/// Bytes that are gathered before they are appended.
+const GATHERED_BYTES: usize = 1_024;
 
 /// A row of a list.
 pub(crate) trait Packed: Sized {
     /// Appends the row; `before` is the one before it in its list.
-    fn pack(&self, before: Option<&Self>, out: &mut Vec<u8>);
+    fn pack(&self, before: Option<&Self>, packer: &mut Packer);
     /// Takes off the front what [`Packed::pack`] wrote behind the same row.
     fn unpack(before: Option<&Self>, input: &mut &[u8]) -> Result<Self, CodecError>;
 }
 
-/// The numbers of one row on their way out.
-pub(crate) struct Packer {
-    bytes: [u8; ROW_BYTES_MAX],
+/// Numbers on their way out: gathered, and appended many at a time. [`Packer::end`] appends the last.
+pub(crate) struct Packer<'a> {
+    out: &'a mut Vec<u8>,
+    bytes: [u8; GATHERED_BYTES],
     len: usize,
 }
 
-impl Packer {
-    pub fn new() -> Packer {
-        Packer { bytes: [0; ROW_BYTES_MAX], len: 0 }
+/// The highest bit of each byte.
+const MORE: u64 = 0x8080_8080_8080_8080;
+/// Numbers below it take at most eight bytes.
+const WIDE: u64 = 1 << 56;
+
+impl<'a> Packer<'a> {
+    pub fn onto(out: &'a mut Vec<u8>) -> Packer<'a> {
+        Packer { out, bytes: [0; GATHERED_BYTES], len: 0 }
+    }
+
+    /// Makes room for one more row.
+    #[inline]
+    fn begin_row(&mut self) {
+        if self.len > GATHERED_BYTES - ROW_BYTES_MAX {
+            self.append();
+        }
+    }
+
+    fn append(&mut self) {
+        self.out.extend_from_slice(&self.bytes[..self.len]);
+        self.len = 0;
+    }
+
+    /// Where what is no number goes.
+    pub fn behind(&mut self) -> &mut Vec<u8> {
+        self.append();
+        self.out
     }
 
     #[inline]
@@ -39,12 +66,30 @@ impl Packer {
 
     /// Seven bits a byte, the lowest first; the highest bit says that more follow.
     #[inline]
-    pub fn number(&mut self, mut number: u64) {
+    pub fn number(&mut self, number: u64) {
+        if number >= WIDE {
+            return self.wide(number);
+        }
+        let len = (u64::BITS - (number | 1).leading_zeros()).div_ceil(7) as usize;
+        let more = MORE & ((1 << (8 * (len - 1))) - 1);
+        // What is beyond its length is written over by what comes next.
+        self.bytes[self.len..self.len + 8].copy_from_slice(&(spread(number) | more).to_le_bytes());
+        self.len += len;
+    }
+
+    #[cold]
+    fn wide(&mut self, mut number: u64) {
         while number > 0x7f {
             self.byte(number as u8 | 0x80);
             number >>= 7;
         }
         self.byte(number as u8);
+    }
+
+    /// The bytes of a text, their number first.
+    pub fn text(&mut self, text: &[u8]) {
+        self.number(text.len() as u64);
+        self.behind().extend_from_slice(text);
     }
 
     /// A number of either sign; small ones are short.
@@ -65,9 +110,25 @@ impl Packer {
         self.number(figure.wrapping_add(1).into());
     }
 
-    pub fn end(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes[..self.len]);
+    pub fn end(mut self) {
+        self.append();
     }
+}
+
+/// 56 bits in groups of seven, each in a byte of its own.
+#[inline]
+fn spread(number: u64) -> u64 {
+    let halves = number & 0x0fff_ffff | (number & 0x00ff_ffff_f000_0000) << 4;
+    let quarters = halves & 0x0000_3fff_0000_3fff | (halves & 0x0fff_c000_0fff_c000) << 2;
+    quarters & 0x007f_007f_007f_007f | (quarters & 0x3f80_3f80_3f80_3f80) << 1
+}
+
+/// What [`spread`] spread.
+#[inline]
+fn gather(bytes: u64) -> u64 {
+    let quarters = bytes & 0x007f_007f_007f_007f | (bytes & 0x7f00_7f00_7f00_7f00) >> 1;
+    let halves = quarters & 0x0000_3fff_0000_3fff | (quarters & 0x3fff_0000_3fff_0000) >> 2;
+    halves & 0x0fff_ffff | (halves & 0x0fff_ffff_0000_0000) >> 4
 }
 
 #[inline]
@@ -80,10 +141,20 @@ pub(crate) fn take_byte(input: &mut &[u8]) -> Result<u8, CodecError> {
 /// What [`Packer::number`] wrote.
 #[inline]
 pub(crate) fn take_number(input: &mut &[u8]) -> Result<u64, CodecError> {
+    if let Some(bytes) = input.first_chunk() {
+        let bytes = u64::from_le_bytes(*bytes);
+        let len = (!bytes & MORE).trailing_zeros() / 8 + 1;
+        if len <= 8 {
+            *input = &input[len as usize..];
+            return Ok(gather(bytes & u64::MAX >> (64 - 8 * len)));
+        }
+    }
     let byte = take_byte(input)?;
     if byte < 0x80 { Ok(byte.into()) } else { take_more(byte, input) }
 }
 
+/// The rest of a number near the end of the bytes, or of nine or ten.
+#[cold]
 fn take_more(first: u8, input: &mut &[u8]) -> Result<u64, CodecError> {
     let mut number = u64::from(first & 0x7f);
     for shift in (7..u64::BITS).step_by(7) {
@@ -121,19 +192,6 @@ pub(crate) fn take_figure(input: &mut &[u8]) -> Result<u32, CodecError> {
     Ok(take_small::<u32>(input)?.wrapping_sub(1))
 }
 
-/// Appends a number outside of a row.
-pub(crate) fn put_number(number: u64, out: &mut Vec<u8>) {
-    let mut packer = Packer::new();
-    packer.number(number);
-    packer.end(out);
-}
-
-/// Appends the bytes of a text, their number first.
-pub(crate) fn put_text(text: &[u8], out: &mut Vec<u8>) {
-    put_number(text.len() as u64, out);
-    out.extend_from_slice(text);
-}
-
 pub(crate) fn take_text<'a>(input: &mut &'a [u8]) -> Result<&'a str, CodecError> {
     let len = take_small(input)?;
     let (text, rest) = input.split_at_checked(len).ok_or(CodecError::Length)?;
@@ -142,12 +200,24 @@ pub(crate) fn take_text<'a>(input: &mut &'a [u8]) -> Result<&'a str, CodecError>
 }
 
 /// Appends a list: its length, then its rows.
-pub(crate) fn put_rows<T: Packed>(rows: &Rows<T>, out: &mut Vec<u8>) {
-    put_number(rows.len() as u64, out);
+pub(crate) fn put_rows<T: Packed>(rows: &Rows<T>, packer: &mut Packer) {
+    packer.begin_row();
+    packer.number(rows.len() as u64);
     let mut before = None;
     for row in rows {
-        row.pack(before, out);
+        packer.begin_row();
+        row.pack(before, packer);
         before = Some(row);
+    }
+}
+
+/// Appends a list of numbers: its length, then each.
+pub(crate) fn put_numbers(numbers: impl ExactSizeIterator<Item = u64>, packer: &mut Packer) {
+    packer.begin_row();
+    packer.number(numbers.len() as u64);
+    for number in numbers {
+        packer.begin_row();
+        packer.number(number);
     }
 }
 
@@ -235,13 +305,13 @@ mod tests {
         let mut cases = 0;
         let near = (0..64).flat_map(|bit| [-1, 0, 1].map(|off| (1_u64 << bit).wrapping_add_signed(off)));
         for number in near.chain([0, u64::MAX]) {
-            let mut packer = Packer::new();
+            let mut bytes = Vec::new();
+            let mut packer = Packer::onto(&mut bytes);
             packer.number(number);
             packer.signed(number as i64);
             packer.step(7, number);
             packer.figure(number as u32);
-            let mut bytes = Vec::new();
-            packer.end(&mut bytes);
+            packer.end();
             let input = &mut &bytes[..];
             assert_eq!(take_number(input), Ok(number));
             assert_eq!(take_signed(input), Ok(number as i64));
@@ -263,13 +333,17 @@ mod tests {
         // (number, its bytes)
         for (number, expected) in [(0, &[0][..]), (127, &[127]), (128, &[128, 1]), (300, &[172, 2])] {
             let mut bytes = Vec::new();
-            put_number(number, &mut bytes);
+            let mut packer = Packer::onto(&mut bytes);
+            packer.number(number);
+            packer.end();
             assert_eq!(bytes, expected, "{number}");
         }
         for (number, expected) in [(0, 0), (-1, 1), (1, 2), (-2, 3), (63, 126)] {
-            let mut packer = Packer::new();
+            let mut bytes = Vec::new();
+            let mut packer = Packer::onto(&mut bytes);
             packer.signed(number);
-            assert_eq!((packer.len, packer.bytes[0]), (1, expected), "{number}");
+            packer.end();
+            assert_eq!(bytes, [expected], "{number}");
         }
         assert!(take_number(&mut &[0x80; 11][..]).is_err(), "no number has so many bits");
         assert!(take_small::<u16>(&mut &[0x80, 0x80, 4][..]).is_err(), "65,536 is no u16");

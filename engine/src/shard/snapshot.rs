@@ -19,7 +19,7 @@ use crate::id::{OBJECT_BITS, UserId, object_number};
 use crate::market::Markets;
 use crate::mutation::bytes::{Bytes, put_list, take_list};
 use crate::mutation::codec::CodecError;
-use crate::mutation::packed::{put_number, put_rows, take_rows};
+use crate::mutation::packed::{Packer, put_numbers, put_rows, take_rows};
 use crate::time::Timestamp;
 use crate::user::facts::Facts;
 use crate::user::idempotency::Requests;
@@ -247,17 +247,20 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     put_list(keys.len(), keys.iter(), out);
     // A user who armed and ended a heartbeat and nothing else has traded nothing.
     let trading = trading.as_deref().unwrap_or(&NOTHING);
-    put_rows(&trading.orders, out);
-    put_rows(&trading.fills, out);
-    put_rows(&trading.positions, out);
+    let mut packer = Packer::onto(out);
+    put_rows(&trading.orders, &mut packer);
+    put_rows(&trading.fills, &mut packer);
+    put_rows(&trading.positions, &mut packer);
     match &trading.requests {
-        Some(requests) => put_rows(&requests.rows, out),
-        None => put_number(0, out),
+        Some(requests) => put_rows(&requests.rows, &mut packer),
+        None => put_numbers(std::iter::empty(), &mut packer),
     }
+    let out = packer.behind();
     put_list(trading.safeguards.len(), trading.safeguards.iter(), out);
     put_list(trading.equity.len(), trading.equity.iter(), out);
     put_list(trading.resets.len(), trading.resets.iter(), out);
-    trading.facts.pack(out);
+    trading.facts.pack(&mut packer);
+    packer.end();
 }
 
 /// Reads one user of a snapshot of that format; derived state is derived anew.

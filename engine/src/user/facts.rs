@@ -5,7 +5,7 @@
 
 use crate::mutation::bytes::Bytes;
 use crate::mutation::codec::CodecError;
-use crate::mutation::packed::{put_number, take_small};
+use crate::mutation::packed::{Packer, put_numbers, take_small};
 use std::collections::VecDeque;
 
 /// Facts that are known of each user at most: far more than one step of a sweep or a matching cycle makes, so that
@@ -121,9 +121,8 @@ impl Facts {
     }
 
     /// Appends the facts in the packed form of a snapshot.
-    pub fn pack(&self, out: &mut Vec<u8>) {
-        put_number(self.0.len() as u64, out);
-        self.0.iter().for_each(|fact| put_number(fact.0.into(), out));
+    pub fn pack(&self, packer: &mut Packer) {
+        put_numbers(self.0.iter().map(|fact| fact.0.into()), packer);
     }
 
     /// What [`Facts::pack`] wrote.
@@ -199,7 +198,9 @@ mod tests {
         assert!(matches!(Facts::take(&mut &long[..]), Err(CodecError::Length)));
         assert!(Facts::take(&mut &bytes[..27]).is_err());
         let mut packed = Vec::new();
-        facts.pack(&mut packed);
+        let mut packer = Packer::onto(&mut packed);
+        facts.pack(&mut packer);
+        packer.end();
         assert_eq!(packed, [5, 0, 9, 18, 27, 36]);
         let read = Facts::unpack(&mut &packed[..]).expect("just written");
         assert!((0..all.len()).all(|at| read.get(at) == Some(all[at])));

@@ -7,7 +7,7 @@ use crate::id::OrderId;
 use crate::mutation::bytes::row;
 use crate::mutation::codec::CodecError;
 use crate::mutation::packed::{
-    Numbered, Packed, Packer, bits, has, put_text, take_byte, take_number, take_signed, take_step, take_text,
+    Numbered, Packed, Packer, bits, has, take_byte, take_number, take_signed, take_step, take_text,
 };
 use crate::order::{CloseReason, Order, Status};
 use crate::time::Timestamp;
@@ -52,11 +52,10 @@ const HELD: u32 = 4;
 const ID: u32 = 5;
 
 impl Packed for Remembered {
-    fn pack(&self, before: Option<&Remembered>, out: &mut Vec<u8>) {
+    fn pack(&self, before: Option<&Remembered>, packer: &mut Packer) {
         let Remembered { order, digest, first, id } = self;
         let FirstAnswer { status, closed, filled, notional, fee, filled_at, available, position, held } = first;
         let has_filled = (*filled, *notional, *fee) != (Qty::ZERO, Cash::ZERO, Cash::ZERO);
-        let mut packer = Packer::new();
         let shown = [has_filled, filled_at.is_some(), closed.is_some(), position.is_some(), *held, id.is_some()];
         // The status stands in the two highest bits.
         packer.byte(bits(shown) | (*status as u8) << 6);
@@ -77,10 +76,9 @@ impl Packed for Remembered {
             packer.number(qty.0);
             packer.signed(cost.0);
         }
-        packer.end(out);
-        out.extend_from_slice(digest);
+        packer.behind().extend_from_slice(digest);
         if let Some(id) = id {
-            put_text(id.as_bytes(), out);
+            packer.text(id.as_bytes());
         }
     }
 

@@ -62,12 +62,11 @@ const SETTLED: u32 = 3;
 const RESET: u32 = 4;
 
 impl Packed for Position {
-    fn pack(&self, before: Option<&Position>, out: &mut Vec<u8>) {
+    fn pack(&self, before: Option<&Position>, packer: &mut Packer) {
         let Position { id, wallet, instrument, qty, reserved, cost, last_open, realized, opened_at, .. } = self;
         let Position { closed_at, settlement, is_reset, .. } = self;
         let holds = (*qty, *reserved, *cost) != (Qty::ZERO, Qty::ZERO, Cash::ZERO);
         let was_open = *last_open != (Qty::ZERO, Cash::ZERO);
-        let mut packer = Packer::new();
         packer.byte(bits([holds, was_open, closed_at.is_some(), settlement.is_some(), *is_reset]));
         packer.step(before.map_or(0, |before| before.id.0), id.0);
         packer.step(before.map_or(0, |before| before.wallet.0), wallet.0);
@@ -86,9 +85,8 @@ impl Packed for Position {
         if let Some(closed_at) = closed_at {
             packer.step(opened_at.0, closed_at.0);
         }
-        packer.end(out);
         if let Some(settlement) = settlement {
-            settlement.put(out);
+            settlement.put(packer.behind());
         }
     }
 

@@ -5,8 +5,8 @@ use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::mutation::codec::CodecError;
 use crate::mutation::packed::{
-    Numbered, Packed, Packer, bits, has, put_number, put_text, take_byte, take_figure, take_number, take_signed,
-    take_small, take_step, take_text,
+    Numbered, Packed, Packer, bits, has, take_byte, take_figure, take_number, take_signed, take_small, take_step,
+    take_text,
 };
 use crate::order::text::Text;
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, TimeInForce};
@@ -25,7 +25,7 @@ const RESERVED: u32 = 6;
 const MOVED: u32 = 7;
 
 impl Packed for Order {
-    fn pack(&self, before: Option<&Order>, out: &mut Vec<u8>) {
+    fn pack(&self, before: Option<&Order>, packer: &mut Packer) {
         // None of it is forgotten: reading names every field.
         let Order { id, terms, created_at, filled, notional, fee, filled_at, closed_at, reserved, last_fill, .. } =
             self;
@@ -40,7 +40,6 @@ impl Packed for Order {
         let has_ended = closed.is_some() || *closed_at != Timestamp(0);
         let of_before = before.map_or((WalletId(0), KeyId(0)), |before| (before.terms.wallet, before.terms.key));
         let has_moved = (*wallet, *key) != of_before;
-        let mut packer = Packer::new();
         packer.byte(bits([
             *amount != Cash::ZERO,
             *expiration != Timestamp(0),
@@ -87,9 +86,8 @@ impl Packed for Order {
         if *reserved != 0 {
             packer.number(*reserved);
         }
-        packer.end(out);
         if let Some(rare) = rare {
-            rare.pack(out);
+            rare.pack(packer);
         }
     }
 
@@ -175,15 +173,15 @@ impl Packed for Order {
 }
 
 impl Rare {
-    fn pack(&self, out: &mut Vec<u8>) {
+    fn pack(&self, packer: &mut Packer) {
         let Rare { fillable, client_order_id, rounded_from } = self;
-        out.push(bits([fillable.is_some(), client_order_id.is_some(), rounded_from.is_some()]));
+        packer.byte(bits([fillable.is_some(), client_order_id.is_some(), rounded_from.is_some()]));
         if let Some(qty) = fillable {
-            put_number(qty.0, out);
+            packer.number(qty.0);
         }
         let texts = [client_order_id.as_ref().map(Text::as_bytes), rounded_from.as_ref().map(|text| text.as_bytes())];
         for text in texts.into_iter().flatten() {
-            put_text(text, out);
+            packer.text(text);
         }
     }
 
@@ -198,9 +196,8 @@ impl Rare {
 }
 
 impl Packed for Fill {
-    fn pack(&self, fill_before: Option<&Fill>, out: &mut Vec<u8>) {
+    fn pack(&self, fill_before: Option<&Fill>, packer: &mut Packer) {
         let Fill { id, order, qty, notional, fee, at, fee_rate, quote_age_ms, before, liquidity, source } = self;
-        let mut packer = Packer::new();
         packer.byte(*liquidity as u8 | (*source as u8) << 1);
         packer.step(fill_before.map_or(0, |before| before.id.0), id.0);
         packer.step(id.0, order.0);
@@ -211,7 +208,6 @@ impl Packed for Fill {
         packer.number(fee_rate.0.into());
         packer.figure(quote_age_ms.0);
         packer.figure(*before);
-        packer.end(out);
     }
 
     fn unpack(fill_before: Option<&Fill>, input: &mut &[u8]) -> Result<Fill, CodecError> {
@@ -240,7 +236,9 @@ mod tests {
 
     fn packed<T: Packed>(before: Option<&T>, row: &T) -> Vec<u8> {
         let mut bytes = Vec::new();
-        row.pack(before, &mut bytes);
+        let mut packer = Packer::onto(&mut bytes);
+        row.pack(before, &mut packer);
+        packer.end();
         bytes
     }
 

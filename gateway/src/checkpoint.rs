@@ -10,7 +10,6 @@ use crate::spares::Covered;
 use crate::thread::Stop;
 use engine::shard::replay::State;
 use engine::shard::snapshot;
-use std::io::{BufWriter, Write};
 use std::time::Duration;
 use wal::{Files, Lsn, Marks, Scan, Snapshots, Storage};
 
@@ -154,11 +153,9 @@ pub fn write_snapshot<S: Storage>(
 ) -> Result<wal::Snapshot, RecoverError> {
     let failed =
         |error: std::io::Error| RecoverError::Content { lsn, why: format!("the snapshot cannot be written: {error}") };
-    let mut writer = BufWriter::new(snapshots.create(lsn, record_crc)?);
+    let mut writer = snapshots.create(lsn, record_crc)?;
     let shards: Vec<_> = state.users.iter().collect();
     let digest = snapshot::write(&state.markets, &shards, &mut writer).map_err(failed)?;
-    writer.flush().map_err(failed)?;
-    let writer = writer.into_inner().map_err(|error| failed(error.into_error()))?;
     Ok(snapshots.commit(writer, digest)?)
 }
 

@@ -192,6 +192,10 @@ impl<F: StoredFile> StoredFile for PacedFile<F> {
     fn prefetch(&self) {
         self.file.prefetch();
     }
+
+    fn write_back(&self, from: u64, to: u64) {
+        self.file.write_back(from, to);
+    }
 }
 
 #[cfg(test)]

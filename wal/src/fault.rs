@@ -363,6 +363,8 @@ impl StoredFile for FaultFile {
 
     fn prefetch(&self) {}
 
+    fn write_back(&self, _: u64, _: u64) {}
+
     fn reload(&self) {
         self.forget();
     }

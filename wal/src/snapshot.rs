@@ -32,9 +32,10 @@ const FOOTER_BYTES: usize = 80;
 const BLOCK_HEAD_BYTES: usize = 8;
 /// Bytes of the blob in one block.
 const BLOCK_BYTES: usize = 256 << 10;
-/// Bytes that wait for the device at most while a snapshot is written. One sync of hundreds of megabytes at the end would
-/// hold the file system's journal for as long, and with it every append that touches a page of the log for the first time.
-const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
+/// Bytes that the device is given together while a snapshot is written; it has those before them when the next are there.
+/// One sync of hundreds of megabytes at the end would hold the file system's journal for as long, and with it every append
+/// that touches a page of the log for the first time.
+const WRITE_BACK_BYTES: u64 = 4 << 20;
 const MAKING: &str = "snapshot.making";
 
 /// A snapshot that was read from end to end and is whole.
@@ -149,7 +150,7 @@ impl<S: Storage> Snapshots<S> {
             lsn,
             record_crc,
             at: HEADER_BYTES as u64,
-            synced_to: 0,
+            given_to: 0,
             block,
             bytes: 0,
             blocks: 0,
@@ -240,9 +241,9 @@ pub struct SnapshotWriter<S: Storage = Files> {
     file: S::File,
     lsn: Lsn,
     record_crc: u32,
-    /// Where the next block goes, and up to where the device has them.
+    /// Where the next block goes, and up to where the device was given them.
     at: u64,
-    synced_to: u64,
+    given_to: u64,
     /// Room for a block's head, then its bytes so far.
     block: Vec<u8>,
     bytes: u64,
@@ -266,9 +267,9 @@ impl<S: Storage> SnapshotWriter<S> {
         self.at += self.block.len() as u64;
         self.blocks += 1;
         self.block.truncate(BLOCK_HEAD_BYTES);
-        if self.at - self.synced_to >= UNSYNCED_BYTES_MAX {
-            self.file.sync()?;
-            self.synced_to = self.at;
+        if self.at - self.given_to >= WRITE_BACK_BYTES {
+            self.file.write_back(self.given_to, self.at);
+            self.given_to = self.at;
         }
         Ok(())
     }

@@ -133,6 +133,25 @@ pub(crate) fn advise(file: &File, advice: libc::c_int) {
     }
 }
 
+/// Starts to write `from..to` of the file to the device, and waits for what was started before it. A failure shows in the
+/// sync that follows.
+#[cfg(target_os = "linux")]
+pub(crate) fn write_back(file: &File, from: u64, to: u64) {
+    let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE;
+    for (from, to, how) in [(0, from, wait), (from, to, libc::SYNC_FILE_RANGE_WRITE)] {
+        // A length of nothing would mean all.
+        if from < to {
+            // SAFETY: integers only, and the descriptor is open.
+            unsafe {
+                libc::sync_file_range(file.as_raw_fd(), from as i64, (to - from) as i64, how);
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn write_back(_: &File, _: u64, _: u64) {}
+
 /// CRC32C of the four bytes of `length`, then the bytes of `head`, then `body`, by the processor's instructions; `None`
 /// where it lacks them, or `body` is too long for a table.
 ///

@@ -3,7 +3,7 @@
 //!
 //! Written from facts after they were applied ([`Directory::observe`]) and at boot ([`Directory::add_user`]). A key is
 //! usable the moment it is applied; a revocation works at once. Nothing is removed: a revoked key keeps its slot, so a
-//! slot number is a good index for rate windows. A key needs about 180 bytes all in, both its secrets included.
+//! slot number is a good index for rate windows. A key needs about 120 bytes all in, both its secrets included.
 //!
 //! Facts only: what tier and permissions are *effective* now, and what a refusal is called, is decided where requests
 //! are (keys.md §3).
@@ -63,8 +63,8 @@ pub enum Reservation {
 }
 
 struct KeySlot {
-    hash: [u8; 32],
-    alias_hash: [u8; 32],
+    mark: Mark,
+    alias_mark: Mark,
     key: KeyId,
     created_at: Timestamp,
     /// 0 = none.
@@ -78,13 +78,18 @@ struct KeySlot {
     revoked: AtomicBool,
 }
 
+/// Half of a SHA-256, by which a secret is known: who finds another secret with the same 128 bits has broken the hash. The
+/// whole hash is the user's.
+type Mark = [u8; 16];
+
 struct UserSlot {
     state: AtomicU8,
     /// The user's newest key: slot + 1, 0 = none. Written by the user's shard alone.
     newest_key: AtomicU32,
     /// `expiry << 3 | tier + 1` with expiry in µs, [`NO_EXPIRY`] = without end; 0 = no grant.
     grant: AtomicU64,
-    sub: OnceLock<Box<str>>,
+    /// Behind a box of its own: most users have none, and pay for it.
+    sub: OnceLock<Box<Box<str>>>,
 }
 
 /// States of a user slot.
@@ -102,8 +107,9 @@ impl Directory {
     /// The bearer of the key, or of the UUID alias, with this SHA-256; revoked and expired keys too.
     #[inline]
     pub fn principal(&self, hash: &[u8; 32]) -> Option<Principal> {
-        let is_it = |number: u32| self.secret(number).is_some_and(|secret| same(secret, hash));
-        let number = self.hashes.find(index_hash(hash), is_it)?;
+        let mark = mark(hash);
+        let is_it = |number: u32| self.secret(number).is_some_and(|secret| same(secret, &mark));
+        let number = self.hashes.find(index_hash(&mark), is_it)?;
         self.bearer(number / 2, number % 2 == 1)
     }
 
@@ -234,9 +240,9 @@ impl Directory {
         &self.user(user).expect("ids come from this counter").state
     }
 
-    fn secret(&self, number: u32) -> Option<&[u8; 32]> {
+    fn secret(&self, number: u32) -> Option<&Mark> {
         let key = self.keys.get(number as usize / 2)?;
-        Some(if number.is_multiple_of(2) { &key.hash } else { &key.alias_hash })
+        Some(if number.is_multiple_of(2) { &key.mark } else { &key.alias_mark })
     }
 
     fn find_sub(&self, sub: &str) -> Option<UserId> {
@@ -246,7 +252,7 @@ impl Directory {
 
     fn has_sub(&self, user: u32, sub: &str) -> bool {
         let slot = self.user(UserId(u64::from(user)));
-        slot.is_some_and(|slot| slot.sub.get().is_some_and(|known| **known == *sub))
+        slot.is_some_and(|slot| slot.sub.get().is_some_and(|known| ***known == *sub))
     }
 
     fn add_slot(&self, state: u8, sub: Option<&str>) -> UserId {
@@ -268,8 +274,8 @@ impl Directory {
             }
             Mutation::KeyIssued { key, hash, alias_hash, tier, permissions, beta_until, at, .. } => {
                 self.note_key(KeySlot {
-                    hash: *hash,
-                    alias_hash: *alias_hash,
+                    mark: mark(hash),
+                    alias_mark: mark(alias_hash),
                     key: *key,
                     created_at: *at,
                     beta_until: beta_until.unwrap_or_default(),
@@ -292,12 +298,12 @@ impl Directory {
         self.note_grant(user.id, user.grant);
         for key in &user.keys {
             self.note_key(KeySlot {
-                hash: key.hash,
-                alias_hash: key.alias_hash,
+                mark: mark(&key.hash),
+                alias_mark: mark(&key.alias_hash),
                 key: key.id,
                 created_at: key.created_at,
-                beta_until: key.beta_until.unwrap_or_default(),
-                expires_at: AtomicU64::new(key.expires_at.map_or(0, |at| at.0)),
+                beta_until: key.beta_until.get().unwrap_or_default(),
+                expires_at: AtomicU64::new(key.expires_at.get().map_or(0, |at| at.0)),
                 previous: 0,
                 tier: key.tier,
                 permissions: key.permissions,
@@ -313,7 +319,7 @@ impl Directory {
         }
         let slot = self.user(user).expect("just made");
         if let Some(sub) = sub {
-            slot.sub.get_or_init(|| sub.into());
+            slot.sub.get_or_init(|| Box::new(sub.into()));
             let number = u32::try_from(user.0).expect("fewer users than u32 counts");
             self.subs.find_or_insert(self.hasher.hash_one(sub), |user| self.has_sub(user, sub), || number);
         }
@@ -360,7 +366,7 @@ impl UserSlot {
             state: AtomicU8::new(state),
             newest_key: AtomicU32::new(0),
             grant: AtomicU64::new(0),
-            sub: sub.map_or(OnceLock::new(), |sub| OnceLock::from(Box::from(sub))),
+            sub: sub.map_or(OnceLock::new(), |sub| OnceLock::from(Box::new(Box::from(sub)))),
         }
     }
 }
@@ -369,13 +375,17 @@ fn date(micros: u64) -> Option<Timestamp> {
     (micros != 0).then_some(Timestamp(micros))
 }
 
+fn mark(hash: &[u8; 32]) -> Mark {
+    *hash.first_chunk().expect("32 bytes")
+}
+
 /// A SHA-256 is as good a hash as any: eight bytes of it.
-fn index_hash(hash: &[u8; 32]) -> u64 {
-    u64::from_le_bytes(*hash.first_chunk().expect("32 bytes"))
+fn index_hash(mark: &Mark) -> u64 {
+    u64::from_le_bytes(*mark.first_chunk().expect("16 bytes"))
 }
 
 /// Compares in the same time whatever differs (keys.md §1).
-fn same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+fn same(one: &Mark, other: &Mark) -> bool {
     std::hint::black_box(one.iter().zip(other).fold(0, |differ, (a, b)| differ | (a ^ b))) == 0
 }
 
@@ -514,11 +524,9 @@ mod tests {
             assert_eq!((found.user, u64::from(found.slot)), (UserId(user), user - 1));
         }
         assert_eq!(directory.keys_count() as u64, USERS);
-        // Both secrets are entries of eight bytes in an index at most 3/8 full at worst, and its older generations are
-        // together as large.
-        let slots = (2 * USERS).next_power_of_two().max(2 * USERS * 4 / 3);
-        let per_key = size_of::<OnceLock<KeySlot>>() as u64 + 2 * slots * 8 / USERS;
+        // Both secrets are entries of eight bytes in an index that is 3/8 full at worst.
+        let per_key = size_of::<OnceLock<KeySlot>>() as u64 * 9 / 8 + 2 * 8 * 8 / 3;
         println!("{per_key} bytes a key, {} bytes a user", size_of::<OnceLock<UserSlot>>());
-        assert!(per_key <= 200, "{per_key}");
+        assert!(per_key <= 140, "{per_key}");
     }
 }

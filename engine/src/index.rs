@@ -6,10 +6,13 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Entries of a table's first bucket; every further bucket is twice as large as the one before.
-const FIRST_BUCKET: usize = 64;
+/// Entries of a table's first buckets together; each further eight buckets are together twice as large as the eight before,
+/// so that at most an eighth of a table is room ahead.
+const FIRST_BUCKETS: usize = 64;
+/// Buckets of one size, as a power of two.
+const EQUAL_BITS: u32 = 3;
 /// Buckets of a table: together more entries than a u32 counts.
-const BUCKETS: usize = 27;
+const BUCKETS: usize = 27 << EQUAL_BITS;
 /// Slots of a hash index's first generation.
 const FIRST_SLOTS: usize = 64;
 /// Generations of a hash index; each has twice the slots of the one before.
@@ -30,21 +33,34 @@ pub struct AppendVec<T> {
 
 /// Hash → number, open addressing. The caller keeps the keys, brings the hash and compares.
 ///
-/// A slot holds 32 bits of hash and the number + 1, 0 is free: one atomic, so an entry is whole or absent. Growth fills a
-/// new generation and then publishes it; a reader still on the old one sees all that was inserted before it began.
-/// The old generations stay (together as large as the newest): that is the price of readers without a lock.
+/// A slot holds 32 bits of hash and the number + 1, 0 is free: one atomic, so an entry is whole or absent. When the newest
+/// generation is full, a new one takes what comes next; nothing moves, so readers need no lock and no entry stands twice.
+/// What is not found in the newest is looked for in the ones before it, each of which has half as many slots: a search ends
+/// in the second or third mostly, and goes through all some twenty where it fails.
 pub struct HashIndex {
     generations: [OnceLock<Box<[AtomicU64]>>; GENERATIONS],
     newest: AtomicU32,
-    /// Entries so far.
-    inserting: Mutex<usize>,
+    inserting: Mutex<Counts>,
 }
 
-/// Bucket and place of entry `index`: bucket k holds `FIRST_BUCKET << k` entries.
+/// Entries of a hash index so far.
+struct Counts {
+    all: usize,
+    in_newest: usize,
+}
+
+/// Bucket and place of entry `index`.
 fn place(index: usize) -> (usize, usize) {
-    let shifted = index + FIRST_BUCKET;
+    let shifted = index + FIRST_BUCKETS;
     let log = shifted.ilog2();
-    ((log - FIRST_BUCKET.ilog2()) as usize, shifted - (1 << log))
+    let bits = log - EQUAL_BITS;
+    let equal = shifted >> bits & ((1 << EQUAL_BITS) - 1);
+    (((log - FIRST_BUCKETS.ilog2()) as usize) << EQUAL_BITS | equal, shifted & ((1 << bits) - 1))
+}
+
+/// Entries of a bucket.
+fn bucket_len(bucket: usize) -> usize {
+    FIRST_BUCKETS >> EQUAL_BITS << (bucket >> EQUAL_BITS)
 }
 
 impl<T> Table<T> {
@@ -65,9 +81,8 @@ impl<T> Table<T> {
     /// When `index` is beyond any u32.
     pub fn get_or_set(&self, index: usize, make: impl FnOnce() -> T) -> &T {
         let (bucket, offset) = place(index);
-        let bucket = self.buckets.get(bucket).expect("tables count in u32");
-        let make_bucket = || (0..FIRST_BUCKET << place(index).0).map(|_| OnceLock::new()).collect();
-        bucket.get_or_init(make_bucket)[offset].get_or_init(make)
+        let room = self.buckets.get(bucket).expect("tables count in u32");
+        room.get_or_init(|| (0..bucket_len(bucket)).map(|_| OnceLock::new()).collect())[offset].get_or_init(make)
     }
 }
 
@@ -132,16 +147,17 @@ impl HashIndex {
         HashIndex {
             generations: [const { OnceLock::new() }; GENERATIONS],
             newest: AtomicU32::new(0),
-            inserting: Mutex::new(0),
+            inserting: Mutex::new(Counts { all: 0, in_newest: 0 }),
         }
     }
 
     /// The number that was inserted under this hash and for which `is_it` holds.
     #[inline]
-    pub fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
-        // Pairs with the `Release` in `grow`: whoever sees the generation's number sees its slots filled.
+    pub fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        // Pairs with the `Release` in `open_next`: whoever sees the generation's number sees its slots.
         let newest = self.newest.load(Ordering::Acquire) as usize;
-        probe(self.generations[newest].get()?, fold(hash), is_it).ok()
+        let tag = fold(hash);
+        self.generations[..=newest].iter().rev().find_map(|slots| probe(slots.get()?, tag, &mut is_it).ok())
     }
 
     /// The number under this hash for which `is_it` holds, else the one that `make` gives, inserted. The flag says
@@ -150,29 +166,30 @@ impl HashIndex {
     /// # Panics
     /// When `make` gives `u32::MAX`, or after 2³⁰ entries.
     pub fn find_or_insert(&self, hash: u64, is_it: impl FnMut(u32) -> bool, make: impl FnOnce() -> u32) -> (u32, bool) {
-        let mut count = lock(&self.inserting);
+        let mut counts = lock(&self.inserting);
+        if let Some(found) = self.find(hash, is_it) {
+            return (found, false);
+        }
         let tag = fold(hash);
         let mut slots = self.newest();
-        let mut free = match probe(slots, tag, is_it) {
-            Ok(found) => return (found, false),
-            Err(free) => free,
-        };
         // At most 3 of 4 slots are taken, so that a search that fails ends soon.
-        if (*count + 1) * 4 > slots.len() * 3 {
-            slots = self.grow();
-            free = probe(slots, tag, |_| false).expect_err("nothing is found where nothing is it");
+        if (counts.in_newest + 1) * 4 > slots.len() * 3 {
+            slots = self.open_next();
+            counts.in_newest = 0;
         }
+        let free = probe(slots, tag, |_| false).expect_err("nothing is found where nothing is it");
         let number = make();
         let entry = number.checked_add(1).expect("u32::MAX cannot be told from a free slot");
         // Pairs with the `Acquire` in `probe`: what was written before the insert is seen by whoever finds the entry.
         slots[free].store(u64::from(tag) << 32 | u64::from(entry), Ordering::Release);
-        *count += 1;
+        counts.all += 1;
+        counts.in_newest += 1;
         (number, true)
     }
 
     /// Entries so far.
     pub fn len(&self) -> usize {
-        *lock(&self.inserting)
+        lock(&self.inserting).all
     }
 
     pub fn is_empty(&self) -> bool {
@@ -184,18 +201,10 @@ impl HashIndex {
         self.generations[newest].get_or_init(|| empty_slots(newest))
     }
 
-    /// Fills the next generation and publishes it. Only under the lock of `inserting`.
-    fn grow(&self) -> &[AtomicU64] {
+    /// Publishes the next generation, which is empty. Only under the lock of `inserting`.
+    fn open_next(&self) -> &[AtomicU64] {
         let next = self.newest.load(Ordering::Relaxed) as usize + 1;
-        let slots = empty_slots(next);
-        for slot in self.newest() {
-            let entry = slot.load(Ordering::Relaxed);
-            if entry != 0 {
-                let free = probe(&slots, (entry >> 32) as u32, |_| false).expect_err("nothing is it");
-                slots[free].store(entry, Ordering::Relaxed);
-            }
-        }
-        let slots = self.generations[next].get_or_init(|| slots);
+        let slots = self.generations[next].get_or_init(|| empty_slots(next));
         self.newest.store(next as u32, Ordering::Release);
         slots
     }
@@ -229,7 +238,7 @@ fn empty_slots(generation: usize) -> Box<[AtomicU64]> {
     (0..FIRST_SLOTS << generation).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// The hash in 32 bits: growth needs no more than what the slot holds.
+/// The hash in 32 bits: as much as a slot holds.
 fn fold(hash: u64) -> u32 {
     (hash ^ (hash >> 32)) as u32
 }
@@ -250,7 +259,8 @@ mod tests {
         for index in 0..100_000 {
             let (bucket, offset) = place(index);
             let next = if bucket == last.0 { last.1.wrapping_add(1) } else { 0 };
-            assert!(bucket == last.0 || (bucket == last.0 + 1 && last.1 + 1 == FIRST_BUCKET << last.0), "{index}");
+            assert!(bucket == last.0 || (bucket == last.0 + 1 && last.1 + 1 == bucket_len(last.0)), "{index}");
+            assert!(offset < bucket_len(bucket) && bucket_len(bucket) <= 8 + index / 8, "{index}: little room ahead");
             assert_eq!(offset, next, "{index}");
             last = (bucket, offset);
         }

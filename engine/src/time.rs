@@ -9,6 +9,10 @@ use wincode::{SchemaRead, SchemaWrite};
 )]
 pub struct Timestamp(pub u64);
 
+/// A moment that may be absent, in eight bytes: the beginning of 1970 stands for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Date(u64);
+
 /// Days since 1970-01-01, UTC.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
@@ -61,6 +65,24 @@ impl Timestamp {
     /// The UTC day this moment lies in.
     pub fn day(self) -> UtcDay {
         UtcDay((self.0 / DAY) as u32)
+    }
+}
+
+impl Date {
+    pub const NONE: Date = Date(0);
+
+    pub fn get(self) -> Option<Timestamp> {
+        (self != Date::NONE).then_some(Timestamp(self.0))
+    }
+
+    pub fn is_some(self) -> bool {
+        self != Date::NONE
+    }
+}
+
+impl From<Option<Timestamp>> for Date {
+    fn from(at: Option<Timestamp>) -> Date {
+        Date(at.unwrap_or_default().0)
     }
 }
 

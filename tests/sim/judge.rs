@@ -234,11 +234,11 @@ fn wallet(expected: &Wallet, reserved: i128, found: &EngineWallet) -> Verdict {
     same!(
         "wallet" => expected.id, found.id.0;
         "kind" => expected.kind, found.kind;
-        "label" => expected.label.as_deref(), found.label.as_deref();
+        "label" => expected.label.as_deref(), found.label();
         "generation" => expected.generation, found.generation;
-        "parent" => expected.parent, found.parent.map(|parent| parent.0);
+        "parent" => expected.parent, found.parent().map(|parent| parent.0);
         "opened" => expected.opened_at, found.created_at.0;
-        "archived" => expected.archived_at, found.archived_at.map(|at| at.0);
+        "archived" => expected.archived_at, found.archived_at().map(|at| at.0);
         "baseline" => expected.baseline, i128::from(found.baseline.0);
         "cash" => expected.cash, i128::from(found.cash.0);
         "reserved" => reserved, i128::from(found.reserved.0);
@@ -308,9 +308,9 @@ pub fn user(expected: &User, found: &EngineUser, live: bool) -> Verdict {
             "key" => expected.id, found.id.0;
             "key's name" => expected.name.as_deref(), found.name.as_deref();
             "key's tier" => (expected.tier, expected.permissions), (found.tier, found.permissions);
-            "key's end" => expected.expires_at, found.expires_at.map(|at| at.0);
-            "key revoked" => expected.revoked_at, found.revoked_at.map(|at| at.0);
-            "key used" => expected.last_used_at, found.last_used_at.map(|at| at.0);
+            "key's end" => expected.expires_at, found.expires_at.get().map(|at| at.0);
+            "key revoked" => expected.revoked_at, found.revoked_at.get().map(|at| at.0);
+            "key used" => expected.last_used_at, found.last_used_at.get().map(|at| at.0);
         );
     }
     for (expected, row) in expected.orders.values().zip(found.orders().iter()) {

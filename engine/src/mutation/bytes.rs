@@ -2,6 +2,7 @@
 //! before a text or list. Reading checks every length against what is left before anything is allocated.
 
 use super::codec::{CodecError, read, write};
+use crate::time::{Date, Timestamp};
 
 /// A row, or a field of one.
 pub(crate) trait Bytes: Sized {
@@ -62,6 +63,16 @@ impl<T: Bytes> Bytes for Option<T> {
     }
     fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
         Ok(if bool::take(input)? { Some(T::take(input)?) } else { None })
+    }
+}
+
+/// As the option that it stands for.
+impl Bytes for Date {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.get().put(out);
+    }
+    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
+        <Option<Timestamp> as Bytes>::take(input).map(Date::from)
     }
 }
 

@@ -202,7 +202,7 @@ fn cap(rules: &Rules) -> Qty {
 fn wallet(user: &User, asked: Option<WalletId>) -> Result<WalletId, Reject> {
     let found = match asked {
         None => user.wallet_of(WalletKind::Api),
-        Some(id) => user.wallet(id).filter(|wallet| wallet.archived_at.is_none()),
+        Some(id) => user.wallet(id).filter(|wallet| wallet.is_active()),
     };
     found.map(|wallet| wallet.id).ok_or(Reject::WalletNotFound)
 }

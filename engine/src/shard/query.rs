@@ -105,7 +105,7 @@ pub fn key(user: &User, id: KeyId) -> Option<KeyView> {
 }
 
 fn listed(key: &ApiKey) -> bool {
-    key.revoked_at.is_none()
+    !key.revoked_at.is_some()
 }
 
 fn key_view(key: &ApiKey) -> KeyView {
@@ -116,9 +116,9 @@ fn key_view(key: &ApiKey) -> KeyView {
         tier: key.tier,
         permissions: key.permissions,
         created_at: key.created_at,
-        expires_at: key.expires_at,
-        beta_until: key.beta_until,
-        last_used_at: key.last_used_at,
+        expires_at: key.expires_at.get(),
+        beta_until: key.beta_until.get(),
+        last_used_at: key.last_used_at.get(),
     }
 }
 

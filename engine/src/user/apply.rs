@@ -6,13 +6,13 @@ use super::facts::Fact;
 use super::indexes::Indexes;
 use super::position::Position;
 use super::trading::Trading;
-use super::{ApiKey, Grant, Prefix, Remembered, Safeguard, User, Wallet, ledger, safeguard};
+use super::{ApiKey, Grant, Prefix, Remembered, Safeguard, User, Wallet, WalletRare, ledger, safeguard};
 use crate::amount::{Bps, Cash, Qty};
 use crate::id::{InstrumentId, KeyId, OrderId, PositionId, TradeId, UserId, WalletId, object_number};
 use crate::mutation::Mutation;
 use crate::order::state::NewFill;
 use crate::order::{CloseReason, Liquidity, Order, PriceSource, Side};
-use crate::time::Timestamp;
+use crate::time::{Date, Timestamp};
 
 /// Object numbers are handed out in order; a fact never skips more than this.
 const OBJECTS_SKIPPED_MAX: u32 = 1 << 16;
@@ -92,7 +92,7 @@ impl User {
                 self.watch(indexes);
             }
 
-            Mutation::KeyUsed { key, at } => self.key_mut(*key).last_used_at = Some(*at),
+            Mutation::KeyUsed { key, at } => self.key_mut(*key).last_used_at = Some(*at).into(),
             Mutation::KeyIssued { key, hash, alias_hash, prefix, name, tier, permissions, beta_until, at } => {
                 self.note_object(key.0);
                 push_exact(
@@ -106,18 +106,18 @@ impl User {
                         tier: *tier,
                         permissions: *permissions,
                         created_at: *at,
-                        expires_at: None,
-                        beta_until: *beta_until,
-                        revoked_at: None,
-                        last_used_at: None,
+                        expires_at: Date::NONE,
+                        beta_until: (*beta_until).into(),
+                        revoked_at: Date::NONE,
+                        last_used_at: Date::NONE,
                     },
                 );
             }
             Mutation::KeyRenamed { key, name, at: _ } => self.key_mut(*key).name = boxed(name),
             Mutation::KeyExpiring { key, expires_at, replaced_by: _, at: _ } => {
-                self.key_mut(*key).expires_at = Some(*expires_at);
+                self.key_mut(*key).expires_at = Some(*expires_at).into();
             }
-            Mutation::KeyRevoked { key, at } => self.key_mut(*key).revoked_at = Some(*at),
+            Mutation::KeyRevoked { key, at } => self.key_mut(*key).revoked_at = Some(*at).into(),
 
             Mutation::UserCreated { .. } => panic!("a user is created once: user {}", self.id),
             Mutation::GrantSet { tier, expires_at, at: _ } => {
@@ -125,18 +125,8 @@ impl User {
             }
             Mutation::WalletOpened { wallet, kind, label, baseline, generation, parent, at } => {
                 self.note_object(wallet.0);
-                let mut opened = Wallet {
-                    id: *wallet,
-                    kind: *kind,
-                    label: boxed(label),
-                    baseline: *baseline,
-                    cash: Cash::ZERO,
-                    reserved: Cash::ZERO,
-                    generation: *generation,
-                    parent: *parent,
-                    created_at: *at,
-                    archived_at: None,
-                };
+                let mut opened = Wallet::new(*wallet, *kind, *baseline, *generation, *at);
+                opened.set_rare(WalletRare { label: boxed(label), parent: *parent, archived_at: None });
                 ledger::post(&mut opened, &ledger::opening(*baseline));
                 push_exact(&mut self.wallets, opened);
             }
@@ -146,12 +136,13 @@ impl User {
                 self.watch(indexes);
             }
             Mutation::WalletRelabelled { wallet, label, at: _ } => {
-                wallet_mut(&mut self.wallets, *wallet).label = boxed(label);
+                let wallet = wallet_mut(&mut self.wallets, *wallet);
+                wallet.set_rare(WalletRare { label: boxed(label), ..wallet.rare() });
             }
             Mutation::WalletArchived { wallet, at } => {
                 let archived = wallet_mut(&mut self.wallets, *wallet);
                 assert!(archived.reserved == Cash::ZERO, "a wallet is empty before it is archived: wallet {wallet}");
-                archived.archived_at = Some(*at);
+                archived.set_rare(WalletRare { archived_at: Some(*at), ..archived.rare() });
             }
             Mutation::WalletReset { wallet, baseline, at } => {
                 self.keep_opening(*wallet);

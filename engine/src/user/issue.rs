@@ -123,7 +123,7 @@ pub fn rotate(
     let new = next_key(user)?;
     let expires_at = now.plus(ROTATION_OVERLAP_US);
     // A beta key stays one: its cutoff moves along, or rotation would be the way around it.
-    let beta_until = old.beta_until.or(rules.beta(now));
+    let beta_until = old.beta_until.get().or(rules.beta(now));
     let permissions = user.effective(old, rules.free_trade_since, now).permissions;
     let name = old.name.as_deref().map(str::to_owned);
     facts.push(issued(new, replacement, name, old.tier, permissions, beta_until, now));
@@ -153,7 +153,7 @@ pub fn revoke(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>
 
 /// Notes that a key was used, at most once a minute.
 pub fn note_used(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
-    let due = listed(user, key)?.last_used_at.is_none_or(|last| now.since(last) >= KEY_USED_EVERY_US);
+    let due = listed(user, key)?.last_used_at.get().is_none_or(|last| now.since(last) >= KEY_USED_EVERY_US);
     if due {
         facts.push(Mutation::KeyUsed { key, at: now });
     }
@@ -162,7 +162,7 @@ pub fn note_used(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutati
 
 /// A key that its owner may still see: not revoked.
 fn listed(user: &User, key: KeyId) -> Result<&ApiKey, Reject> {
-    user.keys.iter().find(|known| known.id == key && known.revoked_at.is_none()).ok_or(Reject::KeyNotFound)
+    user.keys.iter().find(|known| known.id == key && !known.revoked_at.is_some()).ok_or(Reject::KeyNotFound)
 }
 
 fn next_key(user: &User) -> Result<KeyId, Reject> {

@@ -3,7 +3,7 @@
 use crate::id::KeyId;
 use crate::mutation::bytes::row;
 use crate::reject::Reject;
-use crate::time::Timestamp;
+use crate::time::{Date, Timestamp};
 use bincode::{Decode, Encode};
 use wincode::{SchemaRead, SchemaWrite};
 
@@ -44,11 +44,11 @@ pub struct ApiKey {
     pub permissions: Permissions,
     pub created_at: Timestamp,
     /// End of the overlap after a rotation. Never set at creation.
-    pub expires_at: Option<Timestamp>,
+    pub expires_at: Date,
     /// Cutoff of a beta-issued key (keys.md §5): from then on free and read-only.
-    pub beta_until: Option<Timestamp>,
-    pub revoked_at: Option<Timestamp>,
-    pub last_used_at: Option<Timestamp>,
+    pub beta_until: Date,
+    pub revoked_at: Date,
+    pub last_used_at: Date,
 }
 
 row!(ApiKey {
@@ -91,7 +91,7 @@ impl ApiKey {
     /// # Errors
     /// [`Reject::KeyRevoked`], [`Reject::KeyExpired`].
     pub fn usable(&self, now: Timestamp) -> Result<(), Reject> {
-        match (self.revoked_at, self.expires_at) {
+        match (self.revoked_at.get(), self.expires_at.get()) {
             (Some(_), _) => Err(Reject::KeyRevoked),
             (None, Some(end)) if end <= now => Err(Reject::KeyExpired),
             _ => Ok(()),
@@ -100,7 +100,7 @@ impl ApiKey {
 
     /// Counts for the limit of active keys: the old half of a rotation does not (keys.md §3).
     pub fn counts_as_active(&self) -> bool {
-        self.revoked_at.is_none() && self.expires_at.is_none()
+        !self.revoked_at.is_some() && !self.expires_at.is_some()
     }
 }
 

@@ -122,18 +122,9 @@ mod tests {
     use crate::user::WalletKind;
 
     fn wallet(cash: i64, reserved: i64) -> Wallet {
-        Wallet {
-            id: WalletId(1),
-            kind: WalletKind::Api,
-            label: None,
-            baseline: Cash(100),
-            cash: Cash(cash),
-            reserved: Cash(reserved),
-            generation: 1,
-            parent: None,
-            created_at: Timestamp(0),
-            archived_at: None,
-        }
+        let mut wallet = Wallet::new(WalletId(1), WalletKind::Api, Cash(100), 1, Timestamp(0));
+        (wallet.cash, wallet.reserved) = (Cash(cash), Cash(reserved));
+        wallet
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub use position::{Position, Settlement};
 pub use quota::Quota;
 pub use safeguard::Safeguard;
 pub use users::Users;
-pub use wallet::{Wallet, WalletKind};
+pub use wallet::{Wallet, WalletKind, WalletRare};
 
 /// Number of a user's first object.
 pub const FIRST_OBJECT: u32 = 1;
@@ -190,7 +190,7 @@ impl User {
     /// What a key of this user is served at.
     pub fn effective(&self, key: &ApiKey, free_trade_since: Timestamp, now: Timestamp) -> key::Effective {
         let stored = (key.tier, key.permissions);
-        key::effective(stored, key.created_at, key.beta_until, self.grant, free_trade_since, now)
+        key::effective(stored, key.created_at, key.beta_until.get(), self.grant, free_trade_since, now)
     }
 
     /// The request remembered by an id.

@@ -11,7 +11,7 @@ fn compare(user: &User, model: &ModelUser) {
     for wallet in &user.wallets {
         assert_eq!(wallet.cash.0, model.cash[&wallet.id], "cash of wallet {}", wallet.id);
         assert_eq!(wallet.reserved.0, model.reserved_cash(wallet.id), "reserved cash of wallet {}", wallet.id);
-        let told = (wallet.baseline.0, wallet.is_active(), wallet.label.as_deref());
+        let told = (wallet.baseline.0, wallet.is_active(), wallet.label());
         let known = (model.baseline[&wallet.id], !model.archived.contains(&wallet.id), &model.labels[&wallet.id]);
         assert_eq!(told, (known.0, known.1, known.2.as_deref()), "wallet {}", wallet.id);
         let points = user.equity(wallet.id).into_iter().flat_map(|equity| equity.points());

@@ -67,7 +67,7 @@ pub fn relabel(
     facts: &mut Vec<Mutation>,
 ) -> Result<(), Reject> {
     let known = user.wallet(wallet).ok_or(Reject::WalletNotFound)?;
-    if known.label.as_deref() != label.as_deref() {
+    if known.label() != label.as_deref() {
         facts.push(Mutation::WalletRelabelled { wallet, label, at: now });
     }
     Ok(())
@@ -163,7 +163,7 @@ pub fn end(
         Ending::Replace => {
             let new = next(user)?;
             facts.push(Mutation::WalletArchived { wallet, at: now });
-            let label = known.label.as_deref().map(str::to_owned);
+            let label = known.label().map(str::to_owned);
             let baseline = renewed(user, known, now);
             facts.push(opened(new, label, baseline, known.generation + 1, Some(wallet), now));
             return Ok(new);

@@ -74,8 +74,8 @@ pub fn in_body(body: &Value<'_>, problems: &mut Problems) -> Option<Wallets> {
 /// Whether `wallet` is one of those asked about.
 pub fn covers(wallets: Wallets, wallet: &Wallet) -> bool {
     match wallets {
-        Wallets::Api => wallet.kind == WalletKind::Api && wallet.archived_at.is_none(),
-        Wallets::All => wallet.archived_at.is_none(),
+        Wallets::Api => wallet.kind == WalletKind::Api && wallet.is_active(),
+        Wallets::All => wallet.is_active(),
         Wallets::One(id) => wallet.id == id,
         Wallets::Any => true,
     }

@@ -398,13 +398,13 @@ impl World {
         let number = |id: WalletId| self.the_user().wallets.iter().position(|known| known.id == id).unwrap_or(98) + 1;
         let mut shown = format!("{} {:?}", number(wallet.id), wallet.kind);
         shown += &format!(" {} of {} gen {}", text(wallet.available()), text(wallet.baseline), wallet.generation);
-        if let Some(label) = &wallet.label {
+        if let Some(label) = wallet.label() {
             shown += &format!(" {label}");
         }
-        if let Some(parent) = wallet.parent {
+        if let Some(parent) = wallet.parent() {
             shown += &format!(" after {}", number(parent));
         }
-        if wallet.archived_at.is_some() {
+        if !wallet.is_active() {
             shown += " archived";
         }
         shown

@@ -153,12 +153,8 @@ fn me_shows_the_balance_of_the_chosen_wallets() {
     let town = Town::new();
     let api = trader(&town).user().wallets[0].clone();
     assert_eq!(api.id, WALLET);
-    let main = engine::user::Wallet {
-        id: WalletId(2),
-        kind: engine::user::WalletKind::Main,
-        cash: Cash(1_000_000_000),
-        ..api.clone()
-    };
+    let mut main = api.clone();
+    (main.id, main.kind, main.cash) = (WalletId(2), engine::user::WalletKind::Main, Cash(1_000_000_000));
     town.shard(move |user, _| {
         Ok(Answer::User(Box::new(engine::view::UserView {
             id: user,

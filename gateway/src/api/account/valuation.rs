@@ -50,18 +50,9 @@ mod tests {
     use engine::user::WalletKind;
 
     fn wallet(cash: i64, reserved: i64, baseline: i64) -> Wallet {
-        Wallet {
-            id: WalletId(3),
-            kind: WalletKind::Api,
-            label: None,
-            baseline: Cash(baseline),
-            cash: Cash(cash),
-            reserved: Cash(reserved),
-            generation: 1,
-            parent: None,
-            created_at: Timestamp(1),
-            archived_at: None,
-        }
+        let mut wallet = Wallet::new(WalletId(3), WalletKind::Api, Cash(baseline), 1, Timestamp(1));
+        (wallet.cash, wallet.reserved) = (Cash(cash), Cash(reserved));
+        wallet
     }
 
     fn held(instrument: InstrumentId, shares: u64, cost: i64) -> Position {

@@ -248,16 +248,16 @@ fn write(out: &mut Vec<u8>, wallet: &Wallet) {
                 WalletKind::Competition => "COMPETITION",
             },
         );
-        o.text_or_null("label", wallet.label.as_deref());
+        o.text_or_null("label", wallet.label());
         o.money("balance", wallet.available());
         o.money("baseline", wallet.baseline);
         o.word("status", if wallet.is_active() { "ACTIVE" } else { "ARCHIVED" });
         o.integer("generation", wallet.generation.into());
-        o.integer_or_null("parent_wallet_id", wallet.parent.map(|parent| parent.0));
+        o.integer_or_null("parent_wallet_id", wallet.parent().map(|parent| parent.0));
         // No API makes competitions.
         o.null("competition_id");
         o.ts("created_at", wallet.created_at);
-        o.ts_or_null("archived_at", wallet.archived_at);
+        o.ts_or_null("archived_at", wallet.archived_at());
         o.boolean("is_legacy", false);
         o.null("managed_by");
         o.null("b2b_account");
@@ -269,23 +269,17 @@ mod tests {
     use super::*;
     use engine::amount::Cash;
     use engine::time::{SECOND, Timestamp};
+    use engine::user::WalletRare;
 
     #[test]
     fn a_wallet_is_shown_as_in_the_contract() {
-        let wallet = Wallet {
-            id: WalletId(101),
-            kind: WalletKind::Sandbox,
-            label: Some("grid test".into()),
-            baseline: Cash::from_dollars(10_000),
-            cash: Cash(9_960_120_000),
-            reserved: Cash(20_000_000),
-            generation: 2,
-            parent: Some(WalletId(97)),
-            created_at: Timestamp(1_789_891_200 * SECOND),
-            archived_at: None,
-        };
+        let (baseline, opened_at) = (Cash::from_dollars(10_000), Timestamp(1_789_891_200 * SECOND));
+        let mut wallet = Wallet::new(WalletId(101), WalletKind::Sandbox, baseline, 2, opened_at);
+        (wallet.cash, wallet.reserved) = (Cash(9_960_120_000), Cash(20_000_000));
+        let rare = WalletRare { label: Some("grid test".into()), parent: Some(WalletId(97)), archived_at: None };
+        wallet.set_rare(rare.clone());
         assert_eq!(String::from_utf8(written(&wallet)).expect("UTF-8"), EXAMPLE);
-        let archived = Wallet { archived_at: Some(Timestamp(1_790_932_500 * SECOND)), ..wallet };
-        assert_eq!(String::from_utf8(written(&archived)).expect("UTF-8"), EXAMPLE_ARCHIVED);
+        wallet.set_rare(WalletRare { archived_at: Some(Timestamp(1_790_932_500 * SECOND)), ..rare });
+        assert_eq!(String::from_utf8(written(&wallet)).expect("UTF-8"), EXAMPLE_ARCHIVED);
     }
 }

@@ -129,7 +129,8 @@ fn an_order_is_found_by_id_kind_and_wallet() {
     let view = resting(&town);
     let mut wallet = Trader::new(0, town.market.instrument(Outcome::First)).user().wallets[0].clone();
     wallet.id = WALLET;
-    let main = engine::user::Wallet { id: WalletId(2), kind: WalletKind::Main, ..wallet.clone() };
+    let mut main = wallet.clone();
+    (main.id, main.kind) = (WalletId(2), WalletKind::Main);
     recorded(&town, move |command| match command {
         Command::Query(Query::Order(OrderId(90_415))) => Ok(Answer::Order(view.clone())),
         Command::Query(Query::OrderByClientId(id)) if id == "g 1/2" => Ok(Answer::Order(view.clone())),

@@ -78,14 +78,8 @@ fn serve(town: &Town, trader: &Trader, wallets: Vec<Wallet>, episodes: Vec<Posit
 
 fn wallets(trader: &Trader) -> Vec<Wallet> {
     let api = trader.user().wallets[0].clone();
-    let main = Wallet {
-        id: WalletId(2),
-        kind: WalletKind::Main,
-        cash: Cash(1_000_000_000),
-        baseline: Cash(1_000_000_000),
-        reserved: Cash(0),
-        ..api.clone()
-    };
+    let mut main = Wallet::new(WalletId(2), WalletKind::Main, Cash(1_000_000_000), api.generation, api.created_at);
+    main.cash = main.baseline;
     vec![main, api]
 }
 

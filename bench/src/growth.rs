@@ -2,8 +2,8 @@
 //!
 //! Each size is measured beside the small one in turns, in one run. In process the stream keeps the count of open
 //! orders: half rests and cancels of a random open order, one in ten takes; each touches a random user and market, so
-//! a large world is one of cold memory. Over HTTP both servers stand on what the same worlds left in their logs, and
-//! orders go to one live market. A start is timed from the beginning of the process to its first ready answer.
+//! a large world is one of cold memory. Over HTTP both servers stand on snapshots of the same worlds, and orders go to
+//! one live market. A start is timed from the beginning of the process to its first ready answer.
 
 use crate::crowd::{Crowd, Fitting};
 use crate::http::Client;
@@ -122,6 +122,8 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
     let mut servers = [small, large].map(|crowd| {
         let place = Place::seeded(connections, size);
         settle(&place, crowd);
+        // A log that nobody has folded yet has the keeper at work for the first seconds behind the start.
+        take_snapshot(&place.path().join("data"), place.segment_bytes());
         let server = Server::start_on_pulse(&place.write_config("process"));
         (place, server)
     });

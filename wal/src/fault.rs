@@ -405,6 +405,8 @@ impl SegmentMap for FaultMap {
         written
     }
 
+    fn expect(&mut self, _at: usize, _bytes: usize) {}
+
     fn touch(&mut self, at: usize) {
         let mut world = self.faults.world();
         world.check_life(self.life);

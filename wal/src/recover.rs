@@ -140,7 +140,7 @@ impl<S: Storage> Recovery<S> {
     }
 
     fn finish_scan(&self, scan: Scan<S>) -> Result<Recovered<S>, Error> {
-        let ScanParts { segments, first_in_order, trailing, spares, last, end } = scan.into_parts();
+        let ScanParts { segments, first_in_order, trailing, spares, zero_spares, last, end } = scan.into_parts();
         let End { index, offset, tail, loss } = end;
         let storage = &self.storage;
         self.points.pass(Point::Recovery);
@@ -172,7 +172,8 @@ impl<S: Storage> Recovery<S> {
         }
         let mut clean_spares = Vec::new();
         for name in spares {
-            if is_zero_from(storage, &name, 0)? {
+            // The directory is ours: what was all zeros when the end was judged is so still.
+            if zero_spares.contains(&name) || is_zero_from(storage, &name, 0)? {
                 clean_spares.push(name);
             } else {
                 storage.remove(&name).map_err(Error::io("remove", &name))?;

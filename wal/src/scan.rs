@@ -73,6 +73,8 @@ pub struct Scan<S: Storage = Files> {
     segments: Vec<SegmentFile>,
     /// Spares without a believable header; records in them may still prove something.
     spares: Vec<String>,
+    /// Those of them that the judgement of the end found to be all zeros.
+    zero_spares: Vec<String>,
     /// The segment that is being read.
     index: usize,
     file: Option<S::File>,
@@ -126,6 +128,8 @@ pub(crate) struct ScanParts {
     pub first_in_order: usize,
     pub trailing: Vec<(usize, u64)>,
     pub spares: Vec<String>,
+    /// Those of them that are known to be all zeros; the others were not read, or are not.
+    pub zero_spares: Vec<String>,
     pub last: Last,
     pub end: End,
 }
@@ -196,6 +200,7 @@ impl<S: Storage> Scan<S> {
             storage,
             segments,
             spares,
+            zero_spares: Vec::new(),
             index,
             file: None,
             file_bytes: 0,
@@ -257,8 +262,9 @@ impl<S: Storage> Scan<S> {
 
     /// What recovery goes on with, once the end is reached.
     pub(crate) fn into_parts(self) -> ScanParts {
-        let Scan { segments, spares, last, end, first_in_order, trailing, .. } = self;
-        ScanParts { segments, first_in_order, trailing, spares, last, end: end.expect("the scan has ended") }
+        let Scan { segments, spares, zero_spares, last, end, first_in_order, trailing, .. } = self;
+        let end = end.expect("the scan has ended");
+        ScanParts { segments, first_in_order, trailing, spares, zero_spares, last, end }
     }
 
     /// How the log ends, once [`Scan::next`] has returned `None`.
@@ -501,8 +507,12 @@ impl<S: Storage> Scan<S> {
                 _ => {}
             }
         }
-        for name in self.spares.clone() {
-            let spare = look_behind(&self.storage, &name, 0, lost)?;
+        self.zero_spares.clear();
+        for name in &self.spares {
+            let spare = look_behind(&self.storage, name, 0, lost)?;
+            if spare.first_byte.is_none() {
+                self.zero_spares.push(name.clone());
+            }
             proven = proven.max(spare.synced);
             written += spare.last_byte.map_or(0, |last| last + 1);
         }

@@ -9,10 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use memmap2::{MmapOptions, MmapRaw};
-
 use crate::error::{Error, PlaceFault};
-use crate::segment::FileMap;
+use crate::segment::{FileMap, FileView};
 use crate::sys;
 
 /// A directory that holds a log. Clones are the same directory.
@@ -58,8 +56,8 @@ pub trait StoredFile: Send + 'static {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Makes contents and length durable, whether written or stored through a mapping.
     fn sync(&self) -> io::Result<()>;
-    /// Makes the bytes `from..to` durable, and nothing else: other pages stay as warm as they are. The length must be
-    /// durable already.
+    /// Makes the bytes `from..to` durable, and nothing else: other pages stay as warm as they are, and only those of the
+    /// range may cool. The length must be durable already.
     fn sync_range(&self, from: u64, to: u64) -> io::Result<()>;
     /// Length in bytes.
     fn bytes(&self) -> io::Result<u64>;
@@ -84,6 +82,8 @@ pub trait SegmentMap: Send + 'static {
     /// # Panics
     /// When the range reaches beyond the mapping.
     fn write<R>(&mut self, at: usize, bytes: usize, write: impl FnOnce(&mut [u8]) -> R) -> R;
+    /// Advice: `bytes` bytes from offset `at` on will soon be stored. Beyond the mapping it does nothing.
+    fn expect(&mut self, at: usize, bytes: usize);
     /// Stores what is already there once into each page from offset `at` on, so that later stores find warm pages.
     fn touch(&mut self, at: usize);
 }
@@ -275,7 +275,9 @@ impl Storage for Files {
     }
 
     fn map(&self, file: &RealFile, bytes: u64) -> io::Result<FileMap> {
-        FileMap::new(&file.file, bytes)
+        let map = FileMap::new(&file.file, bytes)?;
+        file.view.get_or_init(|| map.view());
+        Ok(map)
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
@@ -297,8 +299,9 @@ impl Storage for Files {
 #[derive(Debug)]
 pub struct RealFile {
     file: File,
-    /// A mapping that nobody ever looks through: the system call that syncs a range wants addresses.
-    view: OnceLock<MmapRaw>,
+    /// The system call that syncs a range wants addresses: the log's own mapping, or one for it alone. Each further mapping
+    /// of a page is one more that write-back has to look at.
+    view: OnceLock<FileView>,
 }
 
 impl StoredFile for RealFile {
@@ -327,12 +330,11 @@ impl StoredFile for RealFile {
         let view = match self.view.get() {
             Some(view) => view,
             None => {
-                let view = MmapOptions::new().map_raw_read_only(&self.file)?;
+                let view = FileView::of(&self.file)?;
                 self.view.get_or_init(|| view)
             }
         };
-        // msync(MS_SYNC): fdatasync of a range, device cache included, on the file that this mapping keeps open.
-        view.flush_range(from as usize, (to - from) as usize)
+        view.sync(from as usize, to as usize)
     }
 
     fn bytes(&self) -> io::Result<u64> {

@@ -1,4 +1,4 @@
-//! Making records durable: one thread, descriptors of its own, never the log's mapping.
+//! Making records durable: one thread, descriptors of its own, never a byte of the log's mapping.
 //!
 //! ```text
 //!   Log     append 7 8 9 ───── 10 11 12 13 ───── 14 …          appended ──►
@@ -10,9 +10,9 @@
 //! durable header, and after the sync of the one before it. Taking a spare is thereby free of system calls for the appender,
 //! and whatever lies behind a named segment is known to have been synced.
 //!
-//! **Only the range that was appended is synced**, by `msync` through a mapping that nobody touches. `fdatasync` would also
-//! write, and thereby cool, every page that was touched ahead: measured on 64 MiB of them, 40 ms in the first sync of a
-//! segment, and then six times the time for each append that meets a cold page.
+//! **Only the range that was appended is synced**, by `msync`, which takes its addresses from the log's mapping. `fdatasync`
+//! would also write, and thereby cool, every page that was touched ahead: measured on 64 MiB of them, 40 ms in the first
+//! sync of a segment, and then six times the time for each append that meets a cold page.
 //!
 //! Any error is final. After a failed sync the kernel may call pages clean that never reached the device; a second try would
 //! then succeed and lie.

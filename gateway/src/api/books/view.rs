@@ -147,9 +147,8 @@ impl Shown<'_> {
 
     /// The same of the best levels only.
     pub fn best_levels(&self, o: &mut Object<'_>, levels_max: usize) {
-        let Depth { bids, asks, .. } = self.depth;
-        o.array("bids", bids[..bids.len().min(levels_max)].iter().rev(), level);
-        o.array("asks", asks[..asks.len().min(levels_max)].iter().rev(), level);
+        o.array("bids", self.depth.bids.iter().take(levels_max).rev(), level);
+        o.array("asks", self.depth.asks.iter().take(levels_max).rev(), level);
     }
 
     /// `"min_order_size"`, `"tick_size"`, `"neg_risk"`, `"last_trade_price"`.
@@ -171,7 +170,7 @@ impl Shown<'_> {
 }
 
 /// A level as an object of two texts.
-fn level(out: &mut Vec<u8>, level: &Level) {
+fn level(out: &mut Vec<u8>, level: Level) {
     out.extend_from_slice(b"{\"price\":\"");
     decimal::price(out, level.price);
     out.extend_from_slice(b"\",\"size\":\"");

@@ -1,6 +1,7 @@
 //! Books (market-data.md §8, venue.md §1.1): the venue's own book of a token, never the merged one, and never with
 //! orders or depletion of ours in it.
 
+pub mod kept;
 mod shape;
 pub mod view;
 
@@ -105,7 +106,7 @@ fn by_market(call: &Call) -> Outcome {
 
 fn one(call: &Call, asked: Asked<'_>) -> Outcome {
     let mut out = buffer::take();
-    view::book(&mut out, asked, call.app(), call.now).map_err(|_| Code::BookUnavailable)?;
+    view::kept_book(&mut out, asked, &call.edge, call.now).map_err(|_| Code::BookUnavailable)?;
     Ok(Reply::json(out))
 }
 
@@ -132,7 +133,7 @@ async fn batch(call: Call) -> Outcome {
         if let Some((instrument, cell)) = tokens::find(&call.app().catalog, token) {
             let before = out.len();
             separate(&mut out);
-            if view::book(&mut out, Asked { cell, instrument, levels_max }, call.app(), call.now).is_err() {
+            if view::kept_book(&mut out, Asked { cell, instrument, levels_max }, &call.edge, call.now).is_err() {
                 // No book: left out, as the venue does.
                 out.truncate(before);
             }

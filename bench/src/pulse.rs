@@ -138,7 +138,7 @@ pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
             feed.unpark();
         }
     });
-    let pulse = Pulse { told, feed, listed: false, due: None, waiting: VecDeque::new(), applied: 0 };
+    let pulse = Pulse::new(told, feed);
     Ok(gateway::boot::serve_on(Config::load(Some(config), [])?, Box::new(pulse))?)
 }
 
@@ -153,6 +153,15 @@ struct Pulse {
     waiting: VecDeque<Beats>,
     /// Changes since it last rested.
     applied: u64,
+    /// The token whose book changes: made once, as a venue keeps those that it is subscribed to.
+    token: Arc<str>,
+}
+
+impl Pulse {
+    fn new(told: Receiver<Beats>, feed: Arc<OnceLock<Thread>>) -> Pulse {
+        let [token, _] = tokens();
+        Pulse { told, feed, listed: false, due: None, waiting: VecDeque::new(), applied: 0, token: token.into() }
+    }
 }
 
 impl Venue for Pulse {
@@ -162,7 +171,7 @@ impl Venue for Pulse {
             |updates: &[FeedUpdate]| frame(Frame { connection: 0, received: now, is_answer: false, updates });
         if !std::mem::replace(&mut self.listed, true) {
             show(&[FeedUpdate::Listed { listing: Box::new(listing()), state: MarketState::Active }]);
-            show(&tokens().map(|token| book(token, LEVELS, Qty::from_shares(LEVEL_SHARES), now)));
+            show(&tokens().map(|token| book(token.into(), LEVELS, Qty::from_shares(LEVEL_SHARES), now)));
         }
         while let Ok(beats) = self.told.try_recv() {
             if beats == Beats::REST {
@@ -181,12 +190,12 @@ impl Venue for Pulse {
                 break;
             }
             for _ in 0..beats.changes {
-                let [token, _] = tokens();
+                let token = self.token.clone();
                 let update = match beats.whole {
                     true => book(token, WHOLE_LEVELS, stamp(), now),
                     false => {
                         let levels = Changes::from_slice(&[(BookSide::Bid, Price(100 * BEAT_CENTS), stamp())]);
-                        FeedUpdate::BookDelta { token: token.into(), levels, venue_ts: now }
+                        FeedUpdate::BookDelta { token, levels, venue_ts: now }
                     }
                 };
                 // The feed writes the book before it asks for more.
@@ -213,12 +222,12 @@ impl Venue for Pulse {
 }
 
 /// A book with that size at the level that changes.
-fn book(token: String, levels: u16, beat: Qty, venue_ts: Timestamp) -> FeedUpdate {
+fn book(token: Arc<str>, levels: u16, beat: Qty, venue_ts: Timestamp) -> FeedUpdate {
     let size = |cents: u16| if cents == BEAT_CENTS { beat } else { Qty::from_shares(LEVEL_SHARES) };
     let level = |cents: u16| -> Level { (Price(100 * cents), size(cents)) };
     let bids = (0..levels.max(BEST.0 - BEAT_CENTS + 1)).map(|place| level(BEST.0 - place)).collect();
     let asks = (0..levels).map(|place| level(BEST.1 + place)).collect();
-    FeedUpdate::BookSnapshot { token: token.into(), bids, asks, venue_ts, hash: None }
+    FeedUpdate::BookSnapshot { token, bids, asks, venue_ts, hash: None }
 }
 
 fn listing() -> Listing {
@@ -239,8 +248,7 @@ mod tests {
     fn what_is_told_is_what_happens() {
         let beats = Beats { changes: 8, times: 3, every_us: 0, whole: false };
         let (sender, told) = channel();
-        let (feed, waiting) = (Arc::default(), VecDeque::new());
-        let mut pulse = Pulse { told, feed, listed: false, due: None, waiting, applied: 0 };
+        let mut pulse = Pulse::new(told, Arc::default());
         let poll = |pulse: &mut Pulse, at: u64| {
             let mut kinds = Vec::new();
             let polled = pulse.poll(Timestamp(at), Timestamp(at), &mut |frame| {

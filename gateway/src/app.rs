@@ -1,6 +1,7 @@
 //! What every IO thread shares, and what one IO thread has for itself.
 
 use crate::api::beta::Cohort;
+use crate::api::books::kept::Texts;
 use crate::api::health::{Census, Vitals};
 use crate::clock::Clock;
 use crate::commit::CommitFigures;
@@ -69,11 +70,15 @@ pub struct Edge {
     pub hub: Rc<Hub>,
     /// Its answers that are about to leave.
     pub departures: Rc<Departures>,
+    /// Books as it wrote them last.
+    pub book_texts: Texts,
 }
 
 impl Edge {
     pub fn new(app: Arc<App>, engine: EngineClient) -> Edge {
-        Edge { hub: Rc::new(Hub::new(app.clone())), app, engine, sockets: Rc::default(), departures: Rc::default() }
+        let hub = Rc::new(Hub::new(app.clone()));
+        let (sockets, departures) = (Rc::default(), Rc::default());
+        Edge { app, engine, sockets, hub, departures, book_texts: Texts::default() }
     }
 }
 

@@ -168,7 +168,8 @@ impl Discipline {
         let ahead = wall - expected;
         let now = if (-STEP_BACK_US_MIN..=LEAP_US_MAX).contains(&ahead) {
             self.offset.store(wall - monotonic, Relaxed);
-            if self.doubting.swap(false, Relaxed) {
+            // Looked at first: a swap would take the line from other readers each time.
+            if self.doubting.load(Relaxed) && self.doubting.swap(false, Relaxed) {
                 let mut slow = self.slow.lock();
                 (slow.leap, slow.behind_since) = (None, None);
             }

@@ -5,6 +5,8 @@
 //! no retention), and what its interface wants to own is made before its clock starts.
 
 #[cfg(feature = "peers")]
+mod arc_swap;
+#[cfg(feature = "peers")]
 mod hftbacktest;
 #[cfg(feature = "peers")]
 mod matchcore;
@@ -88,6 +90,28 @@ pub struct BookPeer {
     pub run: fn(&[Operation]) -> (f64, Matched),
 }
 
+/// Levels of a book that is read while it changes, half of them bids; the best of each side is its first.
+pub const LEVELS: usize = 100;
+
+/// Their prices and sizes.
+pub type Levels = [(u64, u64); LEVELS];
+
+/// A book that one thread changes while others read it.
+pub trait SharedBook: Sync {
+    /// Another size for the level with that number.
+    fn change(&self, level: usize, size: u64);
+    /// Reads the best level of both sides so many times; prices and sizes together, the last time.
+    fn top(&self, times: u64) -> u64;
+    /// The same of all levels.
+    fn sum(&self, times: u64) -> u64;
+}
+
+/// A way to share such a book.
+pub struct LadderPeer {
+    pub name: &'static str,
+    pub make: fn(&Levels) -> Box<dyn SharedBook>,
+}
+
 /// A backtester.
 pub struct BacktestPeer {
     pub name: &'static str,
@@ -128,6 +152,11 @@ pub const BOOK: &[BookPeer] = &[
     matchcore::BOOK,
     #[cfg(feature = "peers")]
     orderbook::BOOK,
+];
+
+pub const LADDER: &[LadderPeer] = &[
+    #[cfg(feature = "peers")]
+    arc_swap::LADDER,
 ];
 
 pub const BACKTEST: &[BacktestPeer] = &[

@@ -4,6 +4,7 @@
 
 use crate::amount::{Cash, Price, Qty};
 use crate::book::ladder::{Ladder, SIZE_MAX, Slot};
+use crate::book::side::DepthSide;
 use crate::book::{BookSide, Stamp};
 use crate::time::Timestamp;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,12 +18,12 @@ pub struct Level {
 }
 
 /// A consistent copy of a book: what one frame of the venue left.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Depth {
     /// Best first: descending prices.
-    pub bids: Vec<Level>,
+    pub bids: DepthSide,
     /// Best first: ascending prices.
-    pub asks: Vec<Level>,
+    pub asks: DepthSide,
     /// Best of both sides, whatever was left out of the copy.
     pub top: Top,
     /// The venue's time of the last change.
@@ -58,8 +59,8 @@ pub struct SnapshotHash {
 const HASH_BYTES_MAX: usize = 64;
 
 impl Depth {
-    /// The levels of one side, best first.
-    pub fn side(&self, side: BookSide) -> &[Level] {
+    /// The levels of one side.
+    pub fn side(&self, side: BookSide) -> &DepthSide {
         match side {
             BookSide::Bid => &self.bids,
             BookSide::Ask => &self.asks,
@@ -69,19 +70,24 @@ impl Depth {
     /// Copies at most `levels_max` levels of one side. Runs inside a read of the book's sequence.
     #[inline]
     pub(super) fn fill(&mut self, side: BookSide, ladder: &Ladder, levels_max: usize) {
-        // One closure a side, so that the loop over the levels does not ask for the side.
         match side {
-            BookSide::Bid => refill(&mut self.bids, ladder, levels_max, |rank| BookSide::Bid.price(rank)),
-            BookSide::Ask => refill(&mut self.asks, ladder, levels_max, |rank| BookSide::Ask.price(rank)),
+            BookSide::Bid => self.bids.refill(ladder, levels_max),
+            BookSide::Ask => self.asks.refill(ladder, levels_max),
         }
     }
 }
 
-#[inline]
-fn refill(levels: &mut Vec<Level>, ladder: &Ladder, levels_max: usize, price: impl Fn(u16) -> Price) {
-    levels.clear();
-    let level = |slot: Slot| Level { price: price(slot.rank), size: slot.size, stamp: slot.stamp };
-    ladder.copy(levels_max, levels, level);
+impl Default for Depth {
+    fn default() -> Depth {
+        Depth {
+            bids: DepthSide::new(BookSide::Bid),
+            asks: DepthSide::new(BookSide::Ask),
+            top: Top::default(),
+            changed_at: Timestamp::default(),
+            hash: None,
+            version: 0,
+        }
+    }
 }
 
 impl Top {

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 /// Steps of the three grids in 10⁻⁴ USD, coarsest first.
 const STEPS: [u16; 3] = [100, 10, 1];
 /// Slots of a shelf: the bits of its bitmap.
-const SHELF_SLOTS: usize = 64;
+pub(super) const SHELF_SLOTS: usize = 64;
 /// Words of the summary: enough for the 157 shelves of the finest grid.
 const SUMMARY_WORDS: usize = 3;
 /// Bits of a slot that hold the size.
@@ -64,10 +64,17 @@ pub struct Slot {
     pub stamp: Stamp,
 }
 
+/// Size and stamp of a slot.
+#[inline]
+pub(super) fn unpacked(slot: u64, generation: u32) -> (Qty, Stamp) {
+    (Qty(slot & SIZE_MAX), Stamp(generation << 16 | (slot >> SIZE_BITS) as u32))
+}
+
 impl Slot {
     #[inline]
     fn unpack(rank: u16, slot: u64, generation: u32) -> Slot {
-        Slot { rank, size: Qty(slot & SIZE_MAX), stamp: Stamp(generation << 16 | (slot >> SIZE_BITS) as u32) }
+        let (size, stamp) = unpacked(slot, generation);
+        Slot { rank, size, stamp }
     }
 }
 
@@ -225,7 +232,7 @@ fn with_bit(bits: u64, bit: usize, on: bool) -> u64 {
 // The reader's half.
 impl Ladder {
     /// The levels, best first.
-    #[inline]
+    #[inline(always)]
     pub fn levels(&self) -> Levels<'_> {
         // A torn read can find the number of a grid before the grid; it is empty then, and the version tells.
         let grid = usize::from(self.grid.load(Relaxed)).min(STEPS.len() - 1);
@@ -275,6 +282,21 @@ impl Ladder {
         }
     }
 
+    /// Shows `each` the shelves that hold levels, best first, with the rank's place before the first slot and a bitmap of
+    /// the slots in use, which is never 0, as long as it answers true. Gives step and generation of all of them.
+    #[inline(always)]
+    pub fn shelves_in_use(&self, mut each: impl FnMut(u16, u64, &[AtomicU64; SHELF_SLOTS]) -> bool) -> (u16, u32) {
+        let mut levels = self.levels();
+        while levels.next_shelf() {
+            if let Some(slots) = levels.slots
+                && !each(levels.base, levels.slot_bits, slots)
+            {
+                break;
+            }
+        }
+        (levels.step, levels.generation)
+    }
+
     /// The best level.
     #[inline]
     pub fn best(&self) -> Option<Slot> {
@@ -285,7 +307,7 @@ impl Ladder {
 impl Levels<'_> {
     /// Goes to the next shelf in use, which leaves at least one bit in `slot_bits`; `false` at the end. Ends, since each
     /// call moves on in the bitmap.
-    #[inline]
+    #[inline(always)]
     fn next_shelf(&mut self) -> bool {
         loop {
             while self.shelf_bits == 0 {

@@ -5,6 +5,7 @@
 //! | `sequence.rs` | the version that makes many atomics one: the only place with fences |
 //! | `ladder.rs` | one side of one book |
 //! | `depth.rs` | a reader's copies: [`Depth`] of a book as the venue shows it, [`Top`] |
+//! | `side.rs` | [`DepthSide`]: the levels of one side of such a copy, packed |
 //! | `effective.rs` | [`Effective`]: a book merged with its complement's, as orders see it |
 //! | `registry.rs` | [`Books`]: instrument → book, quote age, last trade, marks |
 //! | `writer.rs` | [`BookWriter`]: the feed's half; whole frames |
@@ -22,6 +23,7 @@ pub mod effective;
 pub mod ladder;
 pub mod registry;
 pub mod sequence;
+pub mod side;
 pub mod walk;
 pub mod writer;
 
@@ -31,6 +33,7 @@ mod tests;
 pub use depth::{Depth, Level, Quote, SnapshotHash, Top};
 pub use effective::{Effective, EffectiveLevel, EffectiveTop, Part, Reach};
 pub use registry::{Book, Books, LastTrade, Mark, MarkSource};
+pub use side::DepthSide;
 pub use walk::{Offer, Taken, Walk, Want, walk};
 pub use writer::{BookWriter, Frame, FrameReport, SINGLE_ANSWERS};
 

@@ -50,7 +50,7 @@ fn a_book_is_what_the_frames_left() {
     let report = writer.frame(2, Timestamp(50), |frame| frame.snapshot(YES, &bids, &asks, Timestamp(40), Some("9f")));
     assert_eq!(report, FrameReport { clamped: 1, refused: 2 });
     books.copy(YES, usize::MAX, &mut depth).expect("known");
-    let prices = |levels: &[Level]| levels.iter().map(|level| (level.price.0, level.size.0)).collect::<Vec<_>>();
+    let prices = |levels: &DepthSide| levels.iter().map(|level| (level.price.0, level.size.0)).collect::<Vec<_>>();
     assert_eq!(prices(&depth.bids), [(4_000, 7), (3_900, 5)]);
     assert_eq!(prices(&depth.asks), [(4_100, 2), (4_155, 3), (4_200, SIZE_MAX)]);
     assert_eq!((depth.changed_at, depth.hash), (Timestamp(40), SnapshotHash::new("9f")));
@@ -407,10 +407,10 @@ fn readers_never_see_half_a_frame() {
                             let number = depth.changed_at.0;
                             let whole =
                                 depth.bids.len() as u64 == 1 + number % 30 && depth.bids.len() == depth.asks.len();
-                            let same = depth.bids.iter().chain(&depth.asks).all(|level| level.size.0 == number);
+                            let same = depth.bids.iter().chain(depth.asks.iter()).all(|level| level.size.0 == number);
                             assert!(whole && same, "torn: {depth:?}");
                             let best =
-                                |levels: &[Level]| levels.first().map(|l| Quote { price: l.price, size: l.size });
+                                |levels: &DepthSide| levels.first().map(|l| Quote { price: l.price, size: l.size });
                             assert_eq!((depth.top.bid, depth.top.ask), (best(&depth.bids), best(&depth.asks)));
                             assert!(depth.hash.is_none_or(|hash| hash.as_str() == number.to_string()), "{depth:?}");
                         }),

@@ -270,7 +270,7 @@ fn read_sides_told_fact_by_fact_or_at_once_are_the_same() {
         writer.frame(0, AT, |frame| frame.delta(token, &[(BookSide::Bid, Price(4_110), Qty(1))], AT));
         let mut depth = Depth::default();
         writer.books().copy(token, 1, &mut depth).expect("known");
-        assert_eq!(depth.bids[0].price, Price(4_110));
+        assert_eq!(depth.bids.first().map(|level| level.price), Some(Price(4_110)));
     }
 }
 

@@ -11,6 +11,7 @@ use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
 use crate::http::schema::INTEGER;
 use crate::wire::decimal;
+use crate::wire::query::Query;
 use crate::wire::write::Object;
 use engine::amount::Price;
 use engine::book::{BookSide, LastTrade, Top};
@@ -34,7 +35,7 @@ pub const ROUTES: &[Route] = &[
         .params(shape::TOKEN)
         .gives(200, &shape::MIDPOINT, shape::MIDPOINT_EXAMPLE)
         .fails(BOOK)
-        .run(|call| Box::pin(midpoint(call))),
+        .answer(midpoint),
     Route::get("/v1/price", "get_price")
         .headless()
         .about("The best price of one side of a token.")
@@ -42,7 +43,7 @@ pub const ROUTES: &[Route] = &[
         .params(shape::TOKEN_AND_SIDE)
         .gives(200, &shape::BEST, shape::BEST_EXAMPLE)
         .fails(&[Code::InvalidTokenId, Code::InvalidRequest, Code::BookUnavailable])
-        .run(|call| Box::pin(price(call))),
+        .answer(price),
     Route::get("/v1/spread", "get_spread")
         .headless()
         .about("The best prices of a token and what lies between them.")
@@ -50,7 +51,7 @@ pub const ROUTES: &[Route] = &[
         .params(shape::TOKEN)
         .gives(200, &shape::SPREAD, shape::SPREAD_EXAMPLE)
         .fails(BOOK)
-        .run(|call| Box::pin(spread(call))),
+        .answer(spread),
     Route::get("/v1/last-trade-price", "get_last_trade_price")
         .headless()
         .about("The last trade of a token.")
@@ -58,7 +59,7 @@ pub const ROUTES: &[Route] = &[
         .params(shape::TOKEN)
         .gives(200, &shape::LAST_TRADE, shape::LAST_TRADE_EXAMPLE)
         .fails(MARKET)
-        .run(|call| Box::pin(last_trade_price(call))),
+        .answer(last_trade_price),
     Route::get("/v1/tick-size", "get_tick_size")
         .about("The grid of prices of a token.")
         .at_root()
@@ -112,8 +113,8 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(time(call))),
 ];
 
-async fn midpoint(call: Call) -> Outcome {
-    let (_, top) = top(&call)?;
+fn midpoint(call: &Call) -> Outcome {
+    let (_, top) = top(call.app(), &call.query())?;
     let mid = top.midpoint().ok_or(Code::BookUnavailable)?;
     Ok(Reply::object(|o| {
         o.average("mid", mid);
@@ -122,11 +123,11 @@ async fn midpoint(call: Call) -> Outcome {
 }
 
 /// BUY names the best bid, SELL the best ask.
-async fn price(call: Call) -> Outcome {
+fn price(call: &Call) -> Outcome {
     let query = call.query();
     tokens::asked(&query)?;
     let side = side(query.get("side"))?;
-    let (instrument, top) = top(&call)?;
+    let (instrument, top) = top(call.app(), &query)?;
     let price = top.price(side).ok_or(Code::BookUnavailable)?;
     let books = &call.app().books;
     let age = books.quote_age(instrument, call.now);
@@ -155,8 +156,8 @@ pub fn invalid_side() -> Refusal {
     Refusal::saying(Code::InvalidRequest, "Invalid side")
 }
 
-async fn spread(call: Call) -> Outcome {
-    let (_, top) = top(&call)?;
+fn spread(call: &Call) -> Outcome {
+    let (_, top) = top(call.app(), &call.query())?;
     let (Some(bid), Some(ask)) = (top.price(BookSide::Bid), top.price(BookSide::Ask)) else {
         return Err(Code::BookUnavailable.into());
     };
@@ -169,10 +170,9 @@ async fn spread(call: Call) -> Outcome {
 }
 
 /// Best levels of the token that the query names.
-fn top(call: &Call) -> Result<(InstrumentId, Top), Refusal> {
-    let query = call.query();
-    let (instrument, cell) = tokens::find(&call.app().catalog, tokens::asked(&query)?).ok_or(Code::BookUnavailable)?;
-    Ok((instrument, book_of(call.app(), instrument, cell).ok_or(Code::BookUnavailable)?))
+fn top(app: &App, query: &Query<'_>) -> Result<(InstrumentId, Top), Refusal> {
+    let (instrument, cell) = tokens::find(&app.catalog, tokens::asked(query)?).ok_or(Code::BookUnavailable)?;
+    Ok((instrument, book_of(app, instrument, cell).ok_or(Code::BookUnavailable)?))
 }
 
 /// Best levels of an instrument; `None` without a book. A resolved market has no book any more.
@@ -185,8 +185,8 @@ pub fn taker_word(trade: &LastTrade) -> &'static str {
     if trade.taker_buys { "BUY" } else { "SELL" }
 }
 
-async fn last_trade_price(call: Call) -> Outcome {
-    let (instrument, _) = named(&call, "market not found")?;
+fn last_trade_price(call: &Call) -> Outcome {
+    let (instrument, _) = named(call, "market not found")?;
     let trade = call.app().books.last_trade(instrument);
     Ok(Reply::object(|o| match trade {
         Some(trade) => {

@@ -10,7 +10,7 @@ use super::dress::{Cache, Dress, Used, takes_gzip};
 use super::limit::{InFlight, Placement, RateState, Source};
 use super::names::Names;
 use super::reply::{Outcome, Refusal, Reply};
-use super::route::{Auth, BodyKind, RateClass, Route, Running};
+use super::route::{Auth, BodyKind, RateClass, Route, Work};
 use super::router::{Found, Variables};
 use super::usage::Done;
 use crate::app::{App, Edge};
@@ -254,7 +254,8 @@ fn caught(begin: impl FnOnce() -> Result<Begun, Refusal>) -> Result<Begun, Refus
 pub struct Begun {
     /// Of its route, for the log.
     operation: &'static str,
-    running: Running,
+    /// `None` behind its outcome.
+    work: Option<Work>,
     in_flight: Option<InFlight>,
     _placement: Option<Placement>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -265,12 +266,20 @@ impl Begun {
     fn new(call: Call, in_flight: Option<InFlight>) -> Result<Begun, Refusal> {
         let _placement = placement(&call)?;
         let operation = call.route.name;
-        Ok(Begun { operation, running: (call.route.run)(call), in_flight, _placement, timer: None })
+        Ok(Begun { operation, work: Some(call.route.way.begin(call)), in_flight, _placement, timer: None })
     }
 
     /// Steps 12 to 18. A panic in them ends this request and nothing more.
     fn poll(&mut self, app: &App, context: &mut Context<'_>) -> Poll<Outcome> {
-        let failure = match catch_unwind(AssertUnwindSafe(|| self.running.as_mut().poll(context))) {
+        let polled = match self.work.take().expect("it has no outcome yet") {
+            Work::Done(outcome) => Ok(Poll::Ready(outcome)),
+            Work::Runs(mut running) => {
+                let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context)));
+                self.work = Some(Work::Runs(running));
+                polled
+            }
+        };
+        let failure = match polled {
             Ok(Poll::Ready(mut outcome)) => {
                 if let Ok(Reply { pages: Some(pages), .. }) = &mut outcome {
                     pages.hold(self.in_flight.take());
@@ -401,7 +410,10 @@ async fn served(
 ) -> Outcome {
     let _placement = placement(&call)?;
     call.body = read(&call.headers).await?;
-    let mut outcome = (call.route.run)(call).await;
+    let mut outcome = match call.route.way.begin(call) {
+        Work::Done(outcome) => outcome,
+        Work::Runs(running) => running.await,
+    };
     if let Ok(Reply { pages: Some(pages), .. }) = &mut outcome {
         pages.hold(in_flight);
     }

@@ -2,6 +2,7 @@
 //! [`super::dress::Dress`].
 
 use super::body::{Pages, Upgrade};
+use super::buffer;
 use super::code::{Code, Retry};
 use crate::wire::write;
 use engine::time::Timestamp;
@@ -57,7 +58,8 @@ impl Reply {
 
     /// 200 with one JSON object.
     pub fn object(fields: impl FnOnce(&mut write::Object<'_>)) -> Reply {
-        let mut body = Vec::with_capacity(512);
+        let mut body = buffer::take();
+        body.reserve(512);
         write::object(&mut body, fields);
         Reply::json(body)
     }

@@ -13,6 +13,30 @@ use std::pin::Pin;
 /// What a handler returns: a future that stays on the thread of its connection.
 pub type Running = Pin<Box<dyn Future<Output = Outcome>>>;
 
+/// How a route is answered.
+#[derive(Clone, Copy)]
+pub enum Way {
+    /// By a call: nothing is waited for. Reads of what is in memory need no future for it.
+    AtOnce(fn(&Call) -> Outcome),
+    /// By a future.
+    Runs(fn(Call) -> Running),
+}
+
+/// A handler at work.
+pub enum Work {
+    Done(Outcome),
+    Runs(Running),
+}
+
+impl Way {
+    pub fn begin(self, call: Call) -> Work {
+        match self {
+            Way::AtOnce(answer) => Work::Done(answer(&call)),
+            Way::Runs(run) => Work::Runs(run(call)),
+        }
+    }
+}
+
 /// One endpoint.
 #[derive(Clone, Copy)]
 pub struct Route {
@@ -44,7 +68,7 @@ pub struct Route {
     pub also_fails: &'static [Code],
     /// Codes with a status that is not theirs elsewhere.
     pub fails_at: &'static [(u16, Code)],
-    pub run: fn(Call) -> Running,
+    pub way: Way,
 }
 
 /// Methods of the contract. HEAD is answered wherever GET is, OPTIONS everywhere.
@@ -236,7 +260,7 @@ impl Route {
             fails: &[],
             also_fails: &[],
             fails_at: &[],
-            run: |_| Box::pin(std::future::ready(Err(Code::InternalError.into()))),
+            way: Way::AtOnce(|_| Err(Code::InternalError.into())),
         }
     }
 
@@ -350,7 +374,13 @@ impl Route {
     }
 
     pub const fn run(mut self, run: fn(Call) -> Running) -> Route {
-        self.run = run;
+        self.way = Way::Runs(run);
+        self
+    }
+
+    /// Its handler waits for nothing.
+    pub const fn answer(mut self, answer: fn(&Call) -> Outcome) -> Route {
+        self.way = Way::AtOnce(answer);
         self
     }
 }

@@ -5,24 +5,34 @@ use std::borrow::Cow;
 /// Fields of a query string, decoded. Unknown ones are ignored by whoever asks (wire.md §10).
 #[derive(Debug, Default)]
 pub struct Query<'a> {
-    fields: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// The first ones; most requests have no more, and need no memory for them.
+    few: [Option<Field<'a>>; FEW],
+    more: Vec<Field<'a>>,
 }
+
+const FEW: usize = 3;
+
+/// Name and value.
+type Field<'a> = (Cow<'a, str>, Cow<'a, str>);
 
 impl<'a> Query<'a> {
     /// Reads what stands behind the `?`. Cannot fail: a stray `%` stands for itself, and bytes that are no UTF-8
     /// become U+FFFD, which no identifier and no number of ours contains.
     pub fn read(text: &'a str) -> Query<'a> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        let fields = pairs.map(|pair| {
+        let mut fields = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decoded(name, true), decoded(value, true))
         });
-        Query { fields: fields.collect() }
+        let mut few = [const { None }; FEW];
+        few.iter_mut().zip(fields.by_ref()).for_each(|(place, field)| *place = Some(field));
+        Query { few, more: fields.collect() }
     }
 
     /// The value of a field; of a repeated one the last.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.fields.iter().rev().find(|(field, _)| field == name).map(|(_, value)| value.as_ref())
+        let fields = self.more.iter().rev().chain(self.few.iter().rev().flatten());
+        fields.into_iter().find(|(field, _)| field == name).map(|(_, value)| value.as_ref())
     }
 
     /// The value of the first of these names that is present.
@@ -33,7 +43,9 @@ impl<'a> Query<'a> {
 
 /// `text` with its percent escapes decoded; in a query string `+` is a blank.
 pub fn decoded(text: &str, plus_is_blank: bool) -> Cow<'_, str> {
-    if !text.bytes().any(|b| b == b'%' || (b == b'+' && plus_is_blank)) {
+    // All of them are looked at, so that many are at once.
+    let is_escaped = text.bytes().fold(false, |found, b| found | (b == b'%') | (b == b'+'));
+    if !is_escaped {
         return Cow::Borrowed(text);
     }
     let bytes = text.as_bytes();
@@ -96,6 +108,11 @@ mod tests {
             assert_eq!(query.get(name), expected, "{name}");
         }
         assert_eq!(query.first_of(&["x", "b", "a"]), Some("x y z"));
+        for (text, expected) in
+            [("a=1&a=2", "2"), ("a=1&b=2&c=3&a=4", "4"), ("a=1&b=2&c=3&d=4&d=5", "1"), ("&&a=1", "1")]
+        {
+            assert_eq!(Query::read(text).get("a"), Some(expected), "{text}");
+        }
         assert_eq!(Query::read("").get("a"), None);
         assert_eq!(decoded("a+b%2Fc", false), "a+b/c");
     }

@@ -1,18 +1,21 @@
 //! Books (market-data.md §8, venue.md §1.1): the venue's own book of a token, never the merged one, and never with
 //! orders or depletion of ours in it.
 
+pub mod kept;
 mod shape;
 pub mod view;
 
 use super::clob::tokens::items as batch_items;
 use super::orders::terms::outcome_labelled;
 use super::tokens;
+use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
 use crate::http::schema::{Param, TOKEN_ID};
 use crate::wire::fields::{Body, Params};
+use crate::wire::query::Query;
 use crate::wire::value::Value;
 use crate::wire::write::separate;
 use engine::id::Outcome as MarketOutcome;
@@ -31,7 +34,7 @@ pub const ROUTES: &[Route] = &[
         .params(&[Param::query("token_id", TOKEN_ID, "The outcome token (alias: token).").required(), shape::DEPTH])
         .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::InvalidTokenId, Code::BookUnavailable, Code::ValidationFailed])
-        .run(|call| Box::pin(by_query(call))),
+        .answer(by_query),
     Route::get("/v1/clob/book/{token_id}", "get_clob_book")
         .headless()
         .about("The book of a token.")
@@ -40,7 +43,7 @@ pub const ROUTES: &[Route] = &[
         .params(&[shape::DEPTH])
         .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::BookUnavailable, Code::ValidationFailed])
-        .run(|call| Box::pin(by_path(call))),
+        .answer(by_path),
     Route::get("/v1/markets/{condition_id}/book", "get_market_book")
         .headless()
         .about("The book of one outcome of a market.")
@@ -53,7 +56,7 @@ pub const ROUTES: &[Route] = &[
         ])
         .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::MarketNotFound, Code::BookUnavailable, Code::ValidationFailed])
-        .run(|call| Box::pin(by_market(call))),
+        .answer(by_market),
     Route::post("/v1/books", "get_books")
         .about("The books of many tokens; those without a book are left out.")
         .at_root()
@@ -65,30 +68,30 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(batch(call))),
 ];
 
-async fn by_query(call: Call) -> Outcome {
+fn by_query(call: &Call) -> Outcome {
     let query = call.query();
     // A condition id where a token is asked for is a mistake with an answer of its own.
     let is_condition = query.first_of(&["token_id", "token"]).is_some_and(|token| token.starts_with("0x"));
     let token = if is_condition { Err(Code::BookUnavailable) } else { tokens::asked(&query) }?;
-    by_token(&call, token)
+    by_token(call, &query, token)
 }
 
-async fn by_path(call: Call) -> Outcome {
-    by_token(&call, &call.variable(0))
+fn by_path(call: &Call) -> Outcome {
+    by_token(call, &call.query(), &call.variable(0))
 }
 
-fn by_token(call: &Call, token: &str) -> Outcome {
-    let levels_max = depth(call)?;
+fn by_token(call: &Call, query: &Query<'_>, token: &str) -> Outcome {
+    let levels_max = depth(query)?;
     let (instrument, cell) = tokens::find(&call.app().catalog, token).ok_or(Code::BookUnavailable)?;
     one(call, Asked { cell, instrument, levels_max })
 }
 
-async fn by_market(call: Call) -> Outcome {
-    let levels_max = depth(&call)?;
+fn by_market(call: &Call) -> Outcome {
+    let query = call.query();
+    let levels_max = depth(&query)?;
     let catalog = &call.app().catalog;
     let market = catalog.by_condition(&call.variable(0)).and_then(|market| catalog.market(market));
     let cell = market.ok_or(Code::MarketNotFound)?;
-    let query = call.query();
     // The outcome by its label or by its token id.
     let outcome = match query.first_of(&["outcome", "token_id", "token"]) {
         None => MarketOutcome::First,
@@ -98,19 +101,18 @@ async fn by_market(call: Call) -> Outcome {
             outcome.ok_or(Code::MarketNotFound)?
         }
     };
-    one(&call, Asked { cell, instrument: cell.instrument(outcome), levels_max })
+    one(call, Asked { cell, instrument: cell.instrument(outcome), levels_max })
 }
 
 fn one(call: &Call, asked: Asked<'_>) -> Outcome {
-    let mut out = Vec::with_capacity(4_096);
-    view::book(&mut out, asked, call.app(), call.now).map_err(|_| Code::BookUnavailable)?;
+    let mut out = buffer::take();
+    view::kept_book(&mut out, asked, &call.edge, call.now).map_err(|_| Code::BookUnavailable)?;
     Ok(Reply::json(out))
 }
 
 /// `depth`: levels of each side, all when absent.
-fn depth(call: &Call) -> Result<Option<usize>, Refusal> {
-    let query = call.query();
-    let mut params = Params::new(&query);
+fn depth(query: &Query<'_>) -> Result<Option<usize>, Refusal> {
+    let mut params = Params::new(query);
     let depth = params.integer("depth", 1..=DEPTH_MAX);
     if params.problems.is_empty() {
         Ok(depth.map(|depth| depth as usize))
@@ -120,7 +122,7 @@ fn depth(call: &Call) -> Result<Option<usize>, Refusal> {
 }
 
 async fn batch(call: Call) -> Outcome {
-    let default = depth(&call)?;
+    let default = depth(&call.query())?;
     let Some(body) = call.json()? else {
         return Err(Refusal::saying(Code::InvalidBody, "The body is empty."));
     };
@@ -131,7 +133,7 @@ async fn batch(call: Call) -> Outcome {
         if let Some((instrument, cell)) = tokens::find(&call.app().catalog, token) {
             let before = out.len();
             separate(&mut out);
-            if view::book(&mut out, Asked { cell, instrument, levels_max }, call.app(), call.now).is_err() {
+            if view::kept_book(&mut out, Asked { cell, instrument, levels_max }, &call.edge, call.now).is_err() {
                 // No book: left out, as the venue does.
                 out.truncate(before);
             }

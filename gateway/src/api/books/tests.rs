@@ -1,7 +1,9 @@
+use super::view::{self, Asked};
 use crate::api::testing::{Text as _, Town, shows};
-use engine::amount::{Price, Qty};
-use engine::book::BookSide;
+use engine::amount::{Price, Qty, TickSize};
+use engine::book::{BookSide, LastTrade};
 use engine::id::Outcome;
+use engine::market::mutation::MarketMutation;
 use engine::time::Timestamp;
 use sha1::Digest as _;
 
@@ -151,4 +153,68 @@ fn a_book_nobody_speaks_of_is_stale() {
     town.clock.set(Timestamp(1_790_932_445_000_000 + 31_000_000));
     let answer = town.send("GET", "/v1/book?token_id=81140002", "");
     shows(answer.text().as_bytes(), r#"{"stale":true,"bids":[{"price":"0.40"},{"price":"0.41"}]}"#);
+}
+
+/// Whatever a text shows may change alone; behind each change the next answer shows it, and the one after that, which is
+/// kept, is the same.
+#[test]
+fn a_kept_text_is_never_older_than_what_it_shows() {
+    type Step = (&'static str, fn(&Town));
+    const AT: Timestamp = Timestamp(1_790_932_445_000_000);
+    fn first(town: &Town) -> engine::id::InstrumentId {
+        town.market.instrument(Outcome::First)
+    }
+    let steps: [Step; 9] = [
+        ("nothing", |_| {}),
+        ("a level", |town| {
+            let levels = [(BookSide::Bid, Price(4_100), Qty(7_000_000))];
+            town.writer.borrow_mut().frame(0, AT, |frame| frame.delta(first(town), &levels, AT));
+        }),
+        ("a trade", |town| {
+            let trade = LastTrade { price: Price(4_100), size: Qty(1), taker_buys: false, at: AT };
+            town.writer.borrow_mut().frame(0, AT, |frame| frame.trade(first(town), trade));
+        }),
+        ("the complement", |town| {
+            let other = town.market.instrument(Outcome::Second);
+            let asks = [(Price(6_000), Qty(1_000_000))];
+            town.writer.borrow_mut().frame(0, AT, |frame| frame.snapshot(other, &[], &asks, AT, None));
+        }),
+        ("a tick", |town| {
+            let change = MarketMutation::TickChanged { market: town.market, tick: TickSize(10), at: AT };
+            town.catalog.publish(&change);
+        }),
+        ("a gap", |town| town.writer.borrow_mut().gap(first(town))),
+        ("a snapshot", |town| {
+            let (bids, asks) = ([(Price(4_055), Qty(5_000_000))], [(Price(4_300), Qty(6_000_000))]);
+            town.writer.borrow_mut().frame(0, AT, |frame| frame.snapshot(first(town), &bids, &asks, AT, Some("7c")));
+        }),
+        ("an outage", |town| town.writer.borrow_mut().outage(true)),
+        ("its end", |town| town.writer.borrow_mut().outage(false)),
+    ];
+    let town = Town::new();
+    let targets = [
+        ("/v1/book?token_id=81140002", None),
+        ("/v1/clob/book/81140002", None),
+        ("/v1/book?token=81140002&depth=1", Some(1)),
+    ];
+    let mut before = [String::new(), String::new(), String::new()];
+    for (what, step) in steps {
+        step(&town);
+        for ((target, levels_max), before) in targets.iter().zip(&mut before) {
+            let cell = town.catalog.market(town.market).expect("listed");
+            let mut fresh = Vec::new();
+            let asked = Asked { cell, instrument: first(&town), levels_max: *levels_max };
+            view::book(&mut fresh, asked, &town.edge.app, town.edge.app.clock.now()).expect("a book");
+            for _ in 0..2 {
+                assert_eq!(town.send("GET", target, "").body, fresh, "{what}: {target}");
+            }
+            let shows = what != "the complement";
+            let now = String::from_utf8(fresh).expect("JSON is UTF-8");
+            assert_eq!(*before != now, shows, "{what}: {target}");
+            *before = now;
+        }
+    }
+    town.resolve(Outcome::First);
+    assert_eq!(town.send("GET", targets[0].0, "").code(), (404, "BOOK_UNAVAILABLE"), "no text outlives its market");
+    println!("kept texts: {} changes of {} answers", steps.len(), targets.len());
 }

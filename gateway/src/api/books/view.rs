@@ -1,6 +1,7 @@
 //! A book on the wire (market-data.md §8, venue.md §1.1): the token's own book as the venue shows it, best level last.
 
-use crate::app::App;
+use super::kept::MadeOf;
+use crate::app::{App, Edge};
 use crate::wire::decimal;
 use crate::wire::write::{Object, object, string};
 use engine::amount::{Price, Qty, TickSize};
@@ -48,6 +49,28 @@ pub fn book(out: &mut Vec<u8>, asked: Asked<'_>, app: &App, now: Timestamp) -> R
     copied(&app.books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
         write(out, shown, levels_max, app.books.stale(instrument, now));
     })
+}
+
+/// The same for a book that many may ask for: its text is kept for the next ones.
+///
+/// # Errors
+/// As [`book`].
+pub fn kept_book(out: &mut Vec<u8>, asked: Asked<'_>, edge: &Edge, now: Timestamp) -> Result<(), Unavailable> {
+    let Asked { cell, instrument, levels_max } = asked;
+    let (books, texts) = (&edge.app.books, &edge.book_texts);
+    // Each is looked at once: a text is kept under just what it was made of.
+    let (trade, tick, stale) = (books.last_trade(instrument), cell.tick(), books.stale(instrument, now));
+    let made_of = |version| MadeOf { instrument, levels_max, version, trade, tick, stale };
+    if cell.resolution().is_none() && texts.write(out, &made_of(books.version(instrument))) {
+        return Ok(());
+    }
+    let from = out.len();
+    let version = copied(books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
+        write(out, Shown { trade, tick, ..shown }, levels_max, stale);
+        shown.depth.version
+    })?;
+    texts.keep(made_of(version), &out[from..]);
+    Ok(())
 }
 
 /// Shows `look` the book of a token as it stands, at most `levels_max` levels a side.
@@ -147,9 +170,8 @@ impl Shown<'_> {
 
     /// The same of the best levels only.
     pub fn best_levels(&self, o: &mut Object<'_>, levels_max: usize) {
-        let Depth { bids, asks, .. } = self.depth;
-        o.array("bids", bids[..bids.len().min(levels_max)].iter().rev(), level);
-        o.array("asks", asks[..asks.len().min(levels_max)].iter().rev(), level);
+        o.array("bids", self.depth.bids.iter().take(levels_max).rev(), level);
+        o.array("asks", self.depth.asks.iter().take(levels_max).rev(), level);
     }
 
     /// `"min_order_size"`, `"tick_size"`, `"neg_risk"`, `"last_trade_price"`.
@@ -171,7 +193,7 @@ impl Shown<'_> {
 }
 
 /// A level as an object of two texts.
-fn level(out: &mut Vec<u8>, level: &Level) {
+fn level(out: &mut Vec<u8>, level: Level) {
     out.extend_from_slice(b"{\"price\":\"");
     decimal::price(out, level.price);
     out.extend_from_slice(b"\",\"size\":\"");

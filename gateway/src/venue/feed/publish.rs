@@ -8,7 +8,7 @@ use crate::api::markets::quote::OUTCOMES;
 use crate::ws::change::{BookChange, Change, Trade, What};
 use crate::ws::market_text::Stands;
 use crate::ws::news::News;
-use engine::amount::{Price, Qty, TickSize};
+use engine::amount::{Price, TickSize};
 use engine::book::{BookSide, BookWriter, Books, Depth, LastTrade};
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::catalog::{Catalog, MarketCell};
@@ -208,9 +208,7 @@ impl Said {
 
 /// A level as it stands now.
 fn stands(depth: &Depth, side: BookSide, price: Price) -> Stands {
-    let levels = depth.side(side);
-    let place = levels.binary_search_by_key(&side.rank(price), |level| side.rank(level.price));
-    Stands { side, price, size: place.map_or(Qty(0), |place| levels[place].size) }
+    Stands { side, price, size: depth.side(side).size_at(price) }
 }
 
 #[cfg(test)]

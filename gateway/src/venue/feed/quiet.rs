@@ -9,7 +9,7 @@ use crate::venue::live::Pace;
 use crate::venue::{FeedUpdate, Frame, Level};
 use engine::amount::Qty;
 use engine::book::ladder::SIZE_MAX;
-use engine::book::{Books, Depth, SINGLE_ANSWERS};
+use engine::book::{Books, Depth, DepthSide, SINGLE_ANSWERS};
 use engine::id::{MarketId, Outcome};
 use engine::market::catalog::Catalog;
 use engine::market::terms::Venue;
@@ -123,7 +123,7 @@ impl Desk {
 }
 
 /// Whether a side of a ladder is what the venue tells: sizes as far as a ladder holds them.
-fn same(shown: &[engine::book::Level], told: &[Level]) -> bool {
+fn same(shown: &DepthSide, told: &[Level]) -> bool {
     let held = told.iter().map(|(price, size)| (*price, Qty(size.0.min(SIZE_MAX))));
     shown.iter().map(|level| (level.price, level.size)).eq(held)
 }

@@ -6,6 +6,7 @@ use crate::api::testing::{Answered, Town};
 use crate::wire::tests::Random;
 use crate::ws::change::Follows;
 use crate::ws::news::{Interest, Item, Outlet};
+use engine::amount::Qty;
 use engine::market::terms::{MarketState, Resolution};
 use serde_json::Value;
 use smallvec::smallvec;

@@ -1,0 +1,111 @@
+//! Texts of books, kept until something in them changes: books that many ask for are written once for all who ask
+//! between two changes. A text belongs to one version of its book and to all that is shown beside it, so it is never
+//! older than what it would be written as.
+
+use engine::amount::TickSize;
+use engine::book::LastTrade;
+use engine::id::InstrumentId;
+use std::cell::RefCell;
+
+/// Texts that a thread keeps; books whose numbers leave the same remainder share a place.
+const PLACES: usize = 64;
+/// Longer ones are not kept: together they take four megabytes at most.
+const BYTES_MAX: usize = 64 << 10;
+
+/// The texts of one thread.
+pub struct Texts(RefCell<Box<[Option<Text>; PLACES]>>);
+
+/// All that the text of a book depends on, beside what of its market never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadeOf {
+    pub instrument: InstrumentId,
+    pub levels_max: Option<usize>,
+    /// Of the pair of books.
+    pub version: u64,
+    pub trade: Option<LastTrade>,
+    pub tick: TickSize,
+    pub stale: bool,
+}
+
+struct Text {
+    made_of: MadeOf,
+    bytes: Vec<u8>,
+}
+
+impl Texts {
+    /// Writes the text that was made of the same, if there is one.
+    pub fn write(&self, out: &mut Vec<u8>, made_of: &MadeOf) -> bool {
+        match &self.0.borrow()[place(made_of)] {
+            Some(text) if text.made_of == *made_of => {
+                out.extend_from_slice(&text.bytes);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Keeps a text in place of the one that was there.
+    pub fn keep(&self, made_of: MadeOf, bytes: &[u8]) {
+        if bytes.len() > BYTES_MAX {
+            return;
+        }
+        let place = &mut self.0.borrow_mut()[place(&made_of)];
+        let mut kept = place.take().map_or_else(Vec::new, |text| text.bytes);
+        kept.clear();
+        kept.extend_from_slice(bytes);
+        *place = Some(Text { made_of, bytes: kept });
+    }
+}
+
+impl Default for Texts {
+    fn default() -> Texts {
+        Texts(RefCell::new(Box::new([const { None }; PLACES])))
+    }
+}
+
+fn place(made_of: &MadeOf) -> usize {
+    made_of.instrument.0 as usize % PLACES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::amount::{Price, Qty};
+    use engine::time::Timestamp;
+
+    #[test]
+    fn a_text_is_found_by_all_that_it_is_made_of() {
+        let texts = Texts::default();
+        let trade = LastTrade { price: Price(4_100), size: Qty(1), taker_buys: true, at: Timestamp(9) };
+        let first = MadeOf {
+            instrument: InstrumentId(3),
+            levels_max: None,
+            version: 8,
+            trade: Some(trade),
+            tick: TickSize(100),
+            stale: false,
+        };
+        let others = [
+            MadeOf { instrument: InstrumentId(3 + PLACES as u32), ..first },
+            MadeOf { levels_max: Some(5), ..first },
+            MadeOf { version: 10, ..first },
+            MadeOf { trade: None, ..first },
+            MadeOf { tick: TickSize(10), ..first },
+            MadeOf { stale: true, ..first },
+        ];
+        let kept = |made_of: &MadeOf| {
+            let mut out = b"[".to_vec();
+            texts.write(&mut out, made_of).then(|| String::from_utf8(out).expect("as it was kept"))
+        };
+        assert_eq!(kept(&first), None);
+        for other in others {
+            texts.keep(first, b"one");
+            assert_eq!((kept(&first).as_deref(), kept(&other)), (Some("[one"), None), "{other:?}");
+            texts.keep(other, b"another");
+            assert_eq!((kept(&first), kept(&other).as_deref()), (None, Some("[another")), "{other:?}");
+        }
+        texts.keep(first, &[b'x'; BYTES_MAX + 1]);
+        assert_eq!(kept(&first), None, "too long to be kept");
+        println!("kept texts: {} cases", others.len() + 1);
+    }
+}

@@ -73,7 +73,9 @@ pub struct Edge {
 
 impl Edge {
     pub fn new(app: Arc<App>, engine: EngineClient) -> Edge {
-        Edge { hub: Rc::new(Hub::new(app.clone())), app, engine, sockets: Rc::default(), departures: Rc::default() }
+        let departures = Rc::<Departures>::default();
+        let hub = Rc::new(Hub::new(app.clone(), Rc::clone(&departures)));
+        Edge { hub, app, engine, sockets: Rc::default(), departures }
     }
 }
 

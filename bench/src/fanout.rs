@@ -5,6 +5,9 @@
 //! frame library writes them with its own `write_frame`; and as a peer tungstenite, fed and flushed. Two bursts may be
 //! on their way, so a listener may be written both at once, by ours and by the others alike, and the frames that
 //! everybody heard are counted: as many from each.
+//!
+//! All servers run on the same core, with all their threads, and the listeners on another (`seats.rs`). Who begins a
+//! round changes from one to the next; ours, which alone has something to do while nobody asks, stands still meanwhile.
 
 use crate::floor::Floor;
 use crate::listeners::{Heard, Listeners, Pace, subscription};
@@ -12,6 +15,7 @@ use crate::listeners::{Heard, Listeners, Pace, subscription};
 use crate::peers::tungstenite;
 use crate::reference::Kind;
 use crate::report::{Report, Size, nanoseconds};
+use crate::seats::Seats;
 use crate::seeded::Place;
 use crate::server::{Server, TICK_MICROS};
 use crate::wire::Door;
@@ -56,22 +60,37 @@ impl Side {
     }
 }
 
+/// All servers hear that many changes in one round, ours first in what is given.
+fn hear_in_turns(sides: &mut [Side], round: usize, pace: Pace) -> Vec<Heard> {
+    let count = sides.len();
+    let (ours, others) = sides.split_first_mut().expect("ours is there");
+    let mut heard: Vec<Option<Heard>> = (0..count).map(|_| None).collect();
+    for place in (0..count).map(|place| (place + round) % count) {
+        heard[place] = Some(match place {
+            0 => ours.hear(pace),
+            _ => ours.server.paused(|| others[place - 1].hear(pace)),
+        });
+    }
+    heard.into_iter().flatten().collect()
+}
+
 pub fn run(size: Size, report: &mut Report) {
+    let seats = Seats::take(report);
     // (listeners, bursts of one round, pause between changes of the slow load)
     let plan: &[(usize, u32, u64)] = match size {
         Size::Small => &[(3, 10, 1_000)],
-        Size::Full => &[(1, 1_000, 1_000), (100, 200, 2_000), (1_000, 40, 20_000)],
+        Size::Full => &[(1, 1_000, 1_000), (100, 400, 2_000), (1_000, 120, 20_000)],
     };
     for (listeners, bursts, pause_us) in plan.iter().copied() {
-        measure(listeners, bursts, pause_us, size, report);
+        measure(listeners, bursts, pause_us, &seats, size, report);
     }
     report.rate_note("a burst when the one before the last was heard; a change every so often for the delays");
     report.not_included("TLS, a network, reading the tape; the listeners take their part of the same cores");
 }
 
-fn measure(listeners_count: usize, bursts: u32, pause_us: u64, size: Size, report: &mut Report) {
+fn measure(listeners_count: usize, bursts: u32, pause_us: u64, seats: &Seats, size: Size, report: &mut Report) {
     let place = Place::seeded(1, size);
-    let mut server = Server::start_on_pulse(&place.write_config("process"));
+    let mut server = seats.start_on_pulse(&place.write_config("process"));
     let door = Door { key: Some(place.keys[0].expose().to_owned()), ..Door::new(server.address, PATH) };
     let open =
         |door: &Door, text: Option<&str>| Listeners::open(door, listeners_count, text).expect("the server listens");
@@ -81,7 +100,7 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, size: Size, repor
     std::fs::write(&template, &text).expect("room for a frame");
     let ours = Side { name: "ours", server, listeners, ticks: 0 };
     let bare = |name, kind| {
-        let server = Server::reference(kind, Some(&template));
+        let server = seats.reference(kind, Some(&template));
         let listeners = open(&Door::new(server.address, "/"), None);
         Side { name, server, listeners, ticks: 0 }
     };
@@ -97,9 +116,9 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, size: Size, repor
         let mut rates = vec![Vec::new(); sides.len()];
         sides.iter_mut().for_each(|side| side.ticks = 0);
         let told_frames = u64::from(changes) * u64::from(bursts) * listeners_count as u64;
-        for _ in 0..rounds {
-            for (side, rates) in sides.iter_mut().zip(&mut rates) {
-                let heard = side.hear(Pace::Full { changes, bursts });
+        for round in 0..rounds {
+            let heard = hear_in_turns(&mut sides, round, Pace::Full { changes, bursts });
+            for ((side, heard), rates) in sides.iter().zip(heard).zip(&mut rates) {
                 assert_eq!(heard.frames, told_frames, "{}: every change is one frame to everybody", side.name);
                 rates.push(heard.rate());
             }
@@ -120,9 +139,10 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, size: Size, repor
 
     let changes = size.pick(20, 500_000 / pause_us as u32);
     let mut delays: Vec<_> = sides.iter().map(|_| nanoseconds()).collect();
-    for _ in 0..rounds {
-        for (side, delays) in sides.iter_mut().zip(&mut delays) {
-            delays.add(&side.hear(Pace::Every { us: pause_us, changes }).delay).expect("histograms of one kind");
+    for round in 0..rounds {
+        let heard = hear_in_turns(&mut sides, round, Pace::Every { us: pause_us, changes });
+        for (heard, delays) in heard.iter().zip(&mut delays) {
+            delays.add(&heard.delay).expect("histograms of one kind");
         }
     }
     for (side, delays) in sides.iter().zip(&delays) {

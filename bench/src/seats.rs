@@ -2,8 +2,8 @@
 //! turns, and the load the second: whoever starts more threads gets no more of the machine for it. All threads of a
 //! server stay there: those that sync, feed and prepare too.
 //!
-//! P13 and P14 ask for the same core and P17 for one core (performance.md). P16 does not say it; its reads are seated
-//! likewise, and the feed, which the bare server has not, takes its part of that core. A server does not spin where it
+//! P13 and P14 ask for the same core and P17 for one core (performance.md). P16 and P18 do not say it; they are seated
+//! likewise, and the feed, which bare servers have not, takes its part of that core. A server does not spin where it
 //! may use one core only, so those of P15 take their seats once they serve ([`Seats::seat`]): elsewhere the one that
 //! sleeps shares a core with its load, and nobody has to be woken. Servers of all other scenarios run wherever the system
 //! puts them, as a user's does.

@@ -76,9 +76,9 @@ pub struct Edge {
 
 impl Edge {
     pub fn new(app: Arc<App>, engine: EngineClient) -> Edge {
-        let hub = Rc::new(Hub::new(app.clone()));
-        let (sockets, departures) = (Rc::default(), Rc::default());
-        Edge { app, engine, sockets, hub, departures, book_texts: Texts::default() }
+        let departures = Rc::<Departures>::default();
+        let hub = Rc::new(Hub::new(app.clone(), Rc::clone(&departures)));
+        Edge { app, engine, sockets: Rc::default(), hub, departures, book_texts: Texts::default() }
     }
 }
 

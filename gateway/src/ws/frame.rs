@@ -89,9 +89,93 @@ impl Frame {
     }
 }
 
+/// Frames that leave one behind the other, in one piece. Clones share the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frames {
+    bytes: Bytes,
+    count: usize,
+}
+
+impl From<&Frame> for Frames {
+    fn from(frame: &Frame) -> Frames {
+        Frames { bytes: frame.0.clone(), count: 1 }
+    }
+}
+
+impl Frames {
+    /// These in their order; a single one is not copied.
+    pub fn join(frames: &[Frame]) -> Frames {
+        if let [frame] = frames {
+            return frame.into();
+        }
+        let mut out = Vec::with_capacity(frames.iter().map(|frame| frame.0.len()).sum());
+        frames.iter().for_each(|frame| out.extend_from_slice(&frame.0));
+        Frames { bytes: Bytes::from(out), count: frames.len() }
+    }
+
+    /// Bytes on the wire.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// So many of the first bytes have left, not all: gives the rest of the frame that is half written, which is empty
+    /// between two, and what is behind it.
+    pub fn split(&self, left_bytes: usize) -> (Bytes, Option<Frames>) {
+        debug_assert!(left_bytes < self.bytes.len());
+        let (mut ends, mut count) = (0, self.count);
+        while ends < left_bytes {
+            ends += whole_bytes(&self.bytes[ends..]);
+            count -= 1;
+        }
+        let rest = (count > 0).then(|| Frames { bytes: self.bytes.slice(ends..), count });
+        (self.bytes.slice(left_bytes..ends), rest)
+    }
+}
+
+/// Length of the frame at the beginning of these bytes, which we made: it has no mask.
+fn whole_bytes(bytes: &[u8]) -> usize {
+    let long = |head: usize| bytes[2..head].iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+    match bytes[1] {
+        126 => 4 + long(4),
+        127 => 10 + long(10),
+        short => 2 + usize::from(short),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn joined_frames_part_where_one_ends() {
+        let frames = [0, 3, 125, 126, 300, 65_536].map(|length| Frame::text(&vec![b'x'; length]));
+        let all = Frames::join(&frames);
+        let ends: Vec<usize> = frames
+            .iter()
+            .scan(0, |end, frame| {
+                *end += frame.bytes().len();
+                Some(*end)
+            })
+            .collect();
+        assert_eq!((all.bytes().len(), all.count()), (ends[5], 6));
+        let places = (0..1_000).chain(ends[4] - 3..ends[4] + 20).chain(ends[5] - 3..ends[5]);
+        let mut cases = 0;
+        for left in places.filter(|left| *left < ends[5]) {
+            let (half, rest) = all.split(left);
+            let end = ends.iter().copied().find(|end| *end >= left).filter(|_| left > 0).unwrap_or(0);
+            let count = 6 - ends.iter().filter(|other| **other <= end).count();
+            assert_eq!(half, all.bytes()[left..end], "{left}");
+            let rest = rest.map_or((0, Bytes::new()), |rest| (rest.count(), rest.bytes().clone()));
+            assert_eq!(rest, (count, all.bytes().slice(end..)), "{left}");
+            cases += 1;
+        }
+        assert_eq!(Frames::join(&frames[..1]).bytes(), frames[0].bytes());
+        println!("joined frames: {cases} cases");
+    }
 
     #[test]
     fn lengths_are_minimal_at_every_edge() {

@@ -3,13 +3,15 @@
 //! Followers hear every change of a market (the market channel); watchers hear its price, at most once in
 //! [`PRICE_EVERY`], made once for all of them. Nothing runs here while nobody listens.
 
+use super::batch::{Batch, Batches, Told};
 use super::frame::Frame;
 use super::market_follow::{Followed, Follower};
 use super::market_text;
 use super::news::{Interest, Item, Lost, Outlet};
 use super::price_text::Price;
-use super::session::caught;
+use super::session::{Socket, caught};
 use crate::app::App;
+use crate::http::server::departures::Departures;
 use ahash::{AHashMap, AHashSet};
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
@@ -17,8 +19,8 @@ use engine::market::terms::{MarketState, Resolution};
 use engine::time::Timestamp;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +30,10 @@ use tokio::time::Instant;
 /// A market's price is told at most this often.
 pub const PRICE_EVERY: Duration = Duration::from_millis(250);
 /// Frames that are handed out, or prices that are made, before others get their turn on the thread: less than a
-/// millisecond of them, and enough that a thousand followers get changes that came together with one write each.
+/// millisecond of them.
 const HANDED_PER_TURN: usize = 8_192;
+/// Sockets that are written to before that: some 200 µs of them.
+const FLUSHED_PER_TURN: usize = 64;
 const PRICES_PER_TURN: usize = 32;
 /// What a frame of one's own costs beside one that is shared.
 const OWN_FRAME: usize = 8;
@@ -43,6 +47,11 @@ pub struct Hub {
     outlet: OnceCell<Arc<Outlet>>,
     followed: RefCell<AHashMap<MarketId, Vec<Rc<Followed>>>>,
     watched: RefCell<AHashMap<MarketId, Watched>>,
+    /// Those whose queues hold something that nobody writes but the hub, first come, first served: what comes for one
+    /// before his turn leaves with the same write.
+    to_flush: RefCell<VecDeque<Rc<Socket>>>,
+    /// Answers of the thread that are about to leave.
+    departures: Rc<Departures>,
     /// Those who hear of new markets.
     curious: RefCell<Vec<Rc<Follower>>>,
     /// Markets below this are no news to them.
@@ -83,9 +92,11 @@ pub trait Watcher {
 }
 
 impl Hub {
-    pub fn new(app: Arc<App>) -> Hub {
+    pub fn new(app: Arc<App>, departures: Rc<Departures>) -> Hub {
         Hub {
             app,
+            departures,
+            to_flush: RefCell::default(),
             outlet: OnceCell::new(),
             followed: RefCell::default(),
             watched: RefCell::default(),
@@ -195,19 +206,39 @@ impl Hub {
         }
     }
 
+    /// A socket's queue has to be flushed, once.
+    pub fn flush_later(&self, socket: &Rc<Socket>) {
+        self.to_flush.borrow_mut().push_back(Rc::clone(socket));
+    }
+
+    /// Writes to some of those who wait for it; true when nobody does any more.
+    fn flush(&self) -> bool {
+        // Answers go first: of listeners there may be thousands.
+        self.departures.leave();
+        for _ in 0..FLUSHED_PER_TURN {
+            let Some(socket) = self.to_flush.borrow_mut().pop_front() else { return true };
+            socket.flush();
+        }
+        self.to_flush.borrow().is_empty()
+    }
+
+    /// Hands changes out; answers what that cost, in shared frames.
+    fn take_changes(self: &Rc<Self>, mut batch: Batch) -> usize {
+        let market = batch.changes()[0].market;
+        let mut handed = 0;
+        let followed = self.followed.borrow();
+        if let (Some(listeners), Some(cell)) = (followed.get(&market), self.app.catalog.market(market)) {
+            listeners.iter().for_each(|followed| followed.changes(&mut batch, cell));
+            // Their frames are made for the first of them.
+            handed = OWN_FRAME * batch.changes().len() + listeners.len();
+        }
+        handed + self.touch(market)
+    }
+
     /// Hands one piece of news out; answers to how many.
     fn take(self: &Rc<Self>, item: &Item) -> usize {
         match item {
-            Item::Change(change) => {
-                let followed = self.followed.borrow();
-                let listeners = followed.get(&change.market).map_or(&[][..], Vec::as_slice);
-                if let Some(cell) = self.app.catalog.market(change.market) {
-                    listeners.iter().for_each(|followed| followed.change(change, cell));
-                }
-                // Its frames are made for the first of them.
-                let made = if listeners.is_empty() { 0 } else { OWN_FRAME };
-                made + listeners.len() + self.touch(change.market)
-            }
+            Item::Change(change) => self.take_changes(Batch::new(vec![change.clone()])),
             Item::Touched(market) => self.touch(*market),
             Item::Listed(market, at) => self.list(*market, *at),
             Item::Opened(market, at) => self.open(*market, *at),
@@ -310,6 +341,10 @@ impl Hub {
     /// Shows everybody everything afresh, since some news are lost.
     async fn refresh(self: &Rc<Self>) {
         tracing::warn!("news came faster than they were handed out: every listener is shown his books afresh");
+        // It takes long where there are many markets.
+        while !self.flush() {
+            tokio::task::yield_now().await;
+        }
         let all: Vec<Rc<Followed>> = self.followed.borrow().values().flatten().cloned().collect();
         // None of them hears a change before his own copy is made.
         all.iter().for_each(|followed| followed.fall_behind());
@@ -363,17 +398,20 @@ async fn always_hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
 
 /// Hands out what the feed tells, for ever.
 async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
+    let mut batches = Batches::of(&outlet);
     loop {
         outlet.note_lag(|| hub.app.clock.now());
         let mut handed = 0;
         while handed < HANDED_PER_TURN {
-            match outlet.take() {
-                Ok(Some(item)) => handed += hub.take(&item).max(1),
+            match batches.take_next() {
+                Ok(Some(Told::Changes(batch))) => handed += hub.take_changes(batch).max(1),
+                Ok(Some(Told::Other(item))) => handed += hub.take(&item).max(1),
                 Ok(None) => break,
                 Err(Lost) => hub.refresh().await,
             }
         }
-        if handed < HANDED_PER_TURN {
+        let all_flushed = hub.flush();
+        if handed < HANDED_PER_TURN && all_flushed {
             outlet.wait().await;
         } else {
             tokio::task::yield_now().await;

@@ -4,18 +4,17 @@
 //! queue is full the market's frames that wait are dropped, and once the peer has taken the rest one fresh `book` of each
 //! token stands for all that was skipped.
 
+use super::batch::{Batch, Best, Way, best};
 use super::change::{BookChange, Change, Follows, What};
 use super::close::Close;
-use super::frame::Frame;
+use super::frame::{Frame, Frames};
 use super::hub::Hub;
 use super::market_text as text;
-use super::outbox::Tag;
+use super::outbox::{Placed, Tag};
 use super::session::{Socket, caught};
 use crate::api::books::view::{self, Shown};
 use crate::wire::write::separate;
 use ahash::AHashMap;
-use engine::amount::Price;
-use engine::book::Top;
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::catalog::MarketCell;
 use engine::market::terms::Resolution;
@@ -23,7 +22,6 @@ use engine::time::Timestamp;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
 
 /// Books of one array (streams.md §4.2).
 pub const BOOKS_PER_ARRAY_MAX: usize = 50;
@@ -77,7 +75,7 @@ struct Token {
     /// What its latest book said: news from before it are in it.
     shown_at: Cell<Timestamp>,
     /// The best prices as sent last.
-    best: Cell<[Option<Price>; 2]>,
+    best: Cell<Best>,
 }
 
 impl Follower {
@@ -264,24 +262,80 @@ impl Followed {
         Tag(u64::from(self.market.0))
     }
 
-    /// Sends what a change says of the tokens followed and is not in their books already.
-    pub fn change(&self, change: &Arc<Change>, cell: &MarketCell) {
+    /// Sends what changes that came together say of the tokens followed and is not in their books already.
+    pub fn changes(&self, batch: &mut Batch, cell: &MarketCell) {
         let Some(follower) = self.follower.upgrade().filter(|_| !self.behind.get()) else { return };
-        if !self.send(&follower, change, cell) {
+        let sent = match self.way(&follower, batch) {
+            Some(way) => self.send_as_others(&follower, way, batch, cell),
+            None => {
+                let give = |frame: &Frame| self.place(&follower, &frame.into());
+                batch.changes().iter().all(|change| self.send(&follower, change, cell, give))
+            }
+        };
+        if !sent {
             self.lag();
         }
     }
 
-    /// False when a frame found no room.
-    fn send(&self, follower: &Follower, change: &Change, cell: &MarketCell) -> bool {
-        let give = |frame: &Frame| follower.socket.offer(self.tag(), frame);
+    /// What decides which frames of a batch the peer is sent, where he is to hear all of it; else he is a case of his own.
+    fn way(&self, follower: &Follower, batch: &Batch) -> Option<Way> {
+        let [first, second] = &self.tokens;
+        let hears_all = |token: &Token| {
+            !token.follows.get()
+                || token.begun.get()
+                    && batch.is_news_behind(token.number.get(), token.version.get(), token.shown_at.get())
+        };
+        let way = || Way {
+            follows: Follows([first.follows.get(), second.follows.get()]),
+            told: follower.custom.get().then(|| [first.best.get(), second.best.get()]),
+        };
+        (hears_all(first) && hears_all(second)).then(way)
+    }
+
+    /// Sends what everybody is sent who listens in this way. False when it found no room.
+    fn send_as_others(&self, follower: &Follower, way: Way, batch: &mut Batch, cell: &MarketCell) -> bool {
+        if batch.made(&way).is_none() {
+            let mut frames = Vec::with_capacity(batch.changes().len());
+            for change in batch.changes() {
+                self.send(follower, change, cell, |frame| {
+                    frames.push(frame.clone());
+                    true
+                });
+            }
+            batch.make(way, &frames);
+        }
+        for outcome in way.follows.outcomes() {
+            if let Some(best) = batch.best(outcome) {
+                self.token(outcome).best.set(best);
+            }
+        }
+        batch.made(&way).is_none_or(|pieces| pieces.iter().all(|frames| self.place(follower, frames)))
+    }
+
+    /// Queues frames, which the hub writes. False when they found no room.
+    fn place(&self, follower: &Follower, frames: &Frames) -> bool {
+        let placed = follower.socket.place(self.tag(), frames);
+        if placed == Placed::ToFlush {
+            follower.hub.flush_later(&follower.socket);
+        }
+        placed != Placed::Refused
+    }
+
+    /// Gives what a change says to `give`. False when a frame found no room.
+    fn send(
+        &self,
+        follower: &Follower,
+        change: &Change,
+        cell: &MarketCell,
+        mut give: impl FnMut(&Frame) -> bool,
+    ) -> bool {
         let [first, second] = &self.tokens;
         let told = |token: &Token| token.follows.get() && change.number > token.number.get();
         let moved = |token: &Token| token.follows.get() && change.version > token.version.get();
         let (told, moved) = (Follows([told(first), told(second)]), Follows([moved(first), moved(second)]));
         for outcome in told.outcomes() {
             let is_news = change.token(outcome).at >= self.token(outcome).shown_at.get();
-            if is_news && !change.tick_frame(cell, outcome).is_none_or(give) {
+            if is_news && !change.tick_frame(cell, outcome).is_none_or(&mut give) {
                 return false;
             }
         }
@@ -301,17 +355,17 @@ impl Followed {
                 Some(_) => {}
                 None => continue,
             }
-            if !change.book_frame(cell, outcome).is_none_or(give) {
+            if !change.book_frame(cell, outcome).is_none_or(&mut give) {
                 return false;
             }
         }
-        if !change.levels_frame(cell, levels).is_none_or(give) {
+        if !change.levels_frame(cell, levels).is_none_or(&mut give) {
             return false;
         }
         for outcome in moved.outcomes() {
             let (token, Some(book)) = (self.token(outcome), &change.token(outcome).book) else { continue };
             let changed = token.best.replace(best(book.top)) != best(book.top);
-            if changed && follower.custom.get() && !change.top_frame(cell, outcome).is_none_or(give) {
+            if changed && follower.custom.get() && !change.top_frame(cell, outcome).is_none_or(&mut give) {
                 return false;
             }
         }
@@ -406,10 +460,6 @@ fn resolved_frame(follower: &Follower, cell: &MarketCell, resolution: Resolution
     let now = app.books.venue_now(app.clock.now());
     let at = told.into_iter().fold(now, Ord::max);
     Frame::json(|out| text::market_resolved(out, cell, resolution, at))
-}
-
-fn best(top: Top) -> [Option<Price>; 2] {
-    [top.bid.map(|quote| quote.price), top.ask.map(|quote| quote.price)]
 }
 
 #[cfg(test)]

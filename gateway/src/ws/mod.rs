@@ -11,6 +11,7 @@
 //! | `frame.rs`, `close.rs` | encoded frames; close codes |
 //! | `news.rs` | what the feed tells: one bounded queue for each IO thread, and who is interested in what |
 //! | `change.rs` | one change of a market's books, and the frames that all subscribers share |
+//! | `batch.rs` | changes of one market that came together, put together once for all who hear all of them |
 //! | `hub.rs` | who listens to what on a thread; hands the news out |
 //! | `market.rs`, `market_follow.rs`, `market_text.rs` | the market channel: messages; what a socket is sent; frames |
 //! | `prices.rs`, `price_text.rs` | the price channel and its frame |
@@ -23,6 +24,7 @@
 
 pub mod admit;
 pub mod asyncapi;
+pub mod batch;
 pub mod bells;
 pub mod change;
 pub mod close;

@@ -1,13 +1,14 @@
 //! One socket from its handshake to its end: the upgrade, the task that reads, the heartbeats in all their forms, the
 //! limits of what a peer may send, and the close handshake.
 //!
-//! Two tasks a socket: this one reads and does nothing else with the stream; the other writes what the [`Outbox`] holds.
+//! Two tasks a socket: this one reads and does nothing else with the stream; the other writes what the [`Outbox`] holds,
+//! but for what goes to a crowd, which the hub writes as far as the peer takes it at once ([`Socket::flush`]).
 //! Whatever ends a socket from outside (a full queue, a revoked key, the server's end) is a word to its outbox.
 
 use super::admit::{Admitted, Bearer, Seat, Which};
 use super::close::Close;
-use super::frame::Frame;
-use super::outbox::{Outbox, Tag};
+use super::frame::{Frame, Frames};
+use super::outbox::{Outbox, Placed, Tag};
 use super::reader::{End, Message, Reader};
 use crate::app::Edge;
 use crate::clock::Clock;
@@ -27,14 +28,15 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use sha1::{Digest as _, Sha1};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::io::{self, IoSlice};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedReadHalf;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 /// Frames and bytes of one socket that are read before others get their turn on the thread; the writer is one of them.
 const FRAMES_PER_TURN: u32 = 32;
@@ -55,6 +57,8 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 pub struct Socket {
     id: u64,
     outbox: Outbox,
+    /// What the peer's frames are written to; gone when the last one is.
+    stream: RefCell<Option<OwnedWriteHalf>>,
     bearer: RefCell<Option<Bearer>>,
     /// Its place among the sockets of its user or address.
     seat: RefCell<Option<Seat>>,
@@ -112,7 +116,15 @@ impl Socket {
         for time in [&times.opened, &times.heard, &times.pinged] {
             time.set(now);
         }
-        Socket { id, outbox: Outbox::default(), bearer: RefCell::new(bearer), seat: RefCell::new(seat), clock, times }
+        Socket {
+            id,
+            outbox: Outbox::default(),
+            stream: RefCell::default(),
+            bearer: RefCell::new(bearer),
+            seat: RefCell::new(seat),
+            clock,
+            times,
+        }
     }
 
     /// Different for every socket of this thread.
@@ -128,6 +140,21 @@ impl Socket {
     /// See [`Outbox::offer`].
     pub fn offer(&self, tag: Tag, frame: &Frame) -> bool {
         self.outbox.offer(tag, frame)
+    }
+
+    /// See [`Outbox::place`].
+    pub fn place(&self, tag: Tag, frames: &Frames) -> Placed {
+        self.outbox.place(tag, frames)
+    }
+
+    /// See [`Outbox::flush`].
+    pub fn flush(&self) {
+        let stream = self.stream.borrow();
+        self.outbox.flush(|pieces| match (&*stream, pieces) {
+            (Some(stream), [piece]) => stream.try_write(piece),
+            (Some(stream), _) => stream.try_write_vectored(pieces),
+            (None, _) => Err(io::ErrorKind::NotConnected.into()),
+        });
     }
 
     /// See [`Outbox::has_room`].
@@ -259,18 +286,21 @@ async fn run<C: Channel>(
         Admitted::Open { bearer, seat } => (bearer, seat, None),
         Admitted::Refused(close) => (None, None, Some(close)),
     };
-    let (read, mut write) = stream.into_split();
+    let (read, write) = stream.into_split();
     let socket = Rc::new(Socket::new(edge.app.seats.next_id(), bearer, seat, edge.app.clock.clone()));
+    *socket.stream.borrow_mut() = Some(write);
     let entered = edge.sockets.enter(&socket, C::WHICH, &edge);
     let (writing, departures) = (Rc::clone(&socket), Rc::clone(&edge.departures));
     let writing = tokio::task::spawn_local(async move {
-        let mut write = pin!(writing.outbox.write(&mut write, || writing.clock.now()));
+        let mut stream = Between(&writing.stream);
+        let mut write = pin!(writing.outbox.write(&mut stream, || writing.clock.now()));
         // Answers that wait go first: of listeners there may be thousands.
         let in_turn = poll_fn(|context| {
             departures.leave();
             write.as_mut().poll(context)
         });
         let written = caught(in_turn).await;
+        drop(writing.stream.take());
         // A peer that went away takes nothing more.
         if !matches!(written, Ok(Ok(()))) {
             writing.outbox.abort(Close::NORMAL);
@@ -302,6 +332,40 @@ async fn run<C: Channel>(
         let _ = tokio::time::timeout(LINGER, read_away(rest)).await;
     }
     entered.ends(socket.outbox.closing().unwrap_or(Close::NORMAL));
+}
+
+/// A stream as the writing task has it: between two of its writes the hub may write, too.
+struct Between<'a>(&'a RefCell<Option<OwnedWriteHalf>>);
+
+impl Between<'_> {
+    fn with<T>(&self, step: impl FnOnce(Pin<&mut OwnedWriteHalf>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match &mut *self.0.borrow_mut() {
+            Some(stream) => step(Pin::new(stream)),
+            None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+}
+
+impl AsyncWrite for Between<'_> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.with(|stream| stream.poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.with(|stream| stream.poll_write_vectored(context, pieces))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|stream| stream.poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|stream| stream.poll_shutdown(context))
+    }
 }
 
 /// Runs a future; `Err` when it panics. The panic hook has said where.

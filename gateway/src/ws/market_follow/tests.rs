@@ -5,7 +5,7 @@ use crate::api::testing::Town;
 use crate::http::testing::run;
 use crate::venue::feed::publish::Publisher;
 use crate::venue::{BookSide, FeedUpdate};
-use engine::amount::Qty;
+use engine::amount::{Price, Qty};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
@@ -139,4 +139,138 @@ fn what_the_copy_holds_is_not_sent_again() {
         subscribed.settle().await;
         assert_eq!(kinds(&subscribed.read_to("3").await), ["first", "first", "price_change"]);
     });
+}
+
+/// Those who listen in different ways, and one who comes in the middle.
+struct Crowd {
+    subscribed: Subscribed,
+    others: Vec<Rc<Follower>>,
+    /// The hub hands out each change before the next one comes.
+    one_at_a_time: bool,
+}
+
+const SECOND_TOKEN: &str = "55200077";
+
+impl Crowd {
+    fn join(&mut self, outcomes: &[Outcome], is_custom: bool, is_shown_books: bool) {
+        let town = &self.subscribed.town;
+        let socket = Rc::new(Socket::new(2, None, None, town.edge.app.clock.clone()));
+        let follower = Follower::new(socket, Rc::clone(&town.edge.hub));
+        if is_custom {
+            follower.want_custom();
+        }
+        let instruments: Vec<_> = outcomes.iter().map(|outcome| town.market.instrument(*outcome)).collect();
+        instruments.iter().for_each(|instrument| follower.follow(*instrument));
+        if is_shown_books {
+            follower.dump(&instruments);
+        }
+        self.others.push(follower);
+    }
+
+    async fn say(&self, outcome: Outcome, side: BookSide, price: u16, shares: u64) {
+        let Subscribed { town, publisher, .. } = &self.subscribed;
+        let levels = vec![(side, Price(price), Qty::from_shares(shares))];
+        let token = [TOKEN, SECOND_TOKEN][outcome as usize].into();
+        let update = FeedUpdate::BookDelta { token, levels: levels.clone().into(), venue_ts: AT };
+        {
+            let mut writer = town.writer.borrow_mut();
+            writer.frame(0, AT, |books| books.delta(town.market.instrument(outcome), &levels, AT));
+            publisher.frame(&[update], writer.books(), AT, |_| false);
+        }
+        self.handed_out().await;
+    }
+
+    async fn trade(&self, shares: u64) {
+        let Subscribed { town, publisher, .. } = &self.subscribed;
+        let size = Qty::from_shares(shares);
+        let trade =
+            FeedUpdate::LastTrade { token: TOKEN.into(), price: Price(4_200), size, taker_buys: true, venue_ts: AT };
+        publisher.frame(&[trade], town.writer.borrow().books(), AT, |_| false);
+        self.handed_out().await;
+    }
+
+    async fn show_second(&self) {
+        let Subscribed { town, publisher, .. } = &self.subscribed;
+        let (bids, asks) = (vec![(Price(5_600), Qty(1))], vec![(Price(5_900), Qty(1))]);
+        {
+            let mut writer = town.writer.borrow_mut();
+            let second = town.market.instrument(Outcome::Second);
+            writer.frame(0, AT, |books| books.snapshot(second, &bids, &asks, AT, None));
+            let update = FeedUpdate::BookSnapshot { token: SECOND_TOKEN.into(), bids, asks, venue_ts: AT, hash: None };
+            publisher.frame(&[update], writer.books(), AT, |_| false);
+        }
+        self.handed_out().await;
+    }
+
+    async fn handed_out(&self) {
+        if self.one_at_a_time {
+            self.subscribed.settle().await;
+        }
+    }
+}
+
+/// What each of a crowd is sent.
+fn told_to_a_crowd(one_at_a_time: bool) -> Vec<Vec<u8>> {
+    use Outcome::{First, Second};
+    run(async {
+        let mut crowd = Crowd { subscribed: Subscribed::new(), others: Vec::new(), one_at_a_time };
+        // Two of each kind: what is made for one is sent to the other.
+        for _ in 0..2 {
+            crowd.join(&[First], false, true);
+            crowd.join(&[First, Second], false, true);
+            crowd.join(&[Second], true, true);
+            crowd.join(&[First, Second], true, false);
+        }
+        crowd.say(First, BookSide::Bid, 4_000, 7).await;
+        crowd.say(First, BookSide::Ask, 4_200, 0).await;
+        crowd.trade(3).await;
+        crowd.show_second().await;
+        crowd.say(Second, BookSide::Bid, 5_700, 2).await;
+        // They know other best prices than those who were there before, and nothing of what the copy holds is told twice.
+        crowd.join(&[First, Second], true, true);
+        crowd.join(&[First], true, false);
+        crowd.say(First, BookSide::Ask, 4_200, 1).await;
+        crowd.trade(4).await;
+        // What a copy holds is left out, so it depends on when it is made.
+        crowd.subscribed.settle().await;
+        crowd.others[0].dump(&[crowd.subscribed.town.market.instrument(First)]);
+        crowd.others[1].unfollow(crowd.subscribed.town.market.instrument(First));
+        for shares in 1..=100 {
+            crowd.say(if shares % 3 == 0 { Second } else { First }, BookSide::Bid, 3_900, shares).await;
+        }
+        crowd.subscribed.settle().await;
+        let mut told = Vec::new();
+        for follower in &crowd.others {
+            let outbox = follower.socket.outbox();
+            outbox.close(Close::NORMAL);
+            let mut bytes = std::io::Cursor::new(Vec::new());
+            outbox.write(&mut bytes, || AT).await.expect("a list takes all");
+            told.push(bytes.into_inner());
+        }
+        told
+    })
+}
+
+#[test]
+fn what_comes_together_is_told_as_if_it_came_alone() {
+    let (alone, together) = (told_to_a_crowd(true), told_to_a_crowd(false));
+    let kinds = |bytes: &[u8]| {
+        let (mut bytes, mut frames) = (bytes.to_vec(), Vec::new());
+        while let Some((text, rest)) = frame(&bytes).filter(|_| bytes[0] == 0x81) {
+            frames.push(serde_json::from_slice(text).expect("JSON"));
+            bytes = rest.to_vec();
+        }
+        let kinds = kinds(&frames);
+        let count = |kind| kinds.iter().filter(|other| **other == kind).count();
+        ["first", "book", "price_change", "last_trade_price", "best_bid_ask"].map(count)
+    };
+    for (number, (alone, together)) in alone.iter().zip(&together).enumerate() {
+        assert_eq!(kinds(alone), kinds(together), "{number}");
+        assert!(alone == together, "{number}");
+    }
+    // Shown twice; two levels, one again and two in three of those behind it; two trades.
+    assert_eq!(kinds(&together[0]), [2, 0, 70, 2, 0]);
+    // Never asked for a book: the second comes whole, with a level and one in three of those behind it.
+    assert_eq!(kinds(&together[7]), [0, 1, 104, 2, 5]);
+    println!("crowds: {} cases", alone.len());
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 /// What every result says (house rules, proof).
 const SAID: [&str; 4] = ["durability", "rate", "cores", "not_included"];
 /// Scenarios whose servers and load stay on a core each, where there are two.
-const SEATED: [&str; 3] = ["http", "reads", "trade"];
+const SEATED: [&str; 4] = ["http", "reads", "fanout", "trade"];
 /// Scenarios of which nothing is the same each time: what they hear carries the moment.
 const HASHLESS: [&str; 3] = ["echo", "fanout", "sockets"];
 const MACHINE: [&str; 10] =

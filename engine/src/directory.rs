@@ -63,8 +63,8 @@ pub enum Reservation {
 }
 
 struct KeySlot {
-    mark: Mark,
-    alias_mark: Mark,
+    print: Print,
+    alias_print: Print,
     key: KeyId,
     created_at: Timestamp,
     /// 0 = none.
@@ -78,9 +78,9 @@ struct KeySlot {
     revoked: AtomicBool,
 }
 
-/// Half of a SHA-256, by which a secret is known: who finds another secret with the same 128 bits has broken the hash. The
+/// Fingerprint: half of a SHA-256, by which a secret is known: who finds another secret with the same 128 bits has broken the hash. The
 /// whole hash is the user's.
-type Mark = [u8; 16];
+type Print = [u8; 16];
 
 struct UserSlot {
     state: AtomicU8,
@@ -107,9 +107,9 @@ impl Directory {
     /// The bearer of the key, or of the UUID alias, with this SHA-256; revoked and expired keys too.
     #[inline]
     pub fn principal(&self, hash: &[u8; 32]) -> Option<Principal> {
-        let mark = mark(hash);
-        let is_it = |number: u32| self.secret(number).is_some_and(|secret| same(secret, &mark));
-        let number = self.hashes.find(index_hash(&mark), is_it)?;
+        let print = print(hash);
+        let is_it = |number: u32| self.secret(number).is_some_and(|secret| same(secret, &print));
+        let number = self.hashes.find_evenly(index_hash(&print), is_it)?;
         self.bearer(number / 2, number % 2 == 1)
     }
 
@@ -240,9 +240,9 @@ impl Directory {
         &self.user(user).expect("ids come from this counter").state
     }
 
-    fn secret(&self, number: u32) -> Option<&Mark> {
+    fn secret(&self, number: u32) -> Option<&Print> {
         let key = self.keys.get(number as usize / 2)?;
-        Some(if number.is_multiple_of(2) { &key.mark } else { &key.alias_mark })
+        Some(if number.is_multiple_of(2) { &key.print } else { &key.alias_print })
     }
 
     fn find_sub(&self, sub: &str) -> Option<UserId> {
@@ -274,8 +274,8 @@ impl Directory {
             }
             Mutation::KeyIssued { key, hash, alias_hash, tier, permissions, beta_until, at, .. } => {
                 self.note_key(KeySlot {
-                    mark: mark(hash),
-                    alias_mark: mark(alias_hash),
+                    print: print(hash),
+                    alias_print: print(alias_hash),
                     key: *key,
                     created_at: *at,
                     beta_until: beta_until.unwrap_or_default(),
@@ -298,8 +298,8 @@ impl Directory {
         self.note_grant(user.id, user.grant);
         for key in &user.keys {
             self.note_key(KeySlot {
-                mark: mark(&key.hash),
-                alias_mark: mark(&key.alias_hash),
+                print: print(&key.hash),
+                alias_print: print(&key.alias_hash),
                 key: key.id,
                 created_at: key.created_at,
                 beta_until: key.beta_until.get().unwrap_or_default(),
@@ -375,17 +375,17 @@ fn date(micros: u64) -> Option<Timestamp> {
     (micros != 0).then_some(Timestamp(micros))
 }
 
-fn mark(hash: &[u8; 32]) -> Mark {
+fn print(hash: &[u8; 32]) -> Print {
     *hash.first_chunk().expect("32 bytes")
 }
 
 /// A SHA-256 is as good a hash as any: eight bytes of it.
-fn index_hash(mark: &Mark) -> u64 {
-    u64::from_le_bytes(*mark.first_chunk().expect("16 bytes"))
+fn index_hash(print: &Print) -> u64 {
+    u64::from_le_bytes(*print.first_chunk().expect("16 bytes"))
 }
 
 /// Compares in the same time whatever differs (keys.md §1).
-fn same(one: &Mark, other: &Mark) -> bool {
+fn same(one: &Print, other: &Print) -> bool {
     std::hint::black_box(one.iter().zip(other).fold(0, |differ, (a, b)| differ | (a ^ b))) == 0
 }
 
@@ -508,6 +508,29 @@ mod tests {
             assert_eq!((reserved, pending), (1, THREADS - 1), "{answers:?}");
         }
         assert_eq!(directory.users_count(), 500);
+    }
+
+    /// Secrets that the index cannot tell apart are told apart by each byte that is kept.
+    #[test]
+    fn alike_secrets_are_different_keys() {
+        let directory = Directory::new();
+        let user = UserId(1);
+        directory.observe(user, &created(None));
+        let issue = |number: u64, hash: [u8; 32]| {
+            let mut fact = issued(KeyId(user.object(number as u32)), number);
+            let Mutation::KeyIssued { hash: known, .. } = &mut fact else { unreachable!("a key was issued") };
+            *known = hash;
+            directory.observe(user, &fact);
+        };
+        issue(0, [7; 32]);
+        for byte in 0..16 {
+            let mut other = [7; 32];
+            other[byte] = 8;
+            assert_eq!(directory.principal(&other), None, "byte {byte}");
+            issue(1 + byte as u64, other);
+            let found = |hash: &[u8; 32]| directory.principal(hash).map(|principal| principal.slot);
+            assert_eq!((found(&[7; 32]), found(&other)), (Some(0), Some(1 + byte as u32)), "byte {byte}");
+        }
     }
 
     #[test]

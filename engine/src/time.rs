@@ -9,7 +9,7 @@ use wincode::{SchemaRead, SchemaWrite};
 )]
 pub struct Timestamp(pub u64);
 
-/// A moment that may be absent, in eight bytes: the beginning of 1970 stands for none.
+/// A moment that may be absent, in eight bytes: the beginning of 1970, at which nothing happens, stands for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Date(u64);
 
@@ -75,13 +75,20 @@ impl Date {
         (self != Date::NONE).then_some(Timestamp(self.0))
     }
 
+    pub fn is_none(self) -> bool {
+        self == Date::NONE
+    }
+
     pub fn is_some(self) -> bool {
-        self != Date::NONE
+        !self.is_none()
     }
 }
 
 impl From<Option<Timestamp>> for Date {
+    /// # Panics
+    /// At the beginning of 1970, which cannot be told from none.
     fn from(at: Option<Timestamp>) -> Date {
+        assert!(at != Some(Timestamp(0)), "whatever happens does so after 1970 began");
         Date(at.unwrap_or_default().0)
     }
 }

@@ -193,8 +193,9 @@ impl<F: StoredFile> StoredFile for PacedFile<F> {
         self.file.prefetch();
     }
 
-    fn write_back(&self, from: u64, to: u64) {
-        self.file.write_back(from, to);
+    fn write_back(&self, from: u64, to: u64) -> io::Result<()> {
+        self.rests.go_on()?;
+        self.file.write_back(from, to)
     }
 }
 

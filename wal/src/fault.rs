@@ -363,7 +363,10 @@ impl StoredFile for FaultFile {
 
     fn prefetch(&self) {}
 
-    fn write_back(&self, _: u64, _: u64) {}
+    /// As much as may be on the device then: all of it, unless that fails.
+    fn write_back(&self, from: u64, to: u64) -> io::Result<()> {
+        self.sync_range(from, to)
+    }
 
     fn reload(&self) {
         self.forget();

@@ -268,7 +268,7 @@ impl<S: Storage> SnapshotWriter<S> {
         self.blocks += 1;
         self.block.truncate(BLOCK_HEAD_BYTES);
         if self.at - self.given_to >= WRITE_BACK_BYTES {
-            self.file.write_back(self.given_to, self.at);
+            self.file.write_back(self.given_to, self.at)?;
             self.given_to = self.at;
         }
         Ok(())

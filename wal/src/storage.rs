@@ -70,9 +70,12 @@ pub trait StoredFile: Send + 'static {
     fn reload(&self);
     /// Advice: start to read all of the file into the cache.
     fn prefetch(&self);
-    /// Advice: start to write the bytes `from..to` to the device, and return when those before them that were started are
-    /// there. Nothing is durable by it; [`StoredFile::sync`] finds less to do.
-    fn write_back(&self, from: u64, to: u64);
+    /// Starts to write the bytes `from..to` to the device, and returns when those before them that were started are there.
+    /// Nothing is durable by it; [`StoredFile::sync`] finds less to do.
+    ///
+    /// # Errors
+    /// What went wrong with bytes that were started before: no later call tells of it again.
+    fn write_back(&self, from: u64, to: u64) -> io::Result<()>;
 }
 
 /// A mapping of a segment. One owner, which writes; nobody reads through it.
@@ -353,8 +356,8 @@ impl StoredFile for RealFile {
         sys::advise(&self.file, libc::POSIX_FADV_WILLNEED);
     }
 
-    fn write_back(&self, from: u64, to: u64) {
-        sys::write_back(&self.file, from, to);
+    fn write_back(&self, from: u64, to: u64) -> io::Result<()> {
+        sys::write_back(&self.file, from, to)
     }
 
     fn reload(&self) {

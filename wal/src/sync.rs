@@ -181,7 +181,7 @@ pub(crate) struct Opened<S: Storage> {
     /// Position of its first byte.
     pub base: u64,
     pub bytes: u64,
-    /// The mapping of the segment before, which is full. Unmapping takes a while: not on the appending thread.
+    /// The mapping of the segment before, which is full: it goes with the file of its syncs, not on the appending thread.
     pub sealed: S::Map,
 }
 

@@ -133,24 +133,31 @@ pub(crate) fn advise(file: &File, advice: libc::c_int) {
     }
 }
 
-/// Starts to write `from..to` of the file to the device, and waits for what was started before it. A failure shows in the
-/// sync that follows.
+/// Starts to write `from..to` of the file to the device, and waits for what was started before it. The kernel tells of a
+/// failure once, here or in the sync that follows.
 #[cfg(target_os = "linux")]
-pub(crate) fn write_back(file: &File, from: u64, to: u64) {
+pub(crate) fn write_back(file: &File, from: u64, to: u64) -> io::Result<()> {
     let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE;
     for (from, to, how) in [(0, from, wait), (from, to, libc::SYNC_FILE_RANGE_WRITE)] {
         // A length of nothing would mean all.
         if from < to {
             // SAFETY: integers only, and the descriptor is open.
-            unsafe {
-                libc::sync_file_range(file.as_raw_fd(), from as i64, (to - from) as i64, how);
+            let done = unsafe { libc::sync_file_range(file.as_raw_fd(), from as i64, (to - from) as i64, how) };
+            if done != 0 {
+                let error = io::Error::last_os_error();
+                // A file system that cannot do it in pieces does it in the sync.
+                let cannot = matches!(error.raw_os_error(), Some(libc::ESPIPE | libc::ENOSYS));
+                return if cannot { Ok(()) } else { Err(error) };
             }
         }
     }
+    Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn write_back(_: &File, _: u64, _: u64) {}
+pub(crate) fn write_back(_: &File, _: u64, _: u64) -> io::Result<()> {
+    Ok(())
+}
 
 /// CRC32C of the four bytes of `length`, then the bytes of `head`, then `body`, by the processor's instructions; `None`
 /// where it lacks them, or `body` is too long for a table.

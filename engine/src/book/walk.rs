@@ -21,7 +21,7 @@ pub struct Offer {
 /// How much is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// Shares, on the 4-decimals grid.
+    /// Shares, on the 4-decimals grid; what is off it is not taken.
     Shares(Qty),
     /// USD to spend on shares, fees not included; not negative.
     Budget(Cash),
@@ -96,7 +96,8 @@ pub fn walk<O: Into<Offer>>(
 
 #[inline]
 fn walk_shares(offers: impl Iterator<Item = Offer>, want: Qty, rate: Bps, taken: &mut Vec<Taken>) -> Walk {
-    let (mut left, mut sums) = (want.order_steps(), Sums::default());
+    let wanted = want.order_steps();
+    let (mut left, mut sums) = (wanted, Sums::default());
     for offer in offers {
         let steps = offer.order_steps().min(left);
         if steps > 0 {
@@ -106,7 +107,8 @@ fn walk_shares(offers: impl Iterator<Item = Offer>, want: Qty, rate: Bps, taken:
             break;
         }
     }
-    sums.walk(Qty(want.0 - left * Qty::ORDER_STEP.0), left == 0, taken)
+    let filled = Qty((wanted - left) * Qty::ORDER_STEP.0);
+    sums.walk(filled, filled == want, taken)
 }
 
 fn walk_budget(offers: impl Iterator<Item = Offer>, budget: Cash, rate: Bps, taken: &mut Vec<Taken>) -> Walk {
@@ -266,6 +268,8 @@ mod tests {
             (shares(11), Some(4_199), 100_000, 4_100_000, 1, 1, false),
             (shares(11), Some(4_200), 110_000, 4_520_000, 2, 2, true),
             (shares(20), None, 200_000, 8_300_000, 2, 3, true),
+            (Want::Shares(Qty(150)), None, 1, 41, 1, 1, false),
+            (Want::Shares(Qty(99)), None, 0, 0, 0, 0, false),
             (shares(27), None, 270_000, 11_380_000, 3, 4, true),
             (shares(28), None, 270_000, 11_380_000, 3, 4, false),
             (shares(1), Some(4_099), 0, 0, 0, 0, false),

@@ -72,7 +72,10 @@ impl Bytes for Date {
         self.get().put(out);
     }
     fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
-        <Option<Timestamp> as Bytes>::take(input).map(Date::from)
+        match Bytes::take(input)? {
+            Some(Timestamp(0)) => Err(CodecError::Variant),
+            at => Ok(Date::from(at)),
+        }
     }
 }
 
@@ -103,4 +106,27 @@ pub(crate) fn take_list<T: Bytes>(input: &mut &[u8], mut push: impl FnMut(T)) ->
         push(T::take(input)?);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A date has the bytes of an option, and none of them says that something happened when 1970 began.
+    #[test]
+    fn a_date_is_its_option() {
+        let mut cases = 0;
+        for at in [None, Some(Timestamp(1)), Some(Timestamp(u64::MAX))] {
+            let (mut date, mut option) = (Vec::new(), Vec::new());
+            Date::from(at).put(&mut date);
+            at.put(&mut option);
+            assert_eq!(date, option, "{at:?}");
+            assert_eq!(Date::take(&mut &date[..]).map(Date::get), Ok(at));
+            cases += 1;
+        }
+        let mut zero = Vec::new();
+        Some(Timestamp(0)).put(&mut zero);
+        assert_eq!(Date::take(&mut &zero[..]), Err(CodecError::Variant), "it would be read as none");
+        println!("dates: {} cases", cases + 1);
+    }
 }

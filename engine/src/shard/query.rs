@@ -105,7 +105,7 @@ pub fn key(user: &User, id: KeyId) -> Option<KeyView> {
 }
 
 fn listed(key: &ApiKey) -> bool {
-    !key.revoked_at.is_some()
+    key.revoked_at.is_none()
 }
 
 fn key_view(key: &ApiKey) -> KeyView {

@@ -162,7 +162,7 @@ pub fn note_used(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutati
 
 /// A key that its owner may still see: not revoked.
 fn listed(user: &User, key: KeyId) -> Result<&ApiKey, Reject> {
-    user.keys.iter().find(|known| known.id == key && !known.revoked_at.is_some()).ok_or(Reject::KeyNotFound)
+    user.keys.iter().find(|known| known.id == key && known.revoked_at.is_none()).ok_or(Reject::KeyNotFound)
 }
 
 fn next_key(user: &User) -> Result<KeyId, Reject> {

@@ -100,7 +100,7 @@ impl ApiKey {
 
     /// Counts for the limit of active keys: the old half of a rotation does not (keys.md §3).
     pub fn counts_as_active(&self) -> bool {
-        !self.revoked_at.is_some() && !self.expires_at.is_some()
+        self.revoked_at.is_none() && self.expires_at.is_none()
     }
 }
 

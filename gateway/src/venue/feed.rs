@@ -35,7 +35,7 @@ use engine::market::mutation::MarketMutation;
 use engine::market::{Markets, publish_all};
 use engine::ring::Ring;
 use engine::shard::Room;
-use engine::time::{SECOND, Timestamp};
+use engine::time::{MILLISECOND, SECOND, Timestamp};
 use pending::{Held, Pending};
 use publish::Publisher;
 use quiet::Quiet;
@@ -52,6 +52,8 @@ const STAKES_EVERY_US: u64 = SECOND / 20;
 const SLEEP_MAX_US: u64 = SECOND / 4;
 /// The place reached on a tape is journaled at most this often (upstream.md §7).
 const TAPE_MARK_EVERY_US: u64 = SECOND;
+/// What one poll brings is told together; of a long one, what came within this.
+const GATHERED_MAX_US: u64 = MILLISECOND / 5;
 
 /// What the feed counts, for health answers. Plain numbers; nothing is ordered by them.
 #[derive(Debug, Default)]
@@ -109,8 +111,9 @@ struct Desk {
     held: AHashMap<Arc<str>, Held>,
     /// Remembers prices for the history.
     recorder: Recorder,
-    /// Tells the streams.
+    /// Tells the streams, and when it last woke them during the poll at hand.
     publisher: Publisher,
+    rung_at: Timestamp,
     /// Where prices of what markets are about are shown.
     spot: Spot,
     /// Instruments that the frame at hand was about, with the price of a trade where it told of one.
@@ -168,6 +171,7 @@ impl Feed {
             held: AHashMap::new(),
             recorder,
             publisher,
+            rung_at: Timestamp(0),
             spot,
             touched: Vec::new(),
             doubts: Doubts::new(&parts.pace, is_live),
@@ -239,7 +243,10 @@ impl Feed {
     pub fn turn(&mut self) -> Result<Duration, Stopped> {
         let now = self.desk.clock.now();
         let desk = &mut self.desk;
+        desk.publisher.gather();
+        desk.rung_at = now;
         let polled = self.venue.poll(now, self.next_cycle, &mut |frame| desk.take(&frame));
+        desk.publisher.ring(false);
         desk.advance(polled.venue_now, self.venue.drives_clock());
         desk.flush()?;
         desk.settle_all()?;
@@ -303,13 +310,21 @@ impl Desk {
     /// Applies one frame: facts are decided, ladders written, each pair of books at once.
     fn take(&mut self, frame: &Frame<'_>) {
         let now = self.clock.now();
+        if now.since(self.rung_at) > GATHERED_MAX_US {
+            self.publisher.ring(true);
+            self.rung_at = now;
+        }
         self.venue_now = frame.received;
         for update in frame.updates {
             self.decide(update, frame, now);
         }
-        if meets_markets(frame) && self.flush().is_err() {
-            self.stopped = true;
-            return;
+        if meets_markets(frame) {
+            // The core may let it wait.
+            self.publisher.ring(true);
+            if self.flush().is_err() {
+                self.stopped = true;
+                return;
+            }
         }
         self.notice_lost(frame);
         let received = if self.stamps_when_taken { now } else { frame.received };

@@ -31,9 +31,11 @@ use tokio::time::Instant;
 pub const PRICE_EVERY: Duration = Duration::from_millis(250);
 /// Frames that are handed out, or prices that are made, before others get their turn on the thread: less than a
 /// millisecond of them.
-const HANDED_PER_TURN: usize = 8_192;
-/// Sockets that are written to before that: some 200 µs of them.
+/// No socket is handed so many of them in a turn that they fill its queue.
+const HANDED_PER_TURN: usize = 4_096;
+/// Sockets that are written to before that, and bytes of them: some 200 µs.
 const FLUSHED_PER_TURN: usize = 64;
+const BYTES_FLUSHED_PER_TURN: usize = 1 << 20;
 const PRICES_PER_TURN: usize = 32;
 /// What a frame of one's own costs beside one that is shared.
 const OWN_FRAME: usize = 8;
@@ -215,9 +217,13 @@ impl Hub {
     fn flush(&self) -> bool {
         // Answers go first: of listeners there may be thousands.
         self.departures.leave();
+        let mut bytes = 0;
         for _ in 0..FLUSHED_PER_TURN {
             let Some(socket) = self.to_flush.borrow_mut().pop_front() else { return true };
-            socket.flush();
+            bytes += socket.flush();
+            if bytes > BYTES_FLUSHED_PER_TURN {
+                break;
+            }
         }
         self.to_flush.borrow().is_empty()
     }
@@ -399,19 +405,21 @@ async fn always_hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
 /// Hands out what the feed tells, for ever.
 async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
     let mut batches = Batches::of(&outlet);
+    let mut all_flushed = true;
     loop {
         outlet.note_lag(|| hub.app.clock.now());
-        let mut handed = 0;
-        while handed < HANDED_PER_TURN {
+        let (mut handed, mut is_all) = (0, false);
+        // Who reads is not to fall behind because others are written to first: news wait until all have what was handed out.
+        while all_flushed && !is_all && handed < HANDED_PER_TURN {
             match batches.take_next() {
                 Ok(Some(Told::Changes(batch))) => handed += hub.take_changes(batch).max(1),
                 Ok(Some(Told::Other(item))) => handed += hub.take(&item).max(1),
-                Ok(None) => break,
+                Ok(None) => is_all = true,
                 Err(Lost) => hub.refresh().await,
             }
         }
-        let all_flushed = hub.flush();
-        if handed < HANDED_PER_TURN && all_flushed {
+        all_flushed = hub.flush();
+        if is_all && all_flushed {
             outlet.wait().await;
         } else {
             tokio::task::yield_now().await;

@@ -66,6 +66,8 @@ pub struct Outlet {
     queue: ArrayQueue<Item>,
     lost: AtomicBool,
     bell: Notify,
+    /// The bell is to ring once what comes together was told.
+    rings_later: AtomicBool,
     wanted: Table<Wanted>,
     /// Listeners to new markets.
     curious: AtomicU32,
@@ -81,6 +83,8 @@ struct FanOut {
     is_timed: AtomicBool,
     /// When the feed took the frame it is about to tell of, µs; 0: it tells of none, or nobody looks.
     frame_at: AtomicU64,
+    /// Bells wait for [`News::ring`].
+    gathers: AtomicBool,
     lag: Micros,
     lost: AtomicU64,
 }
@@ -106,6 +110,7 @@ impl News {
                 queue: ArrayQueue::new(slots),
                 lost: AtomicBool::new(false),
                 bell: Notify::new(),
+                rings_later: AtomicBool::new(false),
                 wanted: Table::new(),
                 curious: AtomicU32::new(0),
                 interests: interests.clone(),
@@ -192,6 +197,21 @@ impl News {
         self.meters.frame_at.store(0, Relaxed);
     }
 
+    /// From now on nobody is woken before [`News::ring`], so that what comes together is heard together: an IO thread that
+    /// is woken by the first of eight changes writes to everybody twice.
+    pub fn gather(&self) {
+        self.meters.gathers.store(true, Relaxed);
+    }
+
+    /// Wakes who was told something meanwhile; and from now on, unless the feed still `gathers`, at each piece of news.
+    pub fn ring(&self, gathers: bool) {
+        self.meters.gathers.store(gathers, Relaxed);
+        for outlet in self.outlets.iter().filter(|outlet| outlet.rings_later.load(Relaxed)) {
+            outlet.rings_later.store(false, Relaxed);
+            outlet.bell.notify_one();
+        }
+    }
+
     /// Whether anybody wants to hear of this market at all.
     pub fn wanted(&self, market: MarketId) -> bool {
         self.outlets
@@ -266,7 +286,11 @@ impl Outlet {
             // Pairs with the swap in `Outlet::take`.
             self.lost.store(true, Ordering::Release);
         }
-        self.bell.notify_one();
+        if self.meters.gathers.load(Relaxed) {
+            self.rings_later.store(true, Relaxed);
+        } else {
+            self.bell.notify_one();
+        }
     }
 
     /// One more listener to this market. What is read afterwards and what is told from now on leave no gap.
@@ -349,6 +373,7 @@ impl std::fmt::Debug for News {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt as _;
 
     fn heard(outlet: &Outlet) -> Vec<String> {
         std::iter::from_fn(|| match outlet.take() {
@@ -415,6 +440,35 @@ mod tests {
         assert_eq!(news.lost(), 1, "the fifth of four");
         touch(2);
         assert_eq!(heard(&outlet), touched(2));
+    }
+
+    /// Whoever was told something while the feed gathered is woken by the ring, and nobody else is; before and behind it
+    /// each piece of news wakes.
+    #[test]
+    fn what_comes_together_wakes_once() {
+        let news = News::new(2, FeeTable::default());
+        let (outlet, other, market) = (news.claim(), news.claim(), MarketId(0));
+        [&outlet, &other].iter().for_each(|outlet| outlet.count(MarketId(1), Interest::Changes));
+        outlet.count(market, Interest::Touches);
+        let has_rung = |outlet: &Outlet| outlet.wait().now_or_never().is_some();
+        // (what the feed does, whether it wakes)
+        let steps: [(&str, &dyn Fn(), bool); 8] = [
+            ("alone", &|| news.touched(market), true),
+            ("gather", &|| news.gather(), false),
+            ("first", &|| news.touched(market), false),
+            ("second", &|| news.touched(market), false),
+            ("ring, and go on", &|| news.ring(true), true),
+            ("third", &|| news.touched(market), false),
+            ("let go", &|| news.ring(false), true),
+            ("alone again", &|| news.touched(market), true),
+        ];
+        for (name, step, wakes) in steps {
+            step();
+            assert_eq!((has_rung(&outlet), has_rung(&other)), (wakes, false), "{name}");
+        }
+        news.ring(false);
+        assert!(!has_rung(&outlet), "there is nothing new");
+        assert_eq!(heard(&outlet).len(), 5, "nothing was lost");
     }
 
     /// One sample for what waited together, from the oldest of it; none where nobody looks, nor of what is no frame.

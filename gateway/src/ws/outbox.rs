@@ -29,7 +29,7 @@ const SENT_BYTES_MORE: usize = 64 << 10;
 /// What may still leave before the close frame; a peer that left more behind was not reading.
 const GOODBYE_BYTES_MAX: usize = 64 << 10;
 /// Pieces that one write takes at most, each of one frame or several.
-const FRAMES_PER_WRITE_MAX: usize = 64;
+const PIECES_PER_WRITE_MAX: usize = 64;
 
 /// What a queued frame is about, where that matters: an instrument, a market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,13 +110,15 @@ impl Outbox {
     }
 
     /// Writes what waits, as far as `write` takes it at once; the socket's own task sees to the rest, and to whatever is
-    /// not an everyday write.
-    pub fn flush(&self, mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>) {
+    /// not an everyday write. Says how many bytes were taken.
+    pub fn flush(&self, mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>) -> usize {
         let mut state = self.state.borrow_mut();
         state.to_flush = false;
         if self.stuck_since.get() > 0 || state.closing.is_some() {
-            return state.wake();
+            state.wake();
+            return 0;
         }
+        let mut taken = 0;
         state.skip_dropped();
         while !state.is_empty() {
             let mut offered = 0;
@@ -126,8 +128,10 @@ impl Outbox {
             });
             let count = written.unwrap_or(0);
             state.advance(count);
+            taken += count;
             if count < offered {
-                return state.wake();
+                state.wake();
+                return taken;
             }
             state.skip_dropped();
         }
@@ -135,6 +139,7 @@ impl Outbox {
         if state.refused {
             state.wake();
         }
+        taken
     }
 
     /// Whether an offer would be taken, before a frame is made for it. If not, [`Outbox::when_drained`] will be called.

@@ -16,6 +16,7 @@ use crate::http::body::Upgrade;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::server::departures::Departures;
 use crate::wire::instant;
 use crate::wire::read;
 use crate::wire::value::Value;
@@ -148,13 +149,33 @@ impl Socket {
     }
 
     /// See [`Outbox::flush`].
-    pub fn flush(&self) {
+    pub fn flush(&self) -> usize {
         let stream = self.stream.borrow();
         self.outbox.flush(|pieces| match (&*stream, pieces) {
             (Some(stream), [piece]) => stream.try_write(piece),
             (Some(stream), _) => stream.try_write_vectored(pieces),
             (None, _) => Err(io::ErrorKind::NotConnected.into()),
-        });
+        })
+    }
+
+    /// Writes what the queue holds until the socket ends, and lets the hub write between two writes.
+    pub fn write_to(self: Rc<Socket>, stream: OwnedWriteHalf, departures: Rc<Departures>) -> impl Future<Output = ()> {
+        *self.stream.borrow_mut() = Some(stream);
+        async move {
+            let mut stream = Between(&self.stream);
+            let mut write = pin!(self.outbox.write(&mut stream, || self.clock.now()));
+            // Answers that wait go first: of listeners there may be thousands.
+            let in_turn = poll_fn(|context| {
+                departures.leave();
+                write.as_mut().poll(context)
+            });
+            let written = caught(in_turn).await;
+            drop(self.stream.take());
+            // A peer that went away takes nothing more.
+            if !matches!(written, Ok(Ok(()))) {
+                self.outbox.abort(Close::NORMAL);
+            }
+        }
     }
 
     /// See [`Outbox::has_room`].
@@ -288,24 +309,8 @@ async fn run<C: Channel>(
     };
     let (read, write) = stream.into_split();
     let socket = Rc::new(Socket::new(edge.app.seats.next_id(), bearer, seat, edge.app.clock.clone()));
-    *socket.stream.borrow_mut() = Some(write);
     let entered = edge.sockets.enter(&socket, C::WHICH, &edge);
-    let (writing, departures) = (Rc::clone(&socket), Rc::clone(&edge.departures));
-    let writing = tokio::task::spawn_local(async move {
-        let mut stream = Between(&writing.stream);
-        let mut write = pin!(writing.outbox.write(&mut stream, || writing.clock.now()));
-        // Answers that wait go first: of listeners there may be thousands.
-        let in_turn = poll_fn(|context| {
-            departures.leave();
-            write.as_mut().poll(context)
-        });
-        let written = caught(in_turn).await;
-        drop(writing.stream.take());
-        // A peer that went away takes nothing more.
-        if !matches!(written, Ok(Ok(()))) {
-            writing.outbox.abort(Close::NORMAL);
-        }
-    });
+    let writing = tokio::task::spawn_local(Rc::clone(&socket).write_to(write, Rc::clone(&edge.departures)));
     let mut reader = Reader::new(early, read);
     match refused {
         Some(close) => socket.close(close),

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 /// Texts that a thread keeps; books whose numbers leave the same remainder share a place.
 const PLACES: usize = 64;
-/// Longer ones are not kept: together they take four megabytes at most.
+/// Longer ones are not kept: together they take four megabytes at most, and as much in room to spare.
 const BYTES_MAX: usize = 64 << 10;
 
 /// The texts of one thread.

@@ -36,6 +36,16 @@ impl Publisher {
         Publisher { news, catalog }
     }
 
+    /// Until [`Publisher::ring`] nobody is woken by what is told.
+    pub(super) fn gather(&self) {
+        self.news.gather();
+    }
+
+    /// Wakes who was told something; the feed goes on to gather or not.
+    pub(super) fn ring(&self, gathers: bool) {
+        self.news.ring(gathers);
+    }
+
     /// Tells of a frame that was taken at `taken_at` and whose book part is written down. Of a market that is held back
     /// only trades are told; its book comes whole when it is let go.
     pub(crate) fn frame(

@@ -141,6 +141,64 @@ fn what_the_copy_holds_is_not_sent_again() {
     });
 }
 
+/// Whoever reads is told everything, however many read and however much comes at once: nobody's queue fills up because
+/// others are written to first.
+#[test]
+fn readers_do_not_fall_behind_a_backlog() {
+    const CHANGES: u64 = 3_000;
+    let mut told = 0;
+    for crowd in [1, 10, 150] {
+        run(async {
+            let subscribed = Subscribed::new();
+            let edge = &subscribed.town.edge;
+            let first = subscribed.town.market.instrument(Outcome::First);
+            let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+            let mut peers = Vec::new();
+            let mut listening = Vec::new();
+            for number in 0..crowd {
+                let peer =
+                    tokio::net::TcpStream::connect(listener.local_addr().expect("bound")).await.expect("it listens");
+                let (stream, _) = listener.accept().await.expect("just connected");
+                let socket = Rc::new(Socket::new(10 + number, None, None, edge.app.clock.clone()));
+                let write = stream.into_split().1;
+                tokio::task::spawn_local(Rc::clone(&socket).write_to(write, Rc::clone(&edge.departures)));
+                let follower = Follower::new(socket, Rc::clone(&edge.hub));
+                follower.follow(first);
+                follower.dump(&[first]);
+                listening.push(follower);
+                peers.push(tokio::task::spawn_local(read_changes(peer, CHANGES)));
+            }
+            (1..=CHANGES).for_each(|size| subscribed.tell(size));
+            for peer in peers {
+                let sizes = peer.await.expect("it reads to the end");
+                assert!(sizes.into_iter().eq(1..=CHANGES), "each change, in order, {crowd} listen");
+                told += 1;
+            }
+        });
+    }
+    println!("readers of a backlog: {told} cases");
+}
+
+/// The sizes that a peer is told of the level at 0.40, until so many were told or a book came again.
+async fn read_changes(mut peer: tokio::net::TcpStream, count: u64) -> Vec<u64> {
+    let (mut bytes, mut sizes) = (Vec::new(), Vec::new());
+    while (sizes.len() as u64) < count {
+        assert!(peer.read_buf(&mut bytes).await.expect("open") > 0, "it ended");
+        let mut rest = &bytes[..];
+        while let Some((text, behind)) = frame(rest) {
+            let value: Value = serde_json::from_slice(text).expect("JSON");
+            match value["price_changes"][0]["size"].as_str() {
+                Some(size) => sizes.push(size.parse().expect("whole shares")),
+                None if sizes.is_empty() => {}
+                None => return sizes,
+            }
+            rest = behind;
+        }
+        bytes = rest.to_vec();
+    }
+    sizes
+}
+
 /// Those who listen in different ways, and one who comes in the middle.
 struct Crowd {
     subscribed: Subscribed,

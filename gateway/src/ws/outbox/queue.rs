@@ -1,7 +1,7 @@
 //! What waits on one socket: frames in their order, what of them is half written, and the bounds.
 
 use super::{
-    FRAMES_PER_WRITE_MAX, GOODBYE_BYTES_MAX, QUEUE_BYTES_MAX, QUEUE_FRAMES_MAX, SENT_BYTES_MORE, SENT_FRAMES_MORE, Tag,
+    GOODBYE_BYTES_MAX, PIECES_PER_WRITE_MAX, QUEUE_BYTES_MAX, QUEUE_FRAMES_MAX, SENT_BYTES_MORE, SENT_FRAMES_MORE, Tag,
 };
 use crate::ws::close::Close;
 use crate::ws::frame::{Frame, Frames};
@@ -179,7 +179,7 @@ impl Queue {
         if let (true, true, 1) = (self.half.is_empty(), self.ping.is_empty(), self.entries.len()) {
             return write(&[IoSlice::new(queued.next().map_or(&[], |bytes| bytes))]);
         }
-        let mut pieces = [IoSlice::new(&[]); FRAMES_PER_WRITE_MAX];
+        let mut pieces = [IoSlice::new(&[]); PIECES_PER_WRITE_MAX];
         let mut count = 0;
         let ahead = [&self.half, &self.ping].into_iter().filter(|bytes| !bytes.is_empty());
         for (piece, bytes) in pieces.iter_mut().zip(ahead.chain(queued)) {

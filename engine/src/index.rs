@@ -14,7 +14,7 @@ const EQUAL_BITS: u32 = 3;
 /// Buckets of a table: together more entries than a u32 counts.
 const BUCKETS: usize = 27 << EQUAL_BITS;
 /// Slots of a hash index's first generation, as a power of two.
-const FIRST_SLOTS_BITS: usize = 9;
+const FIRST_SLOTS_BITS: usize = 10;
 /// Generations of a hash index; each has four times the slots of the one before, so that there are few to look through.
 const GENERATIONS: usize = 11;
 

@@ -25,6 +25,8 @@ pub struct Resting {
     by_expiration: BTreeSet<(Timestamp, OrderId)>,
     awaiting: BTreeSet<(InstrumentId, OrderId)>,
     len: usize,
+    /// Those that say a `hold_reason`.
+    held_count: usize,
     /// No order is listed until all are: nobody looks for one while records are folded.
     is_unlisted: bool,
 }
@@ -35,6 +37,7 @@ struct Sides {
     buys: Levels,
     sells: Levels,
     len: usize,
+    held_count: usize,
 }
 
 /// The prices of one side.
@@ -101,6 +104,16 @@ impl Resting {
     /// Instruments with a resting order from `from` on, in id order: how a cycle in parts goes on.
     pub fn instruments_from(&self, from: InstrumentId) -> impl Iterator<Item = InstrumentId> + '_ {
         self.instruments.range(from..).copied()
+    }
+
+    /// Whether every order says a `hold_reason` if `held`, and none if not.
+    pub fn is_held(&self, held: bool) -> bool {
+        self.held_count == if held { self.len } else { 0 }
+    }
+
+    /// The same of the orders of one instrument.
+    pub fn is_held_in(&self, instrument: InstrumentId, held: bool) -> bool {
+        self.books.get(&instrument).is_none_or(|sides| sides.held_count == if held { sides.len } else { 0 })
     }
 
     /// The prices of one side that have orders, best first: highest for BUY, lowest for SELL.
@@ -179,6 +192,15 @@ impl Resting {
         listed.eq(standing)
     }
 
+    /// Whether those of these orders that say a `hold_reason` are counted, instrument by instrument.
+    pub(crate) fn counts_held<'a>(&self, open: impl Iterator<Item = &'a Order>) -> bool {
+        let mut held = AHashMap::<InstrumentId, usize>::new();
+        open.filter(|order| order.held).for_each(|order| *held.entry(order.terms.instrument).or_default() += 1);
+        let counted = self.books.iter().filter(|(_, sides)| sides.held_count > 0);
+        self.held_count == held.values().sum::<usize>()
+            && held == counted.map(|(instrument, sides)| (*instrument, sides.held_count)).collect()
+    }
+
     /// Takes of an order what [`Resting::list`] does not, and notes where it will stand.
     pub(crate) fn put_unlisted(&mut self, order: &Order, standing: &mut Vec<Standing>) {
         standing.push(Standing::of(order));
@@ -187,6 +209,10 @@ impl Resting {
         }
         if let Some(at) = order.terms.expiration() {
             self.by_expiration.insert((at, order.id));
+        }
+        if order.held {
+            self.books.entry(order.terms.instrument).or_default().held_count += 1;
+            self.held_count += 1;
         }
     }
 
@@ -231,8 +257,24 @@ impl Resting {
         assert!(new, "an order rests once: order {id}");
         sides.len += 1;
         self.len += 1;
+        if order.held {
+            sides.held_count += 1;
+            self.held_count += 1;
+        }
         if let Some(at) = order.terms.expiration() {
             self.by_expiration.insert((at, id));
+        }
+    }
+
+    /// An order that is here says another `hold_reason` than before.
+    pub(crate) fn hold(&mut self, order: &Order) {
+        if self.is_unlisted {
+            return;
+        }
+        let sides = self.books.get_mut(&order.terms.instrument);
+        let sides = sides.expect("a resting order is indexed under its instrument");
+        for count in [&mut sides.held_count, &mut self.held_count] {
+            *count = if order.held { *count + 1 } else { *count - 1 };
         }
     }
 
@@ -267,6 +309,10 @@ impl Resting {
         assert!(found, "a resting order is indexed under its price: order {id}");
         sides.len -= 1;
         self.len -= 1;
+        if order.held {
+            sides.held_count -= 1;
+            self.held_count -= 1;
+        }
         if sides.len == 0 {
             self.instruments.remove(&instrument);
             if self.books.len() > 2 * self.instruments.len() + EMPTY_KEPT {
@@ -442,6 +488,54 @@ mod tests {
         order.awaiting_book = false;
         resting.put(&order, true);
         assert_eq!((resting.awaiting().count(), resting.len()), (0, 1));
+    }
+
+    #[test]
+    fn who_is_held_is_known_of_each_instrument() {
+        let (one, other) = (InstrumentId(0), InstrumentId(1));
+        let mut orders =
+            [one, one, other].map(|instrument| resting_order(instrument.0.into(), instrument, Side::Buy, 40, None));
+        (0..).zip(&mut orders).for_each(|(id, order)| order.id = OrderId(id));
+        orders[1].held = true;
+        let mut standing = Vec::new();
+        let (mut one_by_one, mut at_once) = (Resting::default(), Resting::default());
+        for order in &orders {
+            one_by_one.put(order, false);
+            at_once.put_unlisted(order, &mut standing);
+        }
+        at_once.list(standing);
+        let held = |resting: &Resting| {
+            let in_each = [one, other].map(|instrument| [false, true].map(|held| resting.is_held_in(instrument, held)));
+            ([false, true].map(|held| resting.is_held(held)), in_each)
+        };
+        let mut cases = 0;
+        // Which order says something else, or ends; then what holds of all, of the first instrument, of the other one.
+        let steps: [(Option<usize>, Option<usize>, _); 6] = [
+            (None, None, ([false, false], [[false, false], [true, false]])),
+            (Some(0), None, ([false, false], [[false, true], [true, false]])),
+            (Some(2), None, ([false, true], [[false, true], [false, true]])),
+            (Some(1), None, ([false, false], [[false, false], [false, true]])),
+            (None, Some(0), ([false, false], [[true, false], [false, true]])),
+            (None, Some(2), ([true, false], [[true, false], [true, true]])),
+        ];
+        for (turns, ends, expected) in steps {
+            for resting in [&mut one_by_one, &mut at_once] {
+                if let Some(at) = turns {
+                    let mut turned = orders[at].clone();
+                    turned.held = !turned.held;
+                    resting.hold(&turned);
+                }
+                if let Some(at) = ends {
+                    resting.remove(&orders[at]);
+                }
+                assert_eq!(held(resting), expected, "{turns:?} turns, {ends:?} ends");
+                cases += 1;
+            }
+            if let Some(at) = turns {
+                orders[at].held = !orders[at].held;
+            }
+        }
+        println!("orders that are held: {cases} cases");
     }
 
     #[test]

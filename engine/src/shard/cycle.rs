@@ -1,7 +1,7 @@
 //! The matching cycle (execution.md §7), piece by piece: lapsed heartbeats, expired GTD orders, `hold_reason`, markets
 //! closed for good, then resting orders against the books that changed.
 //!
-//! A piece looks at no more than [`CYCLE_ORDERS_PER_TURN_MAX`] orders; between two pieces commands run, so each piece
+//! A piece looks at no more than [`CYCLE_ORDERS_PER_TURN_MAX`] orders and instruments; between two pieces commands run, so each piece
 //! takes orders as it finds them. Orders of one user in one book are one record, or several when it grows long. Users
 //! never compete: each has the whole book, less what that user took already.
 
@@ -11,6 +11,7 @@ use crate::id::{InstrumentId, OrderId, UserId};
 use crate::mutation::Mutation;
 use crate::order::cancel::closed;
 use crate::order::cycle::{Met, meet};
+use crate::order::resting::Resting;
 use crate::order::take::Ground;
 use crate::order::{CloseReason, Side};
 use crate::rules::{CLOSED_MARKET_GRACE_US, CYCLE_ORDERS_PER_TURN_MAX, FULL_CYCLE_EVERY, RECORD_SEALED_AT_BYTES};
@@ -28,10 +29,6 @@ pub(super) struct Cycles<R> {
     seen: AHashMap<InstrumentId, u64>,
     /// The version at the look at the first side of the instrument at hand; `None`: that look came to nothing.
     looking: Option<(InstrumentId, u64)>,
-    /// What `hold_reason` says on every resting order; `None` = not known, as after a start.
-    shown: Option<bool>,
-    /// Some order came to rest with another `hold_reason` since the last look at all of them.
-    stray: bool,
     /// Orders of the stage at hand, owner by owner, from `done` on still to be looked at.
     batch: Vec<OrderId>,
     done: usize,
@@ -62,6 +59,9 @@ enum Stage {
 
 const FIRST: InstrumentId = InstrumentId(0);
 
+/// Instruments that one look goes through: they count as so many orders of a piece.
+const INSTRUMENTS_PER_LOOK: usize = 250;
+
 impl<R> Default for Cycles<R> {
     fn default() -> Self {
         Cycles {
@@ -70,8 +70,6 @@ impl<R> Default for Cycles<R> {
             count: 0,
             seen: AHashMap::new(),
             looking: None,
-            shown: None,
-            stray: false,
             batch: Vec::new(),
             done: 0,
         }
@@ -82,11 +80,6 @@ impl<R> Cycles<R> {
     /// Asks for the cycle that is due at this venue time.
     pub fn start(&mut self, venue_now: Timestamp, reply: R) {
         self.waiting.push_back((venue_now, reply));
-    }
-
-    /// An order rests from now on, with this `hold_reason`: an outage may have begun or ended since the last cycle.
-    pub fn rests(&mut self, held: bool) {
-        self.stray |= self.shown != Some(held);
     }
 
     /// Whether a cycle is under way or waits.
@@ -186,17 +179,23 @@ impl<R> Shard<R> {
         outbox: &mut impl Outbox<R>,
     ) -> usize {
         if self.cycles.exhausted() {
-            if from == FIRST && std::mem::take(&mut self.cycles.stray) {
-                self.cycles.shown = None;
-            }
-            let next = self.users.resting().instruments_from(from).next();
-            let unknown = self.cycles.shown != Some(cycle.outage);
-            let Some(instrument) = next.filter(|_| unknown) else {
-                self.cycles.shown = Some(cycle.outage);
-                cycle.stage = Stage::Close(FIRST);
-                return 0;
+            let resting = self.users.resting();
+            let sought = match resting.is_held(cycle.outage) {
+                true => Sought::Nothing,
+                false => seek(resting, from, |instrument| !resting.is_held_in(instrument, cycle.outage)),
             };
-            self.cycles.gather(self.users.resting().orders(instrument));
+            let instrument = match sought {
+                Sought::Found(instrument) => instrument,
+                Sought::Further(from) => {
+                    cycle.stage = Stage::Hold(from);
+                    return INSTRUMENTS_PER_LOOK;
+                }
+                Sought::Nothing => {
+                    cycle.stage = Stage::Close(FIRST);
+                    return 0;
+                }
+            };
+            self.cycles.gather(resting.orders(instrument));
             cycle.stage = Stage::Hold(InstrumentId(instrument.0 + 1));
         }
         let (held, now) = (cycle.outage, self.now);
@@ -220,16 +219,23 @@ impl<R> Shard<R> {
     ) -> usize {
         if self.cycles.exhausted() {
             let (catalog, venue_now) = (&self.catalog, cycle.venue_now);
-            let over = |instrument: &InstrumentId| {
+            let over = |instrument: InstrumentId| {
                 catalog.market(instrument.market()).is_some_and(|market| {
                     let status = market.status();
                     let grace_ends = market.end().map(|end| end.plus(CLOSED_MARKET_GRACE_US));
                     !status.tradable() && status.resolution.is_none() && grace_ends.is_some_and(|end| end <= venue_now)
                 })
             };
-            let Some(instrument) = self.users.resting().instruments_from(from).find(over) else {
-                cycle.stage = Stage::Match(FIRST, Side::Buy);
-                return 0;
+            let instrument = match seek(self.users.resting(), from, over) {
+                Sought::Found(instrument) => instrument,
+                Sought::Further(from) => {
+                    cycle.stage = Stage::Close(from);
+                    return INSTRUMENTS_PER_LOOK;
+                }
+                Sought::Nothing => {
+                    cycle.stage = Stage::Match(FIRST, Side::Buy);
+                    return 0;
+                }
             };
             self.cycles.gather(self.users.resting().orders(instrument));
             cycle.stage = Stage::Close(InstrumentId(instrument.0 + 1));
@@ -255,9 +261,16 @@ impl<R> Shard<R> {
             return 0;
         }
         if self.cycles.exhausted() {
-            let Some(instrument) = self.next_to_match(cycle.full, from, &ground) else {
-                cycle.stage = Stage::Finished;
-                return 0;
+            let instrument = match self.next_to_match(cycle.full, from, &ground) {
+                Sought::Found(instrument) => instrument,
+                Sought::Further(from) => {
+                    cycle.stage = Stage::Match(from, Side::Buy);
+                    return INSTRUMENTS_PER_LOOK;
+                }
+                Sought::Nothing => {
+                    cycle.stage = Stage::Finished;
+                    return 0;
+                }
             };
             // The version before the look: what changes after it is looked at next time.
             let version = books.version(instrument);
@@ -332,13 +345,13 @@ impl<R> Shard<R> {
     }
 
     /// The next instrument with resting orders, from `from` on, whose book is live and was not met as it stands.
-    fn next_to_match(&self, full: bool, from: InstrumentId, ground: &Ground<'_>) -> Option<InstrumentId> {
+    fn next_to_match(&self, full: bool, from: InstrumentId, ground: &Ground<'_>) -> Sought {
         let resting = self.users.resting();
-        resting.instruments_from(from).find(|instrument| {
-            let seen = self.cycles.seen.get(instrument);
-            let changed = full || seen != Some(&ground.books.version(*instrument));
+        seek(resting, from, |instrument| {
+            let seen = self.cycles.seen.get(&instrument);
+            let changed = full || seen != Some(&ground.books.version(instrument));
             // The second side of an instrument belongs to the look at the first.
-            (changed || resting.awaiting_in(*instrument).next().is_some()) && matchable(ground, *instrument)
+            (changed || resting.awaiting_in(instrument).next().is_some()) && matchable(ground, instrument)
         })
     }
 
@@ -407,6 +420,27 @@ impl<R> Shard<R> {
         let order = self.users.get(UserId::of_object(order.0))?.order(order)?;
         Some((order.terms.instrument, order.terms.side))
     }
+}
+
+/// What a look at some instruments found.
+enum Sought {
+    Found(InstrumentId),
+    /// None of these: the next look begins here.
+    Further(InstrumentId),
+    /// There are no more.
+    Nothing,
+}
+
+/// The first instrument with resting orders that fits, from `from` on, among the next few.
+fn seek(resting: &Resting, from: InstrumentId, fits: impl Fn(InstrumentId) -> bool) -> Sought {
+    let mut last = None;
+    for instrument in resting.instruments_from(from).take(INSTRUMENTS_PER_LOOK) {
+        if fits(instrument) {
+            return Sought::Found(instrument);
+        }
+        last = Some(instrument);
+    }
+    last.map_or(Sought::Nothing, |last| Sought::Further(InstrumentId(last.0 + 1)))
 }
 
 /// Whether resting orders of an instrument may match now: its market is open, its book live.

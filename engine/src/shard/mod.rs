@@ -543,10 +543,7 @@ impl<R> Shard<R> {
                     (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty }, *at)
                 }
                 Mutation::OrderClosed { order, at, .. } => (*order, OrderFact::Closed, *at),
-                Mutation::OrderRested { held, .. } => {
-                    self.cycles.rests(*held);
-                    continue;
-                }
+                Mutation::OrderRested { .. } => continue,
                 other => {
                     self.directory.observe(owner, other);
                     continue;

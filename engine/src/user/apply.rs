@@ -75,7 +75,10 @@ impl User {
             Mutation::OrderHeld { order, held, at: _ } => {
                 let trading = self.trading_mut();
                 let row = trading.order_row(*order).expect("an order that is held was placed");
-                trading.orders[row].held = *held;
+                let order = &mut trading.orders[row];
+                if std::mem::replace(&mut order.held, *held) != *held && order.resting {
+                    indexes.resting.hold(order);
+                }
             }
             Mutation::RequestRemembered { order, client_order_id, digest } => {
                 self.remember(*order, client_order_id, *digest);
@@ -294,10 +297,13 @@ impl User {
         ledger::post(wallet_mut(wallets, wallet), &ledger::reservation(cash_before, cash));
         order.reserve(cash, qty);
         order.awaiting_book = awaiting_book;
-        order.held = held;
+        let was_held = std::mem::replace(&mut order.held, held);
         assert!(order.is_open(), "an order that rests is open: order {}", order.id);
         let known = std::mem::replace(&mut order.resting, true);
         indexes.resting.put(order, known);
+        if known && was_held != held {
+            indexes.resting.hold(order);
+        }
         if !known {
             trading.open.insert(row as u32);
             trading.facts.rests(row as u32);

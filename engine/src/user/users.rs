@@ -284,6 +284,9 @@ impl Users {
         if !listed && let Some(order) = open().find(|order| !self.resting().holds(order)) {
             return Err(format!("a resting order is indexed under its price: order {}", order.id));
         }
+        if !is_unlisted && !self.resting().counts_held(open()) {
+            return Err("orders with a hold_reason are counted under their instruments".to_owned());
+        }
         if let Some(user) = self.users.values().find(|user| user.watched != self.indexes.watched.contains(&user.id)) {
             return Err(format!("who may need a point is watched: user {}", user.id));
         }

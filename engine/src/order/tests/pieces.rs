@@ -53,6 +53,74 @@ fn a_cycle_stops_where_orders_may_no_longer_match_and_comes_back() {
     println!("between two pieces: {cases} cases");
 }
 
+/// No order is looked at for its `hold_reason` where all say what they are to: neither behind a start, nor because new
+/// ones come meanwhile.
+#[test]
+fn orders_that_are_not_held_cost_a_cycle_nothing() {
+    let orders = 2 * CYCLE_ORDERS_PER_TURN_MAX;
+    let mut world = crowded(orders, "");
+    let mut cases = 0;
+    // What happened before, in how many pieces the cycle ends, and whether all orders are held behind it.
+    let rows = [
+        ("restart", 1, false),
+        ("outage on", 3, true),
+        ("alive", 1, true),
+        ("outage off", 3, false),
+        ("alive", 1, false),
+    ];
+    for (before, pieces, held) in rows {
+        world.act(before);
+        // A new order says what is so when it comes.
+        world.act("buy Y1 5 limit 0.10");
+        let now = world.now;
+        let (shard, inbox, out) = world.parts();
+        out.answers.clear();
+        let command = Command::Cycle { venue_now: now };
+        shard.take(Envelope { owner: UserId(0), command, received_at: now, reply: 900 }, now, out);
+        let mut taken = 1;
+        while out.answers.is_empty() {
+            shard.turn(inbox, now, out);
+            taken += 1;
+        }
+        assert_eq!(taken, pieces, "{before}: pieces of a cycle");
+        assert_eq!(world.the_user().open_orders_count(), orders + cases + 1, "{before}");
+        assert!(world.the_user().open_orders().all(|order| order.held == held), "{before}: held orders");
+        world.check().expect("all promises");
+        cases += 1;
+    }
+    println!("what a cycle looks at: {cases} cases");
+}
+
+/// More instruments than one look goes through: the cycle comes to each, and to what waits in the last.
+#[test]
+fn a_cycle_goes_through_many_markets() {
+    let markets = 700;
+    let mut world = World::of("");
+    for line in ["balance 100000", "tier pro"] {
+        world.act(line);
+    }
+    for market in 1..=markets {
+        world.act(&format!("market {market} geopolitics 0.01"));
+        world.act(&format!("book Y{market} asks 0.90x10"));
+        assert_eq!(world.act(&format!("buy Y{market} 5 limit 0.10")), "PENDING 0/5 reserved 0.5");
+    }
+    let mut cases = 0;
+    for market in [markets, 1, 251, 501] {
+        world.act(&format!("level Y{market} ask 0.10x20000"));
+        assert_eq!(world.act("cycle"), "looked 1 filled 1 closed 0", "{market}");
+        cases += 1;
+    }
+    for (state, held) in [("outage on", true), ("outage off", false)] {
+        world.act(state);
+        world.act("cycle");
+        assert!(world.the_user().open_orders().all(|order| order.held == held), "{state}");
+        cases += 1;
+    }
+    assert_eq!(world.the_user().open_orders_count(), markets - 4);
+    println!("a cycle over {markets} markets: {cases} cases");
+    world.check().expect("all promises");
+}
+
 /// A world in which user 1 has so many resting SELL orders at 0.90.
 fn crowded_with_sells(orders: usize) -> World {
     let mut world = World::of("");

@@ -1,9 +1,11 @@
 //! What becomes of the rate of orders, and of the time that a start takes, when users, markets and open orders grow.
 //!
-//! Each size is measured beside the small one in turns, in one run. In process the stream keeps the count of open
-//! orders: half rests and cancels of a random open order, one in ten takes; each touches a random user and market, so
-//! a large world is one of cold memory. Over HTTP both servers stand on snapshots of the same worlds, and orders go to
-//! one live market. A start is timed from the beginning of the process to its first ready answer.
+//! Each size is measured beside the small one in turns, in one run. In process commands come over a ring, as they do
+//! where the shard has a thread of its own, and then one at a time, as where it shares that of the sockets. The stream
+//! keeps the count of open orders: half rests and cancels of a random open order, one in ten takes; each touches a
+//! random user and market, so a large world is one of cold memory. Over HTTP both servers stand on snapshots of the same
+//! worlds, and orders go to one live market. A start is timed from the beginning of the process to its first ready
+//! answer.
 
 use crate::crowd::{Crowd, Fitting};
 use crate::http::Client;
@@ -26,6 +28,9 @@ use wal::Running;
 const ROUNDS: usize = 5;
 /// Connections of the HTTP load, each with a user of its own.
 const CONNECTIONS: usize = 64;
+
+/// How commands come to the shard in process: over a ring, which lets it look ahead, as in P10; or each by itself.
+const WAYS: [&str; 2] = ["by turns", "one at a time"];
 
 /// What has grown, how large it is, and the reason why that is not as large as it was to be.
 type Grown = (&'static str, Crowd, Option<String>);
@@ -53,10 +58,12 @@ pub fn run(size: Size, report: &mut Report) {
     report.note("small", small.to_string());
     for (what, crowd, refused) in grown {
         let ratios = in_process(what, small, crowd, size, report);
-        let name = format!("in process, more {what}: rate beside the small size");
-        match refused {
-            Some(why) => report.refused(&name, why),
-            None => report.ratio_to_itself(&name, ratios),
+        for (how, ratios) in WAYS.iter().zip(ratios) {
+            let name = format!("in process, more {what}: rate {how} beside the small size");
+            match &refused {
+                Some(why) => report.refused(&name, why.clone()),
+                None => report.ratio_to_itself(&name, ratios),
+            }
         }
     }
     over_http(small, size, report);
@@ -68,25 +75,28 @@ pub fn run(size: Size, report: &mut Report) {
     report.not_included("in process: making the command, the log; over HTTP: a feed beside it, TLS, a network");
 }
 
-/// Rates of the large size beside those of the small one.
-fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut Report) -> Vec<f64> {
+/// Rates of the large size beside those of the small one, by turns and one at a time.
+fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut Report) -> [Vec<f64>; 2] {
     let count = size.pick(500, 200_000);
     let [mut small, mut large] = [small, large].map(|crowd| {
         Steady::new(crowd, |_, _, payload: &[u8]| {
             std::hint::black_box(payload);
         })
     });
-    let (mut ratios, mut rates) = (Vec::new(), [Vec::new(), Vec::new()]);
+    let (mut ratios, mut rates) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for round in 0..=size.pick(1, ROUNDS) {
-        let [beside, grown] = [small.go(count), large.go(count)];
+        let by_turns = [small.go_by_turns(count), large.go_by_turns(count)];
+        let alone = [small.go(count), large.go(count)];
         // The first one only warms up.
         if round > 0 {
-            ratios.push(beside / grown);
-            [beside, grown].iter().zip(&mut rates).for_each(|(seconds, rates)| rates.push(count as f64 / seconds));
+            for (ratios, [beside, grown]) in ratios.iter_mut().zip([by_turns, alone]) {
+                ratios.push(beside / grown);
+            }
+            by_turns.iter().zip(&mut rates).for_each(|(seconds, rates)| rates.push(count as f64 / seconds));
         }
     }
     for (which, rates) in ["small", "large"].iter().zip(&rates) {
-        report.middle(&format!("in process, more {what}: commands, {which}"), rates, "a second");
+        report.middle(&format!("in process, more {what}: commands {}, {which}", WAYS[0]), rates, "a second");
     }
     for steady in [&small, &large] {
         report.computed(steady.world.digest());

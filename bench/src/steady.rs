@@ -8,12 +8,15 @@ use crate::world::{Out, Step, World};
 use engine::command::Envelope;
 use engine::id::{OrderId, UserId};
 use engine::order::Side;
+use engine::ring::Ring;
 use engine::time::Timestamp;
 use hdrhistogram::Histogram;
 use std::time::Instant;
 
 /// Commands that are made ahead of the clock.
 const CHUNK: usize = 4_096;
+/// Commands that wait at most before a turn.
+const RING_SLOTS: usize = 256;
 /// From the user of one buy to that of the next: far apart, and with no divisor in common with a round count of users.
 const TRADER_STRIDE: usize = 7_919;
 
@@ -43,7 +46,15 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
         Steady { crowd, world, out, open, bought: None, taken: 0, chance: Chance::seeded(37) }
     }
 
-    /// Seconds that `count` commands took.
+    /// Seconds that `count` commands took, handed over by a ring as another thread would.
+    pub fn go_by_turns(&mut self, count: usize) -> f64 {
+        let ring = Ring::new(RING_SLOTS);
+        let mut seconds = 0.0;
+        self.chunks(count, |world, out, envelopes| seconds += timed(|| world.turn(&ring, envelopes, out)).0);
+        seconds
+    }
+
+    /// Seconds that `count` commands took, one at a time.
     pub fn go(&mut self, count: usize) -> f64 {
         let mut seconds = 0.0;
         self.chunks(count, |world, out, envelopes| {

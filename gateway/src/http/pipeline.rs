@@ -7,27 +7,27 @@ use super::body::Body as Answered;
 use super::call::Call;
 use super::code::Code;
 use super::dress::{Cache, Dress, Used, takes_gzip};
-use super::limit::{InFlight, Placement, RateState, Source};
+use super::limit::{InFlight, RateState, Source};
 use super::names::Names;
 use super::reply::{Outcome, Refusal, Reply};
-use super::route::{Auth, BodyKind, RateClass, Route, Work};
+use super::route::{Auth, BodyKind, Route, Work};
 use super::router::{Found, Variables};
 use super::usage::Done;
 use crate::app::{App, Edge};
-use crate::config::Http;
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt as _;
+use begun::{Begun, bounded, caught, placement};
+use bytes::Bytes;
 use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode, Uri, Version};
 use std::net::IpAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
-use tokio::time::Sleep;
+use std::task::{Context, Poll};
+use whole::{content_type, declared_size, too_large, whole_body};
+
+mod begun;
+mod whole;
 
 /// Longest request target (reliability 36).
 const TARGET_BYTES_MAX: usize = 8 * 1_024;
@@ -88,7 +88,7 @@ pub struct Operating {
 impl Operating {
     pub fn begin(edge: &Rc<Edge>, by: Operator, operation: Operation) -> Operating {
         let mut dress = Dress::of_operation(&edge.app.front.names);
-        let begun = Some(caught(|| operated(edge, by, operation, &mut dress)));
+        let begun = Some(caught(operation.route.name, || operated(edge, by, operation, &mut dress)));
         Operating { begun, rate: dress.rate, used: dress.used }
     }
 
@@ -162,7 +162,7 @@ pub fn begin<'a>(edge: &'a Rc<Edge>, peer: IpAddr, asked: Asked<'_>) -> Answerin
     let id = asked.request_id.and_then(|id| HeaderValue::from_bytes(id).ok());
     let mut dress =
         Dress { is_read, takes_gzip: asked.takes_gzip, ..Dress::of_request(names, request_id(id.as_ref())) };
-    let begun = Some(caught(|| admitted_whole(edge, peer, asked, &mut dress)));
+    let begun = Some(caught(asked.route.name, || admitted_whole(edge, peer, asked, &mut dress)));
     Answering { begun, dress }
 }
 
@@ -231,101 +231,6 @@ fn note(app: &App, used: Used, is_head: bool, status: StatusCode, refused: Optio
             ended.unwrap_or_else(|| app.clock.now()).since(used.begun)
         });
     }
-}
-
-/// How a request can fail that no check foresees.
-#[derive(Debug)]
-enum Failure {
-    /// The panic hook has said where.
-    Panicked,
-    /// Every wait of a request has its own bound; this one is for the wait that was forgotten.
-    TookTooLong,
-}
-
-/// What a request begins with. A panic in it ends this request and nothing more.
-fn caught(begin: impl FnOnce() -> Result<Begun, Refusal>) -> Result<Begun, Refusal> {
-    catch_unwind(AssertUnwindSafe(begin)).unwrap_or_else(|_| {
-        tracing::error!(failure = ?Failure::Panicked, "a request was given up");
-        Err(Refusal::from(Code::InternalError).closing())
-    })
-}
-
-/// A request that was let in, with its body: its handler at work.
-pub struct Begun {
-    /// Of its route, for the log.
-    operation: &'static str,
-    /// `None` behind its outcome.
-    work: Option<Work>,
-    in_flight: Option<InFlight>,
-    _placement: Option<Placement>,
-    timer: Option<Pin<Box<Sleep>>>,
-}
-
-impl Begun {
-    /// Step 11.
-    fn new(call: Call, in_flight: Option<InFlight>) -> Result<Begun, Refusal> {
-        let _placement = placement(&call)?;
-        let operation = call.route.name;
-        Ok(Begun { operation, work: Some(call.route.way.begin(call)), in_flight, _placement, timer: None })
-    }
-
-    /// Steps 12 to 18. A panic in them ends this request and nothing more.
-    fn poll(&mut self, app: &App, context: &mut Context<'_>) -> Poll<Outcome> {
-        let polled = match self.work.take().expect("it has no outcome yet") {
-            Work::Done(outcome) => Ok(Poll::Ready(outcome)),
-            Work::Runs(mut running) => {
-                let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context)));
-                self.work = Some(Work::Runs(running));
-                polled
-            }
-        };
-        let failure = match polled {
-            Ok(Poll::Ready(mut outcome)) => {
-                if let Ok(Reply { pages: Some(pages), .. }) = &mut outcome {
-                    pages.hold(self.in_flight.take());
-                }
-                return Poll::Ready(outcome);
-            }
-            Ok(Poll::Pending) => {
-                let timeout = app.config.http.request_timeout;
-                let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
-                ready!(timer.as_mut().poll(context));
-                Failure::TookTooLong
-            }
-            Err(_) => Failure::Panicked,
-        };
-        tracing::error!(operation = self.operation, ?failure, "a request was given up");
-        Poll::Ready(Err(Refusal::from(Code::InternalError).closing()))
-    }
-}
-
-/// Step 11: room for a placement.
-fn placement(call: &Call) -> Result<Option<Placement>, Refusal> {
-    match (call.route.rate, &call.caller) {
-        (RateClass::Placement, Some(caller)) => call.app().front.limits.placement(caller.user).map(Some),
-        _ => Ok(None),
-    }
-}
-
-/// Runs a request. A panic in it ends this request and nothing more.
-async fn bounded<F: Future<Output = Outcome>>(app: &App, request_id: &RequestId, mut request: Pin<&mut F>) -> Outcome {
-    let timeout = app.config.http.request_timeout;
-    let mut timer = None;
-    let outcome = std::future::poll_fn(|context| {
-        match catch_unwind(AssertUnwindSafe(|| request.as_mut().poll(context))) {
-            Ok(Poll::Ready(output)) => return Poll::Ready(Ok(output)),
-            Ok(Poll::Pending) => {}
-            Err(_) => return Poll::Ready(Err(Failure::Panicked)),
-        }
-        // Most requests are answered at once and never come here.
-        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
-        timer.as_mut().poll(context).map(|()| Err(Failure::TookTooLong))
-    })
-    .await;
-    outcome.unwrap_or_else(|failure| {
-        tracing::error!(request_id = request_id.text(), ?failure, "a request was given up");
-        Err(Refusal::from(Code::InternalError).closing())
-    })
 }
 
 /// Step 1: what of the request decides the outside of its response, whatever becomes of it.
@@ -494,85 +399,6 @@ fn options(app: &App, allow: Option<String>) -> Reply {
         Some(allow) => reply.with_header(header::ALLOW, allow),
         None => reply,
     }
-}
-
-/// Step 3.
-fn declared_size(headers: &HeaderMap, bounds: &Http) -> Result<(), Refusal> {
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > bounds.body_bytes_max as u64) { Err(too_large(bounds)) } else { Ok(()) }
-}
-
-fn too_large(bounds: &Http) -> Refusal {
-    let message = format!("The body is larger than {} bytes.", bounds.body_bytes_max);
-    Refusal::saying(Code::Http413, message).closing()
-}
-
-/// The body, whole, within its bounds of size and time.
-async fn whole_body<B>(body: B, bounds: &Http) -> Result<Bytes, Refusal>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
-    let mut reading = pin!(collected(body, bounds));
-    // Usually it came with the head, and needs no timer.
-    let at_once = std::future::poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await;
-    match at_once {
-        Poll::Ready(body) => body,
-        Poll::Pending => within(bounds.body_timeout, reading).await,
-    }
-}
-
-async fn within(
-    deadline: Duration,
-    reading: Pin<&mut impl Future<Output = Result<Bytes, Refusal>>>,
-) -> Result<Bytes, Refusal> {
-    match tokio::time::timeout(deadline, reading).await {
-        Ok(body) => body,
-        Err(_) => Err(Refusal::broken("The body did not arrive in time.")),
-    }
-}
-
-async fn collected<B>(mut body: B, bounds: &Http) -> Result<Bytes, Refusal>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
-    let mut first = Bytes::new();
-    let mut more = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return Err(Refusal::broken("The body could not be read.")) };
-        let Ok(bytes) = frame.into_data() else { continue };
-        if first.len() + more.len() + bytes.len() > bounds.body_bytes_max {
-            return Err(too_large(bounds));
-        }
-        if first.is_empty() {
-            first = bytes;
-        } else {
-            more.extend_from_slice(&bytes);
-        }
-    }
-    if more.is_empty() {
-        return Ok(first);
-    }
-    let mut whole = BytesMut::with_capacity(first.len() + more.len());
-    whole.extend_from_slice(&first);
-    whole.extend_from_slice(&more);
-    Ok(whole.freeze())
-}
-
-/// Step 12, first half: JSON in UTF-8, or nothing said about it.
-fn content_type(headers: &HeaderMap, body: &Bytes) -> Result<(), Refusal> {
-    let Some(declared) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let sound = declared.to_str().is_ok_and(|text| {
-        let mut parts = text.split(';').map(str::trim);
-        let json = parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
-        json && parts.all(|parameter| match parameter.split_once('=') {
-            Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
-                let charset = value.trim().trim_matches('"');
-                charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8")
-            }
-            _ => true,
-        })
-    });
-    if sound || (body.is_empty() && declared.is_empty()) { Ok(()) } else { Err(Code::Http415.into()) }
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@ use crate::config::Secret;
 use crate::engine_client::Late;
 use crate::http::jwt;
 use crate::http::limit::Payer;
-use crate::http::route::{Gate, Permission, VenueShape};
+use crate::http::route::{Gate, Permission, RateClass, VenueShape};
 use crate::http::testing::{Answered, NOW, SECRET, World};
 use engine::command::{Answer, Command, CreateUser};
 use engine::id::{KeyId, UserId};
 use engine::mutation::Mutation;
 use engine::user::{Permissions, Tier};
 use http_body_util::Full;
+use std::pin::Pin;
 
 /// Shows what reached the handler.
 fn echo(call: Call) -> super::super::route::Running {

@@ -7,7 +7,7 @@ use engine::book::LastTrade;
 use engine::id::InstrumentId;
 use std::cell::RefCell;
 
-/// Texts that a thread keeps; books whose numbers leave the same remainder share a place.
+/// Texts that a thread keeps; a depth of a book shares its place with those of some other books.
 const PLACES: usize = 64;
 /// Longer ones are not kept: together they take four megabytes at most, and as much in room to spare.
 const BYTES_MAX: usize = 64 << 10;
@@ -63,8 +63,9 @@ impl Default for Texts {
     }
 }
 
+/// A book's depths lie apart, so that whoever asks for one does not throw out another's.
 fn place(made_of: &MadeOf) -> usize {
-    made_of.instrument.0 as usize % PLACES
+    (made_of.instrument.0 as usize + made_of.levels_max.map_or(0, |max| max + 1)) % PLACES
 }
 
 #[cfg(test)]
@@ -87,7 +88,7 @@ mod tests {
         };
         let others = [
             MadeOf { instrument: InstrumentId(3 + PLACES as u32), ..first },
-            MadeOf { levels_max: Some(5), ..first },
+            MadeOf { levels_max: Some(PLACES - 1), ..first },
             MadeOf { version: 10, ..first },
             MadeOf { trade: None, ..first },
             MadeOf { tick: TickSize(10), ..first },
@@ -104,8 +105,12 @@ mod tests {
             texts.keep(other, b"another");
             assert_eq!((kept(&first), kept(&other).as_deref()), (None, Some("[another")), "{other:?}");
         }
-        texts.keep(first, &[b'x'; BYTES_MAX + 1]);
-        assert_eq!(kept(&first), None, "too long to be kept");
-        println!("kept texts: {} cases", others.len() + 1);
+        let depths = [None, Some(1), Some(5), Some(20)].map(|levels_max| MadeOf { levels_max, ..first });
+        depths.iter().for_each(|depth| texts.keep(*depth, b"one"));
+        assert!(depths.iter().all(|depth| kept(depth).is_some()), "the depths of a book lie beside each other");
+        let long = MadeOf { version: 99, ..first };
+        texts.keep(long, &[b'x'; BYTES_MAX + 1]);
+        assert_eq!(kept(&long), None, "too long to be kept");
+        println!("kept texts: {} cases", others.len() + depths.len() + 1);
     }
 }

@@ -1,3 +1,4 @@
+use super::kept::MadeOf;
 use super::view::{self, Asked};
 use crate::api::testing::{Text as _, Town, shows};
 use engine::amount::{Price, Qty, TickSize};
@@ -155,6 +156,37 @@ fn a_book_nobody_speaks_of_is_stale() {
     shows(answer.text().as_bytes(), r#"{"stale":true,"bids":[{"price":"0.40"},{"price":"0.41"}]}"#);
 }
 
+/// What lies under the same is what is answered: a text that was put there by hand comes back.
+#[test]
+fn the_second_answer_is_the_kept_text() {
+    let town = Town::new();
+    let instrument = town.market.instrument(Outcome::First);
+    let rows = [
+        ("/v1/book?token_id=81140002", None, r#"{"kept":"all"}"#),
+        ("/v1/book?token_id=81140002&depth=1", Some(1), r#"{"kept":"one"}"#),
+    ];
+    for (target, levels_max, by_hand) in rows {
+        let written = town.send("GET", target, "").body;
+        let books = &town.edge.app.books;
+        let made_of = MadeOf {
+            instrument,
+            levels_max,
+            version: books.version(instrument),
+            trade: books.last_trade(instrument),
+            tick: town.catalog.market(town.market).expect("listed").tick(),
+            stale: books.stale(instrument, town.edge.app.clock.now()),
+        };
+        let mut found = Vec::new();
+        assert!(town.edge.book_texts.write(&mut found, &made_of) && found == written, "{target}: it was kept");
+        town.edge.book_texts.keep(made_of, by_hand.as_bytes());
+    }
+    // Behind both, so that neither threw the other out.
+    for (target, _, by_hand) in rows {
+        assert_eq!(town.send("GET", target, "").text(), by_hand, "{target}");
+    }
+    println!("kept answers: {} cases", rows.len());
+}
+
 /// Whatever a text shows may change alone; behind each change the next answer shows it, and the one after that, which is
 /// kept, is the same.
 #[test]
@@ -208,6 +240,9 @@ fn a_kept_text_is_never_older_than_what_it_shows() {
             for _ in 0..2 {
                 assert_eq!(town.send("GET", target, "").body, fresh, "{what}: {target}");
             }
+            let depth = levels_max.map_or(String::new(), |max| format!("?depth={max}"));
+            let batch = town.send("POST", &format!("/v1/books{depth}"), r#"[{"token_id":"81140002"}]"#);
+            assert_eq!(batch.body, [b"[", &fresh[..], b"]"].concat(), "{what}: {target} among others");
             let shows = what != "the complement";
             let now = String::from_utf8(fresh).expect("JSON is UTF-8");
             assert_eq!(*before != now, shows, "{what}: {target}");

@@ -1,27 +1,18 @@
-//! Reading a log back, and deciding what its end means.
-//!
-//! ```text
-//!   … 41 42 43 │ L: does not verify │ ??? good ??? good ??? │ zeros
-//!              │                    └ anything here that says `synced ≥ L`, or a snapshot or the floor at or above L,
-//!              │                      or a later segment that has its name:   promised records are gone → refuse
-//!              └ else: a torn tail. Zero from here to the end, drop later segments, sync, go on with L.
-//! ```
-//!
-//! Pages of an unsynced range reach the device in any order, so good records behind a bad one are normal in the last
-//! unsynced window and damage anywhere before it. Zeroing matters: a stale record behind the new end must never look valid.
+//! Reading a log back; what its end means is judged in `scan/judgement.rs`.
 //!
 //! Everything is read with plain reads, never through a mapping: a failing device is then an error and not a signal.
 
 use std::io;
 
 use crate::Lsn;
-use crate::behind::{Behind, look_behind};
 use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, read_contents, read_identity, segment_name};
 use crate::error::{Error, Fault, Loss};
 use crate::planted;
 use crate::record::{self, ALIGN_BYTES, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
 use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::storage::{Files, Storage, StoredFile};
+
+mod judgement;
 
 /// Read at a time, bytes: fits into a core's cache beside what the reader does with it.
 pub(crate) const BLOCK_BYTES: usize = 256 << 10;
@@ -482,90 +473,6 @@ impl<S: Storage> Scan<S> {
         Ok(true)
     }
 
-    /// Nothing verifies at the next LSN and no segment continues there. Torn tail, or loss of what was promised?
-    fn judge(&mut self, damage: Damage) -> Result<(), Error> {
-        let lost = self.last.lsn.next();
-        let offset = self.offset();
-        let mut proven = self.proven;
-        let mut written = 0;
-        let here = self.look_behind(self.index, offset)?;
-        proven = proven.max(here.synced);
-        written += here.last_byte.map_or(0, |last| last + 1 - offset);
-        for index in self.index + 1..self.segments.len() {
-            let later = self.look_behind(index, SEGMENT_HEADER_BYTES as u64)?;
-            proven = proven.max(later.synced);
-            written += later.last_byte.map_or(0, |last| last + 1);
-            match &self.segments[index] {
-                // Its name was given after a sync of everything before it.
-                segment if segment.is_named && segment.header.is_ok() => {
-                    proven = proven.max(segment.first_lsn.before());
-                }
-                SegmentFile { name, header: Err(fault), .. } => {
-                    let (name, fault) = (name.clone(), fault.clone());
-                    return self.refuse_or_lose(&name, fault);
-                }
-                _ => {}
-            }
-        }
-        self.zero_spares.clear();
-        for name in &self.spares {
-            let spare = look_behind(&self.storage, name, 0, lost)?;
-            if spare.first_byte.is_none() {
-                self.zero_spares.push(name.clone());
-            }
-            proven = proven.max(spare.synced);
-            written += spare.last_byte.map_or(0, |last| last + 1);
-        }
-        let loss = (proven >= lost)
-            .then(|| self.loss_at(lost, self.segments[self.index].name.clone(), offset, damage, proven));
-        if let Some(loss) = &loss {
-            // Beside a running log the record may have been appended, and a later one synced, while we were looking.
-            self.refill()?;
-            if let Ok(record) = record::decode(&self.block[..self.filled])
-                && record.header.lsn == lost
-                && record.header.previous_crc == self.last.crc
-            {
-                return Ok(());
-            }
-            if !self.accepts_loss {
-                return Err(Error::Lost(loss.clone()));
-            }
-        }
-        self.end(if written == 0 { Tail::Clean } else { Tail::Torn { bytes: written } }, loss);
-        Ok(())
-    }
-
-    fn loss_at(&self, lsn: Lsn, file: String, offset: u64, damage: Damage, synced: Lsn) -> Loss {
-        let (expected_crc, found_crc) = match damage {
-            Damage::Checksum { stored, computed } => (stored, computed),
-            _ => (0, 0),
-        };
-        Loss { lsn, file, offset, expected_crc, found_crc, synced }
-    }
-
-    /// A file that cannot be part of this log ends the reading: with an error, or, if the operator said so, as a loss.
-    fn refuse_or_lose(&mut self, name: &str, fault: Fault) -> Result<(), Error> {
-        // A newer format is no damage: nothing may be thrown away for it.
-        if !self.accepts_loss || matches!(fault, Fault::Version { .. }) {
-            return Err(Error::format(name, fault));
-        }
-        let loss = self.loss_at(self.last.lsn.next(), name.to_owned(), 0, Damage::Empty, self.proven);
-        self.end(Tail::Clean, Some(loss));
-        Ok(())
-    }
-
-    fn end(&mut self, tail: Tail, loss: Option<Loss>) {
-        // What was passed over on the way here at the operator's word is a loss too, if only of certainty.
-        let loss_in = |index: usize, offset| {
-            let segment: &SegmentFile = &self.segments[index];
-            self.loss_at(segment.first_lsn, segment.name.clone(), offset, Damage::Empty, self.proven)
-        };
-        let disordered = self.first_in_order.checked_sub(1).map(|index| loss_in(index, 0));
-        let trailing = self.trailing.first().map(|(index, offset)| loss_in(*index, *offset));
-        let loss = loss.or(disordered).or(trailing);
-        self.end = Some(End { index: self.index, offset: self.offset(), tail, loss });
-    }
-
     /// Place of the next record in the file.
     fn offset(&self) -> u64 {
         self.block_at + self.at as u64
@@ -573,10 +480,6 @@ impl<S: Storage> Scan<S> {
 
     fn fault(&self, fault: Fault) -> Error {
         Error::format(&self.segments[self.index].name, fault)
-    }
-
-    fn look_behind(&self, index: usize, offset: u64) -> Result<Behind, Error> {
-        look_behind(&self.storage, &self.segments[index].name, offset, self.last.lsn.next())
     }
 }
 

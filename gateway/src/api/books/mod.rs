@@ -106,8 +106,13 @@ fn by_market(call: &Call) -> Outcome {
 
 fn one(call: &Call, asked: Asked<'_>) -> Outcome {
     let mut out = buffer::take();
-    view::kept_book(&mut out, asked, &call.edge, call.now).map_err(|_| Code::BookUnavailable)?;
-    Ok(Reply::json(out))
+    match view::kept_book(&mut out, asked, &call.edge, call.now) {
+        Ok(()) => Ok(Reply::json(out)),
+        Err(_) => {
+            buffer::give_back(out);
+            Err(Code::BookUnavailable.into())
+        }
+    }
 }
 
 /// `depth`: levels of each side, all when absent.

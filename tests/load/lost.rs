@@ -20,7 +20,7 @@ fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::S
     site.place.set("server", "listen", &format!("\"{address}\""));
     let back = comes_back.then(|| site.place.start());
     let output = load.ended();
-    assert!(output.status.success() == comes_back || !args.contains(&"--check"), "{}", said(&output));
+    assert_eq!(output.status.success(), comes_back, "{}", said(&output));
     (back.unwrap_or_else(|| site.place.start()), site.figures(), said(&output))
 }
 
@@ -43,6 +43,8 @@ fn what_was_acknowledged_outlives_the_server() {
         if args.contains(&"--check") {
             assert_eq!(text.contains("check: equal"), comes_back, "{text}");
             assert_eq!(text.contains("the check was not made"), !comes_back, "{text}");
+        } else {
+            assert_eq!(text.contains("the server was gone when the run was over"), !comes_back, "{text}");
         }
         let (equal, said) = site.check(&server, &site.file("run.json"));
         assert!(equal && said.starts_with("equal: "), "{said}\n{text}");

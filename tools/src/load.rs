@@ -183,7 +183,9 @@ impl Load {
             server,
             compared: None,
         };
-        let mut failed = None;
+        // Health is public, and no limit counts it: who does not answer that answers nothing.
+        let is_gone = !hurried && server_time(&mut ask, &key).await.is_err();
+        let mut failed = is_gone.then(|| "the server was gone when the run was over".to_owned());
         if self.check.is_some() {
             let compared = tokio::select! {
                 biased;
@@ -254,7 +256,8 @@ fn verdict(compared: &Compared) -> Result<(), Failure> {
     }
 }
 
-/// Whether the run was one, and whether its orders are there where that was asked; `failed` says why it is not known.
+/// Whether the run was one, and whether its orders are there where that was asked; `failed` says that the server is gone,
+/// or why that is not known.
 fn judged(outcome: &Outcome, failed: Option<String>) -> Result<(), Failure> {
     if outcome.ran.tally.total().succeeded == 0 {
         return Err(nothing_succeeded(outcome).into());

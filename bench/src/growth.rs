@@ -69,7 +69,8 @@ pub fn run(size: Size, report: &mut Report) {
     over_http(small, size, report);
     starts(size, report);
     report.rate_note(
-        "none: over HTTP one order on each connection, the next when it is answered; else one after the other",
+        "none: over HTTP one order on each connection, the next when it is answered; in process by turns of up to 256 \
+         commands that wait in a ring, or one after the other, as each row says",
     );
     report.durability("process over HTTP; in process records are made and not kept");
     report.not_included("in process: making the command, the log; over HTTP: a feed beside it, TLS, a network");
@@ -83,7 +84,9 @@ fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut R
             std::hint::black_box(payload);
         })
     });
-    let (mut ratios, mut rates) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    let mut ratios = [Vec::new(), Vec::new()];
+    // By how commands come, then of the small and the large one.
+    let mut rates: [[Vec<f64>; 2]; 2] = Default::default();
     for round in 0..=size.pick(1, ROUNDS) {
         let by_turns = [small.go_by_turns(count), large.go_by_turns(count)];
         let alone = [small.go(count), large.go(count)];
@@ -92,11 +95,15 @@ fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut R
             for (ratios, [beside, grown]) in ratios.iter_mut().zip([by_turns, alone]) {
                 ratios.push(beside / grown);
             }
-            by_turns.iter().zip(&mut rates).for_each(|(seconds, rates)| rates.push(count as f64 / seconds));
+            for (rates, seconds) in rates.iter_mut().zip([by_turns, alone]) {
+                rates.iter_mut().zip(seconds).for_each(|(rates, seconds)| rates.push(count as f64 / seconds));
+            }
         }
     }
-    for (which, rates) in ["small", "large"].iter().zip(&rates) {
-        report.middle(&format!("in process, more {what}: commands {}, {which}", WAYS[0]), rates, "a second");
+    for (how, rates) in WAYS.iter().zip(&rates) {
+        for (which, rates) in ["small", "large"].iter().zip(rates) {
+            report.middle(&format!("in process, more {what}: commands {how}, {which}"), rates, "a second");
+        }
     }
     for steady in [&small, &large] {
         report.computed(steady.world.digest());

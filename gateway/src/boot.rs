@@ -34,13 +34,18 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use wal::{Options, Point, Points};
 
 /// Time for answers to leave after the log has failed.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long the owner of a log may take to die, and how often a start looks whether it has.
+const OWNER_DIES_WITHIN: Duration = Duration::from_secs(3);
+const OWNER_ASKED_EVERY: Duration = Duration::from_millis(20);
+/// Connections that may wait to be let in; the system may have a lower bound of its own.
+const WAITING_TO_BE_LET_IN_MAX: i32 = 4_096;
 
 /// Why the server does not run (any more).
 #[derive(Debug)]
@@ -106,7 +111,7 @@ pub fn serve_on(config: Config, venue: Box<dyn Venue>) -> Result<(), BootError> 
 
 fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
     let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
-    let recovery = recover::recover(&config.data.dir, options(&config), config.engine.shards)?;
+    let recovery = recovered(&config)?;
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
     config.complete_secrets().map_err(io("the identity secret"))?;
     clock.not_before(Timestamp(recovery.log.last_time));
@@ -117,6 +122,20 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let runtime = runtime.map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
     runtime.block_on(local.run_until(run(config, clock, recovery, venue)))
+}
+
+/// What the log holds. A process that was killed owns it until its memory is gone, which may take a second: whoever
+/// starts the next one at once is not to be told of one that is dying.
+fn recovered(config: &Config) -> Result<Recovery, BootError> {
+    let begun = Instant::now();
+    loop {
+        match recover::recover(&config.data.dir, options(config), config.engine.shards) {
+            Err(RecoverError::Log(wal::Error::Locked { .. })) if begun.elapsed() < OWNER_DIES_WITHIN => {
+                std::thread::sleep(OWNER_ASKED_EVERY);
+            }
+            recovered => return Ok(recovered?),
+        }
+    }
 }
 
 fn options(config: &Config) -> Options {
@@ -215,6 +234,8 @@ fn stakes(users: &[Users]) -> Vec<MarketId> {
 /// A listener on an address that a setting names, and the address it got.
 fn listening(setting: &str, listen: SocketAddr) -> Result<(TcpListener, SocketAddr), BootError> {
     let listener = TcpListener::bind(listen).map_err(io(format!("listening on {listen} ({setting})")))?;
+    // Beyond what the library asks for, a crowd that comes at once waits a second for its second try.
+    rustix::net::listen(&listener, WAITING_TO_BE_LET_IN_MAX).map_err(|error| io("the listener")(error.into()))?;
     let address = listener.local_addr().map_err(io("the listener's address"))?;
     listener.set_nonblocking(true).map_err(io("the listener"))?;
     if setting == "admin.listen" && !address.ip().is_loopback() {

@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use tests::binary::{papertape, run, run_well};
 use tests::cases::Cases;
 use tests::chance::Chance;
@@ -33,6 +34,20 @@ fn fingerprint_of(dir: &Path, wanted: impl Fn(&Path) -> bool) -> BTreeMap<PathBu
             (path.clone(), (fs::read(&path).expect("it can be read"), changed))
         })
         .collect()
+}
+
+/// A process that was killed holds its lock while its memory goes.
+#[test]
+fn a_start_waits_for_an_owner_that_is_dying() {
+    let mut world = World::start(1);
+    world.server.kill();
+    let lock = fs::File::options().write(true).open(world.place.data().join("lock")).expect("it is there");
+    lock.lock().expect("its owner is gone");
+    let starting = world.place.spawn_with(&[], &[]);
+    std::thread::sleep(Duration::from_millis(700));
+    drop(lock);
+    world.server = starting.ready().expect("it starts as soon as the lock is free");
+    connect(world.server.address()).expect("it listens");
 }
 
 #[test]

@@ -123,3 +123,28 @@ fn two_seconds_of_standstill_are_two_seconds_in_the_tail() {
     let refused = int(&run, "/operations/all/refused");
     assert_eq!(refused, 0, "{}", said(&output));
 }
+
+/// The client that stands still is late by itself: it says so, and its figures are in doubt.
+#[test]
+fn a_standstill_of_the_client_is_its_own() {
+    let cases = Cases::of("standstills");
+    for connections in ["1", "16"] {
+        let site = Site::new(2);
+        let server = site.place.start();
+        let args = ["--rate", "100", "--duration", "8", "--connections", connections];
+        let mut load = site.load(&url(&server), &args);
+        load.arg("--json").arg(site.file("run.json"));
+        let load = Running::start(load);
+        site.wait_for_orders(&server, 5);
+        signal(load.pid(), "STOP");
+        std::thread::sleep(PAUSE);
+        signal(load.pid(), "CONT");
+        let output = load.ended();
+        assert!(output.status.success(), "{}", said(&output));
+        let run = site.figures();
+        // A quarter of all operations was due meanwhile.
+        assert!(int(&run, "/client/send_lag_p99_ns") >= 1_800_000_000, "{}", said(&output));
+        assert!(said(&output).contains("WARNING: the client itself was late"), "{}", said(&output));
+        cases.one();
+    }
+}

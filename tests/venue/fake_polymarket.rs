@@ -7,7 +7,7 @@ mod rest;
 mod socket;
 
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -76,6 +76,8 @@ struct State {
     given_up: Vec<String>,
     calls: Vec<(Instant, String)>,
     faults: Vec<RestFault>,
+    /// Paths of faults that a call met.
+    met: BTreeSet<&'static str>,
     mood: Mood,
     /// Connections are closed as soon as they are made.
     gone: bool,
@@ -111,6 +113,7 @@ impl Fake {
             given_up: Vec::new(),
             calls: Vec::new(),
             faults: Vec::new(),
+            met: BTreeSet::new(),
             mood: Mood::Well,
             gone: false,
             dumps: true,
@@ -342,8 +345,16 @@ impl Fake {
         self.state().faults.push(fault);
     }
 
+    /// Whether every path that goes wrong was asked for since it does.
+    pub fn faults_are_met(&self) -> bool {
+        let state = self.state();
+        state.faults.iter().all(|fault| state.met.contains(fault.path))
+    }
+
     pub fn no_faults(&self) {
-        self.state().faults.clear();
+        let mut state = self.state();
+        state.faults.clear();
+        state.met.clear();
     }
 
     /// Calls whose path begins so.

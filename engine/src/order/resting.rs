@@ -274,6 +274,7 @@ impl Resting {
         let sides = self.books.get_mut(&order.terms.instrument);
         let sides = sides.expect("a resting order is indexed under its instrument");
         for count in [&mut sides.held_count, &mut self.held_count] {
+            assert!(order.held || *count > 0, "who is no longer held was counted: order {}", order.id);
             *count = if order.held { *count + 1 } else { *count - 1 };
         }
     }
@@ -310,6 +311,7 @@ impl Resting {
         sides.len -= 1;
         self.len -= 1;
         if order.held {
+            assert!(sides.held_count > 0, "an order that is held was counted: order {id}");
             sides.held_count -= 1;
             self.held_count -= 1;
         }

@@ -1,8 +1,8 @@
 //! The matching cycle (execution.md §7), piece by piece: lapsed heartbeats, expired GTD orders, `hold_reason`, markets
 //! closed for good, then resting orders against the books that changed.
 //!
-//! A piece looks at no more than [`CYCLE_ORDERS_PER_TURN_MAX`] orders and instruments; between two pieces commands run, so each piece
-//! takes orders as it finds them. Orders of one user in one book are one record, or several when it grows long. Users
+//! A piece looks at no more than [`CYCLE_ORDERS_PER_TURN_MAX`] orders and instruments, but for the last look; between two
+//! pieces commands run, so each piece takes orders as it finds them. Orders of one user in one book are one record, or several when it grows long. Users
 //! never compete: each has the whole book, less what that user took already.
 
 use super::{Outbox, Room, Shard};
@@ -59,7 +59,7 @@ enum Stage {
 
 const FIRST: InstrumentId = InstrumentId(0);
 
-/// Instruments that one look goes through: they count as so many orders of a piece.
+/// Most instruments that one look goes through; each counts as an order of the piece.
 const INSTRUMENTS_PER_LOOK: usize = 250;
 
 impl<R> Default for Cycles<R> {
@@ -178,35 +178,38 @@ impl<R> Shard<R> {
         budget: usize,
         outbox: &mut impl Outbox<R>,
     ) -> usize {
+        let mut passed = 0;
         if self.cycles.exhausted() {
             let resting = self.users.resting();
-            let sought = match resting.is_held(cycle.outage) {
-                true => Sought::Nothing,
+            let look = match resting.is_held(cycle.outage) {
+                true => Look { found: Sought::Nothing, passed: 0 },
                 false => seek(resting, from, |instrument| !resting.is_held_in(instrument, cycle.outage)),
             };
-            let instrument = match sought {
+            let instrument = match look.found {
                 Sought::Found(instrument) => instrument,
                 Sought::Further(from) => {
                     cycle.stage = Stage::Hold(from);
-                    return INSTRUMENTS_PER_LOOK;
+                    return look.passed;
                 }
                 Sought::Nothing => {
                     cycle.stage = Stage::Close(FIRST);
-                    return 0;
+                    return look.passed;
                 }
             };
+            passed = look.passed;
             self.cycles.gather(resting.orders(instrument));
             cycle.stage = Stage::Hold(InstrumentId(instrument.0 + 1));
         }
         let (held, now) = (cycle.outage, self.now);
-        self.each_owner(budget, outbox, |shard, owner, orders| {
-            let user = shard.users.get(owner).expect("an order is of a user");
-            let other = |id: &OrderId| user.order(*id).is_some_and(|order| order.is_open() && order.held != held);
-            let facts = orders.iter().copied().filter(other);
-            shard.facts.extend(facts.map(|order| Mutation::OrderHeld { order, held, at: now }));
-            shard.enact(owner, 0);
-            orders.len()
-        })
+        passed
+            + self.each_owner(budget.saturating_sub(passed), outbox, |shard, owner, orders| {
+                let user = shard.users.get(owner).expect("an order is of a user");
+                let other = |id: &OrderId| user.order(*id).is_some_and(|order| order.is_open() && order.held != held);
+                let facts = orders.iter().copied().filter(other);
+                shard.facts.extend(facts.map(|order| Mutation::OrderHeld { order, held, at: now }));
+                shard.enact(owner, 0);
+                orders.len()
+            })
     }
 
     /// Unresolved markets whose end date is a day past: their orders expire.
@@ -217,6 +220,7 @@ impl<R> Shard<R> {
         budget: usize,
         outbox: &mut impl Outbox<R>,
     ) -> usize {
+        let mut passed = 0;
         if self.cycles.exhausted() {
             let (catalog, venue_now) = (&self.catalog, cycle.venue_now);
             let over = |instrument: InstrumentId| {
@@ -226,21 +230,23 @@ impl<R> Shard<R> {
                     !status.tradable() && status.resolution.is_none() && grace_ends.is_some_and(|end| end <= venue_now)
                 })
             };
-            let instrument = match seek(self.users.resting(), from, over) {
+            let look = seek(self.users.resting(), from, over);
+            let instrument = match look.found {
                 Sought::Found(instrument) => instrument,
                 Sought::Further(from) => {
                     cycle.stage = Stage::Close(from);
-                    return INSTRUMENTS_PER_LOOK;
+                    return look.passed;
                 }
                 Sought::Nothing => {
                     cycle.stage = Stage::Match(FIRST, Side::Buy);
-                    return 0;
+                    return look.passed;
                 }
             };
+            passed = look.passed;
             self.cycles.gather(self.users.resting().orders(instrument));
             cycle.stage = Stage::Close(InstrumentId(instrument.0 + 1));
         }
-        self.end_batch(cycle, CloseReason::MarketClosed, budget, outbox)
+        passed + self.end_batch(cycle, CloseReason::MarketClosed, budget.saturating_sub(passed), outbox)
     }
 
     /// One side of the next instrument whose resting orders may meet its book.
@@ -260,16 +266,19 @@ impl<R> Shard<R> {
             cycle.stage = Stage::Finished;
             return 0;
         }
+        let mut passed = 0;
         if self.cycles.exhausted() {
-            let instrument = match self.next_to_match(cycle.full, from, &ground) {
+            let look = self.next_to_match(cycle.full, from, &ground);
+            passed = look.passed;
+            let instrument = match look.found {
                 Sought::Found(instrument) => instrument,
                 Sought::Further(from) => {
                     cycle.stage = Stage::Match(from, Side::Buy);
-                    return INSTRUMENTS_PER_LOOK;
+                    return passed;
                 }
                 Sought::Nothing => {
                     cycle.stage = Stage::Finished;
-                    return 0;
+                    return passed;
                 }
             };
             // The version before the look: what changes after it is looked at next time.
@@ -277,7 +286,7 @@ impl<R> Shard<R> {
             let side = if instrument == from { side } else { Side::Buy };
             let Ok(sight) = self.desk.look_deep(&ground, instrument, side) else {
                 cycle.stage = Stage::Match(InstrumentId(instrument.0 + 1), Side::Buy);
-                return 1;
+                return passed + 1;
             };
             let (resting, users) = (self.users.resting(), &self.users);
             let touching = sight.needed(side).map(|best| resting.crossing(instrument, side, best));
@@ -300,7 +309,7 @@ impl<R> Shard<R> {
                 }
             };
             if self.cycles.exhausted() {
-                return 1;
+                return passed + 1;
             }
         } else if let Some((instrument, side)) = self.terms_of(self.cycles.batch[self.cycles.done]) {
             // Since the last piece the market may have closed, or its quote may have grown too old.
@@ -314,7 +323,7 @@ impl<R> Shard<R> {
             }
         }
         let (mut fills, mut closed_count) = (0, 0);
-        let looked_at = self.each_owner(budget, outbox, |shard, owner, orders| {
+        let looked_at = self.each_owner(budget.saturating_sub(passed), outbox, |shard, owner, orders| {
             for (index, id) in orders.iter().enumerate() {
                 let user = shard.users.get(owner).expect("an order is of a user");
                 let alive = |at: Option<Timestamp>| at.is_none_or(|at| at > ground.now);
@@ -341,11 +350,11 @@ impl<R> Shard<R> {
         cycle.looked_at += looked_at as u64;
         cycle.fills += fills;
         cycle.closed += closed_count;
-        looked_at + 1
+        passed + looked_at + 1
     }
 
     /// The next instrument with resting orders, from `from` on, whose book is live and was not met as it stands.
-    fn next_to_match(&self, full: bool, from: InstrumentId, ground: &Ground<'_>) -> Sought {
+    fn next_to_match(&self, full: bool, from: InstrumentId, ground: &Ground<'_>) -> Look {
         let resting = self.users.resting();
         seek(resting, from, |instrument| {
             let seen = self.cycles.seen.get(&instrument);
@@ -422,7 +431,12 @@ impl<R> Shard<R> {
     }
 }
 
-/// What a look at some instruments found.
+/// What a look at some instruments found, and how many it went through.
+struct Look {
+    found: Sought,
+    passed: usize,
+}
+
 enum Sought {
     Found(InstrumentId),
     /// None of these: the next look begins here.
@@ -432,15 +446,17 @@ enum Sought {
 }
 
 /// The first instrument with resting orders that fits, from `from` on, among the next few.
-fn seek(resting: &Resting, from: InstrumentId, fits: impl Fn(InstrumentId) -> bool) -> Sought {
-    let mut last = None;
+fn seek(resting: &Resting, from: InstrumentId, fits: impl Fn(InstrumentId) -> bool) -> Look {
+    let (mut passed, mut next) = (0, from);
     for instrument in resting.instruments_from(from).take(INSTRUMENTS_PER_LOOK) {
+        passed += 1;
         if fits(instrument) {
-            return Sought::Found(instrument);
+            return Look { found: Sought::Found(instrument), passed };
         }
-        last = Some(instrument);
+        next = InstrumentId(instrument.0 + 1);
     }
-    last.map_or(Sought::Nothing, |last| Sought::Further(InstrumentId(last.0 + 1)))
+    let found = if passed < INSTRUMENTS_PER_LOOK { Sought::Nothing } else { Sought::Further(next) };
+    Look { found, passed }
 }
 
 /// Whether resting orders of an instrument may match now: its market is open, its book live.

@@ -58,6 +58,7 @@ impl State {
     fn fault(&mut self, target: &str) -> Option<RestFault> {
         let fault = self.faults.iter_mut().find(|fault| fault.times > 0 && target.starts_with(fault.path))?;
         fault.times -= 1;
+        self.met.insert(fault.path);
         Some(fault.clone())
     }
 

@@ -35,8 +35,9 @@ const FAULTS: &[Row] = &[
             fake.level(market, "BUY", "0.41", "100");
             fake.level(market, "BUY", "0.42", "100");
             fake.level(market, "BUY", "0.42", "0");
+            fake.level(market, "SELL", "0.59", "100");
         },
-        Some(("0.41", "0.60")),
+        Some(("0.41", "0.59")),
     ),
     (
         "a lost frame, and whole books behind it",
@@ -263,7 +264,7 @@ const FAULTS: &[Row] = &[
         "slow pages",
         |fake, market| {
             let slow = Duration::from_millis(700);
-            fake.fault(RestFault { slow, times: 20, ..RestFault::default() });
+            fake.fault(RestFault { slow, times: 4, ..RestFault::default() });
             move_said(fake, market);
         },
         MOVED,
@@ -310,7 +311,8 @@ fn whatever_goes_wrong_a_book_is_right_or_stale() {
                 eventually("a refusal", refused).refused(400, "STALE_QUOTE");
             }
         }
-        // All is well again.
+        // Each was met; then all is well again.
+        eventually("a call for each fault", || scene.fake.faults_are_met().then_some(()));
         scene.fake.mood(Mood::Well);
         scene.fake.no_faults();
         scene.fake.dumps(true);

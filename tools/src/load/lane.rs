@@ -79,10 +79,11 @@ impl Lane {
 
     /// An operation that is due. It is written with the next [`Lane::flush`].
     pub fn offer(&self, kind: Kind, due: Duration, now: Duration) {
+        // Whether or not the connection is free: what comes late to it is late by the client's doing.
+        self.course.tally.borrow_mut().offered_after(now.saturating_sub(due));
         let desk = &mut *self.desk.borrow_mut();
         let free = desk.writer.is_some() && desk.waiting.is_empty() && desk.flying.len() < self.course.pipeline;
         if free {
-            self.course.tally.borrow_mut().sent_after(now.saturating_sub(due));
             desk.send(kind, due, &self.course, self.number);
         } else {
             desk.waiting.push_back((kind, due));

@@ -23,8 +23,8 @@ const SERVER_FACTS: [(&str, &str); 8] = [
     ("server last cycle [ms]", "/status/matching_engine/last_cycle_ms"),
     ("server active markets", "/status/markets/active"),
 ];
-/// From here on the client itself is in doubt: its part of a core, and the part of all operations that were sent so long
-/// after their time although their connection was free.
+/// From here on the client itself is in doubt: its part of a core, and the part of all operations that came to them so long
+/// after their time, whatever their connections did.
 const CORES_USED_MAX: f64 = 0.9;
 const LAG_MAX: Duration = Duration::from_millis(1);
 const LATE_MAX: f64 = 0.01;
@@ -116,7 +116,7 @@ impl Outcome {
         self.ran.cores_used.is_some_and(|cores| cores >= CORES_USED_MAX) || self.is_late()
     }
 
-    /// Operations that the client itself sent late. What waited for its connection was the server's to answer for.
+    /// Operations that the client itself came late with. What waited for its connection was the server's to answer for.
     fn late(&self) -> u64 {
         self.tally().lag.count_between(LAG_MAX.as_nanos() as u64 + 1, u64::MAX)
     }
@@ -141,8 +141,8 @@ impl Outcome {
         }
         if self.is_late() {
             warnings.push(format!(
-                "the client itself was late: {} of {} operations were sent more than {} after their time although their \
-                 connection was free; that is part of the latencies",
+                "the client itself was late: {} of {} operations came to their connections more than {} after their time; \
+                 that is part of the latencies",
                 self.late(),
                 tally.offered,
                 duration(LAG_MAX.as_nanos() as u64)
@@ -223,7 +223,11 @@ impl Outcome {
         if !self.tally().lag.is_empty() {
             fact(
                 "send lag",
-                format!("p99 {} of {} sends", self::duration(self.lag_p99().as_nanos() as u64), self.tally().lag.len()),
+                format!(
+                    "p99 {} of {} operations",
+                    self::duration(self.lag_p99().as_nanos() as u64),
+                    self.tally().lag.len()
+                ),
             );
         }
         facts

@@ -117,7 +117,7 @@ mod tests {
             tally.answered(Kind::ALL[number as usize % 3], due, 2 * due, status, code, status == 200);
         }
         tally.broken(HOSTILE);
-        tally.sent_after(2 * second);
+        tally.offered_after(2 * second);
         tally.unsent = 3;
         let mut compared = Compared::default();
         compared.missing.count = 1;

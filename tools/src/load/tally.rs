@@ -23,7 +23,8 @@ pub struct Tally {
     /// Ends of connections and attempts to open one, by what was wrong.
     pub transport: BTreeMap<String, u64>,
     pub reconnects: u64,
-    /// Of operations whose connection was free: how long after their due time they were sent, in nanoseconds.
+    /// How long behind their due time operations came to their connections, in nanoseconds: the client's own delay. What
+    /// they waited there is the server's.
     pub lag: Histogram<u64>,
     pub series: Series,
     /// When the last answer came, since the beginning.
@@ -137,7 +138,8 @@ impl Tally {
         count(&mut self.transport, what);
     }
 
-    pub fn sent_after(&mut self, lag: Duration) {
+    /// An operation came to its connection so long behind its due time.
+    pub fn offered_after(&mut self, lag: Duration) {
         self.lag.saturating_record(lag.as_nanos() as u64);
     }
 

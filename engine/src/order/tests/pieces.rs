@@ -53,8 +53,8 @@ fn a_cycle_stops_where_orders_may_no_longer_match_and_comes_back() {
     println!("between two pieces: {cases} cases");
 }
 
-/// No order is looked at for its `hold_reason` where all say what they are to: neither behind a start, nor because new
-/// ones come meanwhile.
+/// No order is looked at for its `hold_reason` where all say what they are to: neither behind a start, nor because a new
+/// one came.
 #[test]
 fn orders_that_are_not_held_cost_a_cycle_nothing() {
     let orders = 2 * CYCLE_ORDERS_PER_TURN_MAX;
@@ -91,6 +91,21 @@ fn orders_that_are_not_held_cost_a_cycle_nothing() {
     println!("what a cycle looks at: {cases} cases");
 }
 
+/// A look costs what it went through: where one instrument has orders, nearly all of a piece is left for them.
+#[test]
+fn a_piece_is_for_orders() {
+    let orders = CYCLE_ORDERS_PER_TURN_MAX - 10;
+    let mut world = crowded(orders, "");
+    world.act("cycle");
+    world.act("level Y1 ask 0.10x20000");
+    let now = world.now;
+    let (shard, _, out) = world.parts();
+    let command = Command::Cycle { venue_now: now };
+    shard.take(Envelope { owner: UserId(0), command, received_at: now, reply: 900 }, now, out);
+    let Some((900, Answer::Cycled { fills, .. })) = out.answers.pop() else { panic!("one piece is enough") };
+    assert_eq!(fills, orders as u64);
+}
+
 /// More instruments than one look goes through: the cycle comes to each, and to what waits in the last.
 #[test]
 fn a_cycle_goes_through_many_markets() {
@@ -100,7 +115,8 @@ fn a_cycle_goes_through_many_markets() {
         world.act(line);
     }
     for market in 1..=markets {
-        world.act(&format!("market {market} geopolitics 0.01"));
+        let end = if market == 600 { "end=1h" } else { "" };
+        world.act(&format!("market {market} geopolitics 0.01 {end}"));
         world.act(&format!("book Y{market} asks 0.90x10"));
         assert_eq!(world.act(&format!("buy Y{market} 5 limit 0.10")), "PENDING 0/5 reserved 0.5");
     }
@@ -117,6 +133,21 @@ fn a_cycle_goes_through_many_markets() {
         cases += 1;
     }
     assert_eq!(world.the_user().open_orders_count(), markets - 4);
+    // One order that is free among those that are held, in the last market: the others are passed over.
+    world.act("outage on");
+    world.act("cycle");
+    world.act("outage off");
+    assert_eq!(world.act(&format!("buy Y{} 5 limit 0.10", markets - 1)), "PENDING 0/5 reserved 0.5");
+    world.act("outage on");
+    world.act("cycle");
+    assert!(world.the_user().open_orders().all(|order| order.held), "the free one too");
+    world.act("outage off");
+    world.act("cycle");
+    // One market that is over for longer than its grace, far behind the first.
+    world.act("state 600 closed");
+    world.act("wait 26h");
+    assert_eq!(world.act("cycle"), "looked 0 filled 0 closed 1");
+    cases += 2;
     println!("a cycle over {markets} markets: {cases} cases");
     world.check().expect("all promises");
 }

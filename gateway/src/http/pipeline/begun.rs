@@ -21,7 +21,8 @@ enum Failure {
     TookTooLong,
 }
 
-/// Runs what a request begins with, and all of it where its route answers at once. A panic in it ends this request and nothing more.
+/// Runs what a request begins with, and all of it where its route answers at once. A panic in it ends this request and
+/// nothing more.
 pub(super) fn caught(operation: &str, begin: impl FnOnce() -> Result<Begun, Refusal>) -> Result<Begun, Refusal> {
     catch_unwind(AssertUnwindSafe(begin)).unwrap_or_else(|_| {
         tracing::error!(operation, failure = ?Failure::Panicked, "a request was given up");
@@ -33,7 +34,7 @@ pub(super) fn caught(operation: &str, begin: impl FnOnce() -> Result<Begun, Refu
 pub(super) struct Begun {
     /// Of its route, for the log.
     operation: &'static str,
-    /// `None` while it is polled, and behind its outcome.
+    /// `None` behind an outcome that was there at once.
     work: Option<Work>,
     in_flight: Option<InFlight>,
     _placement: Option<Placement>,

@@ -115,6 +115,10 @@ fn header_crc(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&bytes[0..12]), &bytes[16..])
 }
 
+/// What the device is given at once of a file that is filled: a sync of the log beside it waits behind as much, and not
+/// behind a whole segment, which took tens of milliseconds.
+const FILL_PIECE_BYTES: u64 = 1 << 20;
+
 /// Fills the first `bytes` of a file with zeros and makes them durable.
 ///
 /// # Errors
@@ -126,6 +130,9 @@ pub(crate) fn fill_with_zeros<F: StoredFile>(file: &F, name: &str, bytes: u64) -
         let step = (bytes - at).min(PAGE_BYTES as u64);
         file.write_at(&ZEROS[..step as usize], at).map_err(Error::io("fill", name))?;
         at += step;
+        if at.is_multiple_of(FILL_PIECE_BYTES) {
+            file.write_back(at - FILL_PIECE_BYTES, at).map_err(Error::io("fill", name))?;
+        }
     }
     file.sync().map_err(Error::io("sync", name))
 }

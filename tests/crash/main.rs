@@ -2,7 +2,8 @@
 //!
 //! `kills` is the long one: clients under load, `kill -9` at random, and after each start every client compares what
 //! the server says with its own memory of what it was told. `points` ends the process at each named place of the log.
-//! `damage` changes files behind the server's back. `operations` are the ordinary accidents of running one.
+//! `damage` changes files behind the server's back. `operations` are the ordinary accidents of running one,
+//! `settings` those of setting one up.
 
 mod damage;
 mod kills;
@@ -11,5 +12,6 @@ mod money;
 mod operations;
 mod points;
 mod reconcile;
+mod settings;
 mod trader;
 mod wallets;

@@ -2,8 +2,8 @@
 //! closed for good, then resting orders against the books that changed.
 //!
 //! A piece looks at no more than [`CYCLE_ORDERS_PER_TURN_MAX`] orders and instruments, but for the last look; between two
-//! pieces commands run, so each piece takes orders as it finds them. Orders of one user in one book are one record, or several when it grows long. Users
-//! never compete: each has the whole book, less what that user took already.
+//! pieces commands run, so each piece takes orders as it finds them. Orders of one user in one book are one record, or
+//! several when it grows long. Users never compete: each has the whole book, less what that user took already.
 
 use super::{Outbox, Room, Shard};
 use crate::command::Answer;

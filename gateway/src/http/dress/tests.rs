@@ -1,0 +1,218 @@
+use super::*;
+use crate::http::code::Code;
+use crate::http::reply::{Refusal, Reply};
+use http_body_util::BodyExt;
+
+fn names() -> Names {
+    Names::new("X-Svc", &["MKT_API_KEY".to_owned()]).expect("a valid prefix")
+}
+
+fn dress(names: &Names) -> Dress<'_> {
+    Dress {
+        names,
+        request_id: RequestId::Sent(HeaderValue::from_static("r-1")),
+        verbose: false,
+        is_head: false,
+        is_read: true,
+        takes_gzip: false,
+        cors: None,
+        cache: Cache::ByCredential,
+        private: true,
+        rate: None,
+        public_route: false,
+        beta_cutoff: None,
+        closes: false,
+        used: Used::default(),
+    }
+}
+
+fn body(response: Response<Body>) -> bytes::Bytes {
+    let collected = futures_now(response.into_body().collect());
+    collected.expect("a full body cannot fail").to_bytes()
+}
+
+/// The value of a future that is ready at once.
+fn futures_now<F: Future>(future: F) -> F::Output {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).poll(&mut context) {
+        std::task::Poll::Ready(value) => value,
+        std::task::Poll::Pending => panic!("a full body is ready"),
+    }
+}
+
+fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
+    response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
+}
+
+#[test]
+fn the_envelope_has_two_fields_unless_verbose() {
+    let names = names();
+    let response = dress(&names).finish(Err(Code::MarketClosed.into()));
+    assert_eq!(response.status(), 400);
+    assert_eq!(header(&response, "x-svc-code"), Some("MARKET_CLOSED"));
+    assert_eq!(header(&response, "x-request-id"), Some("r-1"));
+    assert_eq!(header(&response, "cache-control"), Some("private, no-store"));
+    assert_eq!(body(response), r#"{"error":"MARKET_CLOSED","message":"This market no longer accepts orders."}"#);
+    let verbose = Dress { verbose: true, ..dress(&names) };
+    let refusal = Refusal::placements(250);
+    let response = verbose.finish(Err(refusal));
+    assert_eq!(header(&response, "retry-after"), Some("1"));
+    assert_eq!(
+        body(response),
+        concat!(
+            r#"{"error":"RATE_LIMITED","message":"Too many orders at once.","retry_after_ms":250,"#,
+            r#""details":null,"request_id":"r-1"}"#
+        )
+    );
+}
+
+#[test]
+fn body_and_header_differ_for_the_two_pairs_only() {
+    let names = names();
+    let response = dress(&names).finish(Err(Refusal::from(Code::InvalidPostOnlyOrder).order_id(7)));
+    assert_eq!(header(&response, "x-svc-code"), Some("POST_ONLY_WOULD_CROSS"));
+    assert_eq!(header(&response, "x-svc-order-id"), Some("7"));
+    assert!(body(response).starts_with(br#"{"error":"INVALID_POST_ONLY_ORDER""#));
+}
+
+#[test]
+fn caching_follows_route_and_credential() {
+    let names = names();
+    let ok = || Ok(Reply::json(b"{}".to_vec()));
+    for (cache, private, outcome, expected) in [
+        (Cache::ByCredential, true, ok(), "private, no-store"),
+        (Cache::ByCredential, false, ok(), "public, max-age=5"),
+        (Cache::ByCredential, false, Err(Code::MarketNotFound.into()), "no-store"),
+        (Cache::NoStore, false, ok(), "no-store"),
+        (Cache::NoStore, true, ok(), "no-store"),
+        (Cache::Stream, true, ok(), "no-cache, no-transform"),
+        (Cache::Stream, false, Err(Code::InvalidRequest.into()), "no-store"),
+    ] {
+        let response = Dress { cache, private, ..dress(&names) }.finish(outcome);
+        assert_eq!(header(&response, "cache-control"), Some(expected));
+    }
+    let posted = Dress { private: false, is_read: false, ..dress(&names) }.finish(ok());
+    assert_eq!(header(&posted, "cache-control"), Some("no-store"));
+}
+
+#[test]
+fn a_report_with_an_error_status_names_it_in_the_header() {
+    let names = names();
+    let reply = Reply::json(b"{}".to_vec()).with_status(StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(header(&dress(&names).finish(Ok(reply)), "x-svc-code"), Some("HTTP_503"));
+}
+
+#[test]
+fn large_bodies_are_compressed_when_asked() {
+    let names = names();
+    let large = || Ok(Reply::json(vec![b' '; 2_000]));
+    let plain = dress(&names).finish(large());
+    assert_eq!(header(&plain, "content-encoding"), None);
+    assert_eq!(header(&plain, "vary"), Some("Accept-Encoding"));
+    let packed = Dress { takes_gzip: true, ..dress(&names) }.finish(large());
+    assert_eq!(header(&packed, "content-encoding"), Some("gzip"));
+    let mut unpacked = Vec::new();
+    let packed = body(packed);
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut unpacked).unwrap();
+    assert_eq!(unpacked, vec![b' '; 2_000]);
+    let small = Dress { takes_gzip: true, ..dress(&names) }.finish(Ok(Reply::json(vec![b' '; 1_000])));
+    assert_eq!(header(&small, "content-encoding"), None);
+    for (accept, takes) in [
+        ("gzip", true),
+        ("deflate, GZIP;q=0.5", true),
+        ("gzip;q=0", false),
+        ("gzip; q=0.000", false),
+        ("br", false),
+        ("x-gzip", false),
+        ("", false),
+    ] {
+        assert_eq!(takes_gzip(Some(&HeaderValue::from_static(accept))), takes, "{accept}");
+    }
+}
+
+/// Status, sorted lines and body of an answer as it is written; `None` when it is left to the library.
+fn written(dress: &Dress<'_>, outcome: Outcome) -> Option<(u16, Vec<String>, Vec<u8>)> {
+    let mut out = Vec::new();
+    let (status, made) = dress.write(outcome, &mut out);
+    if made.is_some() {
+        assert_eq!(out, b"", "all or nothing is written");
+        return None;
+    }
+    let mut room = [httparse::EMPTY_HEADER; 64];
+    let mut head = httparse::Response::new(&mut room);
+    let httparse::Status::Complete(head_bytes) = head.parse(&out).expect("a sound head") else {
+        panic!("half a head: {}", String::from_utf8_lossy(&out));
+    };
+    assert_eq!((head.code, head.version), (Some(status.as_u16()), Some(1)));
+    let line = |header: &httparse::Header<'_>| format!("{}: {}", header.name, String::from_utf8_lossy(header.value));
+    let mut lines: Vec<_> = head.headers.iter().map(line).collect();
+    lines.sort_unstable();
+    Some((status.as_u16(), lines, out[head_bytes..].to_vec()))
+}
+
+/// The same of the answer that the library would send.
+fn sent(dress: &Dress<'_>, outcome: Outcome) -> (u16, Vec<String>, Vec<u8>) {
+    let response = dress.finish(outcome);
+    let status = response.status().as_u16();
+    let mut lines: Vec<_> =
+        response.headers().iter().map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII"))).collect();
+    let body = body(response).to_vec();
+    if status != 204 {
+        lines.push(format!("content-length: {}", body.len()));
+    }
+    lines.push("date: Thu, 01 Jan 1970 00:00:07 GMT".to_owned());
+    lines.sort_unstable();
+    (status, lines, body)
+}
+
+#[test]
+fn what_is_written_is_what_would_be_sent() {
+    let names = names();
+    let rate = RateState {
+        per_minute: 120,
+        remaining: 7,
+        reset: 60,
+        per_second: 10,
+        remaining_per_second: 3,
+        tier: engine::user::Tier::Pro,
+    };
+    let outcomes: [fn() -> Outcome; 8] = [
+        || Ok(Reply::json(b"{\"a\":1}".to_vec())),
+        || Ok(Reply::json(vec![b' '; 5_000])),
+        || Ok(Reply::created(b"{}".to_vec())),
+        || Ok(Reply::json(Vec::new()).with_status(StatusCode::NO_CONTENT)),
+        || Ok(Reply::json(b"[]".to_vec()).with_header(header::ALLOW, HeaderValue::from_static("GET"))),
+        || Err(Code::MarketClosed.into()),
+        || Err(Refusal::from(Code::InvalidPostOnlyOrder).order_id(7)),
+        || Err(Refusal::placements(250)),
+    ];
+    let mut cases = 0;
+    for outcome in outcomes {
+        for bits in 0..32 {
+            let on = |bit: u32| bits >> bit & 1 == 1;
+            let dress = Dress {
+                rate: on(0).then_some(rate),
+                takes_gzip: on(1),
+                private: on(2),
+                public_route: on(3),
+                beta_cutoff: on(4).then_some(Timestamp::from_secs(9)),
+                used: Used { begun: Timestamp::from_secs(7), ..Used::default() },
+                ..dress(&names)
+            };
+            assert_eq!(written(&dress, outcome()), Some(sent(&dress, outcome())));
+            cases += 1;
+        }
+    }
+    let ends = Dress { closes: true, ..dress(&names) };
+    assert_eq!(written(&ends, Ok(Reply::json(Vec::new()))), None);
+    assert_eq!(written(&dress(&names), Err(Refusal::broken("no"))), None);
+    println!("answers: {} cases", cases + 2);
+}
+
+#[test]
+fn head_tells_the_length_and_sends_nothing() {
+    let names = names();
+    let response = Dress { is_head: true, ..dress(&names) }.finish(Ok(Reply::json(b"{\"a\":1}".to_vec())));
+    assert_eq!(header(&response, "content-length"), Some("7"));
+    assert!(body(response).is_empty());
+}

@@ -15,6 +15,7 @@ mod clob_auth;
 mod clob_bodies;
 mod clob_cancel;
 mod clob_lists;
+mod clob_numbers;
 mod clob_place;
 mod clob_reads;
 mod cohort;

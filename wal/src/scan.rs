@@ -2,16 +2,14 @@
 //!
 //! Everything is read with plain reads, never through a mapping: a failing device is then an error and not a signal.
 
-use std::io;
-
 use crate::Lsn;
 use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, read_contents, read_identity, segment_name};
 use crate::error::{Error, Fault, Loss};
 use crate::planted;
-use crate::record::{self, ALIGN_BYTES, Damage, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
-use crate::segment::SEGMENT_HEADER_BYTES;
-use crate::storage::{Files, Storage, StoredFile};
+use crate::record::{self, Damage, HEADER_BYTES, Header, Kind};
+use crate::storage::{Files, Storage};
 
+mod block;
 mod judgement;
 
 /// Read at a time, bytes: fits into a core's cache beside what the reader does with it.
@@ -380,61 +378,6 @@ impl<S: Storage> Scan<S> {
             Some(expected) if expected != found => Err(self.fault(Fault::Chain { expected, found })),
             _ => Ok(()),
         }
-    }
-
-    fn open_segment(&mut self, index: usize) -> Result<(), Error> {
-        let segment = &mut self.segments[index];
-        let mut file = self.storage.open_to_read(&segment.name);
-        if !segment.is_named && file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            // Beside a running log: it got its name in the meantime.
-            (segment.name, segment.is_named) = (segment_name(segment.first_lsn), true);
-            file = self.storage.open_to_read(&segment.name);
-        }
-        let file = file.map_err(Error::io("open", &segment.name))?;
-        self.file_bytes = segment.bytes;
-        self.index = index;
-        self.file = Some(file);
-        (self.block_at, self.at, self.filled) = (SEGMENT_HEADER_BYTES as u64, 0, 0);
-        self.looked_again_at = None;
-        self.refill()
-    }
-
-    /// Moves what is left of the block to its start and reads behind it.
-    fn refill(&mut self) -> Result<(), Error> {
-        let file = self.file.as_ref().expect("a segment is open while records are read");
-        self.block_at += self.at as u64;
-        self.at = 0;
-        let left = self.file_bytes.saturating_sub(self.block_at);
-        // What is left in the block is read again, because it may have been cut in the middle of an append. A record that is
-        // longer than a block needs a longer one.
-        let wanted = match self.block.first_chunk::<4>().filter(|_| self.filled > 0) {
-            Some(_) => BLOCK_BYTES.max(self.claimed_bytes_at_start()),
-            None => BLOCK_BYTES,
-        };
-        let bytes = left.min(wanted as u64) as usize;
-        if self.block.len() < bytes {
-            self.block.resize(bytes, 0);
-        }
-        let name = &self.segments[self.index].name;
-        self.filled = file.read_at(&mut self.block[..bytes], self.block_at).map_err(Error::io("read", name))?;
-        // A record may claim more than a block; then the whole of it is wanted at once.
-        let claimed = self.claimed_bytes_at_start();
-        if claimed > self.filled && left > self.filled as u64 {
-            let bytes = left.min(claimed.max(BLOCK_BYTES) as u64) as usize;
-            if self.block.len() < bytes {
-                self.block.resize(bytes, 0);
-            }
-            self.filled = file.read_at(&mut self.block[..bytes], self.block_at).map_err(Error::io("read", name))?;
-        }
-        Ok(())
-    }
-
-    /// The bytes that the first record of the block claims, if they are a possible length, else 0.
-    fn claimed_bytes_at_start(&self) -> usize {
-        let length =
-            self.block[..self.filled].first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
-        // With its padding, since the next one begins behind that.
-        if length <= MAX_RECORD_BYTES { length.next_multiple_of(ALIGN_BYTES) } else { 0 }
     }
 
     /// Goes on in the next segment if that continues exactly here. `true` when it does, or when it cannot belong to this log

@@ -9,11 +9,13 @@
 //! call, records and answers go out through the [`Outbox`], which lets nothing leave before what it depends on.
 //! Not here: which thread runs it, where records go, who waits for an answer.
 
+mod beats;
 pub mod cycle;
 mod emptying;
 pub mod facts;
 mod history;
 mod hourly;
+mod placing;
 pub mod query;
 pub mod replay;
 pub mod snapshot;
@@ -21,21 +23,19 @@ mod sweep;
 mod venue;
 
 use crate::book::Books;
-use crate::command::{Answer, BatchEntry, BeatName, Command, Envelope, Placement};
+use crate::command::{Answer, Command, Envelope};
 use crate::directory::Directory;
 use crate::id::{OrderId, UserId};
 use crate::market::catalog::Catalog;
 use crate::mutation::{Mutation, codec};
 use crate::notice::{Notice, OrderFact};
 use crate::order::cancel::{self, Scope};
-use crate::order::place::{Placed, place};
-use crate::order::take::{Desk, Ground};
+use crate::order::take::Desk;
 use crate::reject::Reject;
 use crate::ring::Ring;
-use crate::rules::{Rules, SAFEGUARDS_PER_USER_MAX, WAIT_MAX_US};
+use crate::rules::{Rules, WAIT_MAX_US};
 use crate::time::Timestamp;
-use crate::user::{Users, issue, safeguard, wallets};
-use crate::view::OrderView;
+use crate::user::{Users, issue, wallets};
 use cycle::Cycles;
 use emptying::Emptying;
 use hourly::Hourly;
@@ -371,87 +371,6 @@ impl<R> Shard<R> {
         }
     }
 
-    /// One placement: its own record, whatever it came to.
-    fn place_one(
-        &mut self,
-        owner: UserId,
-        placement: &mut Placement,
-        outbox: &mut impl Outbox<R>,
-    ) -> Result<Placed, Reject> {
-        let user = self.users.get(owner).ok_or(Reject::UserNotFound)?;
-        let ground = Ground {
-            rules: &self.rules,
-            books: &self.books,
-            catalog: &self.catalog,
-            now: self.now,
-            outage: self.books.outage(),
-        };
-        let placed = place(&ground, user, placement, &mut self.desk, &mut self.facts);
-        match &placed {
-            Ok(Placed::Replay { .. }) => {}
-            Ok(_) => self.commit(owner, outbox),
-            Err(reject) => assert!(self.facts.is_empty(), "a refusal leaves nothing: {reject:?} with {:?}", self.facts),
-        }
-        placed
-    }
-
-    /// What a placement's sender is told. An order's view is large: it is made where the answer is, and not moved there.
-    #[inline]
-    fn told<T>(
-        &self,
-        owner: UserId,
-        placed: Result<Placed, Reject>,
-        stands: impl Fn(OrderView) -> T,
-        killed: impl Fn(Reject, OrderView) -> T,
-        refused: impl Fn(Reject) -> T,
-    ) -> T {
-        let user = self.users.get(owner);
-        let known = |order| user.and_then(|user| Some((user, user.order(order)?)));
-        match placed {
-            Err(reject) => refused(reject),
-            Ok(Placed::Stands(order)) => match known(order) {
-                Some((user, order)) => stands(query::order_view(user, order)),
-                None => refused(Reject::ExecutionError),
-            },
-            Ok(Placed::Killed { order, reject }) => match known(order) {
-                Some((user, order)) => killed(reject, query::order_view(user, order)),
-                None => refused(reject),
-            },
-            Ok(Placed::Replay { client_order_id }) => match user.map(|user| query::replayed(user, &client_order_id)) {
-                Some(BatchEntry::Placed(order)) => stands(order),
-                Some(BatchEntry::Killed { reject, order }) => killed(reject, order),
-                Some(BatchEntry::Refused(reject)) => refused(reject),
-                None => refused(Reject::UserNotFound),
-            },
-        }
-    }
-
-    /// Entries in order, one record each; one that fails does not stop the next.
-    fn place_batch(&mut self, owner: UserId, placements: Vec<Placement>, outbox: &mut impl Outbox<R>) -> Answer {
-        let mut entries = Vec::with_capacity(placements.len());
-        // What the server itself fails at (no room in the log, a book that was being written at every try) ends a batch
-        // behind its beginning: the rest is refused with it, and no hole is left.
-        let mut ended = None;
-        for mut placement in placements {
-            if ended.is_none() && outbox.room() != Room::Ample {
-                ended = Some(Reject::NoRoom);
-            }
-            let entry = match &ended {
-                None => {
-                    let placed = self.place_one(owner, &mut placement, outbox);
-                    let killed = |reject, order| BatchEntry::Killed { reject, order };
-                    self.told(owner, placed, BatchEntry::Placed, killed, BatchEntry::Refused)
-                }
-                Some(reject) => BatchEntry::Refused(*reject),
-            };
-            if let BatchEntry::Refused(reject @ Reject::Busy) = &entry {
-                ended = Some(*reject);
-            }
-            entries.push(entry);
-        }
-        Answer::Batch(entries)
-    }
-
     fn cancel_one(&mut self, owner: UserId, order: OrderId, outbox: &mut impl Outbox<R>) -> Answer {
         let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
         if let Err(reject) = cancel::one(user, order, self.now, &mut self.facts) {
@@ -463,53 +382,6 @@ impl<R> Shard<R> {
             Some(order) => Answer::Order(query::order_view(user, order)),
             None => Answer::Refused(Reject::OrderNotFound),
         }
-    }
-
-    /// Arms a heartbeat, or beats it; only arming and a new interval are facts.
-    fn beat(&mut self, owner: UserId, label: String, interval_ms: u32, outbox: &mut impl Outbox<R>) -> Answer {
-        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
-        let lapses_at = safeguard::lapses_at(interval_ms, self.now);
-        let known = user.safeguards().iter().find(|known| *known.label == *label);
-        if known.is_some_and(|known| known.interval_ms == interval_ms) {
-            let lapses_at = self.users.beat(owner, &label, self.now).unwrap_or(lapses_at);
-            return Answer::Beating { lapses_at };
-        }
-        if known.is_none() && user.safeguards().len() >= SAFEGUARDS_PER_USER_MAX {
-            return Answer::Refused(Reject::TooManySafeguards);
-        }
-        self.facts.push(Mutation::SafeguardArmed { label, interval_ms, at: self.now });
-        self.commit(owner, outbox);
-        Answer::Beating { lapses_at }
-    }
-
-    /// A beat of the venue's form. A first one is always taken: a client that was started anew knows no name. So is any
-    /// well-formed one when no name is known, which is so after a restart.
-    fn beat_by_name(&mut self, owner: UserId, shown: BeatName, next: [u8; 16], outbox: &mut impl Outbox<R>) -> Answer {
-        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
-        let armed = user.safeguards().iter().find(|known| *known.label == *safeguard::VENUE_LABEL);
-        let current = armed.and_then(|armed| armed.beat);
-        let right = match shown {
-            BeatName::First => true,
-            BeatName::Known(name) => armed.is_some() && current.is_none_or(|current| current == name),
-            BeatName::Nonsense => false,
-        };
-        if !right {
-            return Answer::WrongBeat { current };
-        }
-        let label = safeguard::VENUE_LABEL.to_owned();
-        let answer = self.beat(owner, label, safeguard::VENUE_INTERVAL_MS, outbox);
-        if let Answer::Beating { .. } = answer {
-            self.users.name_beat(owner, safeguard::VENUE_LABEL, next);
-        }
-        answer
-    }
-
-    fn end_beats(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) -> Answer {
-        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
-        let ended = |label: &str| Mutation::SafeguardEnded { label: label.to_owned(), at: self.now };
-        self.facts.extend(user.safeguards().iter().map(|safeguard| ended(&safeguard.label)));
-        self.commit(owner, outbox);
-        Answer::Done
     }
 
     /// Applies the facts at hand and hands them over as one record, with their notices.

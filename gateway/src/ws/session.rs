@@ -5,6 +5,9 @@
 //! but for what goes to a crowd, which the hub writes as far as the peer takes it at once ([`Socket::flush`]).
 //! Whatever ends a socket from outside (a full queue, a revoked key, the server's end) is a word to its outbox.
 
+mod inbound;
+mod stream;
+
 use super::admit::{Admitted, Bearer, Seat, Which};
 use super::close::Close;
 use super::frame::{Frame, Frames};
@@ -17,40 +20,29 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::server::departures::Departures;
-use crate::wire::instant;
-use crate::wire::read;
-use crate::wire::value::Value;
-use crate::wire::write::object;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use engine::time::{SECOND, Timestamp};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use inbound::{BAD_FRAMES_MAX, Heartbeat, Inbound, Turn, heartbeat};
 use sha1::{Digest as _, Sha1};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io::{self};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWrite};
+use stream::{Between, read_away};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Frames and bytes of one socket that are read before others get their turn on the thread; the writer is one of them.
-const FRAMES_PER_TURN: u32 = 32;
-const BYTES_PER_TURN: usize = 64 << 10;
-/// Inbound frames of one second, pings too (streams.md §1.3).
-const FRAMES_PER_SECOND_MAX: u32 = 30;
-/// Frames that make no sense, over the life of a socket.
-const BAD_FRAMES_MAX: u32 = 20;
 /// How long a goodbye may take to leave: the peer has to read what the system holds before it.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(5);
-/// How long, and for how many bytes, a peer is listened to that was told to stop.
+/// How long a peer is listened to that was told to stop.
 const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES_MAX: usize = 8 << 20;
 /// What a handshake's key is hashed with (RFC 6455 §1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -339,40 +331,6 @@ async fn run<C: Channel>(
     entered.ends(socket.outbox.closing().unwrap_or(Close::NORMAL));
 }
 
-/// A stream as the writing task has it: between two of its writes the hub may write, too.
-struct Between<'a>(&'a RefCell<Option<OwnedWriteHalf>>);
-
-impl Between<'_> {
-    fn with<T>(&self, step: impl FnOnce(Pin<&mut OwnedWriteHalf>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        match &mut *self.0.borrow_mut() {
-            Some(stream) => step(Pin::new(stream)),
-            None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        }
-    }
-}
-
-impl AsyncWrite for Between<'_> {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.with(|stream| stream.poll_write(context, bytes))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.with(|stream| stream.poll_write_vectored(context, pieces))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(|stream| stream.poll_flush(context))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(|stream| stream.poll_shutdown(context))
-    }
-}
-
 /// Runs a future; `Err` when it panics. The panic hook has said where.
 pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Panicked> {
     let mut future = pin!(future);
@@ -431,92 +389,6 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
             Ok(Said::Nonsense) if inbound.bad < BAD_FRAMES_MAX => inbound.bad += 1,
             Ok(Said::Nonsense) => return Close::TOO_MANY_BAD_FRAMES,
             Err(close) => return close,
-        }
-    }
-}
-
-/// What was read since others had their turn. Without turns a peer that sends without a pause keeps the thread for
-/// itself: what it sent lies in the kernel's buffers and ours, and reading it waits for nothing.
-#[derive(Default)]
-struct Turn {
-    frames: u32,
-    bytes: usize,
-}
-
-impl Turn {
-    /// Counts a frame, and lets the others go on when the turn is over: not behind each frame, so that answers leave
-    /// together.
-    async fn read(&mut self, bytes: usize) {
-        self.frames += 1;
-        self.bytes += bytes;
-        if self.frames > FRAMES_PER_TURN || self.bytes > BYTES_PER_TURN {
-            *self = Turn { frames: 1, bytes };
-            tokio::task::yield_now().await;
-        }
-    }
-}
-
-/// What a peer has sent so far.
-#[derive(Default)]
-struct Inbound {
-    second: u64,
-    frames: u32,
-    bad: u32,
-}
-
-impl Inbound {
-    /// Counts a frame; false when it is one too many for its second.
-    fn takes(&mut self, now: Timestamp) -> bool {
-        if self.second != now.secs() {
-            (self.second, self.frames) = (now.secs(), 0);
-        }
-        self.frames += 1;
-        self.frames <= FRAMES_PER_SECOND_MAX
-    }
-}
-
-/// Heartbeats in the text of a message (streams.md §1.5).
-#[derive(Debug, PartialEq, Eq)]
-enum Heartbeat {
-    Answered(Frame),
-    Ignored,
-    None,
-}
-
-/// Longest text that is looked at as a JSON heartbeat.
-const HEARTBEAT_BYTES_MAX: usize = 256;
-
-fn heartbeat(text: &str, now: Timestamp) -> Heartbeat {
-    match text.trim() {
-        "PING" => return Heartbeat::Answered(Frame::text(b"PONG")),
-        "PONG" | "{}" => return Heartbeat::Ignored,
-        _ => {}
-    }
-    if text.len() > HEARTBEAT_BYTES_MAX || !text.contains("ping") {
-        return Heartbeat::None;
-    }
-    let Ok(value) = read::json(text.as_bytes()) else { return Heartbeat::None };
-    let is_ping = |name| matches!(value.get(name), Some(Value::Text(word)) if word == "ping");
-    if !is_ping("action") && !is_ping("type") {
-        return Heartbeat::None;
-    }
-    Heartbeat::Answered(Frame::json(|out| {
-        object(out, |o| {
-            o.word("type", "pong");
-            o.integer("ts", now.0 / 1_000);
-            o.text("timestamp", &instant::ts_text(Timestamp(now.0 / 1_000 * 1_000)));
-        });
-    }))
-}
-
-/// Closing a stream with unread bytes makes the kernel reset it, and the peer may never see the last frames.
-async fn read_away(mut stream: OwnedReadHalf) {
-    let mut scratch = [0u8; 4_096];
-    let mut left = LINGER_BYTES_MAX;
-    while let Ok(count @ 1..) = stream.read(&mut scratch).await {
-        left = left.saturating_sub(count);
-        if left == 0 {
-            return;
         }
     }
 }

@@ -19,6 +19,7 @@ use engine::book::{BookSide, Books};
 use engine::command::{Answer, AskedPrice, Command, CreateUser, Placement, PlacementTerms, Query, Size, Wallets};
 use engine::directory::Directory;
 use engine::id::{KeyId, MARKETS, Outcome, UserId};
+use engine::market::mutation::MarketMutation;
 use engine::market::terms::{Listing, MarketState, Resolution};
 use engine::mutation::codec;
 use engine::order::{EntryRoute, OrderType, Side, TimeInForce};

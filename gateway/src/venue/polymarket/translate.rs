@@ -3,6 +3,8 @@
 //! Sizes are absolute already, so nothing is folded here; what is remembered per token only serves to drop what is
 //! old or told twice (upstream.md §5), and per market to tell a change from a repetition.
 
+mod told;
+
 use super::announced::Announced;
 use super::dto;
 use super::hot::{self, What};
@@ -11,17 +13,19 @@ use super::recent::Recent;
 use super::spot::AHEAD_MAX;
 use super::standing::Standing;
 use crate::venue::category::Names;
-use crate::venue::loose::{Fault, Loose, tick};
+use crate::venue::loose::{Loose, tick};
 use crate::venue::skips::{Skip, Skips};
 use crate::venue::{BookSide, FeedUpdate, Level};
 use ahash::AHashMap;
-use engine::amount::{Price, Qty, TickSize};
+use engine::amount::TickSize;
 use engine::id::Outcome;
 use engine::market::terms::{MarketState, Resolution};
 use engine::time::Timestamp;
 use smallvec::{SmallVec, smallvec};
 use std::borrow::Cow;
 use std::sync::Arc;
+pub(super) use told::BookTold;
+use told::{Odd, Told, ascending, filled, level_change, top};
 
 /// The translation of Polymarket's messages to [`FeedUpdate`]s.
 pub struct Translate {
@@ -87,56 +91,6 @@ impl Token {
         self.hash.0.clear();
         self.hash.0.push_str(hash);
         self.hash.1 = at;
-    }
-}
-
-/// One change as it was told, whatever its form.
-#[derive(Debug)]
-struct Told<'a> {
-    token: Option<Cow<'a, str>>,
-    /// Empty where there is none.
-    hash: Cow<'a, str>,
-    level: Result<(BookSide, Price, Qty), Odd>,
-    top: Option<hot::Top>,
-}
-
-/// A level that cannot be taken over.
-#[derive(Clone, Copy, Debug)]
-struct Odd {
-    fault: Fault,
-    /// It may be one that a book here holds: without it the book is not the venue's any more.
-    is_missed: bool,
-}
-
-impl<'a> From<hot::Change<'a>> for Told<'a> {
-    fn from(hot::Change { token, hash, level, top }: hot::Change<'a>) -> Told<'a> {
-        Told { token: Some(token.into()), hash: filled(hash).into(), level: Ok(level), top }
-    }
-}
-
-/// A book as it was told, whatever its form; `sides` gives bids and asks, ascending, when it comes to that.
-pub(super) struct BookTold<'a, S> {
-    token: Option<Cow<'a, str>>,
-    hash: Cow<'a, str>,
-    tick: Option<Cow<'a, str>>,
-    sides: S,
-}
-
-impl<'a> BookTold<'a, ()> {
-    /// From a message in the loose form.
-    pub(super) fn of(message: &'a dto::Message<'a>) -> BookTold<'a, impl FnOnce(&Skips) -> [Vec<Level>; 2]> {
-        let sides = |skips: &Skips| {
-            let one = |levels: &Option<Vec<dto::Level<'_>>>, older: &Option<Vec<dto::Level<'_>>>| {
-                ascending(side(levels.as_deref().or(older.as_deref()).unwrap_or_default(), skips))
-            };
-            [one(&message.bids, &message.buys), one(&message.asks, &message.sells)]
-        };
-        BookTold {
-            token: message.asset_id.filled(),
-            hash: message.hash.filled().unwrap_or_default(),
-            tick: (!message.tick_size.is_absent()).then(|| message.tick_size.text().unwrap_or_default()),
-            sides,
-        }
     }
 }
 
@@ -499,50 +453,6 @@ fn guessed(message: &dto::Message<'_>) -> &'static str {
 pub(super) fn moment(told: Option<&str>, received: Timestamp) -> Timestamp {
     let millis = told.and_then(|told| told.parse().ok()).map(Timestamp::from_millis);
     millis.filter(|at| at.since(received) <= AHEAD_MAX).unwrap_or(received)
-}
-
-/// Levels of one side that can be read, in the order in which they were told.
-fn side(rows: &[dto::Level<'_>], skips: &Skips) -> Vec<Level> {
-    let mut levels = Vec::with_capacity(rows.len());
-    for row in rows {
-        match (row.price.dollars(), row.size.qty()) {
-            (Ok(price), Ok(size)) => levels.push((price, size)),
-            (Err(fault), _) | (_, Err(fault)) => skips.count(fault.into(), || format!("{row:?}")),
-        }
-    }
-    levels
-}
-
-/// Levels by price, each price once; the last one told counts.
-fn ascending(mut levels: Vec<Level>) -> Vec<Level> {
-    // Stable, and from the back: of equal prices the one told last comes first and stays.
-    levels.reverse();
-    levels.sort_by_key(|(price, _)| *price);
-    levels.dedup_by_key(|(price, _)| *price);
-    levels.retain(|(_, size)| !size.is_zero());
-    levels
-}
-
-/// What a change says the best prices are behind it; `None` when it does not say, or nothing that can be compared.
-fn top(change: &dto::Change<'_>) -> Option<hot::Top> {
-    let best = |field: Loose<'_>| hot::best(&field.text()?);
-    Some((best(change.best_bid)?, best(change.best_ask)?))
-}
-
-/// A text, or nothing where it is blank.
-fn filled(text: &str) -> &str {
-    if text.trim().is_empty() { "" } else { text }
-}
-
-fn level_change(change: &dto::Change<'_>) -> Result<(BookSide, Price, Qty), Odd> {
-    // A price that no book here holds: nothing is missed without its level.
-    let price = change.price.dollars().map_err(|fault| {
-        let is_missed = !matches!(fault, Fault::TooFine | Fault::OutOfRange);
-        Odd { fault, is_missed }
-    })?;
-    let missed = |fault| Odd { fault, is_missed: true };
-    let side = change.side.text().as_deref().and_then(hot::side).ok_or(missed(Fault::Missing))?;
-    Ok((side, price, change.size.qty().map_err(missed)?))
 }
 
 /// What was told of these tokens' books cannot be read, so they are not the venue's any more.

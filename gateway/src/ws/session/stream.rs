@@ -1,0 +1,58 @@
+//! The two halves of a socket's stream: the one that its task and the hub write to in turns, and the one that is read
+//! away behind a goodbye.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncReadExt as _, AsyncWrite};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+/// Bytes that are listened to from a peer that was told to stop.
+const LINGER_BYTES_MAX: usize = 8 << 20;
+
+/// A stream as the writing task has it: between two of its writes the hub may write, too.
+pub(super) struct Between<'a>(pub(super) &'a RefCell<Option<OwnedWriteHalf>>);
+
+impl Between<'_> {
+    fn with<T>(&self, step: impl FnOnce(Pin<&mut OwnedWriteHalf>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match &mut *self.0.borrow_mut() {
+            Some(stream) => step(Pin::new(stream)),
+            None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+}
+
+impl AsyncWrite for Between<'_> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.with(|stream| stream.poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.with(|stream| stream.poll_write_vectored(context, pieces))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|stream| stream.poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|stream| stream.poll_shutdown(context))
+    }
+}
+
+/// Closing a stream with unread bytes makes the kernel reset it, and the peer may never see the last frames.
+pub(super) async fn read_away(mut stream: OwnedReadHalf) {
+    let mut scratch = [0u8; 4_096];
+    let mut left = LINGER_BYTES_MAX;
+    while let Ok(count @ 1..) = stream.read(&mut scratch).await {
+        left = left.saturating_sub(count);
+        if left == 0 {
+            return;
+        }
+    }
+}

@@ -185,17 +185,7 @@ impl<R> Shard<R> {
                 true => Look { found: Sought::Nothing, passed: 0 },
                 false => seek(resting, from, |instrument| !resting.is_held_in(instrument, cycle.outage)),
             };
-            let instrument = match look.found {
-                Sought::Found(instrument) => instrument,
-                Sought::Further(from) => {
-                    cycle.stage = Stage::Hold(from);
-                    return look.passed;
-                }
-                Sought::Nothing => {
-                    cycle.stage = Stage::Close(FIRST);
-                    return look.passed;
-                }
-            };
+            let Some(instrument) = look.or_go_on(cycle, Stage::Hold, Stage::Close(FIRST)) else { return look.passed };
             passed = look.passed;
             self.cycles.gather(resting.orders(instrument));
             cycle.stage = Stage::Hold(InstrumentId(instrument.0 + 1));
@@ -231,16 +221,8 @@ impl<R> Shard<R> {
                 })
             };
             let look = seek(self.users.resting(), from, over);
-            let instrument = match look.found {
-                Sought::Found(instrument) => instrument,
-                Sought::Further(from) => {
-                    cycle.stage = Stage::Close(from);
-                    return look.passed;
-                }
-                Sought::Nothing => {
-                    cycle.stage = Stage::Match(FIRST, Side::Buy);
-                    return look.passed;
-                }
+            let Some(instrument) = look.or_go_on(cycle, Stage::Close, Stage::Match(FIRST, Side::Buy)) else {
+                return look.passed;
             };
             passed = look.passed;
             self.cycles.gather(self.users.resting().orders(instrument));
@@ -270,16 +252,8 @@ impl<R> Shard<R> {
         if self.cycles.exhausted() {
             let look = self.next_to_match(cycle.full, from, &ground);
             passed = look.passed;
-            let instrument = match look.found {
-                Sought::Found(instrument) => instrument,
-                Sought::Further(from) => {
-                    cycle.stage = Stage::Match(from, Side::Buy);
-                    return passed;
-                }
-                Sought::Nothing => {
-                    cycle.stage = Stage::Finished;
-                    return passed;
-                }
+            let Some(instrument) = look.or_go_on(cycle, |from| Stage::Match(from, Side::Buy), Stage::Finished) else {
+                return look.passed;
             };
             // The version before the look: what changes after it is looked at next time.
             let version = books.version(instrument);
@@ -443,6 +417,24 @@ enum Sought {
     Further(InstrumentId),
     /// There are no more.
     Nothing,
+}
+
+impl Look {
+    /// The instrument that was found. Without one the cycle goes on: at the `stage` of the next look, or at the one `behind`
+    /// it.
+    fn or_go_on<R>(
+        &self,
+        cycle: &mut Running<R>,
+        stage: impl Fn(InstrumentId) -> Stage,
+        behind: Stage,
+    ) -> Option<InstrumentId> {
+        cycle.stage = match self.found {
+            Sought::Found(instrument) => return Some(instrument),
+            Sought::Further(from) => stage(from),
+            Sought::Nothing => behind,
+        };
+        None
+    }
 }
 
 /// The first instrument with resting orders that fits, from `from` on, among the next few.

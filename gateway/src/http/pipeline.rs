@@ -45,9 +45,13 @@ where
     let app = &*shared.app;
     let (parts, body) = request.into_parts();
     let mut dress = dress(app, &parts);
-    let request_id = dress.request_id.clone();
-    let outcome = bounded(app, &request_id, pin!(straight(edge, peer, parts, body, &mut dress))).await;
+    let bounded = bounded(app, pin!(straight(edge, peer, parts, body, &mut dress))).await;
     let (used, is_head) = (dress.used, dress.is_head);
+    let outcome = bounded.unwrap_or_else(|failure| {
+        let operation = used.route.map(|route| route.name);
+        tracing::error!(operation, request_id = dress.request_id.text(), ?failure, "a request was given up");
+        Err(Refusal::from(Code::InternalError).closing())
+    });
     let refused = outcome.as_ref().err().map(Refusal::code);
     let response = dress.finish(outcome);
     note(app, used, is_head, response.status(), refused);

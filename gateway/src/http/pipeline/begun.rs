@@ -1,7 +1,6 @@
 //! A request at work, between its checks and its answer: nothing that goes wrong in it ends more than itself.
 
 use crate::app::App;
-use crate::http::auth::RequestId;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::limit::{InFlight, Placement};
@@ -14,7 +13,7 @@ use tokio::time::Sleep;
 
 /// How a request can fail that no check foresees.
 #[derive(Debug)]
-enum Failure {
+pub(super) enum Failure {
     /// The panic hook has said where.
     Panicked,
     /// Every wait of a request has its own bound; this one is for the wait that was forgotten.
@@ -87,15 +86,14 @@ pub(super) fn placement(call: &Call) -> Result<Option<Placement>, Refusal> {
     }
 }
 
-/// Runs a request. A panic in it ends this request and nothing more.
+/// Runs a request. A panic in it ends this request and nothing more; whoever called knows what it was for.
 pub(super) async fn bounded<F: Future<Output = Outcome>>(
     app: &App,
-    request_id: &RequestId,
     mut request: Pin<&mut F>,
-) -> Outcome {
+) -> Result<Outcome, Failure> {
     let timeout = app.config.http.request_timeout;
     let mut timer = None;
-    let outcome = std::future::poll_fn(|context| {
+    std::future::poll_fn(|context| {
         match catch_unwind(AssertUnwindSafe(|| request.as_mut().poll(context))) {
             Ok(Poll::Ready(output)) => return Poll::Ready(Ok(output)),
             Ok(Poll::Pending) => {}
@@ -105,9 +103,5 @@ pub(super) async fn bounded<F: Future<Output = Outcome>>(
         let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         timer.as_mut().poll(context).map(|()| Err(Failure::TookTooLong))
     })
-    .await;
-    outcome.unwrap_or_else(|failure| {
-        tracing::error!(request_id = request_id.text(), ?failure, "a request was given up");
-        Err(Refusal::from(Code::InternalError).closing())
-    })
+    .await
 }

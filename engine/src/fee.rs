@@ -25,24 +25,26 @@ pub fn taker_fee(qty: Qty, price: Price, rate: Bps) -> Cash {
 }
 
 /// [`taker_fee`] of shares on the order grid, out of what is at hand in a walk: `gross` is price × shares in units of
-/// 10⁻⁸ USD. At 700 bps it goes up to some 100 000 shares at the middle of the book without a 128-bit division.
+/// 10⁻⁸ USD, not negative. At 700 bps it goes up to some 50 000 shares at the middle of the book without a 128-bit
+/// division.
 ///
 /// # Panics
 /// As [`taker_fee`].
 #[inline]
-pub(crate) fn taker_fee_on_grid(gross: u64, price: Price, rate: Bps) -> Cash {
-    let rest = u64::from(price.complement().0) * u64::from(rate.0);
-    let exact = gross.checked_mul(rest).and_then(|exact| exact.checked_add(GRID_PER_STEP / 2));
-    match exact {
-        Some(exact) => Cash((exact / GRID_PER_STEP * CASH_PER_STEP) as i64),
+pub(crate) fn taker_fee_on_grid(gross: i64, price: Price, rate: Bps) -> Cash {
+    debug_assert!(gross >= 0 && price.0 <= 10_000, "a price is at most 1: {price:?}");
+    // Signed and wide: one overflow to look for, and room for the half step that is added.
+    let rest = (10_000 - i64::from(price.0)) * i64::from(rate.0);
+    match gross.checked_mul(rest) {
+        Some(exact) => Cash(((exact as u64 + GRID_PER_STEP / 2) / GRID_PER_STEP * CASH_PER_STEP) as i64),
         None => large_on_grid(gross, price, rate),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn large_on_grid(gross: u64, price: Price, rate: Bps) -> Cash {
-    Cash((large(Qty(gross / u64::from(price.0) * Qty::ORDER_STEP.0), price, rate) * CASH_PER_STEP) as i64)
+fn large_on_grid(gross: i64, price: Price, rate: Bps) -> Cash {
+    Cash((large(Qty(gross as u64 / u64::from(price.0) * Qty::ORDER_STEP.0), price, rate) * CASH_PER_STEP) as i64)
 }
 
 /// `rate × p × (1 − p)`; `None` when it does not fit.
@@ -104,7 +106,7 @@ mod tests {
                     assert_eq!(taker_fee(qty, price, rate), exact(qty));
                     // The other road meets the exact one a hundred times farther out.
                     for steps in [qty.0 / 100, qty.0, qty.0 / 3].map(|steps| steps.min((1 << 49) / 100)) {
-                        let on_grid = taker_fee_on_grid(steps * u64::from(price.0), price, rate);
+                        let on_grid = taker_fee_on_grid((steps * u64::from(price.0)) as i64, price, rate);
                         assert_eq!(on_grid, exact(Qty(steps * 100)), "{steps} steps at {price:?}, {rate:?}");
                     }
                 }

@@ -164,14 +164,14 @@ impl Sums {
     #[inline]
     fn add(&mut self, offer: &Offer, steps: u64, rate: Bps, taken: &mut Vec<Taken>) {
         let (price, qty) = (offer.price, Qty(steps * Qty::ORDER_STEP.0));
-        let gross = steps.checked_mul(price.0.into()).expect("a level holds at most 2^49 units");
+        let gross = (steps as i64).checked_mul(price.0.into()).expect("a level holds at most 2^49 units");
         let fee = taker_fee_on_grid(gross, price, rate);
         if offer.mirrored.is_zero() || qty <= offer.own {
             taken.push(Taken { price, qty, fee, mirrored: false });
         } else {
             push_parts(offer, qty, fee, rate, taken);
         }
-        self.gross += u128::from(gross);
+        self.gross += u128::from(gross as u64);
         self.fee += fee;
         self.levels += 1;
     }

@@ -49,8 +49,12 @@ impl Price {
     pub const HIGHEST: Price = Price(9_999);
 
     /// The price of the complement: 1 − p.
+    ///
+    /// # Panics
+    /// When it is above 1.
+    #[inline]
     pub fn complement(self) -> Price {
-        Price(10_000 - self.0)
+        Price(10_000_u16.checked_sub(self.0).expect("a price is at most 1"))
     }
 }
 

@@ -32,9 +32,8 @@ pub fn taker_fee(qty: Qty, price: Price, rate: Bps) -> Cash {
 /// As [`taker_fee`].
 #[inline]
 pub(crate) fn taker_fee_on_grid(gross: i64, price: Price, rate: Bps) -> Cash {
-    debug_assert!(gross >= 0 && price.0 <= 10_000, "a price is at most 1: {price:?}");
-    // Signed and wide: one overflow to look for, and room for the half step that is added.
-    let rest = (10_000 - i64::from(price.0)) * i64::from(rate.0);
+    // Signed: one overflow to look for, and room for the half step that is added.
+    let rest = i64::from(price.complement().0) * i64::from(rate.0);
     match gross.checked_mul(rest) {
         Some(exact) => Cash(((exact as u64 + GRID_PER_STEP / 2) / GRID_PER_STEP * CASH_PER_STEP) as i64),
         None => large_on_grid(gross, price, rate),

@@ -268,8 +268,8 @@ impl<S: Storage> Committer<S> {
         released || worked
     }
 
-    /// Releases what the release mark has passed. A poisoned log releases nothing ever again: dropping the reply
-    /// slots is what tells their owners that the outcome is unknown.
+    /// Releases what the release mark has passed. With `power` a poisoned log releases nothing ever again: dropping the
+    /// reply slots is what tells their owners that the outcome is unknown.
     pub fn release(&mut self) -> bool {
         let mark = self.mark();
         let mut worked = false;
@@ -407,6 +407,7 @@ impl CommitLane {
         CommitLane { ring: Arc::new(Ring::new(COMMIT_RING_SLOTS)), room_marks, figures }
     }
 
+    /// What goes to the committer, first in, first out.
     pub fn ring(&self) -> &Arc<Ring<CommitItem>> {
         &self.ring
     }

@@ -25,7 +25,8 @@
 //! - Records are dense, whole or absent, and come back in order, byte for byte.
 //! - What `synced` has passed is there after any crash. If it is not, recovery refuses ([`Error::Lost`]) and does not guess.
 //! - What `appended` has passed is there after any death of the process alone.
-//! - An append fails in one way, [`Full`], and [`Log::room`] tells beforehand. It makes no system call.
+//! - An append fails in one way, [`Full`], and [`Log::room`] tells beforehand. It makes no system call but to wake a sync
+//!   thread that sleeps.
 //! - A failed sync is final for this process: nothing is tried again, [`Marks::is_poisoned`] says so to everybody.
 //!
 //! # The way through
@@ -71,8 +72,9 @@
 //! # Map
 //!
 //! `record` bytes of one record · `segment` one file · `dir` names, lock, epoch · `log` append · `sync` making durable ·
-//! `prepare` segments in reserve · `scan` reading · `behind` its end · `recover` after a crash · `snapshot` blobs · `storage` the seam to the file
-//! system · `fault` a file system in memory that crashes and fails · `sys` system calls.
+//! `prepare` segments in reserve · `scan` reading, and what the end means · `behind` what lies behind it · `recover` after a
+//! crash · `snapshot` blobs · `storage` the seam to the file system · `fault` a file system in memory that crashes and
+//! fails · `sys` system calls.
 //!
 //! # Not here
 //!

@@ -1,4 +1,5 @@
-//! Appending: copies a record into the mapping of the open segment. One thread, no system call, no allocation.
+//! Appending: copies a record into the mapping of the open segment. One thread, no allocation, no
+//! system call but to wake a sync thread that sleeps.
 //!
 //! ```text
 //!   | header | 1 | 2 | 3 | … | 9 | 0 0 |  ──full──►  | header | 10 | 11 | 0 0 0 0 0 0 0 0 0 |      spare, spare

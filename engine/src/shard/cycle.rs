@@ -310,8 +310,10 @@ impl<R> Shard<R> {
                     Ok(Met::Filled) => fills += 1,
                     Ok(Met::Closed) => closed_count += 1,
                     Ok(Met::Untouched | Met::Judged) => {}
+                    // The book was not to be had: the next cycle looks at it again, whether or not it changes.
                     Err(_) => {
                         shard.cycles.seen.remove(&order.terms.instrument);
+                        shard.cycles.looking = None;
                     }
                 }
                 shard.enact(owner, from);

@@ -23,10 +23,12 @@ pub(crate) struct Indexes {
 }
 
 impl Indexes {
+    /// An episode of an instrument has begun.
     pub fn position_opened(&mut self, position: PositionId, instrument: InstrumentId) {
         self.holders.entry(instrument).or_default().insert(position);
     }
 
+    /// An episode of an instrument has ended.
     pub fn position_closed(&mut self, position: PositionId, instrument: InstrumentId) {
         let holders = self.holders.get_mut(&instrument).expect("an open episode is indexed under its instrument");
         assert!(holders.remove(position), "an open episode is indexed under its instrument: position {position}");
@@ -35,6 +37,7 @@ impl Indexes {
         }
     }
 
+    /// A heartbeat was registered, or has beaten: it lapses when it says.
     pub fn armed(&mut self, owner: UserId, safeguard: &Safeguard) {
         self.lapses.insert((safeguard.lapses_at, owner, safeguard.label.clone()));
     }

@@ -22,6 +22,7 @@ pub struct Users {
 }
 
 impl Users {
+    /// A user of this shard.
     pub fn get(&self, id: UserId) -> Option<&User> {
         self.users.get(&id).map(|user| &**user)
     }

@@ -90,6 +90,7 @@ pub struct Operating {
 }
 
 impl Operating {
+    /// Checks an operation and begins it; its outcome may be there at once.
     pub fn begin(edge: &Rc<Edge>, by: Operator, operation: Operation) -> Operating {
         let mut dress = Dress::of_operation(&edge.app.front.names);
         let begun = Some(caught(operation.route.name, || operated(edge, by, operation, &mut dress)));

@@ -1,5 +1,5 @@
-//! One socket from its handshake to its end: the upgrade, the task that reads, the heartbeats in all their forms, the
-//! limits of what a peer may send, and the close handshake.
+//! One socket from its handshake to its end: the upgrade, the task that reads, and the close handshake. How much a peer
+//! may send, and heartbeats: `session/inbound.rs`.
 //!
 //! Two tasks a socket: this one reads and does nothing else with the stream; the other writes what the [`Outbox`] holds,
 //! but for what goes to a crowd, which the hub writes as far as the peer takes it at once ([`Socket::flush`]).
@@ -29,7 +29,7 @@ use inbound::{BAD_FRAMES_MAX, Heartbeat, Inbound, Turn, heartbeat};
 use sha1::{Digest as _, Sha1};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::io::{self};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;

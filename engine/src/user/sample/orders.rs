@@ -207,7 +207,7 @@ fn fill(
     }
 }
 
-pub(super) fn open_order(user: &ModelUser, dice: &mut Dice) -> Option<OrderId> {
+fn open_order(user: &ModelUser, dice: &mut Dice) -> Option<OrderId> {
     let open: Vec<OrderId> = user.orders.iter().filter(|(_, order)| order.rests).map(|(id, _)| *id).collect();
     (!open.is_empty()).then(|| dice.pick(&open))
 }

@@ -1,5 +1,5 @@
-//! What an update changes beside books: facts about markets, which are decided here, and what is neither journaled nor part
-//! of a book.
+//! What an update changes beside the levels of books: facts about markets, which are decided here and journaled, and what
+//! is only told: figures, strikes, spot prices, and that a book is not to be trusted any more.
 
 use super::Desk;
 use crate::venue::{self, FeedUpdate, Frame};
@@ -38,7 +38,7 @@ impl Desk {
         }
     }
 
-    /// What is neither journaled nor part of a book.
+    /// What is not journaled and no level of a book.
     pub(super) fn tell(&mut self, update: &FeedUpdate, connection: u8, now: Timestamp) {
         match update {
             FeedUpdate::Figures { condition, figures } => {

@@ -4,8 +4,8 @@
 //! where the shard has a thread of its own, and then one at a time, as where it shares that of the sockets. The stream
 //! keeps the count of open orders: half rests and cancels of a random open order, one in ten takes; each touches a
 //! random user and market, so a large world is one of cold memory. Over HTTP both servers stand on snapshots of the same
-//! worlds, and orders go to one live market. A start is timed from the beginning of the process to its first ready
-//! answer.
+//! worlds; orders are those of all users in turn and go to one live market. A start is timed from the beginning of the
+//! process to its first ready answer.
 
 use crate::crowd::{Crowd, Fitting};
 use crate::http::Client;
@@ -16,6 +16,7 @@ use crate::report::{Report, Size, nanoseconds, timed};
 use crate::seeded::Place;
 use crate::server::Server;
 use crate::steady::Steady;
+use crate::world::{Out, World};
 use engine::id::UserId;
 use engine::mutation::codec;
 use engine::time::Timestamp;
@@ -23,11 +24,15 @@ use gateway::clock::Clock;
 use gateway::{checkpoint, recover};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::rc::Rc;
 use wal::Running;
 
 const ROUNDS: usize = 5;
-/// Connections of the HTTP load, each with a user of its own.
+/// Connections of the HTTP load.
 const CONNECTIONS: usize = 64;
+/// From the user of one order on a connection to that of the next: far apart, and with no divisor in common with a round
+/// count of users.
+const USER_STRIDE: usize = 7_919;
 
 /// How commands come to the shard in process: over a ring, which lets it look ahead, as in P10; or each by itself.
 const WAYS: [&str; 2] = ["by turns", "one at a time"];
@@ -112,32 +117,34 @@ fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut R
     ratios
 }
 
-/// Writes a world into the log of a server that does not run yet: its last users are those of `place`, who trade.
+/// Writes a world into the log of a server that does not run yet, with the users of `place`.
 fn settle(place: &Place, crowd: Crowd) {
+    assert_eq!(place.keys.len(), crowd.users, "everybody has a key");
     let data = place.path().join("data");
     std::fs::remove_dir_all(&data).expect("what seeding made");
     let mut journal = Journal::create(&data, place.segment_bytes());
-    let record = |owner: UserId, now: Timestamp, payload: &[u8]| {
+    let mut record = |owner: UserId, now: Timestamp, payload: &[u8]| {
         journal.append(codec::VERSION, owner.0, now.0, payload);
     };
-    let (mut world, mut out, _) = crowd.fill(record);
+    let mut world = World::new(crowd.markets, &mut record);
+    let mut out = Out::new(record);
     for key in &place.keys {
         world.add_trader(key.secret(), &mut out);
     }
+    crowd.rest(&mut world, &mut out);
     drop(out);
     journal.end();
 }
 
 fn over_http(small: Crowd, size: Size, report: &mut Report) {
     let connections = size.pick(2, CONNECTIONS);
-    let large = size.pick(
-        Crowd { users: 100, markets: 20, open: 1_000 },
-        Crowd { users: 200_000, markets: 5_000, open: 1_000_000 },
-    );
+    let fitting = Fitting::of(size.pick(1_000, 10_000_000), size);
+    let (users, markets) = size.pick((100, 20), (1_000_000, 20_000));
+    let large = Crowd { users, markets, open: fitting.orders };
     let count = size.pick(100, 30_000);
     let [token, _] = &pulse::tokens();
     let mut servers = [small, large].map(|crowd| {
-        let place = Place::seeded(connections, size);
+        let place = Place::seeded(crowd.users, size);
         settle(&place, crowd);
         // A log that nobody has folded yet has the keeper at work for the first seconds behind the start.
         take_snapshot(&place.path().join("data"), place.segment_bytes());
@@ -147,14 +154,19 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
     // Only now: a connection that says nothing at first is closed after some seconds.
     let mut loads = [0, 1].map(|at: usize| {
         let (place, server) = &servers[at];
-        let keys = place.keys.iter().enumerate();
-        let clients = keys.map(|(number, key)| Client::new(&format!("{at}-{number}"), key.expose(), token));
+        let keys: Rc<[String]> = place.keys.iter().map(|key| key.expose().to_owned()).collect();
+        let clients = (0..connections).map(|number| InTurn {
+            client: Client::new(&format!("{at}-{number}"), &keys[0], token),
+            keys: keys.clone(),
+            // Somewhere else than the others are.
+            next: number * keys.len() / connections,
+        });
         Load::connect(server.address, clients).expect("the server listens")
     });
     let mut ratios = Vec::new();
     let mut latency = [nanoseconds(), nanoseconds()];
     for round in 0..=size.pick(1, ROUNDS) {
-        let reached = [0, 1].map(|at: usize| well(loads[at].run(connections, count, None, Client::order), count));
+        let reached = [0, 1].map(|at: usize| well(loads[at].run(connections, count, None, InTurn::order), count));
         if round > 0 {
             ratios.push(reached[1].rate() / reached[0].rate());
             for (sum, reached) in latency.iter_mut().zip(&reached) {
@@ -163,7 +175,11 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
         }
     }
     report.note("large over HTTP", large.to_string());
-    report.ratio_to_itself(&format!("over HTTP, {connections} connections: rate beside the small size"), ratios);
+    let name = format!("over HTTP, {connections} connections: rate beside the small size");
+    match fitting.refused() {
+        Some(why) => report.refused(&name, why),
+        None => report.ratio_to_itself(&name, ratios),
+    }
     report.percentiles("order over HTTP, small", &latency[0]);
     report.percentiles("order over HTTP, large", &latency[1]);
     drop(loads);
@@ -173,6 +189,21 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
         let kept = place.kept();
         assert_eq!(kept.orders, (crowd.open + rounds * count) as u64, "what was acknowledged is in the log");
         report.computed(kept.text);
+    }
+}
+
+/// A connection on which all users speak in turn.
+struct InTurn {
+    client: Client,
+    keys: Rc<[String]>,
+    next: usize,
+}
+
+impl InTurn {
+    fn order(&mut self, request: &mut Vec<u8>) {
+        self.client.speak_as(&self.keys[self.next]);
+        self.next = (self.next + USER_STRIDE) % self.keys.len();
+        self.client.order(request);
     }
 }
 
@@ -188,8 +219,8 @@ fn starts(size: Size, report: &mut Report) {
     let counts = size.pick(vec![200, 2_000], vec![10_000, 100_000, 1_000_000]);
     let mut known: Vec<(usize, [f64; 2])> = Vec::new();
     for open in counts {
-        let place = Place::seeded(1, size);
         let crowd = Crowd { users: (open / 100).max(1), markets: 200, open };
+        let place = Place::seeded(crowd.users, size);
         settle(&place, crowd);
         let mut least = [f64::MAX; 2];
         let config = place.write_config("process");

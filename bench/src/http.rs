@@ -24,6 +24,7 @@ use crate::trader::{Over, Trader};
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -468,11 +469,22 @@ pub struct Client {
 impl Client {
     /// `name` is in all its client ids.
     pub fn new(name: &str, key: &str, token: &str) -> Client {
-        let head = format!(
+        let mut client =
+            Client { head: String::new(), orders: Orders::new(name.to_owned(), token), body: String::new() };
+        client.speak_as(key);
+        client
+    }
+
+    /// From here on its orders are those of another user.
+    pub fn speak_as(&mut self, key: &str) {
+        let Client { head, .. } = self;
+        head.clear();
+        write!(
+            head,
             "POST /v1/orders HTTP/1.1\r\nHost: bench\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n\
              Content-Length: "
-        );
-        Client { head, orders: Orders::new(name.to_owned(), token), body: String::new() }
+        )
+        .expect("a string grows");
     }
 
     pub fn order(&mut self, request: &mut Vec<u8>) {

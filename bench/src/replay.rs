@@ -4,7 +4,7 @@
 use crate::crowd::{Crowd, Fitting};
 use crate::journal::{Journal, options};
 use crate::report::{ONE_BY_ONE, Report, Size, nanoseconds, timed};
-use crate::steady::Steady;
+use crate::steady::{Steady, Timings};
 use engine::id::UserId;
 use engine::mutation::codec;
 use engine::shard::replay::State;
@@ -78,13 +78,14 @@ fn beside_trading(
     let crowd = Crowd { users: size.pick(20, 1_000), markets: 64, open: size.pick(200, 10_000) };
     let mut steady = Steady::new(crowd, |_, _, payload: &[u8]| {
         std::hint::black_box(payload);
-    });
+    })
+    .with_ids();
     let piece = size.pick(100, 20_000);
     steady.go(piece);
     let (mut alone, mut beside) = (nanoseconds(), nanoseconds());
     let (mut tails, mut millis) = (Vec::new(), Vec::new());
     for _ in 0..size.pick(1, ROUNDS) {
-        let (mut quiet, mut busy) = (nanoseconds(), nanoseconds());
+        let (mut quiet, mut busy, mut pieces) = (Timings::new(), Timings::new(), 0);
         let writing = AtomicBool::new(true);
         let seconds = std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
@@ -96,20 +97,22 @@ fn beside_trading(
             });
             while writing.load(Ordering::Relaxed) {
                 steady.go_one_by_one(piece, &mut busy);
+                pieces += 1;
             }
             writer.join().expect("it wrote")
         });
         // As many again with nobody beside them.
-        for _ in 0..busy.len() / piece as u64 {
-            steady.go_one_by_one(piece, &mut quiet);
+        let (quiet, busy) = (&mut quiet, &busy.placements);
+        for _ in 0..pieces {
+            steady.go_one_by_one(piece, quiet);
         }
         let p99 = |nanos: &hdrhistogram::Histogram<u64>| nanos.value_at_quantile(0.99) as f64;
         if !busy.is_empty() {
-            tails.push(p99(&busy) / p99(&quiet));
+            tails.push(p99(busy) / p99(&quiet.placements));
         }
         millis.push(seconds * 1e3);
-        alone.add(&quiet).expect("histograms of one kind");
-        beside.add(&busy).expect("histograms of one kind");
+        alone.add(&quiet.placements).expect("histograms of one kind");
+        beside.add(busy).expect("histograms of one kind");
     }
     syncer.finish().expect("the disk syncs");
     let [of_time, of_tail] =

@@ -3,9 +3,9 @@
 
 use crate::chance::Chance;
 use crate::crowd::{Crowd, Open};
-use crate::report::timed;
+use crate::report::{nanoseconds, timed};
 use crate::world::{Out, Step, World};
-use engine::command::Envelope;
+use engine::command::{Command, Envelope};
 use engine::id::{OrderId, UserId};
 use engine::order::Side;
 use engine::ring::Ring;
@@ -30,7 +30,22 @@ pub struct Steady<F> {
     bought: Option<(usize, u32)>,
     /// Buys so far.
     taken: usize,
+    /// Orders that brought an id so far; `None`: they bring none.
+    named: Option<u64>,
     chance: Chance,
+}
+
+/// What commands took, one by one.
+pub struct Timings {
+    /// Orders, whether they rest or fill.
+    pub placements: Histogram<u64>,
+    pub cancels: Histogram<u64>,
+}
+
+impl Timings {
+    pub fn new() -> Timings {
+        Timings { placements: nanoseconds(), cancels: nanoseconds() }
+    }
 }
 
 /// What becomes of an answer.
@@ -43,7 +58,12 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
     pub fn new(crowd: Crowd, record: F) -> Steady<F> {
         let (world, mut out, open) = crowd.fill(record);
         out.orders = vec![OrderId(0); CHUNK];
-        Steady { crowd, world, out, open, bought: None, taken: 0, chance: Chance::seeded(37) }
+        Steady { crowd, world, out, open, bought: None, taken: 0, named: None, chance: Chance::seeded(37) }
+    }
+
+    /// The same, and from here on each order brings an id of its own, as a bot's does.
+    pub fn with_ids(self) -> Steady<F> {
+        Steady { named: Some(0), ..self }
     }
 
     /// Seconds that `count` commands took, handed over by a ring as another thread would.
@@ -64,9 +84,13 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
     }
 
     /// Notes of each of `count` commands how long it took; a look at the clock is part of each.
-    pub fn go_one_by_one(&mut self, count: usize, nanos: &mut Histogram<u64>) {
+    pub fn go_one_by_one(&mut self, count: usize, timings: &mut Timings) {
         self.chunks(count, |world, out, envelopes| {
             for envelope in envelopes {
+                let nanos = match envelope.command {
+                    Command::Cancel { .. } => &mut timings.cancels,
+                    _ => &mut timings.placements,
+                };
                 let begun = Instant::now();
                 world.take(envelope, out);
                 nanos.saturating_record(begun.elapsed().as_nanos() as u64);
@@ -105,7 +129,7 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
                         (bought.0, bought.1, Side::Buy)
                     }
                 };
-                (self.world.envelope(at, Step::Take { trader, market, side }, &[]), Then::Nothing)
+                (self.placement(at, Step::Take { trader, market, side }), Then::Nothing)
             }
             2..=10 if !self.open.is_empty() => {
                 let place = chance.below(self.open.len() as u64) as usize;
@@ -116,7 +140,17 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
             _ => {
                 let trader = chance.below(users as u64) as usize;
                 let step = Crowd::rest_step(trader, markets, chance);
-                (self.world.envelope(at, step, &[]), Then::Rests(trader as u32))
+                (self.placement(at, step), Then::Rests(trader as u32))
+            }
+        }
+    }
+
+    fn placement(&mut self, at: usize, step: Step) -> Envelope<usize> {
+        match &mut self.named {
+            None => self.world.envelope(at, step, &[]),
+            Some(named) => {
+                *named += 1;
+                self.world.named_envelope(at, step, format!("steady-{named}"))
             }
         }
     }

@@ -65,6 +65,25 @@ fn every_operation_is_counted_and_every_order_is_there() {
     }
 }
 
+/// A connection on which nothing is due for a while is no failure of the server's: it has spoken when it was opened, and
+/// where the server ends its rest it is open again before it is needed.
+#[test]
+fn a_connection_may_rest() {
+    let cases = Cases::of("rests");
+    // (how long a first head may take, how long a connection may rest; each has something to say every two seconds)
+    for (header_ms, idle_ms, are_closed) in [("300", "20000", false), ("300", "1200", true)] {
+        let mut site = Site::new(2);
+        site.place.set("http", "header_timeout_ms", header_ms).set("http", "idle_timeout_ms", idle_ms);
+        let server = site.place.start();
+        let (text, run) = site.load_well(&server, &["--rate", "4", "--connections", "8", "--duration", "4", "--check"]);
+        assert_eq!((int(&run, "/operations/all/answered"), int(&run, "/operations/all/unanswered")), (16, 0), "{text}");
+        assert_eq!(at(&run, "/transport_errors"), &json!({}), "{text}");
+        assert_eq!(int(&run, "/rested_and_closed") > 0, are_closed, "{text}");
+        assert_eq!(int(&run, "/reconnects"), int(&run, "/rested_and_closed"), "{text}");
+        cases.one();
+    }
+}
+
 /// Where every book is thin, the thin ones are traded.
 #[test]
 fn a_small_venue_is_traded_as_it_is() {

@@ -242,6 +242,7 @@ impl Outcome {
         counts.extend(tally.transport.iter().map(|(what, count)| (format!("connection: {what}"), *count)));
         let others = [
             ("reconnects", tally.reconnects),
+            ("of those, connections that rested and were closed by the server", tally.rested),
             ("sent and never answered", tally.total().unanswered),
             ("due and never sent", tally.unsent),
             ("cancels with nothing to cancel, sent as rest", tally.replaced),
@@ -300,6 +301,7 @@ impl Outcome {
             "codes": tally.codes,
             "transport_errors": tally.transport,
             "reconnects": tally.reconnects,
+            "rested_and_closed": tally.rested,
             "unsent": tally.unsent,
             "cancels_replaced_by_rests": tally.replaced,
             "resting_afterwards": self.ran.resting,

@@ -23,6 +23,8 @@ pub struct Tally {
     /// Ends of connections and attempts to open one, by what was wrong.
     pub transport: BTreeMap<String, u64>,
     pub reconnects: u64,
+    /// Connections that the server closed while they rested, with nothing on its way; each was opened again at once.
+    pub rested: u64,
     /// How long behind their due time operations came to their connections, in nanoseconds: the client's own delay. What
     /// they waited there is the server's.
     pub lag: Histogram<u64>,
@@ -99,6 +101,7 @@ impl Tally {
             codes: BTreeMap::new(),
             transport: BTreeMap::new(),
             reconnects: 0,
+            rested: 0,
             lag: nanoseconds(),
             series: Series::new(run),
             last_answer: Duration::ZERO,

@@ -36,6 +36,7 @@ mod trader;
 
 use crate::Failure;
 use crate::settings::{hex, say};
+use crate::signals::Signals;
 use ask::Ask;
 use check::{Check, Compared, Orders};
 use clap::Args;
@@ -43,6 +44,7 @@ use course::Course;
 use destination::Destination;
 use drive::Plan;
 use gateway::wire::instant;
+use instrument::Instrument;
 use keys::Keys;
 use options::{Mix, Rate, Target};
 use outcome::{Asked, Outcome};
@@ -54,6 +56,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tally::Tally;
 use tokio::task::LocalSet;
+use tokio::time::timeout;
 
 /// How long the server may take to say what it is after the run; what it said before stays otherwise.
 const FACTS_WITHIN: Duration = Duration::from_secs(10);
@@ -108,15 +111,16 @@ impl Load {
             );
         }
         self.places_are_apart()?;
+        let signals = Signals::catch()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let local = LocalSet::new();
         match &self.check {
             Some(Check::Earlier(orders)) => {
-                let compared = local.block_on(&runtime, self.compare(orders))?;
+                let compared = local.block_on(&runtime, signals.unless_ended(self.compare(orders)))??;
                 compared.lines().iter().for_each(say);
                 verdict(&compared)
             }
-            _ => local.block_on(&runtime, self.load()),
+            _ => local.block_on(&runtime, self.load(&signals)),
         }
     }
 
@@ -138,25 +142,16 @@ impl Load {
 
     async fn compare(&self, orders: &Orders) -> Result<Compared, String> {
         let mut ask = Ask::open(&self.url).await?;
-        tokio::select! {
-            compared = check::compare(&mut ask, &self.keys, orders) => compared,
-            _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
-        }
+        check::compare(&mut ask, &self.keys, orders).await
     }
 
-    async fn load(&self) -> Result<(), Failure> {
+    async fn load(&self, signals: &Signals) -> Result<(), Failure> {
         // Who cannot write a report learns of it before the run and not behind it.
         let open = |path: &PathBuf| Destination::open(path);
         let report = self.report.as_ref().map(open).transpose()?;
         let json = self.json.as_ref().map(open).transpose()?;
 
-        let mut ask = Ask::open(&self.url).await?;
-        let key = ask.key_let_in(&self.keys).await?;
-        let since = server_time(&mut ask, &key).await?;
-        let now = instant::read(&since).ok_or_else(|| format!("{} has a time that is none: {since}", self.url))?;
-        let instruments = instrument::choose(&mut ask, &key, now, self.duration).await?;
-        let mut server = Value::Null;
-        facts::server(&mut ask, &key, &mut server).await;
+        let World { mut ask, key, since, instruments, mut server } = signals.unless_ended(self.world()).await??;
         let speech = Speech { transport: self.transport, authority: self.url.authority.clone() };
         let course = Course::new(
             ask.address(),
@@ -170,9 +165,10 @@ impl Load {
         let course = Rc::new(course);
         let Load { rate, duration, connections, clean, .. } = *self;
         let plan = Plan { connections: connections as usize, rate, duration, clean };
-        let ran = drive::drive(course.clone(), &plan, instruments.into()).await?;
+        let ran = drive::drive(course.clone(), &plan, instruments.into(), signals).await?;
 
-        let hurried = ran.hurried || drive::wait(FACTS_WITHIN, facts::server(&mut ask, &key, &mut server)).await;
+        let facts = timeout(FACTS_WITHIN, facts::server(&mut ask, &key, &mut server));
+        let _ = signals.unless_ended(facts).await;
         let users = ran.users_used.iter().map(|user| self.keys.users[*user as usize].user_id).collect();
         let fates = ran.fates.iter().map(|fates| fates.write()).collect();
         let mut outcome = Outcome {
@@ -184,21 +180,17 @@ impl Load {
             compared: None,
         };
         // Health is public, and no limit counts it: who does not answer that answers nothing.
-        let is_gone = !hurried && server_time(&mut ask, &key).await.is_err();
+        let is_gone = signals.unless_ended(server_time(&mut ask, &key)).await.is_ok_and(|time| time.is_err());
         let mut failed = is_gone.then(|| "the server was gone when the run was over".to_owned());
         if self.check.is_some() {
-            let compared = tokio::select! {
-                biased;
-                () = std::future::ready(()), if hurried => Err("interrupted".to_owned()),
-                compared = check::compare(&mut ask, &self.keys, &outcome.orders) => compared,
-                _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
-            };
-            match compared {
-                Ok(compared) => outcome.compared = Some(compared),
+            match signals.unless_ended(check::compare(&mut ask, &self.keys, &outcome.orders)).await {
+                Ok(Ok(compared)) => outcome.compared = Some(compared),
                 // The figures of the run are worth keeping all the same, and so is what a later check needs.
-                Err(error) => failed = Some(format!("the check was not made: {error}")),
+                Ok(Err(error)) => failed = Some(format!("the check was not made: {error}")),
+                Err(_) => failed = Some("the check was not made".to_owned()),
             }
         }
+        outcome.ran.interrupted = signals.heard().is_some();
         say(text::table(&outcome).trim_end());
         // What a later check needs comes first; a page that cannot be written takes neither it nor the verdict away.
         let texts = [
@@ -206,12 +198,28 @@ impl Load {
             report.map(|file| file.write(&page::page(&outcome))),
         ];
         let unwritten: Vec<Failure> = texts.into_iter().flatten().filter_map(Result::err).collect();
+        if let Some(mut interrupted) = signals.heard() {
+            interrupted.also = failed.into_iter().chain(unwritten.iter().map(Failure::to_string)).collect();
+            return Err(interrupted.into());
+        }
         let judged = judged(&outcome, failed);
         match (unwritten.into_iter().next(), judged) {
             (Some(unwritten), Err(why)) => Err(format!("{why}; and {unwritten}").into()),
             (Some(unwritten), Ok(())) => Err(unwritten),
             (None, judged) => judged,
         }
+    }
+
+    /// What the server is, and what is traded there.
+    async fn world(&self) -> Result<World, String> {
+        let mut ask = Ask::open(&self.url).await?;
+        let key = ask.key_let_in(&self.keys).await?;
+        let since = server_time(&mut ask, &key).await?;
+        let now = instant::read(&since).ok_or_else(|| format!("{} has a time that is none: {since}", self.url))?;
+        let instruments = instrument::choose(&mut ask, &key, now, self.duration).await?;
+        let mut server = Value::Null;
+        facts::server(&mut ask, &key, &mut server).await;
+        Ok(World { ask, key, since, instruments, server })
     }
 
     fn asked(&self) -> Asked {
@@ -229,6 +237,18 @@ impl Load {
             tiers: if tiers.is_empty() { String::new() } else { format!(" (tier {})", tiers.join(", ")) },
         }
     }
+}
+
+/// The server of a load, before it.
+struct World {
+    ask: Ask,
+    /// One that is let in.
+    key: String,
+    /// The server's time.
+    since: String,
+    instruments: Vec<Instrument>,
+    /// What the server says of itself.
+    server: Value,
 }
 
 /// The server's own time, which its orders will carry.

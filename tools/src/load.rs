@@ -51,6 +51,7 @@ use outcome::{Asked, Outcome};
 use serde::Deserialize;
 use serde_json::Value;
 use speech::{Speech, Transport};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -169,12 +170,15 @@ impl Load {
 
         let facts = timeout(FACTS_WITHIN, facts::server(&mut ask, &key, &mut server));
         let _ = signals.unless_ended(facts).await;
-        let users = ran.users_used.iter().map(|user| self.keys.users[*user as usize].user_id).collect();
+        let id = |user: &u32| self.keys.users[*user as usize].user_id;
+        let carried: Vec<Vec<u64>> = ran.users_used.iter().map(|users| users.iter().map(id).collect()).collect();
+        let users: BTreeSet<u32> = ran.users_used.iter().flatten().copied().collect();
+        let users = users.iter().map(id).collect();
         let fates = ran.fates.iter().map(|fates| fates.write()).collect();
         let mut outcome = Outcome {
             asked: self.asked(),
             ran,
-            orders: Orders { run: course.run.clone(), since, users, fates },
+            orders: Orders { run: course.run.clone(), since, users, carried, fates },
             machine: facts::machine(),
             server,
             compared: None,
@@ -268,11 +272,12 @@ fn run_name() -> Result<String, Failure> {
     Ok(format!("load-{}", hex(&random)))
 }
 
-/// Exit code 1 when the two differ.
+/// Exit code 1 when the two differ, or not all could be compared.
 fn verdict(compared: &Compared) -> Result<(), Failure> {
-    match compared.is_equal() {
-        true => Ok(()),
-        false => Err("the orders that were acknowledged are not the orders of the server".into()),
+    match (compared.differs(), compared.unread.count) {
+        (true, _) => Err("the orders that were acknowledged are not the orders of the server".into()),
+        (false, 0) => Ok(()),
+        (false, users) => Err(format!("the orders of {users} users could not be checked").into()),
     }
 }
 

@@ -59,8 +59,8 @@ pub struct Ran {
     pub load_after: Option<String>,
     /// Of each connection.
     pub fates: Vec<Fates>,
-    /// Places in the keys file of those who sent an order.
-    pub users_used: Vec<u32>,
+    /// Places in the keys file of those who sent an order, by connection.
+    pub users_used: Vec<Vec<u32>>,
     /// Own orders that rest, as far as the client knows.
     pub resting: u64,
     /// What cancelling them came to, where that was asked for.
@@ -161,10 +161,6 @@ pub async fn drive(
         false => None,
     };
     living.iter().for_each(JoinHandle::abort);
-    let mut users_used: Vec<u32> =
-        lanes.iter().flat_map(|lane| lane.with_trader(|trader| trader.users_used().to_vec())).collect();
-    users_used.sort_unstable();
-    users_used.dedup();
     Ok(Ran {
         tally,
         lasted,
@@ -174,7 +170,7 @@ pub async fn drive(
         load_before,
         load_after,
         fates: lanes.iter().map(|lane| lane.with_trader(|trader| trader.fates.clone())).collect(),
-        users_used,
+        users_used: lanes.iter().map(|lane| lane.with_trader(|trader| trader.users_used().to_vec())).collect(),
         resting: lanes.iter().map(|lane| lane.with_trader(|trader| trader.open_count() as u64)).sum(),
         cleaned,
     })

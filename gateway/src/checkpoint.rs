@@ -303,7 +303,7 @@ mod tests {
             let data = place.path().join("log");
             let options = Options { segment_bytes: 16 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() };
             let recovery = recover(&data, options.clone(), 1).expect("a new directory");
-            let Running { mut log, mut syncer, snapshots, marks, .. } =
+            let Running { mut log, mut syncer, preparer, snapshots, marks, .. } =
                 recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
             let mut users = 0;
             let mut append = |log: &mut wal::Log<Files>, count: u64| {
@@ -326,7 +326,7 @@ mod tests {
             log.append_clean_stop(3).expect("there is room");
             syncer.finish().expect("the disk is there");
             assert_eq!(keeper.last().expect("a sound log"), second, "{records} and {more} records");
-            drop((keeper, log, syncer));
+            drop((keeper, log, preparer));
             let recovery = recover(&data, options, 1).expect("a sound log");
             assert!(recovery.report.clean_stop, "the mark of the end is behind every snapshot");
             assert_eq!(recovery.report.records == 1, second, "{:?}", recovery.report);

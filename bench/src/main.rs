@@ -138,7 +138,7 @@ const SCENARIOS: &[Scenario] = &[
 
 /// Benchmarks of papertape.
 #[derive(clap::Parser)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = scenarios())]
 struct CommandLine {
     /// A scenario's name, or all.
     #[arg(required = true)]
@@ -160,6 +160,13 @@ struct CommandLine {
     minutes: u64,
     #[command(subcommand)]
     once_more: Option<OnceMore>,
+}
+
+/// Every scenario with its question.
+fn scenarios() -> String {
+    let rows = SCENARIOS.iter().map(|scenario| (scenario.name, scenario.question));
+    let rows = rows.chain([(endurance::NAME, endurance::QUESTION)]);
+    rows.fold("Scenarios:".to_owned(), |text, (name, question)| format!("{text}\n  {name:<12}{question}"))
 }
 
 /// This program, started by a scenario.
@@ -216,4 +223,20 @@ fn main() -> ExitCode {
 fn failure(why: &str) -> ExitCode {
     eprintln!("{why}");
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_help_names_every_scenario_with_its_question() {
+        let help = CommandLine::command().render_long_help().to_string();
+        for (name, question) in SCENARIOS.iter().map(|scenario| (scenario.name, scenario.question)) {
+            assert!(help.contains(&format!("  {name:<12}{question}\n")), "{name}: {help}");
+        }
+        assert!(help.trim_end().ends_with(endurance::QUESTION), "{help}");
+        println!("scenarios in the help: {} cases", SCENARIOS.len() + 1);
+    }
 }

@@ -52,6 +52,8 @@ pub struct Config {
     pub streams: Streams,
     /// Fees, rollout flags and bounds as the engine takes them (`[fees]`, `[flags]`, `[keys]`).
     pub rules: Rules,
+    /// The commit that the program is built from, where it knows; told by the program and never set.
+    pub built_from: Option<&'static str>,
     /// `key = value (origin)`, one line per key.
     pub lines: Vec<String>,
 }
@@ -298,6 +300,7 @@ impl Config {
                 order_events: source.boolean("streams.order_events", false),
             },
             rules,
+            built_from: None,
             lines: Vec::new(),
         };
         if config.server.io_threads > 1 && config.engine.shards == 1 {
@@ -318,6 +321,11 @@ impl Config {
             );
         }
         Ok(Config { lines: source.finish()?, ..config })
+    }
+
+    /// The commit as it is told.
+    pub fn git_sha(&self) -> &'static str {
+        self.built_from.unwrap_or("unknown")
     }
 
     /// The log that the configured shards write to.

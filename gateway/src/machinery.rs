@@ -1,7 +1,7 @@
 //! What runs beside the threads that own sockets: started in order, ended in reverse.
 
 use crate::boot::{BootError, io};
-use crate::checkpoint::Keeper;
+use crate::checkpoint::{Keeper, LAST_WITHIN};
 use crate::clock::Clock;
 use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
 use crate::config::Config;
@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use wal::{Dir, Files, Marks, Prepared, Recovered, Running};
 
@@ -29,6 +29,12 @@ use wal::{Dir, Files, Marks, Prepared, Recovered, Running};
 const INBOX_SLOTS: usize = 4_096;
 /// How long the way down waits for the feed.
 const END_MAX: Duration = Duration::from_secs(5);
+/// How long it waits for the last snapshot, which is given up before by who writes it: a device that does not answer may hold
+/// him up.
+const LAST_MAX: Duration = Duration::from_secs(7);
+const _: () = assert!(LAST_MAX.as_millis() > LAST_WITHIN.as_millis());
+/// How often it looks whether that has ended.
+const LAST_LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// An inbox for each shard.
 pub type Inboxes = Arc<[Arc<Ring<Envelope<Reply>>>]>;
@@ -50,7 +56,7 @@ pub struct Machinery {
     marks: Marks,
     syncer: JoinHandle<()>,
     spares: JoinHandle<()>,
-    keeper: JoinHandle<()>,
+    keeper: JoinHandle<Option<Keeper<Paced<Files>>>>,
     core: CoreThreads,
     inboxes: Inboxes,
     lane: CommitLane,
@@ -181,7 +187,7 @@ impl Machinery {
         is_ready.await.map_err(|_| BootError::Feed)
     }
 
-    /// The way down: feed, shards, committer with the clean-stop record, last sync.
+    /// The way down: feed, shards, committer with the clean-stop record, last sync, last snapshot.
     pub async fn end(self) {
         let Machinery { stops, marks, syncer, spares, keeper, core, inboxes, lane, clock, feed } = self;
         stops.serving.set();
@@ -208,9 +214,35 @@ impl Machinery {
         marks.wake();
         drop(syncer.join());
         keeper.thread().unpark();
-        drop(keeper.join());
+        if let Ok(Some(keeper)) = keeper.join()
+            && !write_last(keeper)
+        {
+            // The lock stays with the spares' thread until the process is gone: nobody else may write beside that one.
+            return;
+        }
         stops.spares.set();
         spares.thread().unpark();
         drop(spares.join());
     }
+}
+
+/// The last snapshot of an orderly end. It is waited for, so it is made on a thread that gives way to nobody. False: that did
+/// not end in time, and is still at it.
+fn write_last(mut keeper: Keeper<Paced<Files>>) -> bool {
+    let last = thread::spawn("last", move || match keeper.last() {
+        Ok(true) => tracing::info!("a snapshot was written for the next start"),
+        Ok(false) => {}
+        Err(error) => tracing::warn!(%error, "no snapshot at the stop: the next start reads more of the log"),
+    });
+    // Without a thread there is none, and the log has everything.
+    let Ok(last) = last else { return true };
+    let begun = Instant::now();
+    while !last.is_finished() {
+        if begun.elapsed() >= LAST_MAX {
+            tracing::warn!("the snapshot at the stop did not come to an end");
+            return false;
+        }
+        std::thread::sleep(LAST_LOOK_EVERY);
+    }
+    true
 }

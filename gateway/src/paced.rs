@@ -7,9 +7,9 @@
 use crate::thread::Stop;
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use wal::{Lsn, Marks, Storage, StoredFile};
 
 /// Processor time between two rests, and how many times as long as it each of them is: a fifth of a core, in small bites.
@@ -32,13 +32,15 @@ struct Inner {
     until: AtomicU64,
     marks: Marks,
     stop: Stop,
+    /// Until then there is work behind the stop, too.
+    over_at: OnceLock<Instant>,
 }
 
 impl Rests {
     /// Never rests before [`Rests::begin`].
     pub fn new(marks: Marks, stop: Stop) -> Rests {
         let (rested, until) = (AtomicU64::new(0), AtomicU64::new(0));
-        Rests(Arc::new(Inner { rested, until, marks, stop }))
+        Rests(Arc::new(Inner { rested, until, marks, stop, over_at: OnceLock::new() }))
     }
 
     /// Begins a piece of work, on the thread that does it. There is time as long as the log's last record is at most this
@@ -65,10 +67,18 @@ impl Rests {
         if has_time { (worked * REST_TIMES).min(REST_MAX) } else { Duration::ZERO }
     }
 
-    /// As [`Rests::breathe`], unless the server is to stop: it does not wait for what a start makes again.
+    /// The server has stopped, and what is done now may take so long. Said once.
+    pub fn end_within(&self, time: Duration) {
+        let _ = self.0.over_at.set(Instant::now() + time);
+    }
+
+    /// As [`Rests::breathe`], unless the server is to stop: it does not wait for what a start makes again, or not for long.
     fn go_on(&self) -> io::Result<()> {
         if self.0.stop.is_set() {
-            return Err(io::Error::other("the server stops"));
+            return match self.0.over_at.get() {
+                Some(over_at) if Instant::now() < *over_at => Ok(()),
+                _ => Err(io::Error::other("the server stops")),
+            };
         }
         self.breathe();
         Ok(())
@@ -240,22 +250,34 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_stops_waits_for_no_file() {
+    fn a_server_that_stops_waits_for_no_file_for_long() {
         let place = tempfile::tempdir().expect("a temporary folder");
         let files = Files::open(place.path().join("log")).expect("a new directory");
         let options = Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() };
         let recovery = recover(&place.path().join("log"), options, 1).expect("a new directory");
         let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
-        let stop = Stop::new();
-        let paced = Paced { storage: files, rests: Rests::new(running.marks.clone(), stop.clone()) };
-        let file = paced.create("any").expect("a file");
-        for stopped in [false, true] {
-            if stopped {
+        let (none, long) = (Duration::ZERO, Duration::from_secs(3_600));
+        let rows = [
+            (false, None, true),
+            (true, None, false),
+            (true, Some(long), true),
+            (true, Some(none), false),
+            (false, Some(none), true),
+        ];
+        for (number, (is_set, within, goes_on)) in rows.into_iter().enumerate() {
+            let stop = Stop::new();
+            let rests = Rests::new(running.marks.clone(), stop.clone());
+            if is_set {
                 stop.set();
             }
+            if let Some(within) = within {
+                rests.end_within(within);
+            }
+            let paced = Paced { storage: files.clone(), rests };
+            let file = paced.create(&format!("any {number}")).expect("a file");
             let calls = [file.write_at(b"x", 0).is_ok(), file.read_at(&mut [0], 0).is_ok()];
-            assert_eq!(calls, [!stopped; 2], "stopped: {stopped}");
+            assert_eq!(calls, [goes_on; 2], "stopped: {is_set}, ends within {within:?}");
         }
-        println!("stops: 2 cases");
+        println!("stops: {} cases", rows.len());
     }
 }

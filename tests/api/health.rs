@@ -1,5 +1,8 @@
 //! Health and status (market-data.md §11).
 
+use std::path::Path;
+use std::process::Command;
+use tests::binary::workspace;
 use tests::cases::Cases;
 use tests::json::{at, int, list, text};
 use tests::world::World;
@@ -27,6 +30,26 @@ fn health_says_that_it_lives_and_that_it_is_ready() {
     let markets = int(&ready, "/checks/market_cache/cached_markets");
     assert_eq!(markets, world.markets.all().len() as i64);
     assert_eq!(int(&ready, "/checks/redis/cached_markets"), markets);
+}
+
+/// The program that lies beside a clone names its commit; elsewhere it knows none.
+#[test]
+fn the_version_names_the_commit() {
+    let cases = Cases::of("versions");
+    let world = World::start(0);
+    let said = world.public().get("/v1/health/version").expect(200);
+    let git = |args: &[&str]| {
+        let output = Command::new("git").arg("-C").arg(workspace()).args(args).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let root = git(&["rev-parse", "--show-toplevel"])
+        .filter(|root| Path::new(root).canonicalize().ok() == workspace().canonicalize().ok());
+    let head = root.and_then(|_| git(&["rev-parse", "HEAD"]));
+    // A program that was built before is of another commit.
+    if std::env::var_os("PAPERTAPE_BINARY").is_none() {
+        assert_eq!(text(&said, "/git_sha"), head.as_deref().unwrap_or("unknown"));
+        cases.one();
+    }
 }
 
 /// A server that never sleeps answers as others do, and ends in order.

@@ -1,7 +1,7 @@
 //! A server that dies in mid-run: what was acknowledged is there afterwards, and a client that says otherwise is found
 //! out.
 
-use crate::{Running, Site, said, url};
+use crate::{Running, Site, keys_file, said, url};
 use serde_json::{Value, json};
 use std::fs;
 use tests::cases::Cases;
@@ -78,7 +78,13 @@ fn a_difference_is_found_and_named() {
         ("/orders/users", json!([site.users[0].id]), false, "acknowledged and missing on the server".to_owned()),
         // Who sends with two keys has his orders once.
         ("/orders/users", twice, true, "equal: 100 orders and 0 cancels".to_owned()),
-        ("/orders/users", stranger, false, "user 9999999 sent orders in that run and is not in".to_owned()),
+        (
+            "/orders/users",
+            stranger,
+            false,
+            "1 users could not be asked, and 0 orders of their connections not be checked: user 9999999: not in"
+                .to_owned(),
+        ),
         ("/orders/fates/0", json!("p4294967295"), false, "not what `papertape load --json FILE` writes".to_owned()),
         ("/orders/fates/0", json!("x"), false, "not what `papertape load --json FILE` writes".to_owned()),
     ];
@@ -91,4 +97,58 @@ fn a_difference_is_found_and_named() {
         assert!(was_equal == equal && said.contains(&expected), "{place} = {value}: {said}");
         cases.one();
     }
+}
+
+/// Whoever is not let in any more is named, and takes nothing away from the check of the others.
+#[test]
+fn a_key_that_is_refused_is_named_and_the_others_are_checked() {
+    let cases = Cases::of("refused keys");
+    let mut site = Site::new(3);
+    let server = site.place.start();
+    let args = ["--rate", "100", "--duration", "0.6", "--connections", "3", "--mix", "rest=100"];
+    let (_, run) = site.load_well(&server, &args);
+    let (name, bad) = (at(&run, "/orders/run").as_str().expect("a name"), site.users[1].id);
+    assert_eq!(at(&run, "/orders/fates"), &json!(["p20", "p20", "p20"]));
+    let unknown = "svc_live_0000000000000000000000000000000000000000000000000000000000000000";
+    let key = |place: usize| if place == 1 { unknown } else { site.users[place].key.as_str() };
+    let without = [0, 2].map(|place| (site.users[place].id, key(place)));
+    let with_unknown = [0, 1, 2].map(|place| (site.users[place].id, key(place)));
+    // A user with several keys is asked with the one that is let in.
+    let twice = [(bad, site.users[1].key.as_str()), (bad, unknown)];
+    let asked = "1 users could not be asked, and 20 orders of their connections not be checked";
+    // (keys, fates of the first connection, the first word, what else is said)
+    let rows = [
+        (with_unknown.to_vec(), "p20", "INCOMPLETE: 40 orders", format!("{asked}: user {bad}: 401")),
+        (without.to_vec(), "p20", "INCOMPLETE: 40 orders", format!("{asked}: user {bad}: not in")),
+        (with_unknown.to_vec(), "p21", "DIFFERENT: 41 orders", format!("missing on the server: {name}-0-20")),
+        ([&without[..], &twice[..]].concat(), "p20", "equal: 60 orders", "0 orders refused".to_owned()),
+    ];
+    let files: Vec<_> = rows
+        .iter()
+        .enumerate()
+        .map(|(number, (keys, ..))| keys_file(&site.place, &format!("keys-{number}.jsonl"), keys.iter().copied()))
+        .collect();
+    for ((keys, fates, word, expected), file) in rows.iter().zip(files) {
+        let mut changed = run.clone();
+        changed["orders"]["fates"][0] = json!(fates);
+        fs::write(site.place.root().join("changed.json"), changed.to_string()).expect("room for a file");
+        site.keys = file;
+        let (equal, said) = site.check(&server, &site.file("changed.json"));
+        assert!(said.starts_with(word) && said.contains(expected.as_str()), "{keys:?}: {said}");
+        assert_eq!(equal, word.starts_with("equal"), "{said}");
+        assert!(!said.contains(unknown), "a key is shown");
+        cases.one();
+    }
+    // The same behind a run of its own: the figures are there, and the verdict says what is not.
+    site.keys = keys_file(
+        &site.place,
+        "again.jsonl",
+        [(site.users[0].id, site.users[0].key.as_str()), (bad, unknown)].into_iter(),
+    );
+    let output =
+        site.load(&url(&server), &args).args(["--check", "--json", "run.json"]).output().expect("it can be run");
+    assert_eq!(output.status.code(), Some(1), "{}", crate::said(&output));
+    assert!(crate::said(&output).contains(&format!("user {bad}: 401")), "{}", crate::said(&output));
+    assert_eq!(int(&site.figures(), "/check/unread/count"), 1);
+    cases.one();
 }

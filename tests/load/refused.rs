@@ -4,6 +4,7 @@ use crate::{Running, Site, keys_file, said, url};
 use std::fs;
 use std::time::Duration;
 use tests::cases::Cases;
+use tests::eventually;
 use tests::json::{at, int};
 use tests::server::signal;
 
@@ -203,29 +204,70 @@ fn connections_that_are_not_opened_are_said() {
     cases.one();
 }
 
-/// The first interrupt ends the run, a second one the waiting behind it; what is known by then is told.
+/// The first signal ends the run, whatever it is at, a second one all waiting; what is known by then is told.
 #[test]
-fn an_interrupt_ends_what_is_being_done() {
-    let cases = Cases::of("interrupts");
+fn a_signal_ends_what_is_being_done() {
+    let cases = Cases::of("signals");
+    // (how it is loaded, the signal, whether the server is silent, how often the signal is sent, exit code)
+    let rows = [
+        ("100", "INT", false, 1, 130),
+        ("100", "TERM", false, 1, 143),
+        ("max", "TERM", false, 1, 143),
+        // Answers are missing: they are waited for briefly, or not at all.
+        ("100", "TERM", true, 1, 143),
+        ("100", "INT", true, 2, 130),
+    ];
+    for (rate, name, is_silent, times, code) in rows {
+        let site = Site::new(1);
+        let server = site.place.start();
+        let run = ["--rate", rate, "--duration", "60", "--check", "--json", "run.json", "--report", "report.html"];
+        let load = Running::start(site.load(&url(&server), &run));
+        site.wait_for_orders(&server, 10);
+        if is_silent {
+            signal(server.pid(), "STOP");
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        for _ in 0..times {
+            signal(load.pid(), name);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let output = load.ended();
+        signal(server.pid(), "CONT");
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{rate} {name}: {text}");
+        assert!(text.contains(&format!("interrupted by SIG{name}; the check was not made")), "{text}");
+        let run = site.figures();
+        assert!(
+            at(&run, "/interrupted") == true && at(&run, "/warnings").to_string().contains("interrupted"),
+            "{text}"
+        );
+        assert!(int(&run, "/operations/all/succeeded") >= 1, "{text}");
+        assert_eq!(int(&run, "/operations/all/unanswered") > 0, is_silent, "{text}");
+        let (equal, checked) = site.check(&server, &site.file("run.json"));
+        assert!(equal, "{checked}");
+        let left = fs::read_dir(site.place.root()).expect("a folder").map(|entry| entry.expect("a name").file_name());
+        let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("run.json")).collect();
+        assert_eq!(left, ["run.json"], "nothing half done is left");
+        cases.one();
+    }
+}
+
+/// Before a run there is nothing to tell, and nothing is left behind.
+#[test]
+fn a_signal_before_the_run_leaves_nothing_behind() {
+    let cases = Cases::of("early signals");
     let site = Site::new(1);
     let server = site.place.start();
-    let run = ["--rate", "100", "--duration", "60", "--json", "run.json", "--check"];
-    let load = Running::start(site.load(&url(&server), &run));
-    site.wait_for_orders(&server, 5);
     signal(server.pid(), "STOP");
-    // Answers are missing now: without the second interrupt the client would wait for them for fifteen seconds.
-    // The end of the run, of the wait for answers, of the questions to the server, and of the check.
-    for _ in 0..4 {
-        std::thread::sleep(Duration::from_millis(500));
-        signal(load.pid(), "INT");
-    }
+    let load = Running::start(site.load(&url(&server), &["--json", "run.json"]));
+    let files = || {
+        let names = fs::read_dir(site.place.root()).expect("a folder").map(|entry| entry.expect("a name").file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("run.json")).count()
+    };
+    eventually("the load to make room for its figures", || (files() == 1).then_some(()));
+    signal(load.pid(), "TERM");
     let output = load.ended();
     signal(server.pid(), "CONT");
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("the check was not made: interrupted"), "{}", said(&output));
-    let run = site.figures();
-    assert!(int(&run, "/operations/all/succeeded") >= 5 && at(&run, "/warnings").to_string().contains("interrupted"));
-    let (equal, text) = site.check(&server, &site.file("run.json"));
-    assert!(equal, "{text}");
-    cases.add(3);
+    assert_eq!((output.status.code(), files()), (Some(143), 0), "{}", said(&output));
+    cases.one();
 }

@@ -178,12 +178,17 @@ fn a_venue_that_is_gone_is_said_to_be_and_comes_back() {
     let resting = scene.rest(&market, "0.65");
     assert_eq!((text(&resting, "/status"), text(&resting, "/hold_reason")), ("PENDING", "venue_outage"), "{resting}");
     cases.add(2);
-    // A start without the venue knows what it knew.
+    // A start without the venue knows what it knew, and that it has heard of no book: none is an empty one, and nobody's
+    // outage is over.
+    scene.place.set("flags", "match_interval_ms", "20");
     scene.restart();
     scene.market(&market, |_| true);
-    eventually("an outage", || {
-        Some(scene.buy(&market, "0.70", "10")).filter(|answer| answer.code() == "VENUE_UNAVAILABLE")
-    });
+    for _ in 0..30 {
+        scene.buy(&market, "0.70", "10").refused(503, "VENUE_UNAVAILABLE");
+        let order = scene.client.get(&format!("/v1/orders/{}", at(&resting, "/order_id"))).expect(200);
+        assert_eq!(text(&order, "/hold_reason"), "venue_outage", "{order}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     scene.fake.gone(false);
     scene.shows(&market, "0.40", "0.60");
     eventually("the order to fill", || {

@@ -5,6 +5,7 @@ pub mod frame;
 pub mod load;
 pub mod machine;
 pub mod settings;
+pub mod signals;
 
 /// Why a verb failed, as it is shown.
 pub type Failure = Box<dyn std::error::Error>;

@@ -36,6 +36,7 @@ mod trader;
 
 use crate::Failure;
 use crate::settings::{hex, say};
+use crate::signals::Signals;
 use ask::Ask;
 use check::{Check, Compared, Orders};
 use clap::Args;
@@ -43,17 +44,20 @@ use course::Course;
 use destination::Destination;
 use drive::Plan;
 use gateway::wire::instant;
+use instrument::Instrument;
 use keys::Keys;
 use options::{Mix, Rate, Target};
 use outcome::{Asked, Outcome};
 use serde::Deserialize;
 use serde_json::Value;
 use speech::{Speech, Transport};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use tally::Tally;
 use tokio::task::LocalSet;
+use tokio::time::timeout;
 
 /// How long the server may take to say what it is after the run; what it said before stays otherwise.
 const FACTS_WITHIN: Duration = Duration::from_secs(10);
@@ -108,15 +112,16 @@ impl Load {
             );
         }
         self.places_are_apart()?;
+        let signals = Signals::catch()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let local = LocalSet::new();
         match &self.check {
             Some(Check::Earlier(orders)) => {
-                let compared = local.block_on(&runtime, self.compare(orders))?;
+                let compared = local.block_on(&runtime, signals.unless_ended(self.compare(orders)))??;
                 compared.lines().iter().for_each(say);
                 verdict(&compared)
             }
-            _ => local.block_on(&runtime, self.load()),
+            _ => local.block_on(&runtime, self.load(&signals)),
         }
     }
 
@@ -138,25 +143,16 @@ impl Load {
 
     async fn compare(&self, orders: &Orders) -> Result<Compared, String> {
         let mut ask = Ask::open(&self.url).await?;
-        tokio::select! {
-            compared = check::compare(&mut ask, &self.keys, orders) => compared,
-            _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
-        }
+        check::compare(&mut ask, &self.keys, orders).await
     }
 
-    async fn load(&self) -> Result<(), Failure> {
+    async fn load(&self, signals: &Signals) -> Result<(), Failure> {
         // Who cannot write a report learns of it before the run and not behind it.
         let open = |path: &PathBuf| Destination::open(path);
         let report = self.report.as_ref().map(open).transpose()?;
         let json = self.json.as_ref().map(open).transpose()?;
 
-        let mut ask = Ask::open(&self.url).await?;
-        let key = ask.key_let_in(&self.keys).await?;
-        let since = server_time(&mut ask, &key).await?;
-        let now = instant::read(&since).ok_or_else(|| format!("{} has a time that is none: {since}", self.url))?;
-        let instruments = instrument::choose(&mut ask, &key, now, self.duration).await?;
-        let mut server = Value::Null;
-        facts::server(&mut ask, &key, &mut server).await;
+        let World { mut ask, key, since, instruments, mut server } = signals.unless_ended(self.world()).await??;
         let speech = Speech { transport: self.transport, authority: self.url.authority.clone() };
         let course = Course::new(
             ask.address(),
@@ -170,35 +166,35 @@ impl Load {
         let course = Rc::new(course);
         let Load { rate, duration, connections, clean, .. } = *self;
         let plan = Plan { connections: connections as usize, rate, duration, clean };
-        let ran = drive::drive(course.clone(), &plan, instruments.into()).await?;
+        let ran = drive::drive(course.clone(), &plan, instruments.into(), signals).await?;
 
-        let hurried = ran.hurried || drive::wait(FACTS_WITHIN, facts::server(&mut ask, &key, &mut server)).await;
-        let users = ran.users_used.iter().map(|user| self.keys.users[*user as usize].user_id).collect();
+        let facts = timeout(FACTS_WITHIN, facts::server(&mut ask, &key, &mut server));
+        let _ = signals.unless_ended(facts).await;
+        let id = |user: &u32| self.keys.users[*user as usize].user_id;
+        let carried: Vec<Vec<u64>> = ran.users_used.iter().map(|users| users.iter().map(id).collect()).collect();
+        let users: BTreeSet<u32> = ran.users_used.iter().flatten().copied().collect();
+        let users = users.iter().map(id).collect();
         let fates = ran.fates.iter().map(|fates| fates.write()).collect();
         let mut outcome = Outcome {
             asked: self.asked(),
             ran,
-            orders: Orders { run: course.run.clone(), since, users, fates },
+            orders: Orders { run: course.run.clone(), since, users, carried, fates },
             machine: facts::machine(),
             server,
             compared: None,
         };
         // Health is public, and no limit counts it: who does not answer that answers nothing.
-        let is_gone = !hurried && server_time(&mut ask, &key).await.is_err();
+        let is_gone = signals.unless_ended(server_time(&mut ask, &key)).await.is_ok_and(|time| time.is_err());
         let mut failed = is_gone.then(|| "the server was gone when the run was over".to_owned());
         if self.check.is_some() {
-            let compared = tokio::select! {
-                biased;
-                () = std::future::ready(()), if hurried => Err("interrupted".to_owned()),
-                compared = check::compare(&mut ask, &self.keys, &outcome.orders) => compared,
-                _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
-            };
-            match compared {
-                Ok(compared) => outcome.compared = Some(compared),
+            match signals.unless_ended(check::compare(&mut ask, &self.keys, &outcome.orders)).await {
+                Ok(Ok(compared)) => outcome.compared = Some(compared),
                 // The figures of the run are worth keeping all the same, and so is what a later check needs.
-                Err(error) => failed = Some(format!("the check was not made: {error}")),
+                Ok(Err(error)) => failed = Some(format!("the check was not made: {error}")),
+                Err(_) => failed = Some("the check was not made".to_owned()),
             }
         }
+        outcome.ran.interrupted = signals.heard().is_some();
         say(text::table(&outcome).trim_end());
         // What a later check needs comes first; a page that cannot be written takes neither it nor the verdict away.
         let texts = [
@@ -206,12 +202,28 @@ impl Load {
             report.map(|file| file.write(&page::page(&outcome))),
         ];
         let unwritten: Vec<Failure> = texts.into_iter().flatten().filter_map(Result::err).collect();
+        if let Some(mut interrupted) = signals.heard() {
+            interrupted.also = failed.into_iter().chain(unwritten.iter().map(Failure::to_string)).collect();
+            return Err(interrupted.into());
+        }
         let judged = judged(&outcome, failed);
         match (unwritten.into_iter().next(), judged) {
             (Some(unwritten), Err(why)) => Err(format!("{why}; and {unwritten}").into()),
             (Some(unwritten), Ok(())) => Err(unwritten),
             (None, judged) => judged,
         }
+    }
+
+    /// What the server is, and what is traded there.
+    async fn world(&self) -> Result<World, String> {
+        let mut ask = Ask::open(&self.url).await?;
+        let key = ask.key_let_in(&self.keys).await?;
+        let since = server_time(&mut ask, &key).await?;
+        let now = instant::read(&since).ok_or_else(|| format!("{} has a time that is none: {since}", self.url))?;
+        let instruments = instrument::choose(&mut ask, &key, now, self.duration).await?;
+        let mut server = Value::Null;
+        facts::server(&mut ask, &key, &mut server).await;
+        Ok(World { ask, key, since, instruments, server })
     }
 
     fn asked(&self) -> Asked {
@@ -231,6 +243,18 @@ impl Load {
     }
 }
 
+/// The server of a load, before it.
+struct World {
+    ask: Ask,
+    /// One that is let in.
+    key: String,
+    /// The server's time.
+    since: String,
+    instruments: Vec<Instrument>,
+    /// What the server says of itself.
+    server: Value,
+}
+
 /// The server's own time, which its orders will carry.
 async fn server_time(ask: &mut Ask, key: &str) -> Result<String, String> {
     #[derive(Deserialize)]
@@ -248,11 +272,12 @@ fn run_name() -> Result<String, Failure> {
     Ok(format!("load-{}", hex(&random)))
 }
 
-/// Exit code 1 when the two differ.
+/// Exit code 1 when the two differ, or not all could be compared.
 fn verdict(compared: &Compared) -> Result<(), Failure> {
-    match compared.is_equal() {
-        true => Ok(()),
-        false => Err("the orders that were acknowledged are not the orders of the server".into()),
+    match (compared.differs(), compared.unread.count) {
+        (true, _) => Err("the orders that were acknowledged are not the orders of the server".into()),
+        (false, 0) => Ok(()),
+        (false, users) => Err(format!("the orders of {users} users could not be checked").into()),
     }
 }
 

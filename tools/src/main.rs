@@ -13,6 +13,7 @@ mod token;
 use clap::{Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
+use tools::signals::Interrupted;
 use tools::{Failure, load, settings};
 
 /// Books, orders and answers are small blocks of a few sizes, which this allocator hands out faster and closer together.
@@ -72,7 +73,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let _ = writeln!(std::io::stderr(), "papertape: {failure}");
-            ExitCode::FAILURE
+            failure.downcast_ref().map_or(ExitCode::FAILURE, |by: &Interrupted| by.exit_code().into())
         }
     }
 }

@@ -17,12 +17,15 @@ use gateway::config::{Durability, TIERS};
 use gateway::http::auth::RawKey;
 use gateway::recover::{self, Recovery};
 use gateway::wire::decimal::Decimal;
-use std::fs::OpenOptions;
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::fmt;
+use std::fs::{File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
+use tempfile::NamedTempFile;
+use tools::signals::Signals;
 use wal::{Options, Prepared, Preparer, Running, Syncer};
 
 #[derive(Args)]
@@ -52,6 +55,7 @@ impl Seed {
         let balance = Decimal::parse(&self.balance).ok().and_then(Decimal::cash_exact).filter(|cash| cash.0 >= 0);
         let balance = balance.ok_or("--balance is an amount in USD with at most six decimals, such as 25000.00")?;
 
+        let signals = Signals::catch()?;
         let options = Options {
             segment_bytes: config.journal.segment_bytes,
             spares_count: config.journal.spares_count,
@@ -61,8 +65,7 @@ impl Seed {
         let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
         let Recovery { dir, log, mut state, .. } = recover::recover(&config.data.dir, options, 1)?;
         // Only now is it sure that nobody else has the directory.
-        let out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.out);
-        let mut out = BufWriter::new(out.map_err(|error| format!("{}: {error}", self.out.display()))?);
+        let mut keys = KeysFile::begin(&self.out).map_err(|error| self.unwritten(error))?;
         let running = dir.start(log, clock.now().0, Box::new(|_| {}))?;
         let Running { log, syncer, preparer, .. } = running;
 
@@ -76,15 +79,21 @@ impl Seed {
         let figures = Arc::new(CommitFigures::default());
         let committer = Committer::new(log, Durability::Process, codec::VERSION, size, figures);
         let mut desk = Desk { shard, committer, preparer, syncer, clock };
-        for _ in 0..self.users {
+        for made in 0..self.users {
+            if let Some(mut interrupted) = signals.heard() {
+                interrupted.also.push(format!("{made} users were made, whose keys nobody has"));
+                return Err(interrupted.into());
+            }
             let user = directory.reserve_anonymous();
             let key = RawKey::mint(&config.brand.key_prefix, &config.brand.key_env)?;
             desk.create(user, tier, balance, &key)?;
             // Nothing in a key or in a tier's name needs an escape.
-            writeln!(out, r#"{{"user_id":{},"api_key":"{}","tier":"{}"}}"#, user.0, key.expose(), self.tier)?;
+            keys.line(format_args!(r#"{{"user_id":{},"api_key":"{}","tier":"{}"}}"#, user.0, key.expose(), self.tier))
+                .map_err(|error| self.unwritten(error))?;
         }
-        out.flush()?;
+        // The users first: a file with keys of nobody would be worse than users without a file.
         desk.end()?;
+        keys.end(&self.out).map_err(|error| self.unwritten(error))?;
         say(format_args!(
             "{} users in {:.1} s; their keys are in {}",
             self.users,
@@ -93,6 +102,45 @@ impl Seed {
         ));
         Ok(())
     }
+
+    fn unwritten(&self, error: io::Error) -> String {
+        format!("{}: {error}", self.out.display())
+    }
+}
+
+/// The keys, which are told once. They are written beside their place and put there when they are whole and on the device;
+/// where there is no end of them, nothing is left.
+struct KeysFile(BufWriter<NamedTempFile>);
+
+impl KeysFile {
+    /// # Errors
+    /// The system's; and when there is a file already, whose keys nobody could replace.
+    fn begin(place: &Path) -> io::Result<KeysFile> {
+        // One that comes meanwhile is seen at the end.
+        if place.symlink_metadata().is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let mut prefix = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+        prefix.push(".");
+        let mode = Permissions::from_mode(0o600);
+        let file = tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder(place))?;
+        Ok(KeysFile(BufWriter::new(file)))
+    }
+
+    fn line(&mut self, line: fmt::Arguments<'_>) -> io::Result<()> {
+        writeln!(self.0, "{line}")
+    }
+
+    fn end(self, place: &Path) -> io::Result<()> {
+        let file = self.0.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.as_file().sync_all()?;
+        file.persist_noclobber(place).map_err(|error| error.error)?;
+        File::open(folder(place))?.sync_all()
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A shard with its log, all on this thread.

@@ -56,7 +56,9 @@ impl Serve {
             };
             flags.push(("venue.record", Some(folder)));
         }
-        let config = settings.load(flags)?;
+        let mut config = settings.load(flags)?;
+        // By the build script.
+        config.built_from = option_env!("PAPERTAPE_GIT_SHA").filter(|sha| !sha.is_empty());
         log_events();
         Ok(gateway::boot::serve(config)?)
     }

@@ -32,6 +32,7 @@ pub struct Books {
     /// Venue time where a recording drives the age of quotes; 0 = they age on server time.
     pub(super) clock: AtomicU64,
     pub(super) outage: AtomicBool,
+    pub(super) unheard: AtomicBool,
     /// Frames applied.
     pub(super) frames: AtomicU64,
     stale_after_us: u64,
@@ -127,6 +128,7 @@ impl Books {
             alive: [const { AtomicU64::new(0) }; CONNECTIONS],
             clock: AtomicU64::new(0),
             outage: AtomicBool::new(false),
+            unheard: AtomicBool::new(false),
             frames: AtomicU64::new(0),
             stale_after_us,
             writer_given: AtomicBool::new(false),
@@ -245,6 +247,12 @@ impl Books {
     /// Whether the venue is out (execution.md §10); the feed decides it.
     pub fn outage(&self) -> bool {
         self.outage.load(Relaxed)
+    }
+
+    /// Whether no venue has shown life since the start: there are no books yet, which is not to say that they are empty, and
+    /// whether an outage of before goes on is not known either.
+    pub fn unheard(&self) -> bool {
+        self.unheard.load(Relaxed)
     }
 
     /// `quote_age_ms` in µs: venue time since the later of the last message about the token and the last proof of life

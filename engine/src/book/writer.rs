@@ -186,6 +186,11 @@ impl BookWriter {
         self.books.outage.store(outage, Relaxed);
     }
 
+    /// No venue has shown life since the start, or one has.
+    pub fn unheard(&mut self, unheard: bool) {
+        self.books.unheard.store(unheard, Relaxed);
+    }
+
     fn tick_of(&self, market: MarketId) -> TickSize {
         self.ticks.get(market.0 as usize).copied().unwrap_or(TICK_DEFAULT)
     }

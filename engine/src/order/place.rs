@@ -104,7 +104,7 @@ pub fn place(
 
     // 14, 15: the weather of the market, for what would fill at once.
     if asked.time_in_force.immediate() {
-        if ground.outage {
+        if ground.outage || ground.books.unheard() {
             return Err(Reject::VenueUnavailable);
         }
         return match opening {

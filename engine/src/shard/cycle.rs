@@ -37,8 +37,9 @@ pub(super) struct Cycles<R> {
 struct Running<R> {
     venue_now: Timestamp,
     full: bool,
-    /// As it was when the cycle began.
+    /// As they were when the cycle began.
     outage: bool,
+    unheard: bool,
     stage: Stage,
     looked_at: u64,
     fills: u64,
@@ -87,7 +88,7 @@ impl<R> Cycles<R> {
         self.running.is_some() || !self.waiting.is_empty()
     }
 
-    fn next(&mut self, outage: bool) -> Option<Running<R>> {
+    fn next(&mut self, outage: bool, unheard: bool) -> Option<Running<R>> {
         if self.running.is_some() {
             return self.running.take();
         }
@@ -96,7 +97,8 @@ impl<R> Cycles<R> {
         self.count += 1;
         self.batch.clear();
         self.done = 0;
-        Some(Running { venue_now, full, outage, stage: Stage::Lapse, looked_at: 0, fills: 0, closed: 0, reply })
+        let stage = Stage::Lapse;
+        Some(Running { venue_now, full, outage, unheard, stage, looked_at: 0, fills: 0, closed: 0, reply })
     }
 
     /// Makes `orders` the batch at hand, owner by owner; the order within an owner stays.
@@ -115,7 +117,7 @@ impl<R> Cycles<R> {
 impl<R> Shard<R> {
     /// One piece of the cycle under way, or of the next one.
     pub(super) fn cycle(&mut self, outbox: &mut impl Outbox<R>) {
-        let Some(mut cycle) = self.cycles.next(self.books.outage()) else { return };
+        let Some(mut cycle) = self.cycles.next(self.books.outage(), self.books.unheard()) else { return };
         let mut budget = CYCLE_ORDERS_PER_TURN_MAX;
         while budget > 0 && cycle.stage != Stage::Finished && outbox.room() != Room::None {
             budget = budget.saturating_sub(match cycle.stage {
@@ -170,7 +172,8 @@ impl<R> Shard<R> {
         self.end_batch(cycle, CloseReason::GtdExpired, budget, outbox)
     }
 
-    /// `hold_reason` follows the outage on every resting order.
+    /// `hold_reason` follows the outage on every resting order. As long as it is not known whether one of before the start
+    /// goes on, what was held stays so.
     fn hold(
         &mut self,
         cycle: &mut Running<R>,
@@ -178,6 +181,10 @@ impl<R> Shard<R> {
         budget: usize,
         outbox: &mut impl Outbox<R>,
     ) -> usize {
+        if cycle.unheard && !cycle.outage {
+            cycle.stage = Stage::Close(FIRST);
+            return 0;
+        }
         let mut passed = 0;
         if self.cycles.exhausted() {
             let resting = self.users.resting();

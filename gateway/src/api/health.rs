@@ -18,8 +18,6 @@ use std::path::Path;
 
 /// The version of the wire (wire.md §12).
 pub const API_VERSION: &str = "1.0.0-beta";
-/// Set where the binary is built from a known commit.
-pub const GIT_SHA: Option<&str> = option_env!("PAPERTAPE_GIT_SHA");
 /// Files of the data directory that are looked at.
 const FILES_MAX: usize = 10_000;
 
@@ -90,9 +88,9 @@ fn said(status: &'static str, call: &Call) -> Reply {
     })
 }
 
-async fn version(_call: Call) -> Outcome {
+async fn version(call: Call) -> Outcome {
     Ok(Reply::object(|o| {
-        o.word("git_sha", GIT_SHA.unwrap_or("unknown"));
+        o.word("git_sha", call.app().config.git_sha());
         o.word("version", API_VERSION);
     }))
 }

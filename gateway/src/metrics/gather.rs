@@ -6,7 +6,7 @@
 use super::family::{Family, Writer};
 use super::journal::Journal;
 use super::{edge, feed, journal, streams, system, upstream};
-use crate::api::health::{API_VERSION, GIT_SHA};
+use crate::api::health::API_VERSION;
 use crate::app::App;
 use crate::commit::{CommitItem, Reply};
 use crate::machinery::Inboxes;
@@ -102,11 +102,8 @@ impl Sources {
     fn write(&self, is_whole: bool, out: &mut Writer<'_>) -> fmt::Result {
         let Sources { app, marks, lane, inboxes, report } = self;
         let (now, started) = (app.clock.now(), app.started_at);
-        let build = [
-            ("version", env!("CARGO_PKG_VERSION")),
-            ("api_version", API_VERSION),
-            ("git_sha", GIT_SHA.unwrap_or("unknown")),
-        ];
+        let build =
+            [("version", env!("CARGO_PKG_VERSION")), ("api_version", API_VERSION), ("git_sha", app.config.git_sha())];
         out.words(&BUILD, &build)?;
         out.gauge(&UPTIME, now.since(started) as f64 / SECOND as f64)?;
         out.gauge(&STARTED, started.0 as f64 / SECOND as f64)?;

@@ -245,6 +245,8 @@ pub struct Outages {
     pub kalshi: bool,
     /// There is no other.
     pub all: bool,
+    /// None of them has shown life since the start.
+    pub unheard: bool,
 }
 
 impl Outages {

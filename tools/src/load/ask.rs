@@ -70,24 +70,42 @@ impl Ask {
         self.read_if_there(path, key).await?.ok_or_else(|| format!("{}{path} is not there", self.target))
     }
 
-    /// An answer, or `None` for 404. Whoever has no room at present is asked again.
+    /// An answer, or `None` for 404.
     pub async fn read_if_there<T: DeserializeOwned>(&mut self, path: &str, key: &str) -> Result<Option<T>, String> {
-        let target = self.target.clone();
+        let (status, body) = self.answer(path, key).await?;
+        match status {
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => self.understood(path, status, &body).map(Some),
+        }
+    }
+
+    /// An answer that must be there for whoever is let in; the inner error is the refusal of the key.
+    pub async fn read_as<T: DeserializeOwned>(&mut self, path: &str, key: &str) -> Result<Result<T, String>, String> {
+        let (status, body) = self.answer(path, key).await?;
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Ok(Err(shown(status, &body))),
+            _ => self.understood(path, status, &body).map(Ok),
+        }
+    }
+
+    fn understood<T: DeserializeOwned>(&self, path: &str, status: StatusCode, body: &[u8]) -> Result<T, String> {
+        let target = &self.target;
+        if status != StatusCode::OK {
+            return Err(format!("{target}{path} answers {}", shown(status, body)));
+        }
+        serde_json::from_slice(body).map_err(|error| format!("{target}{path} answers what is not understood: {error}"))
+    }
+
+    /// Whatever is answered. Whoever has no room at present is asked again.
+    async fn answer(&mut self, path: &str, key: &str) -> Result<(StatusCode, Bytes), String> {
         for _ in 0..TRIES_MAX {
             let (status, retry_after, body) = self.get(path, key).await?;
             match status {
-                StatusCode::OK => {
-                    let read = serde_json::from_slice(&body);
-                    return read
-                        .map(Some)
-                        .map_err(|error| format!("{target}{path} answers what is not understood: {error}"));
-                }
-                StatusCode::NOT_FOUND => return Ok(None),
                 StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => sleep(retry_after).await,
-                _ => return Err(format!("{target}{path} answers {}", shown(status, &body))),
+                _ => return Ok((status, body)),
             }
         }
-        Err(format!("{target}{path} was refused {TRIES_MAX} times for want of room"))
+        Err(format!("{}{path} was refused {TRIES_MAX} times for want of room", self.target))
     }
 
     async fn get(&mut self, path: &str, key: &str) -> Result<(StatusCode, Duration, Bytes), String> {

@@ -12,10 +12,11 @@ use super::pace::Pace;
 use super::speech::Transport;
 use super::tally::Tally;
 use super::trader::Trader;
+use crate::Failure;
 use crate::machine;
+use crate::signals::Signals;
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::future::Future;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -29,6 +30,8 @@ const OPENED_AT_ONCE: usize = 64;
 /// within ten seconds what became of an order.
 const SEND_UNTIL: Duration = Duration::from_secs(5);
 const ANSWER_UNTIL: Duration = Duration::from_secs(15);
+/// The same when the run was interrupted: whoever sent a signal may send one that nobody can catch some seconds later.
+const ANSWER_BRIEFLY: Duration = Duration::from_secs(2);
 /// Operations that wait or fly, in all. Who asks for more than any server does shall not run out of memory for it.
 const UNDER_WAY_MAX: u64 = 5_000_000;
 /// How long the resting orders of a run may take to be cancelled.
@@ -36,6 +39,8 @@ const CLEAN_UNTIL: Duration = Duration::from_secs(120);
 /// The shortest rest between two looks at what is due (README says so to users). A timer that is set for each of tens of thousands of operations a
 /// second costs more of the core than they do, and what waits for so long counts it from its due time.
 const REST_LEAST: Duration = Duration::from_micros(50);
+/// How often a closed loop looks whether it was let run.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// How often the progress is drawn.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 
@@ -44,9 +49,8 @@ pub struct Ran {
     pub tally: Tally,
     /// From the first due time to the last, or as long as the closed loop went.
     pub lasted: Duration,
+    /// A signal ended the run, or what follows it.
     pub interrupted: bool,
-    /// A further interrupt has ended the waiting behind it: nothing more is waited for.
-    pub hurried: bool,
     /// Connections that could not be opened before the run began.
     pub unopened: Unopened,
     /// Part of one core that this client used while it ran.
@@ -55,8 +59,8 @@ pub struct Ran {
     pub load_after: Option<String>,
     /// Of each connection.
     pub fates: Vec<Fates>,
-    /// Places in the keys file of those who sent an order.
-    pub users_used: Vec<u32>,
+    /// Places in the keys file of those who sent an order, by connection.
+    pub users_used: Vec<Vec<u32>>,
     /// Own orders that rest, as far as the client knows.
     pub resting: u64,
     /// What cancelling them came to, where that was asked for.
@@ -87,8 +91,17 @@ fn users_of(connection: usize, connections: usize, users: usize, transport: Tran
     }
 }
 
-/// Runs it on this thread's runtime, inside a local set.
-pub async fn drive(course: Rc<Course>, plan: &Plan, instruments: Rc<[Instrument]>) -> Result<Ran, String> {
+/// Runs it on this thread's runtime, inside a local set. A signal ends the run: what is in flight is waited for briefly,
+/// and nothing is cleaned.
+///
+/// # Errors
+/// One sentence when there is no connection at all, and [`crate::signals::Interrupted`] before the run has begun.
+pub async fn drive(
+    course: Rc<Course>,
+    plan: &Plan,
+    instruments: Rc<[Instrument]>,
+    signals: &Signals,
+) -> Result<Ran, Failure> {
     let users = course.keys.users.len();
     let lanes: Vec<Rc<Lane>> = (0..plan.connections)
         .map(|number| {
@@ -99,56 +112,65 @@ pub async fn drive(course: Rc<Course>, plan: &Plan, instruments: Rc<[Instrument]
         .collect();
     allow_descriptors();
     let pace = Pace::new().map_err(|error| format!("no timer: {error}"))?;
-    let (living, unopened) = open(&lanes).await?;
-    let mut interrupt = Box::pin(tokio::signal::ctrl_c());
+    let (living, unopened) = signals.unless_ended(open(&lanes)).await??;
     let (load_before, ticks_before) = (machine::load(), own_ticks());
     course.begin();
     let bar = Bar::begin(&course, plan.duration);
-    let interrupted = match plan.rate {
-        Rate::PerSecond(rate) => {
-            let count = u128::from(rate) * plan.duration.as_nanos() / 1_000_000_000;
-            follow(&course, &lanes, &pace, rate, count.max(1) as u64, &mut interrupt)
-                .await
-                .map_err(|error| format!("no timer: {error}"))?
-        }
-        Rate::Max => {
-            course.phase.set(Phase::Closed);
-            lanes.iter().for_each(|lane| lane.begin());
-            timeout(plan.duration, &mut interrupt).await.is_ok()
+    let offering = async {
+        match plan.rate {
+            Rate::PerSecond(rate) => {
+                let count = u128::from(rate) * plan.duration.as_nanos() / 1_000_000_000;
+                follow(&course, &lanes, &pace, rate, count.max(1) as u64).await
+            }
+            Rate::Max => {
+                course.phase.set(Phase::Closed);
+                lanes.iter().for_each(|lane| lane.begin());
+                look_at_itself(&course, &pace, plan.duration).await
+            }
         }
     };
+    let offered = signals.unless_ended(offering).await;
+    let cut_short = offered.is_err();
+    if let Ok(Err(error)) = offered {
+        return Err(format!("no timer: {error}").into());
+    }
     course.phase.set(Phase::Handed);
-    let lasted = course.now().max(if interrupted { Duration::ZERO } else { plan.duration });
+    let lasted = course.now().max(if cut_short { Duration::ZERO } else { plan.duration });
     let cores_used = ticks_before
         .zip(own_ticks())
         .map(|(before, after)| (after - before) as f64 / machine::TICKS_PER_SECOND / course.now().as_secs_f64());
     // Too late is not too little: what was due in time is still sent, for a while.
-    let mut hurried = !interrupted && wait(SEND_UNTIL, course.idle()).await;
+    let _ = signals.unless_ended(timeout(SEND_UNTIL, course.idle())).await;
     let unsent: u64 = lanes.iter().map(|lane| lane.give_up_waiting()).sum();
-    hurried = hurried || wait(ANSWER_UNTIL, course.idle()).await;
+    let briefly = async {
+        signals.end().await;
+        let _ = timeout(ANSWER_BRIEFLY, signals.hurry()).await;
+    };
+    tokio::select! {
+        _ = timeout(ANSWER_UNTIL, course.idle()) => {}
+        () = briefly => {}
+    }
     bar.end();
     lanes.iter().for_each(|lane| lane.close());
     let load_after = machine::load();
     let mut tally = course.tally.replace(Tally::new(plan.duration));
     tally.unsent += unsent;
     tally.replaced = lanes.iter().map(|lane| lane.with_trader(|trader| trader.replaced)).sum();
-    let cleaned = if plan.clean && !hurried { Some(clean(&course, &lanes, plan.duration).await) } else { None };
+    let cleaned = match plan.clean && signals.heard().is_none() {
+        true => Some(clean(&course, &lanes, plan.duration, signals).await),
+        false => None,
+    };
     living.iter().for_each(JoinHandle::abort);
-    let mut users_used: Vec<u32> =
-        lanes.iter().flat_map(|lane| lane.with_trader(|trader| trader.users_used().to_vec())).collect();
-    users_used.sort_unstable();
-    users_used.dedup();
     Ok(Ran {
         tally,
         lasted,
-        interrupted,
-        hurried,
+        interrupted: signals.heard().is_some(),
         unopened,
         cores_used,
         load_before,
         load_after,
         fates: lanes.iter().map(|lane| lane.with_trader(|trader| trader.fates.clone())).collect(),
-        users_used,
+        users_used: lanes.iter().map(|lane| lane.with_trader(|trader| trader.users_used().to_vec())).collect(),
         resting: lanes.iter().map(|lane| lane.with_trader(|trader| trader.open_count() as u64)).sum(),
         cleaned,
     })
@@ -192,15 +214,8 @@ async fn open(lanes: &[Rc<Lane>]) -> Result<(Vec<JoinHandle<()>>, Unopened), Str
     }
 }
 
-/// Offers `count` operations as they become due; tells whether it was interrupted before.
-async fn follow(
-    course: &Course,
-    lanes: &[Rc<Lane>],
-    pace: &Pace,
-    rate: u32,
-    count: u64,
-    interrupt: &mut (impl Future<Output = io::Result<()>> + Unpin),
-) -> io::Result<bool> {
+/// Offers `count` operations as they become due.
+async fn follow(course: &Course, lanes: &[Rc<Lane>], pace: &Pace, rate: u32, count: u64) -> io::Result<()> {
     let mut number = 0;
     while number < count {
         let now = course.now();
@@ -225,21 +240,25 @@ async fn follow(
         if number == count {
             break;
         }
-        tokio::select! {
-            biased;
-            _ = &mut *interrupt => return Ok(true),
-            rested = rest(pace, due(number, rate).saturating_sub(course.now())) => rested?,
-        }
+        rest(pace, due(number, rate).saturating_sub(course.now())).await?;
     }
-    Ok(false)
+    Ok(())
 }
 
-/// Waits at most so long; an interrupt ends that (true), and what is known by then is still told.
-pub async fn wait(time: Duration, what: impl Future<Output = ()>) -> bool {
-    tokio::select! {
-        _ = timeout(time, what) => false,
-        _ = tokio::signal::ctrl_c() => true,
+/// In a closed loop nothing is due by which a standstill of this very program could be told from one of the server's. So it
+/// looks at its own clock, at even distances; looks that it slept through are all late.
+async fn look_at_itself(course: &Course, pace: &Pace, run: Duration) -> io::Result<()> {
+    let (mut number, mut due) = (1, LOOK_EVERY);
+    while due <= run {
+        pace.rest(due.saturating_sub(course.now())).await?;
+        let now = course.now();
+        while due <= now.min(run) {
+            course.tally.borrow_mut().came_after(now - due);
+            number += 1;
+            due = LOOK_EVERY * number;
+        }
     }
+    pace.rest(run.saturating_sub(course.now())).await
 }
 
 /// When an operation is due, since the beginning.
@@ -258,10 +277,10 @@ async fn rest(pace: &Pace, time: Duration) -> io::Result<()> {
 }
 
 /// Cancels what rests, as fast as the connections allow.
-async fn clean(course: &Course, lanes: &[Rc<Lane>], run: Duration) -> Tally {
+async fn clean(course: &Course, lanes: &[Rc<Lane>], run: Duration, signals: &Signals) -> Tally {
     course.phase.set(Phase::Clean);
     lanes.iter().for_each(|lane| lane.begin());
-    wait(CLEAN_UNTIL, course.idle()).await;
+    let _ = signals.unless_ended(timeout(CLEAN_UNTIL, course.idle())).await;
     course.phase.set(Phase::Handed);
     lanes.iter().for_each(|lane| lane.close());
     course.tally.replace(Tally::new(run))
@@ -322,12 +341,18 @@ mod tests {
                     let (mut bytes, mut heard, mut left) = ([0; 4_096], Vec::new(), answers);
                     while let Ok(count @ 1..) = stream.read(&mut bytes) {
                         heard.extend_from_slice(&bytes[..count]);
-                        while let Some(end) = heard.windows(2).position(|two| two == b"\"}") {
-                            heard.drain(..end + 2);
-                            if left == 0 {
+                        // Whoever comes asks for its health first; that is no operation.
+                        let is_greeting = |heard: &[u8]| heard.starts_with(b"GET /v1/health ");
+                        let end = |heard: &[u8]| {
+                            let last: &[u8] = if is_greeting(heard) { b"\r\n\r\n" } else { b"\"}" };
+                            Some(heard.windows(last.len()).position(|bytes| bytes == last)? + last.len())
+                        };
+                        while let Some(bytes) = end(&heard) {
+                            if !is_greeting(&heard) && left == 0 {
                                 return;
                             }
-                            left -= 1;
+                            left -= usize::from(!is_greeting(&heard));
+                            heard.drain(..bytes);
                             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").expect("it listens");
                         }
                     }
@@ -337,7 +362,7 @@ mod tests {
         address
     }
 
-    fn run(address: SocketAddr, pipeline: usize, plan: Plan) -> Result<Ran, String> {
+    fn run(address: SocketAddr, pipeline: usize, plan: Plan) -> Result<Ran, Failure> {
         let users = [User { user_id: 1, api_key: "k".into(), tier: None }];
         let keys = Keys { file: "f".into(), users: users.into() };
         let speech = Speech { transport: Transport::Rest, authority: address.to_string() };
@@ -346,7 +371,7 @@ mod tests {
         let course = Rc::new(Course::new(address, speech, keys, "run".into(), mix, pipeline, tally));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let instruments: Rc<[Instrument]> = vec![Instrument::sample("7")].into();
-        LocalSet::new().block_on(&runtime, drive(course, &plan, instruments))
+        LocalSet::new().block_on(&runtime, drive(course, &plan, instruments, &Signals::none()))
     }
 
     #[test]
@@ -368,13 +393,24 @@ mod tests {
         println!("broken connections: {} cases", rows.len());
     }
 
+    /// Who had rested for two seconds when his connection ended has lost an answer all the same.
+    #[test]
+    fn what_ends_with_an_operation_on_its_way_is_told() {
+        let plan = Plan { connections: 2, rate: Rate::PerSecond(1), duration: Duration::from_secs(4), clean: false };
+        let ran = run(moody(1), 1, plan).expect("it answers");
+        let (tally, total) = (&ran.tally, ran.tally.total());
+        assert_eq!((total.succeeded, total.unanswered, tally.rested), (2, 2, 0));
+        assert_eq!(tally.transport.iter().collect::<Vec<_>>(), [(&"closed by the server".to_owned(), &2)]);
+        println!("ends after a rest: 1 case");
+    }
+
     #[test]
     fn a_server_that_lets_nobody_in_is_one_sentence() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         drop(listener);
         let plan = Plan { connections: 2, rate: Rate::Max, duration: Duration::from_millis(100), clean: false };
-        let said = run(address, 1, plan).err().expect("nobody listens");
+        let said = run(address, 1, plan).err().expect("nobody listens").to_string();
         assert!(said.contains("not one of 2 connections was opened: connection refused"), "{said}");
         println!("closed doors: 1 case");
     }

@@ -2,7 +2,8 @@
 //!
 //! Nothing here waits with an operation in hand: what is due goes into the lane at once, whatever the connection does,
 //! and keeps its due time. A connection that ends is opened again for as long as the run lasts; what had been sent on
-//! it has an unknown outcome.
+//! it has an unknown outcome. One that had rested with nothing on its way is a server's to close: that is no failure, and
+//! it is opened again at once, so that the next operation finds it open.
 
 use super::course::{Course, Phase};
 use super::kind::Kind;
@@ -15,7 +16,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
@@ -27,6 +28,8 @@ const READ_BYTES: (usize, usize) = (4 << 10, 64 << 10);
 const HEARD_BYTES_MAX: usize = 4 << 20;
 /// Rest before a connection is opened again: the first one, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// Who is silent for so long rests. A server that ends connections sooner than that has something against them.
+const REST_LEAST: Duration = Duration::from_secs(1);
 
 /// A connection and whom it trades for.
 pub struct Lane {
@@ -55,6 +58,16 @@ struct Desk {
     id: String,
 }
 
+/// How a connection ended.
+enum Ended {
+    /// By us.
+    Closed,
+    /// By the server, and nothing was on its way for a while.
+    Rested,
+    /// Otherwise; why.
+    Broken(String),
+}
+
 struct Flight {
     number: u64,
     deed: Deed,
@@ -80,7 +93,7 @@ impl Lane {
     /// An operation that is due. It is written with the next [`Lane::flush`].
     pub fn offer(&self, kind: Kind, due: Duration, now: Duration) {
         // Whether or not the connection is free: what comes late to it is late by the client's doing.
-        self.course.tally.borrow_mut().offered_after(now.saturating_sub(due));
+        self.course.tally.borrow_mut().came_after(now.saturating_sub(due));
         let desk = &mut *self.desk.borrow_mut();
         let free = desk.writer.is_some() && desk.waiting.is_empty() && desk.flying.len() < self.course.pipeline;
         if free {
@@ -139,12 +152,20 @@ impl Lane {
                     }
                     ended
                 }
-                Err(error) => Some(error),
+                Err(error) => Ended::Broken(error),
             };
-            if let Some(ended) = ended {
-                self.end(&ended);
-                if let Some(opened) = opened.take() {
-                    opened(Err(ended));
+            match ended {
+                Ended::Closed => {}
+                Ended::Rested => {
+                    self.course.tally.borrow_mut().rested += 1;
+                    self.desk.borrow_mut().writer = None;
+                    continue;
+                }
+                Ended::Broken(why) => {
+                    self.end(&why);
+                    if let Some(opened) = opened.take() {
+                        opened(Err(why));
+                    }
                 }
             }
             tokio::time::sleep(backoff).await;
@@ -152,26 +173,30 @@ impl Lane {
         }
     }
 
-    /// Reads answers until the connection ends; gives why it did, unless we ended it, and whether there was any answer.
-    async fn listen(&self, mut reader: OwnedReadHalf, mut heard: Vec<u8>) -> (Option<String>, bool) {
+    /// Reads answers until the connection ends; gives how it did, and whether there was any answer.
+    async fn listen(&self, mut reader: OwnedReadHalf, mut heard: Vec<u8>) -> (Ended, bool) {
         let room = (self.course.pipeline * ANSWER_BYTES).clamp(READ_BYTES.0, READ_BYTES.1);
-        let mut heard_some = false;
+        let (mut heard_some, mut heard_at) = (false, Instant::now());
         loop {
             if self.desk.borrow().writer.is_none() {
-                return (None, heard_some);
+                return (Ended::Closed, heard_some);
             }
             match self.take(&mut heard) {
                 Ok(answers) => heard_some |= answers > 0,
-                Err(ended) => return (Some(ended), heard_some),
+                Err(why) => return (Ended::Broken(why), heard_some),
             }
             heard.reserve(room);
             let blocked = self.desk.borrow().blocked_writer();
             tokio::select! {
                 biased;
                 read = reader.read_buf(&mut heard) => match read {
-                    Ok(0) => return (Some("closed by the server".to_owned()), heard_some),
-                    Ok(_) => {}
-                    Err(error) => return (Some(said(&error)), heard_some),
+                    // Nothing on its way: the last that happened here was an answer.
+                    Ok(0) if self.desk.borrow().flying.is_empty() && heard_at.elapsed() >= REST_LEAST => {
+                        return (Ended::Rested, heard_some);
+                    }
+                    Ok(0) => return (Ended::Broken("closed by the server".to_owned()), heard_some),
+                    Ok(_) => heard_at = Instant::now(),
+                    Err(error) => return (Ended::Broken(said(&error)), heard_some),
                 },
                 () = writable(blocked) => self.flush(),
                 () = self.blocked.notified() => {}

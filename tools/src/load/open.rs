@@ -1,6 +1,6 @@
-//! Opening a connection: a stream, and on the trade channel the handshake that turns it into a socket.
+//! Opening a connection: a stream that was heard once, and on the trade channel the handshake that turns it into a socket.
 
-use super::speech::{Speech, Transport};
+use super::speech::{Heard, Speech, Transport};
 use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 /// How long a server may take to let one in.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest head of an answer to a handshake.
+/// Longest answer to a greeting, and longest head of one to a handshake.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// A stream on which operations can be spoken, and what has already come on it; or why there is none.
@@ -20,11 +20,33 @@ pub async fn open(address: SocketAddr, speech: &Speech, key: &str) -> Result<(Tc
         let stream = TcpStream::connect(address).await.map_err(said)?;
         stream.set_nodelay(true).map_err(said)?;
         match speech.transport {
-            Transport::Rest => Ok((stream, Vec::new())),
+            Transport::Rest => greet(stream, speech).await,
             Transport::Ws => upgrade(stream, &speech.authority, key).await,
         }
     });
     opened.await.unwrap_or_else(|_| Err("no connection in time".to_owned()))
+}
+
+/// Asks something cheap, which is counted nowhere. A server lets a connection rest for a minute once it was answered, and
+/// hangs up within seconds on one that has said nothing: the first operation may be due much later than that.
+async fn greet(mut stream: TcpStream, speech: &Speech) -> Result<(TcpStream, Vec<u8>), String> {
+    let (mut out, mut heard) = (Vec::new(), Vec::new());
+    speech.greet(&mut out);
+    stream.write_all(&out).await.map_err(said)?;
+    loop {
+        match speech.hear(&heard) {
+            Heard::Answer(answer) if !answer.last => {
+                let rest = heard.split_off(answer.bytes);
+                return Ok((stream, rest));
+            }
+            Heard::Part if heard.len() <= HEAD_BYTES_MAX => {}
+            Heard::Broken(why) => return Err(why.to_owned()),
+            _ => return Err("no answer to a greeting".to_owned()),
+        }
+        if stream.read_buf(&mut heard).await.map_err(said)? == 0 {
+            return Err("closed by the server before it had said anything".to_owned());
+        }
+    }
 }
 
 async fn upgrade(mut stream: TcpStream, authority: &str, key: &str) -> Result<(TcpStream, Vec<u8>), String> {

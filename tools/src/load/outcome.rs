@@ -28,6 +28,10 @@ const SERVER_FACTS: [(&str, &str); 8] = [
 const CORES_USED_MAX: f64 = 0.9;
 const LAG_MAX: Duration = Duration::from_millis(1);
 const LATE_MAX: f64 = 0.01;
+/// In a closed loop, where a full pipeline keeps the client at its answers for milliseconds, only this much is a standstill;
+/// and one of this length is worth a word, however few they are.
+const STANDSTILL_LEAST: Duration = Duration::from_millis(20);
+const STANDSTILL_MAX: Duration = Duration::from_millis(100);
 /// Parts of the offered rate and of all answers that are worth a word.
 const ACHIEVED_MIN: f64 = 0.95;
 const REFUSED_MAX: f64 = 0.01;
@@ -116,13 +120,30 @@ impl Outcome {
         self.ran.cores_used.is_some_and(|cores| cores >= CORES_USED_MAX) || self.is_late()
     }
 
-    /// Operations that the client itself came late with. What waited for its connection was the server's to answer for.
+    /// Operations that the client itself came late with; in a closed loop, looks at its own clock. What waited for its
+    /// connection was the server's to answer for.
     fn late(&self) -> u64 {
-        self.tally().lag.count_between(LAG_MAX.as_nanos() as u64 + 1, u64::MAX)
+        self.tally().lag.count_between(self.lag_bound().as_nanos() as u64 + 1, u64::MAX)
+    }
+
+    /// What came later than that came late.
+    fn lag_bound(&self) -> Duration {
+        match self.asked.rate {
+            Rate::PerSecond(_) => LAG_MAX,
+            Rate::Max => STANDSTILL_LEAST,
+        }
     }
 
     fn is_late(&self) -> bool {
-        self.late() as f64 > LATE_MAX * self.tally().offered as f64
+        let late = self.late() as f64;
+        match self.asked.rate {
+            Rate::PerSecond(_) => late > LATE_MAX * self.tally().offered as f64,
+            Rate::Max => late > LATE_MAX * self.tally().lag.len() as f64 || self.longest_lag() >= STANDSTILL_MAX,
+        }
+    }
+
+    fn longest_lag(&self) -> Duration {
+        Duration::from_nanos(self.tally().lag.max())
     }
 
     pub fn lag_p99(&self) -> Duration {
@@ -140,13 +161,20 @@ impl Outcome {
             ));
         }
         if self.is_late() {
-            warnings.push(format!(
-                "the client itself was late: {} of {} operations came to their connections more than {} after their time; \
-                 that is part of the latencies",
-                self.late(),
-                tally.offered,
-                duration(LAG_MAX.as_nanos() as u64)
-            ));
+            let (late, bound) = (self.late(), duration(self.lag_bound().as_nanos() as u64));
+            warnings.push(match self.asked.rate {
+                Rate::PerSecond(_) => format!(
+                    "the client itself was late: {late} of {} operations came to their connections more than {bound} after \
+                     their time; that is part of the latencies",
+                    tally.offered
+                ),
+                Rate::Max => format!(
+                    "the client itself stood still: {late} of {} looks at its own clock came more than {bound} after their \
+                     time, the latest {} after it; that is part of the latencies, and takes from the rate",
+                    tally.lag.len(),
+                    duration(self.longest_lag().as_nanos() as u64)
+                ),
+            });
         }
         if let Some(why) = &self.ran.unopened.why {
             warnings.push(format!(
@@ -221,14 +249,12 @@ impl Outcome {
             fact("client", format!("used {:.0} % of one core", 100.0 * cores));
         }
         if !self.tally().lag.is_empty() {
-            fact(
-                "send lag",
-                format!(
-                    "p99 {} of {} operations",
-                    self::duration(self.lag_p99().as_nanos() as u64),
-                    self.tally().lag.len()
-                ),
-            );
+            let (name, what) = match rate {
+                Rate::PerSecond(_) => ("send lag", "operations"),
+                Rate::Max => ("own lag", "looks at the client's clock"),
+            };
+            let p99 = self::duration(self.lag_p99().as_nanos() as u64);
+            fact(name, format!("p99 {p99} of {} {what}", self.tally().lag.len()));
         }
         facts
     }
@@ -242,6 +268,7 @@ impl Outcome {
         counts.extend(tally.transport.iter().map(|(what, count)| (format!("connection: {what}"), *count)));
         let others = [
             ("reconnects", tally.reconnects),
+            ("of those, connections that rested and were closed by the server", tally.rested),
             ("sent and never answered", tally.total().unanswered),
             ("due and never sent", tally.unsent),
             ("cancels with nothing to cancel, sent as rest", tally.replaced),
@@ -300,6 +327,7 @@ impl Outcome {
             "codes": tally.codes,
             "transport_errors": tally.transport,
             "reconnects": tally.reconnects,
+            "rested_and_closed": tally.rested,
             "unsent": tally.unsent,
             "cancels_replaced_by_rests": tally.replaced,
             "resting_afterwards": self.ran.resting,
@@ -308,6 +336,7 @@ impl Outcome {
                 "saturated": self.is_saturated(),
                 "cores_used": self.ran.cores_used,
                 "send_lag_p99_ns": self.lag_p99().as_nanos() as u64,
+                "send_lag_max_ns": self.longest_lag().as_nanos() as u64,
                 "machine": self.machine,
                 "load_average_before": self.ran.load_before,
                 "load_average_after": self.ran.load_after,

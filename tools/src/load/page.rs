@@ -117,7 +117,7 @@ mod tests {
             tally.answered(Kind::ALL[number as usize % 3], due, 2 * due, status, code, status == 200);
         }
         tally.broken(HOSTILE);
-        tally.offered_after(2 * second);
+        tally.came_after(2 * second);
         tally.unsent = 3;
         let mut compared = Compared::default();
         compared.missing.count = 1;
@@ -140,17 +140,22 @@ mod tests {
                 tally,
                 lasted: second,
                 interrupted: true,
-                hurried: false,
                 unopened: Unopened { count: 1, why: Some(HOSTILE.to_owned()) },
                 cores_used: Some(0.99),
                 load_before: Some(HOSTILE.to_owned()),
                 load_after: None,
                 fates: Vec::new(),
-                users_used: vec![0],
+                users_used: vec![vec![0]],
                 resting: 1,
                 cleaned: None,
             },
-            orders: Orders { run: HOSTILE.to_owned(), since: HOSTILE.to_owned(), users: vec![1], fates: Vec::new() },
+            orders: Orders {
+                run: HOSTILE.to_owned(),
+                since: HOSTILE.to_owned(),
+                users: vec![1],
+                carried: vec![vec![1]],
+                fates: Vec::new(),
+            },
             machine: said,
             server: json!({"version": {"version": HOSTILE}, "status": {"uptime_seconds": 7}}),
             compared: Some(compared),
@@ -204,6 +209,23 @@ mod tests {
             outcome.ran.tally.offered = offered;
             assert_eq!(outcome.is_saturated(), saturated, "{offered}");
         }
-        println!("warnings: {} cases", expected.len() + 3);
+        // In a closed loop a long standstill counts, and a share of short ones; answers to a full pipeline are none.
+        outcome.asked.rate = Rate::Max;
+        let millis = Duration::from_millis;
+        let rows: [(u64, Duration, bool); 5] = [
+            (1, millis(99), false),
+            (1, millis(101), true),
+            (9, millis(21), false),
+            (11, millis(21), true),
+            (500, millis(5), false),
+        ];
+        for (late, lag, saturated) in rows {
+            outcome.ran.tally.lag.reset();
+            (late..1_000).for_each(|_| outcome.ran.tally.came_after(Duration::ZERO));
+            (0..late).for_each(|_| outcome.ran.tally.came_after(lag));
+            let warned = outcome.warnings().iter().any(|warning| warning.contains("the client itself stood still"));
+            assert_eq!((outcome.is_saturated(), warned), (saturated, saturated), "{late} by {lag:?}");
+        }
+        println!("warnings: {} cases", expected.len() + 3 + rows.len());
     }
 }

@@ -73,6 +73,13 @@ pub struct Answer<'a> {
 }
 
 impl Speech {
+    /// Asks for the server's health, which is public and counted by no limit.
+    pub fn greet(&self, out: &mut Vec<u8>) {
+        for part in ["GET /v1/health HTTP/1.1\r\nHost: ", &self.authority, "\r\n\r\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
+
     /// Places the order whose body begins with `opening` and ends with the client's id.
     pub fn place(&self, out: &mut Vec<u8>, flight: u64, key: &str, opening: &[u8], id: &str) {
         const CLOSING: &[u8] = b"\"}";
@@ -239,7 +246,10 @@ mod tests {
             let masked_by_nothing = &out[out.len() - expected.len()..];
             assert_eq!(String::from_utf8_lossy(masked_by_nothing), expected);
         }
-        println!("operations: {} cases", rows.len() + 2);
+        out.clear();
+        speech(Transport::Rest).greet(&mut out);
+        assert_eq!(String::from_utf8_lossy(&out), "GET /v1/health HTTP/1.1\r\nHost: venue:8080\r\n\r\n");
+        println!("operations: {} cases", rows.len() + 3);
     }
 
     fn answer(bytes: usize, status: u16, code: Option<&str>) -> Answer<'_> {

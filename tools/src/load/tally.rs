@@ -23,8 +23,10 @@ pub struct Tally {
     /// Ends of connections and attempts to open one, by what was wrong.
     pub transport: BTreeMap<String, u64>,
     pub reconnects: u64,
+    /// Connections that the server closed while they rested, with nothing on its way; each was opened again at once.
+    pub rested: u64,
     /// How long behind their due time operations came to their connections, in nanoseconds: the client's own delay. What
-    /// they waited there is the server's.
+    /// they waited there is the server's. In a closed loop, where none is due: looks of the client at its own clock.
     pub lag: Histogram<u64>,
     pub series: Series,
     /// When the last answer came, since the beginning.
@@ -99,6 +101,7 @@ impl Tally {
             codes: BTreeMap::new(),
             transport: BTreeMap::new(),
             reconnects: 0,
+            rested: 0,
             lag: nanoseconds(),
             series: Series::new(run),
             last_answer: Duration::ZERO,
@@ -138,8 +141,8 @@ impl Tally {
         count(&mut self.transport, what);
     }
 
-    /// An operation came to its connection so long behind its due time.
-    pub fn offered_after(&mut self, lag: Duration) {
+    /// What was due came so long behind its time, by this client's doing.
+    pub fn came_after(&mut self, lag: Duration) {
         self.lag.saturating_record(lag.as_nanos() as u64);
     }
 

@@ -197,6 +197,33 @@ fills #4                                     -> Maker MatchingEngine 10 for 5 fe
 fills #5                                     -> Taker BookWalk 10 for 5.8 fee 0.1218 at 500 bps
 order #1                                     -> PENDING 0/10 reserved 4
 
+# a start behind which no venue was heard: no book is no empty book, and what was held stays held until more is known
+market 0 weather 0.01
+outage on
+buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4.12 awaiting held
+outage off
+unheard on
+buy Y 10 market 0.50                         -> VenueUnavailable
+buy Y 10 limit 0.50 ioc                      -> VenueUnavailable
+buy Y 10 limit 0.50 fok                      -> VenueUnavailable
+buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4.12 awaiting
+cycle                                        -> looked 0 filled 0 closed 0
+facts                                        -> 
+order #1                                     -> PENDING 0/10 reserved 4.12 awaiting held
+// the time of an outage has passed
+outage on
+cycle                                        -> looked 0 filled 0 closed 0
+facts                                        -> OrderHeld
+order #2                                     -> PENDING 0/10 reserved 4.12 awaiting held
+outage off
+unheard off
+book Y asks 0.42x100
+cycle                                        -> looked 2 filled 0 closed 0
+order #1                                     -> PENDING 0/10 reserved 4
+// an empty book is one
+book Y
+buy Y 10 limit 0.50 ioc                      -> NoExecutableDepth | CANCELLED FakNoFill 0/10
+
 # an outage that ends within the cycle of a fall: a held order becomes maker with its fee freed
 market 0 weather 0.01
 book Y asks 0.42x5

@@ -270,6 +270,10 @@ impl World {
                 self.writer.outage(rest[0] == "on");
                 String::new()
             }
+            "unheard" => {
+                self.writer.unheard(rest[0] == "on");
+                String::new()
+            }
             "wait" => {
                 self.now = self.now.plus(span(rest[0]));
                 String::new()

@@ -74,6 +74,7 @@ impl Desk {
             }
             self.writer.outage(outages.all);
         }
+        self.writer.unheard(outages.unheard);
         let before = std::mem::replace(&mut self.outages, outages);
         for origin in [Origin::Polymarket, Origin::Kalshi] {
             if outages.of(origin) && !before.of(origin) {

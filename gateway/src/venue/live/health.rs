@@ -1,7 +1,7 @@
 //! How the connections to one venue are: written by its adapter, read by the feed and by health answers.
 
 use engine::time::Timestamp;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Failed REST calls in a row that mean an outage while no socket is open (execution.md §10).
 const REST_FAILURES_MAX: u32 = 5;
@@ -14,6 +14,8 @@ pub struct Health {
     pub subscribed_tokens: AtomicU64,
     /// Server time of the last sign of life of any connection; before the first one, of the start.
     pub alive_at: AtomicU64,
+    /// There was such a sign.
+    heard: AtomicBool,
     /// REST calls that failed since the last one that did not.
     pub rest_failures: AtomicU32,
     /// Connections that were lost since the start.
@@ -31,6 +33,12 @@ impl Health {
     /// A connection showed life.
     pub fn alive(&self, now: Timestamp) {
         self.alive_at.fetch_max(now.0, Relaxed);
+        self.heard.store(true, Relaxed);
+    }
+
+    /// Whether a connection has shown life since the start.
+    pub fn is_heard(&self) -> bool {
+        self.heard.load(Relaxed)
     }
 
     /// Whether the venue is out (execution.md §10).
@@ -66,6 +74,10 @@ mod tests {
             let now = start.plus(silent * SECOND);
             assert_eq!(health.is_out(now, 15 * SECOND), out, "{sockets} {failures} {silent}");
         }
-        println!("outages: {} cases", cases.len());
+        let health = Health::starting(Timestamp(1_000 * SECOND));
+        assert!(!health.is_heard(), "a start is no sign of life");
+        health.alive(Timestamp(999 * SECOND));
+        assert!(health.is_heard());
+        println!("outages: {} cases", cases.len() + 2);
     }
 }

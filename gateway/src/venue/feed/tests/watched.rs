@@ -98,7 +98,7 @@ fn orders_meet_no_book_of_a_venue_that_is_out_until_it_comes_anew() {
     let place = tempfile::tempdir().expect("a directory");
     let (venue, mut life) = begun(place.path());
     let (stale, unavailable) = (Some("STALE_QUOTE"), Some("VENUE_UNAVAILABLE"));
-    let outages = |polymarket, kalshi| Outages { polymarket, kalshi, all: polymarket && kalshi };
+    let outages = |polymarket, kalshi| Outages { polymarket, kalshi, all: polymarket && kalshi, unheard: false };
     let mut cases = 0;
     // (who is out; books that come anew; refusals of an order on Polymarket and on Kalshi)
     for (out, anew, refusals) in [
@@ -120,6 +120,14 @@ fn orders_meet_no_book_of_a_venue_that_is_out_until_it_comes_anew() {
         life.turn_after(1);
         assert_eq!(life.books.outage(), out == [true, true], "case {cases}: {out:?}");
         assert_eq!([POLYMARKET, KALSHI].map(|number| refusal(&life, number)), refusals, "case {cases}: {out:?}");
+        cases += 1;
+    }
+    // Nothing was heard since the start: that is no outage yet, and no empty book.
+    for (unheard, refusals) in [(true, [unavailable, unavailable]), (false, [None, None])] {
+        venue.seen.lock().outages = Outages { unheard, ..Outages::default() };
+        life.turn_after(1);
+        assert!(!life.books.outage());
+        assert_eq!([POLYMARKET, KALSHI].map(|number| refusal(&life, number)), refusals, "unheard: {unheard}");
         cases += 1;
     }
     println!("outages: {cases} cases");

@@ -1,0 +1,76 @@
+//! `papertape seed` that does not come to its end: a file with a part of the keys would be taken for all of them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
+use tests::binary::command;
+use tests::cases::Cases;
+use tests::eventually;
+use tests::server::{Place, signal};
+
+/// More users than are made before somebody looks.
+const MANY: &str = "5000000";
+
+fn seed(place: &Place, users: &str, out: &str) -> Child {
+    let args: [OsString; 13] = [
+        "seed".into(),
+        "--config".into(),
+        place.config().into(),
+        "--data-dir".into(),
+        place.data().into(),
+        "--users".into(),
+        users.into(),
+        "--tier".into(),
+        "free".into(),
+        "--balance".into(),
+        "1".into(),
+        "--out".into(),
+        place.root().join(out).into(),
+    ];
+    command().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("papertape can be started")
+}
+
+/// Names that begin like that of the keys.
+fn files(place: &Place) -> Vec<String> {
+    let names = fs::read_dir(place.root()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.starts_with("keys")).collect()
+}
+
+#[test]
+fn keys_are_all_there_or_not_at_all() {
+    let cases = Cases::of("seeds that are ended");
+    let mut place = Place::new();
+    place.set("journal", "segment_bytes", "33554432");
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
+        let running = seed(&place, MANY, "keys.jsonl");
+        let pid = running.id();
+        eventually("some keys", || {
+            let written =
+                files(&place).iter().any(|name| fs::metadata(place.root().join(name)).is_ok_and(|of| of.len() > 0));
+            written.then_some(())
+        });
+        assert!(!files(&place).contains(&"keys.jsonl".to_owned()), "not before it is whole");
+        signal(pid, name);
+        let output = running.wait_with_output().expect("a child can be waited for");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "SIG{name}: {said}");
+        assert!(said.contains(&format!("interrupted by SIG{name}; ")) && said.contains("users were made"), "{said}");
+        assert_eq!(files(&place), Vec::<String>::new(), "nothing half done is left");
+        cases.one();
+    }
+    // The directory goes on where it was, and what is whole is there.
+    let output = seed(&place, "3", "keys.jsonl").wait_with_output().expect("a child can be waited for");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let keys = place.root().join("keys.jsonl");
+    let text = fs::read_to_string(&keys).expect("it is there");
+    assert_eq!(text.lines().count(), 3);
+    assert_eq!(fs::metadata(&keys).expect("it is there").permissions().mode() & 0o777, 0o600, "keys are nobody else's");
+    cases.one();
+    // Keys are told once: none are written over.
+    let output = seed(&place, "3", "keys.jsonl").wait_with_output().expect("a child can be waited for");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("keys.jsonl: "), "{said}");
+    assert_eq!((fs::read_to_string(&keys).expect("it is there"), files(&place).len()), (text, 1));
+    cases.one();
+}

@@ -1,0 +1,84 @@
+//! Orderly ends: where there is much of the log they leave a snapshot behind, so that the next start reads next to nothing;
+//! and a death while it is written takes nothing away.
+
+use std::time::Duration;
+use tests::cases::Cases;
+use tests::chance::Chance;
+use tests::server::{Place, Server};
+
+/// Two records each, which is more than an end writes no snapshot for.
+const USERS: usize = 30_000;
+
+/// A place whose log is long and has no snapshot: its segments are too long for one that is due while it runs.
+fn place() -> Place {
+    let mut place = Place::new();
+    place.set("journal", "segment_bytes", "33554432");
+    place.seed(USERS, "free", "1");
+    place
+}
+
+/// Records that a start has read behind the newest snapshot.
+#[track_caller]
+fn records_read(server: &Server) -> usize {
+    let line = server.recovered().expect("a start says what it recovered");
+    let number = line.split(" records up to ").next().and_then(|before| before.split_whitespace().last());
+    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no count of records in {line:?}"))
+}
+
+#[test]
+fn an_orderly_end_leaves_little_to_read() {
+    let cases = Cases::of("last snapshots");
+    let mut place = place();
+    // With the record of each end that a start reads, and its own: another snapshot is not worth its time.
+    for (shards, least, most) in [(1, 2 * USERS, 4 * USERS), (1, 1, 1), (2, 2, 2_000)] {
+        place.set("engine", "shards", &shards.to_string());
+        let server = place.start();
+        let read = records_read(&server);
+        assert!((least..=most).contains(&read), "{read} records: {}", server.said());
+        let said = server.said();
+        assert!(said.contains(&format!("{USERS} users")), "{said}");
+        server.stop();
+        assert_eq!(place.digest(), place.digest_from_nothing(), "the snapshot is what the log says");
+        cases.one();
+    }
+}
+
+/// What is there of a snapshot when the process dies is none, and the log has everything.
+#[test]
+fn a_death_within_the_last_snapshot_takes_nothing() {
+    let cases = Cases::of("deaths at the end");
+    let mut chance = Chance::from_env("CRASH_SEED");
+    let place = place();
+    for crash_at in ["snapshot-write:1", "snapshot-write:9"] {
+        let server = place.start_with(&[], &[("PAPERTAPE_JOURNAL_CRASH_AT", crash_at)]);
+        assert!(records_read(&server) >= 2 * USERS, "{}", server.said());
+        server.terminate();
+        let (status, said) = server.ended();
+        assert!(!status.success(), "{crash_at} was not passed: {status}\n{said}");
+        whole(&place);
+        cases.one();
+    }
+    // Anywhere in the last hundred milliseconds or so, from outside.
+    for _ in 0..6 {
+        let mut server = place.start();
+        server.terminate();
+        std::thread::sleep(Duration::from_millis(chance.below(150) as u64));
+        server.kill();
+        whole(&place);
+        cases.one();
+    }
+    let server = place.start();
+    assert!(server.said().contains(&format!("{USERS} users")), "{}", server.said());
+    server.stop();
+    let server = place.start();
+    assert!(records_read(&server) <= 2_000, "{}", server.said());
+    server.stop();
+    cases.one();
+}
+
+#[track_caller]
+fn whole(place: &Place) {
+    let verified = place.log("verify");
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    assert_eq!(place.digest(), place.digest_from_nothing(), "whatever snapshot there is says what the log says");
+}

@@ -195,13 +195,14 @@ impl Load {
             }
         }
         outcome.ran.interrupted = signals.heard().is_some();
-        say(text::table(&outcome).trim_end());
-        // What a later check needs comes first; a page that cannot be written takes neither it nor the verdict away.
+        // What a later check needs comes first; a page that cannot be written takes neither it nor the verdict away, and
+        // nobody may be there to read the table.
         let texts = [
             json.map(|file| file.write(&format!("{:#}\n", outcome.json()))),
             report.map(|file| file.write(&page::page(&outcome))),
         ];
         let unwritten: Vec<Failure> = texts.into_iter().flatten().filter_map(Result::err).collect();
+        say(text::table(&outcome).trim_end());
         if let Some(mut interrupted) = signals.heard() {
             interrupted.also = failed.into_iter().chain(unwritten.iter().map(Failure::to_string)).collect();
             return Err(interrupted.into());

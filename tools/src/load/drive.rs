@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 /// Connections that are opened at once.
 const OPENED_AT_ONCE: usize = 64;
@@ -36,8 +36,9 @@ const ANSWER_BRIEFLY: Duration = Duration::from_secs(2);
 const UNDER_WAY_MAX: u64 = 5_000_000;
 /// How long the resting orders of a run may take to be cancelled.
 const CLEAN_UNTIL: Duration = Duration::from_secs(120);
-/// The shortest rest between two looks at what is due (README says so to users). A timer that is set for each of tens of thousands of operations a
-/// second costs more of the core than they do, and what waits for so long counts it from its due time.
+/// The shortest rest between two looks at what is due. A timer that is set for each of tens of thousands of operations a
+/// second costs more of the core than they do, and what waits for so long counts it from its due time. README says so to
+/// users.
 const REST_LEAST: Duration = Duration::from_micros(50);
 /// How often a closed loop looks whether it was let run.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -276,11 +277,24 @@ async fn rest(pace: &Pace, time: Duration) -> io::Result<()> {
     pace.rest(time.max(REST_LEAST)).await
 }
 
-/// Cancels what rests, as fast as the connections allow.
+/// Cancels what rests, as fast as the connections allow. Those that were closed are waited for, as long as they come back.
 async fn clean(course: &Course, lanes: &[Rc<Lane>], run: Duration, signals: &Signals) -> Tally {
     course.phase.set(Phase::Clean);
-    lanes.iter().for_each(|lane| lane.begin());
-    let _ = signals.unless_ended(timeout(CLEAN_UNTIL, course.idle())).await;
+    let resting = || lanes.iter().map(|lane| lane.with_trader(|trader| trader.open_count())).sum::<usize>();
+    let cleaning = async {
+        let (mut left, mut until) = (resting(), Instant::now() + SEND_UNTIL);
+        while left > 0 && Instant::now() < until {
+            lanes.iter().for_each(|lane| lane.begin());
+            course.idle().await;
+            let now_left = resting();
+            if now_left < left {
+                (left, until) = (now_left, Instant::now() + SEND_UNTIL);
+            } else {
+                sleep(LOOK_EVERY).await;
+            }
+        }
+    };
+    let _ = signals.unless_ended(timeout(CLEAN_UNTIL, cleaning)).await;
     course.phase.set(Phase::Handed);
     lanes.iter().for_each(|lane| lane.close());
     course.tally.replace(Tally::new(run))

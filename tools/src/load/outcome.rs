@@ -28,8 +28,8 @@ const SERVER_FACTS: [(&str, &str); 8] = [
 const CORES_USED_MAX: f64 = 0.9;
 const LAG_MAX: Duration = Duration::from_millis(1);
 const LATE_MAX: f64 = 0.01;
-/// In a closed loop, where a full pipeline keeps the client at its answers for milliseconds, only this much is a standstill;
-/// and one of this length is worth a word, however few they are.
+/// In a closed loop, where a full pipeline keeps the client at its answers for milliseconds, only this much is a standstill.
+/// In either, one of the second length is worth a word, however few it touches: the highest percentiles are made of it.
 const STANDSTILL_LEAST: Duration = Duration::from_millis(20);
 const STANDSTILL_MAX: Duration = Duration::from_millis(100);
 /// Parts of the offered rate and of all answers that are worth a word.
@@ -135,11 +135,11 @@ impl Outcome {
     }
 
     fn is_late(&self) -> bool {
-        let late = self.late() as f64;
-        match self.asked.rate {
-            Rate::PerSecond(_) => late > LATE_MAX * self.tally().offered as f64,
-            Rate::Max => late > LATE_MAX * self.tally().lag.len() as f64 || self.longest_lag() >= STANDSTILL_MAX,
-        }
+        let of = match self.asked.rate {
+            Rate::PerSecond(_) => self.tally().offered,
+            Rate::Max => self.tally().lag.len(),
+        };
+        self.late() as f64 > LATE_MAX * of as f64 || self.longest_lag() >= STANDSTILL_MAX
     }
 
     fn longest_lag(&self) -> Duration {
@@ -165,8 +165,9 @@ impl Outcome {
             warnings.push(match self.asked.rate {
                 Rate::PerSecond(_) => format!(
                     "the client itself was late: {late} of {} operations came to their connections more than {bound} after \
-                     their time; that is part of the latencies",
-                    tally.offered
+                     their time, the latest {} after it; that is part of the latencies",
+                    tally.offered,
+                    duration(self.longest_lag().as_nanos() as u64)
                 ),
                 Rate::Max => format!(
                     "the client itself stood still: {late} of {} looks at its own clock came more than {bound} after their \
@@ -253,8 +254,8 @@ impl Outcome {
                 Rate::PerSecond(_) => ("send lag", "operations"),
                 Rate::Max => ("own lag", "looks at the client's clock"),
             };
-            let p99 = self::duration(self.lag_p99().as_nanos() as u64);
-            fact(name, format!("p99 {p99} of {} {what}", self.tally().lag.len()));
+            let [p99, longest] = [self.lag_p99(), self.longest_lag()].map(|lag| self::duration(lag.as_nanos() as u64));
+            fact(name, format!("p99 {p99}, longest {longest}, of {} {what}", self.tally().lag.len()));
         }
         facts
     }
@@ -268,7 +269,7 @@ impl Outcome {
         counts.extend(tally.transport.iter().map(|(what, count)| (format!("connection: {what}"), *count)));
         let others = [
             ("reconnects", tally.reconnects),
-            ("of those, connections that rested and were closed by the server", tally.rested),
+            ("connections that rested and were closed by the server", tally.rested),
             ("sent and never answered", tally.total().unanswered),
             ("due and never sent", tally.unsent),
             ("cancels with nothing to cancel, sent as rest", tally.replaced),

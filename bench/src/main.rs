@@ -120,7 +120,7 @@ const SCENARIOS: &[Scenario] = &[
         run: fanout::run,
     },
     Scenario { name: "trade", question: "how many orders a second over a socket, beside HTTP?", run: trade::run },
-    Scenario { name: "sockets", question: "what does an idle socket cost?", run: sockets::run },
+    Scenario { name: "sockets", question: "what do an idle server and an idle socket cost?", run: sockets::run },
     Scenario {
         name: service::NAME,
         question: "how many orders does the whole service take, beside a paper trader to install?",

@@ -1,5 +1,5 @@
-//! What an open socket costs that says nothing: memory, and processor time, of those who follow nothing and of those
-//! who follow one market.
+//! What a server costs of which nobody wants anything, and what an open socket costs that says nothing: memory, and
+//! processor time, of those who follow nothing and of those who follow one market.
 
 use crate::listeners::{Listeners, subscription};
 use crate::report::{Report, Size};
@@ -11,7 +11,11 @@ use std::time::Duration;
 /// The server pings each peer every 20 s: some of it lies within.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// A start prepares what comes after it; only then is a server idle.
+const SETTLES: Duration = Duration::from_secs(3);
+
 pub fn run(size: Size, report: &mut Report) {
+    idle(size, report);
     let counts: &[usize] = size.pick(&[5], &[1_000, 10_000]);
     let text = subscription();
     for (what, subscription) in [("nothing", None), ("a market", Some(text.as_str()))] {
@@ -27,14 +31,26 @@ pub fn run(size: Size, report: &mut Report) {
             let listeners = Listeners::open(&door, count, subscription).expect("descriptors for all of them");
             let grown = server.resident_bytes().saturating_sub(before);
             report.figure(&name("memory of one"), grown as f64 / count as f64, "bytes");
-            let ticks = server.ticks();
-            std::thread::sleep(size.pick(Duration::from_millis(10), IDLE));
-            let micros = (server.ticks() - ticks) as f64 * TICK_MICROS;
-            let seconds = size.pick(Duration::from_millis(10), IDLE).as_secs_f64();
-            report.figure(&name("processor time of a second"), micros / seconds, "us");
+            report.figure(&name("processor time of a second"), micros_a_second(&server, size), "us");
             drop((first, listeners));
         }
     }
     report.rate_note("none: nobody says anything");
     report.not_included("what the system keeps for a socket outside of the process");
+}
+
+/// Nobody is connected, and the venue says nothing.
+fn idle(size: Size, report: &mut Report) {
+    let place = Place::seeded(1, size);
+    let server = Server::start_on_pulse(&place.write_config("process"));
+    std::thread::sleep(size.pick(Duration::ZERO, SETTLES));
+    report.figure("nobody is there: processor time of a second", micros_a_second(&server, size), "us");
+}
+
+/// What all its threads take while nothing happens.
+fn micros_a_second(server: &Server, size: Size) -> f64 {
+    let length = size.pick(Duration::from_millis(10), IDLE);
+    let ticks = server.ticks();
+    std::thread::sleep(length);
+    (server.ticks() - ticks) as f64 * TICK_MICROS / length.as_secs_f64()
 }

@@ -41,6 +41,11 @@ pub fn ticks(pid: u32) -> Option<u64> {
     Some(times.next()?? + times.next()??)
 }
 
+/// How long this program's first thread was ready to run and had no core, so far, in nanoseconds.
+pub fn waited() -> Option<u64> {
+    read("/proc/self/schedstat").split_whitespace().nth(1)?.parse().ok()
+}
+
 /// Bytes of a program's memory that are resident, files that it maps among them; `None` when it is gone.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     status_bytes(pid, "VmRSS:")
@@ -80,7 +85,8 @@ mod tests {
         assert!(!processor.is_empty() && cores > 0 && kernel.len() > "Linux ".len() && !build.is_empty());
         assert!(available_bytes().is_some_and(|bytes| bytes > 1 << 20));
         assert!(load().is_some_and(|load| load.parse::<f64>().is_ok()));
-        println!("facts: 6 cases");
+        assert!(waited() <= waited(), "it only grows");
+        println!("facts: 7 cases");
     }
 
     #[test]

@@ -74,6 +74,9 @@ impl Check {
 pub struct Compared {
     pub acknowledged: u64,
     pub cancels_acknowledged: u64,
+    /// Acknowledged orders that are cancelled, and no cancel of theirs was acknowledged: somebody else's, a limit, or one
+    /// without an answer. They show no difference.
+    pub cancelled_otherwise: u64,
     pub refused: u64,
     /// Orders without an answer that are there, and that are not.
     pub unknown_there: u64,
@@ -129,6 +132,12 @@ impl Compared {
              {} without an answer ({unknown_there} happened, {unknown_absent} did not)",
             unknown_there + unknown_absent
         )];
+        if self.cancelled_otherwise > 0 {
+            lines[0].push_str(&format!(
+                "; {} of the orders are cancelled without an acknowledged cancel",
+                self.cancelled_otherwise
+            ));
+        }
         for (what, wrong) in [
             ("acknowledged and missing on the server", &self.missing),
             ("on the server without an acknowledgement", &self.extra),
@@ -266,6 +275,7 @@ fn judge(fate: Fate, (times, cancelled): (u8, bool), in_doubt: bool, id: impl Fn
             if times == 0 {
                 compared.missing.add(&id);
             }
+            compared.cancelled_otherwise += u64::from(fate == Fate::Placed && cancelled);
         }
         Fate::Refused => {
             compared.refused += 1;
@@ -335,7 +345,7 @@ mod tests {
         let cases: [(&str, Rows, &str); 12] = [
             ("", &[], "equal: 0 orders and 0 cancels"),
             ("p2", &[("run-0-0", OPEN), ("run-0-1", "FILLED")], "equal: 2 orders and 0 cancels acknowledged"),
-            ("p1", &[("run-0-0", GONE)], "equal: 1 orders"),
+            ("p1", &[("run-0-0", GONE)], "did not); 1 of the orders are cancelled without an acknowledged cancel"),
             ("p2", &[("run-0-1", OPEN)], "1 acknowledged and missing on the server: run-0-0"),
             ("c1", &[("run-0-0", GONE)], "equal: 1 orders and 1 cancels"),
             ("c1", &[("run-0-0", OPEN)], "1 acknowledged as cancelled and not cancelled: run-0-0"),

@@ -8,6 +8,7 @@ use super::fate::Fates;
 use super::instrument::Instrument;
 use super::lane::Lane;
 use super::options::Rate;
+use super::outcome::STANDSTILL_LEAST;
 use super::pace::Pace;
 use super::speech::Transport;
 use super::tally::Tally;
@@ -17,6 +18,7 @@ use crate::machine;
 use crate::signals::Signals;
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::future::Future;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -54,6 +56,8 @@ pub struct Ran {
     pub interrupted: bool,
     /// Connections that could not be opened before the run began.
     pub unopened: Unopened,
+    /// Part of the time in which this client was ready to run and had no core.
+    pub waited: Option<f64>,
     /// Part of one core that this client used while it ran.
     pub cores_used: Option<f64>,
     pub load_before: Option<String>,
@@ -114,7 +118,7 @@ pub async fn drive(
     allow_descriptors();
     let pace = Pace::new().map_err(|error| format!("no timer: {error}"))?;
     let (living, unopened) = signals.unless_ended(open(&lanes)).await??;
-    let (load_before, ticks_before) = (machine::load(), own_ticks());
+    let (load_before, ticks_before, waited_before) = (machine::load(), own_ticks(), machine::waited());
     course.begin();
     let bar = Bar::begin(&course, plan.duration);
     let offering = async {
@@ -141,16 +145,18 @@ pub async fn drive(
         .zip(own_ticks())
         .map(|(before, after)| (after - before) as f64 / machine::TICKS_PER_SECOND / course.now().as_secs_f64());
     // Too late is not too little: what was due in time is still sent, for a while.
-    let _ = signals.unless_ended(timeout(SEND_UNTIL, course.idle())).await;
+    let _ = signals.unless_ended(timeout(SEND_UNTIL, watched(&course, &pace, course.idle()))).await;
     let unsent: u64 = lanes.iter().map(|lane| lane.give_up_waiting()).sum();
     let briefly = async {
         signals.end().await;
         let _ = timeout(ANSWER_BRIEFLY, signals.hurry()).await;
     };
     tokio::select! {
-        _ = timeout(ANSWER_UNTIL, course.idle()) => {}
+        _ = timeout(ANSWER_UNTIL, watched(&course, &pace, course.idle())) => {}
         () = briefly => {}
     }
+    let waited = waited_before.zip(machine::waited());
+    let waited = waited.map(|(before, after)| (after - before) as f64 / course.now().as_nanos() as f64);
     bar.end();
     lanes.iter().for_each(|lane| lane.close());
     let load_after = machine::load();
@@ -167,6 +173,7 @@ pub async fn drive(
         lasted,
         interrupted: signals.heard().is_some(),
         unopened,
+        waited,
         cores_used,
         load_before,
         load_after,
@@ -260,6 +267,29 @@ async fn look_at_itself(course: &Course, pace: &Pace, run: Duration) -> io::Resu
         }
     }
     pace.rest(run.saturating_sub(course.now())).await
+}
+
+/// Waits for what is under way when nothing more is due. A standstill of this program would be taken for one of the server's
+/// as well, so it looks at its own clock; only what is one is noted.
+async fn watched<T>(course: &Course, pace: &Pace, what: impl Future<Output = T>) -> T {
+    let looking = async {
+        loop {
+            let due = course.now() + LOOK_EVERY;
+            if pace.rest(LOOK_EVERY).await.is_err() {
+                // Without a timer there is nothing to look by; who waits has his own.
+                std::future::pending::<()>().await;
+            }
+            let late = course.now().saturating_sub(due);
+            if late >= STANDSTILL_LEAST {
+                course.tally.borrow_mut().came_after(late);
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = looking => unreachable!("it looks until the other has ended"),
+        waited = what => waited,
+    }
 }
 
 /// When an operation is due, since the beginning.

@@ -283,9 +283,12 @@ async fn writable(blocked: Option<Rc<OwnedWriteHalf>>) {
     }
 }
 
-/// The kind of an error; its number adds nothing, and one kind is one row.
-fn said(error: &io::Error) -> String {
-    error.kind().to_string()
+/// The kind of an error; its number adds nothing, and one kind is one row. One that is of no kind speaks for itself.
+pub(super) fn said(error: &io::Error) -> String {
+    match error.kind().to_string() {
+        kind if kind == "uncategorized error" => error.to_string(),
+        kind => kind,
+    }
 }
 
 impl Desk {

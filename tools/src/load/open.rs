@@ -1,8 +1,8 @@
 //! Opening a connection: a stream that was heard once, and on the trade channel the handshake that turns it into a socket.
 
+use super::lane::said;
 use super::speech::{Heard, Speech, Transport};
 use std::fmt::Write as _;
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,8 +17,8 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 /// A stream on which operations can be spoken, and what has already come on it; or why there is none.
 pub async fn open(address: SocketAddr, speech: &Speech, key: &str) -> Result<(TcpStream, Vec<u8>), String> {
     let opened = timeout(PATIENCE, async {
-        let stream = TcpStream::connect(address).await.map_err(said)?;
-        stream.set_nodelay(true).map_err(said)?;
+        let stream = TcpStream::connect(address).await.map_err(|error| said(&error))?;
+        stream.set_nodelay(true).map_err(|error| said(&error))?;
         match speech.transport {
             Transport::Rest => greet(stream, speech).await,
             Transport::Ws => upgrade(stream, &speech.authority, key).await,
@@ -32,7 +32,7 @@ pub async fn open(address: SocketAddr, speech: &Speech, key: &str) -> Result<(Tc
 async fn greet(mut stream: TcpStream, speech: &Speech) -> Result<(TcpStream, Vec<u8>), String> {
     let (mut out, mut heard) = (Vec::new(), Vec::new());
     speech.greet(&mut out);
-    stream.write_all(&out).await.map_err(said)?;
+    stream.write_all(&out).await.map_err(|error| said(&error))?;
     loop {
         match speech.hear(&heard) {
             Heard::Answer(answer) if !answer.last => {
@@ -43,7 +43,7 @@ async fn greet(mut stream: TcpStream, speech: &Speech) -> Result<(TcpStream, Vec
             Heard::Broken(why) => return Err(why.to_owned()),
             _ => return Err("no answer to a greeting".to_owned()),
         }
-        if stream.read_buf(&mut heard).await.map_err(said)? == 0 {
+        if stream.read_buf(&mut heard).await.map_err(|error| said(&error))? == 0 {
             return Err("closed by the server before it had said anything".to_owned());
         }
     }
@@ -55,13 +55,13 @@ async fn upgrade(mut stream: TcpStream, authority: &str, key: &str) -> Result<(T
         "GET /v1/ws/trade HTTP/1.1\r\nHost: {authority}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: bG9hZCBpcyBub3QgbHVjaw==\r\nX-API-Key: {key}\r\n\r\n"
     );
-    stream.write_all(head.as_bytes()).await.map_err(said)?;
+    stream.write_all(head.as_bytes()).await.map_err(|error| said(&error))?;
     let mut heard = Vec::new();
     let end = loop {
         if let Some(at) = heard.windows(4).position(|four| four == b"\r\n\r\n") {
             break at + 4;
         }
-        if heard.len() > HEAD_BYTES_MAX || stream.read_buf(&mut heard).await.map_err(said)? == 0 {
+        if heard.len() > HEAD_BYTES_MAX || stream.read_buf(&mut heard).await.map_err(|error| said(&error))? == 0 {
             return Err("no answer to the handshake".to_owned());
         }
     };
@@ -83,10 +83,6 @@ fn refusal(head: &str) -> String {
         write!(said, " {}", code.trim()).expect("a string grows");
     }
     said
-}
-
-fn said(error: io::Error) -> String {
-    error.kind().to_string()
 }
 
 #[cfg(test)]

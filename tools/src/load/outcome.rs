@@ -19,7 +19,7 @@ const SERVER_FACTS: [(&str, &str); 8] = [
     ("server state", "/status/status"),
     ("server up for [s]", "/status/uptime_seconds"),
     ("server data [bytes]", "/status/database/size_bytes"),
-    ("server resting orders", "/status/matching_engine/pending_orders"),
+    ("server resting orders, last cycle", "/status/matching_engine/pending_orders"),
     ("server last cycle [ms]", "/status/matching_engine/last_cycle_ms"),
     ("server active markets", "/status/markets/active"),
 ];
@@ -28,9 +28,13 @@ const SERVER_FACTS: [(&str, &str); 8] = [
 const CORES_USED_MAX: f64 = 0.9;
 const LAG_MAX: Duration = Duration::from_millis(1);
 const LATE_MAX: f64 = 0.01;
+/// Part of its time in which it was ready to run and had no core.
+const WAITED_MAX: f64 = 0.1;
+/// What the highest percentiles are made of, when no more than one operation in a hundred was late.
+const TAIL: f64 = 0.999;
 /// In a closed loop, where a full pipeline keeps the client at its answers for milliseconds, only this much is a standstill.
 /// In either, one of the second length is worth a word, however few it touches: the highest percentiles are made of it.
-const STANDSTILL_LEAST: Duration = Duration::from_millis(20);
+pub const STANDSTILL_LEAST: Duration = Duration::from_millis(20);
 const STANDSTILL_MAX: Duration = Duration::from_millis(100);
 /// Parts of the offered rate and of all answers that are worth a word.
 const ACHIEVED_MIN: f64 = 0.95;
@@ -117,7 +121,19 @@ impl Outcome {
 
     /// Whether this client could not do what it was asked for.
     pub fn is_saturated(&self) -> bool {
-        self.ran.cores_used.is_some_and(|cores| cores >= CORES_USED_MAX) || self.is_late()
+        self.ran.cores_used.is_some_and(|cores| cores >= CORES_USED_MAX) || self.is_starved() || self.is_late()
+    }
+
+    /// Whether others had the core that it needed.
+    fn is_starved(&self) -> bool {
+        self.ran.waited.is_some_and(|waited| waited >= WAITED_MAX)
+    }
+
+    /// Whether the tail of an open loop's latencies is made of the client's own lateness, in half of it or more.
+    fn is_tail_own(&self) -> bool {
+        let (lag, latency) = (self.tally().lag.value_at_quantile(TAIL), self.tally().total_latency());
+        let is_open = matches!(self.asked.rate, Rate::PerSecond(_));
+        is_open && u128::from(lag) > LAG_MAX.as_nanos() && 2 * lag >= latency.value_at_quantile(TAIL)
     }
 
     /// Operations that the client itself came late with; in a closed loop, looks at its own clock. What waited for its
@@ -139,7 +155,7 @@ impl Outcome {
             Rate::PerSecond(_) => self.tally().offered,
             Rate::Max => self.tally().lag.len(),
         };
-        self.late() as f64 > LATE_MAX * of as f64 || self.longest_lag() >= STANDSTILL_MAX
+        self.late() as f64 > LATE_MAX * of as f64 || self.longest_lag() >= STANDSTILL_MAX || self.is_tail_own()
     }
 
     fn longest_lag(&self) -> Duration {
@@ -158,6 +174,13 @@ impl Outcome {
                 "the client itself was saturated: it used {:.0} % of the one core that it has, so rate and latency are its \
                  own limits, not the server's",
                 100.0 * cores
+            ));
+        }
+        if let Some(waited) = self.ran.waited.filter(|_| self.is_starved()) {
+            warnings.push(format!(
+                "the client itself was starved: others had its core for {:.0} % of the time in which it was ready to run; \
+                 rate and latency are theirs as much as the server's",
+                100.0 * waited
             ));
         }
         if self.is_late() {
@@ -247,7 +270,8 @@ impl Outcome {
         let (before, after) = (load(&self.ran.load_before), load(&self.ran.load_after));
         fact("load average", format!("{before} before, {after} after"));
         if let Some(cores) = self.ran.cores_used {
-            fact("client", format!("used {:.0} % of one core", 100.0 * cores));
+            let waited = self.ran.waited.map(|waited| format!(", waited for one {:.0} % of the time", 100.0 * waited));
+            fact("client", format!("used {:.0} % of one core{}", 100.0 * cores, waited.unwrap_or_default()));
         }
         if !self.tally().lag.is_empty() {
             let (name, what) = match rate {
@@ -282,11 +306,20 @@ impl Outcome {
     pub fn left(&self) -> String {
         match &self.ran.cleaned {
             None => format!("{} orders of this run still rest (--clean cancels them)", self.ran.resting),
-            Some(cleaned) => format!(
-                "{} resting orders were cancelled afterwards, {} still rest",
-                cleaned.kinds[Kind::Cancel as usize].succeeded,
-                self.ran.resting
-            ),
+            Some(cleaned) => {
+                let unknown = self.tally().total().unanswered + cleaned.total().unanswered;
+                let unknown = match unknown {
+                    0 => String::new(),
+                    count => {
+                        format!("; what became of {count} operations without an answer is not known, some may rest")
+                    }
+                };
+                format!(
+                    "{} resting orders were cancelled afterwards, {} still rest{unknown}",
+                    cleaned.kinds[Kind::Cancel as usize].succeeded,
+                    self.ran.resting
+                )
+            }
         }
     }
 
@@ -336,6 +369,7 @@ impl Outcome {
             "client": {
                 "saturated": self.is_saturated(),
                 "cores_used": self.ran.cores_used,
+                "waited_for_a_core": self.ran.waited,
                 "send_lag_p99_ns": self.lag_p99().as_nanos() as u64,
                 "send_lag_max_ns": self.longest_lag().as_nanos() as u64,
                 "machine": self.machine,

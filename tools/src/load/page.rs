@@ -141,6 +141,7 @@ mod tests {
                 lasted: second,
                 interrupted: true,
                 unopened: Unopened { count: 1, why: Some(HOSTILE.to_owned()) },
+                waited: None,
                 cores_used: Some(0.99),
                 load_before: Some(HOSTILE.to_owned()),
                 load_after: None,

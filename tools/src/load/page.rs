@@ -231,6 +231,24 @@ mod tests {
             let warned = outcome.warnings().iter().any(|warning| warning.contains(word));
             assert_eq!((outcome.is_saturated(), warned), (saturated, saturated), "{rate:?}: {late} by {lag:?}");
         }
-        println!("warnings: {} cases", expected.len() + rows.len());
+        outcome.ran.tally.lag.reset();
+        let starved = [(None, false), (Some(0.09), false), (Some(0.11), true)];
+        for (waited, saturated) in starved {
+            outcome.ran.waited = waited;
+            let warned = outcome.warnings().iter().any(|warning| warning.contains("the client itself was starved"));
+            assert_eq!((outcome.is_saturated(), warned), (saturated, saturated), "{waited:?}");
+        }
+        // A tail that is the client's own counts, however few operations it is made of.
+        outcome.asked.rate = open;
+        (0..997).for_each(|_| outcome.ran.tally.came_after(Duration::ZERO));
+        (0..3).for_each(|_| outcome.ran.tally.came_after(millis(50)));
+        outcome.ran.waited = None;
+        let tails = [(millis(80), true), (millis(200), false)];
+        for (tail, saturated) in tails {
+            outcome.ran.tally.latency.iter_mut().for_each(|latency| latency.reset());
+            outcome.ran.tally.latency[0].saturating_record(tail.as_nanos() as u64);
+            assert_eq!(outcome.is_saturated(), saturated, "{tail:?}");
+        }
+        println!("warnings: {} cases", expected.len() + rows.len() + starved.len() + tails.len());
     }
 }

@@ -59,6 +59,8 @@ pub fn run(size: Size, report: &mut Report) {
     let mut fastest = Vec::new();
     // By turns the clock stands for several commands, so that state is not the one of the first run.
     let mut turned = [None; 2];
+    // A server gives nothing back of what its orders take: each round takes other memory, made ahead of it.
+    let mut worlds = Vec::new();
     for round in 0..size.pick(1, ROUNDS) {
         let mut run = |which: usize| {
             let ran = ours(&operations, users, counts[which], size, &known[which].orders);
@@ -76,6 +78,7 @@ pub fn run(size: Size, report: &mut Report) {
         rates.push(operations.len() as f64 / ran.seconds);
         many_rates.push(operations.len() as f64 / in_many.seconds);
         of_one.push(ran.seconds / in_many.seconds);
+        worlds.extend([ran.world, in_many.world]);
         if report.with_peers() {
             let mut least = f64::MAX;
             for (peer, ratios) in peers::BOOK.iter().zip(&mut beside) {
@@ -111,6 +114,7 @@ struct Ran {
     seconds: f64,
     orders: Vec<OrderId>,
     digest: [u8; 32],
+    world: World,
 }
 
 fn ours(operations: &[Operation], users: usize, books_count: usize, size: Size, known: &[OrderId]) -> Ran {
@@ -150,7 +154,7 @@ fn ours(operations: &[Operation], users: usize, books_count: usize, size: Size, 
     let takes = operations.iter().filter(|operation| matches!(operation, Operation::Take { .. })).count();
     assert!(world.fills_count() >= takes, "every take fills: {} of {takes}", world.fills_count());
     let (orders, digest) = (std::mem::take(&mut out.orders), world.digest());
-    Ran { seconds, orders, digest }
+    Ran { seconds, orders, digest, world }
 }
 
 /// Cancels of an order that was cancelled before. Nobody takes an order of our users, so there are no others.

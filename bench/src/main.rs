@@ -62,6 +62,7 @@ mod wire;
 mod world;
 
 use clap::Parser as _;
+use gateway::prefault::{AHEAD_BYTES, Prefaulting};
 use report::{Report, Size};
 use role::Role;
 use runs::Runs;
@@ -202,6 +203,9 @@ fn main() -> ExitCode {
         let _ = tempfile::env::override_temp_dir(&place);
     }
     let size = if small { Size::Small } else { Size::Full };
+    // As a server has it; other processes of a scenario see to it themselves, or not.
+    let prefaulting = Prefaulting::start(AHEAD_BYTES);
+    prefaulting.loaded();
     let mut runs = Runs::new(size, with_peers, json);
     let mut written = Ok(());
     for scenario in chosen {

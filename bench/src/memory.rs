@@ -109,7 +109,7 @@ pub fn run(size: Size, report: &mut Report) {
 fn whole_server(size: Size, users: usize, report: &mut Report) {
     let weighed = [1, users].map(|count| {
         let place = Place::seeded(count, size);
-        let mut server = Server::start_on_pulse(&place.write_config("process"));
+        let mut server = Server::start_on_pulse(&place.write_config_to_weigh());
         let bytes = server.anonymous_bytes();
         server.kill();
         bytes

@@ -73,6 +73,15 @@ impl Place {
         path
     }
 
+    /// The same for a server whose memory is weighed: it has none ahead of its use.
+    pub fn write_config_to_weigh(&self) -> PathBuf {
+        let path = self.write_config("process");
+        let mut text = std::fs::read_to_string(&path).expect("just written");
+        text.push_str("[engine]\nprefault_bytes = 0\n");
+        std::fs::write(&path, text).expect("room for a configuration");
+        path
+    }
+
     /// What the log holds; its server is killed.
     pub fn kept(&self) -> Kept {
         let (state, _) = recover::look(&self.path().join("data"), true).expect("a sound log");

@@ -22,7 +22,7 @@ pub fn run(size: Size, report: &mut Report) {
         for count in counts.iter().copied() {
             let name = |unit: &str| format!("{count} that follow {what}: {unit}");
             let place = Place::seeded(1, size);
-            let server = Server::start_on_pulse(&place.write_config("process"));
+            let server = Server::start_on_pulse(&place.write_config_to_weigh());
             let key = Some(place.keys[0].expose().to_owned());
             let door = Door { key, ..Door::new(server.address, "/v1/ws/market") };
             // Whatever the first one makes is no cost of the next.

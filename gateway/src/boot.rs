@@ -14,6 +14,7 @@ use crate::metrics::edge::EdgeMeters;
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
 use crate::metrics::listener::Admin;
+use crate::prefault::Prefaulting;
 use crate::recover::{self, RecoverError, Recovery};
 use crate::venue::feed::{FeedFigures, FeedParts};
 use crate::venue::spot::Spot;
@@ -111,7 +112,9 @@ pub fn serve_on(config: Config, venue: Box<dyn Venue>) -> Result<(), BootError> 
 
 fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
     let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
+    let prefaulting = Prefaulting::start(config.engine.prefault_bytes);
     let recovery = recovered(&config)?;
+    prefaulting.loaded();
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
     config.complete_secrets().map_err(io("the identity secret"))?;
     clock.not_before(Timestamp(recovery.log.last_time));

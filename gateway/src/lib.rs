@@ -18,6 +18,7 @@
 //! | [`engine_client`] | a handler's way to its user's shard, and what a late answer means |
 //! | [`recover`], [`checkpoint`] | log to state; state to snapshot while the server runs |
 //! | [`spares`] | segments made ahead, and given up behind the snapshots |
+//! | [`prefault`] | memory made ahead of its use |
 //! | [`http`] | server hygiene, route table, credentials, limits, error codes, envelope |
 //! | [`wire`] | numbers, times, cursors and JSON as the wire has them |
 //! | [`api`] | the endpoints, one file or folder per group |
@@ -49,6 +50,7 @@ pub mod layout;
 pub mod machinery;
 pub mod metrics;
 pub mod paced;
+pub mod prefault;
 pub mod recover;
 pub mod spares;
 pub mod thread;

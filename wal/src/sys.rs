@@ -1,11 +1,12 @@
 //! The few system calls without a safe wrapper: the answer to SIGBUS, the time slice of the sync thread, the barrier
-//! that lets an append be cheap, and questions about the file system. And the processor's own checksum.
+//! that lets an append be cheap, memory ahead of its use, and questions about the file system. And the processor's own checksum.
 //!
 //! Linux only, like the log itself. Everything with a safe wrapper in the standard library is used from there.
 #![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Once;
 
@@ -72,6 +73,18 @@ pub fn take_short_slice() -> bool {
         attr.runtime_ns = SLICE_NS;
         libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) == 0
     }
+}
+
+/// Lets the calling thread run only where no other wants the core: it never interrupts one, and each may interrupt it.
+/// Needs no privilege. Returns whether the kernel agreed.
+pub fn yield_to_all() -> bool {
+    let attr = SchedAttr {
+        size: size_of::<SchedAttr>() as libc::c_uint,
+        policy: libc::SCHED_IDLE as u32,
+        ..SchedAttr::default()
+    };
+    // SAFETY: it concerns the calling thread (id 0) and gets a pointer to a `sched_attr` of the size that it holds.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) == 0 }
 }
 
 const MEMBARRIER_PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
@@ -157,6 +170,31 @@ pub(crate) fn write_back(file: &File, from: u64, to: u64) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn write_back(_: &File, _: u64, _: u64) -> io::Result<()> {
     Ok(())
+}
+
+/// Has the kernel put memory behind a range of whole pages now instead of at their first touch (Linux 5.14). What they
+/// hold does not change.
+///
+/// # Errors
+/// The system's: an older kernel, no such pages, no memory.
+pub fn populate(range: &Range<usize>) -> io::Result<()> {
+    advise_memory(range, libc::MADV_POPULATE_WRITE)
+}
+
+/// Whether a first touch of a range of whole pages brings large pages. What they hold does not change.
+///
+/// # Errors
+/// The system's: a kernel without large pages, no such pages.
+pub fn large_pages(range: &Range<usize>, wanted: bool) -> io::Result<()> {
+    advise_memory(range, if wanted { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE })
+}
+
+/// Advice that changes no byte.
+fn advise_memory(range: &Range<usize>, advice: libc::c_int) -> io::Result<()> {
+    // SAFETY: the callers' advice says how and when pages get their memory and leaves what they hold as it is, whoever they
+    // belong to; the kernel refuses addresses that are nobody's.
+    let done = unsafe { libc::madvise(std::ptr::without_provenance_mut(range.start), range.len(), advice) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// CRC32C of the four bytes of `length`, then the bytes of `head`, then `body`, by the processor's instructions; `None`
@@ -280,6 +318,28 @@ mod tests {
     #[test]
     fn the_slice_is_taken_or_left_without_harm() {
         std::thread::spawn(|| println!("short slice: {}", take_short_slice())).join().expect("no panic");
+    }
+
+    #[test]
+    fn a_thread_yields_or_is_left_without_harm() {
+        std::thread::spawn(|| println!("yields to all: {}", yield_to_all())).join().expect("no panic");
+    }
+
+    #[test]
+    fn memory_made_ahead_holds_what_it_held() {
+        const PAGE: usize = 4_096;
+        let mut memory = vec![7_u8; 64 * PAGE];
+        let first = (memory.as_ptr() as usize).next_multiple_of(PAGE);
+        let whole = first..first + 32 * PAGE;
+        let tried = [populate(&whole), large_pages(&whole, true), large_pages(&whole, false)];
+        // An old kernel has not all of them, but says so.
+        tried.into_iter().filter_map(Result::err).for_each(|error| println!("SKIPPED: {error}"));
+        assert!(memory.iter().all(|byte| *byte == 7));
+        memory.fill(8);
+        // Nobody's: the last pages below the kernel's half.
+        let nobodys = (1 << 47) - 2 * PAGE..(1 << 47) - PAGE;
+        assert!(populate(&nobodys).is_err() && large_pages(&nobodys, true).is_err());
+        assert!(populate(&(first + 1..first + PAGE)).is_err(), "half a page");
     }
 
     #[test]

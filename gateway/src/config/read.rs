@@ -4,7 +4,11 @@ use super::*;
 use engine::market::terms::Category;
 
 pub(super) fn engine(source: &mut Source) -> Engine {
-    Engine { shards: source.integer("engine.shards", default_shards(), 1..=64) as usize }
+    Engine {
+        shards: source.integer("engine.shards", default_shards(), 1..=64) as usize,
+        prefault_bytes: source.integer("engine.prefault_bytes", crate::prefault::AHEAD_BYTES as u64, 0..=1 << 30)
+            as usize,
+    }
 }
 
 /// One shard up to four cores, then half the cores.

@@ -73,6 +73,26 @@ impl EngineClient {
         !matches!(self.lane, Lane::Threaded(_))
     }
 
+    /// Where the core is on this thread, has it read what a command of that user is about to read: the waits for memory are
+    /// one then, and not one behind the other.
+    pub fn warm(&self, owner: UserId) {
+        if let Lane::Inline(core) = &self.lane {
+            core.borrow().warm(owner);
+        }
+    }
+
+    /// Hands a command over whose answer nobody waits for. Where the shard's queue is full, nothing comes of it.
+    pub fn tell(&self, owner: UserId, command: Command) {
+        let now = self.clock.now();
+        let envelope = |command| Envelope { owner, command, received_at: now, reply: Reply::Nobody };
+        match &self.lane {
+            Lane::Inline(core) => core.borrow_mut().take(envelope(command), now),
+            Lane::Threaded(inboxes) => drop(inboxes[shard_of(owner, inboxes.len())].push(envelope(command))),
+            #[cfg(test)]
+            Lane::Canned(answer) => drop(answer(owner, command)),
+        }
+    }
+
     /// Asks the shard of `owner`; `received_at` is when the request was read. The deadline counts from there, the wait
     /// for the shard from now: a slow body is nobody's turn.
     ///

@@ -166,6 +166,9 @@ impl HashIndex {
         let newest = self.newest.load(Ordering::Acquire) as usize;
         let tag = fold(hash);
         let generations = self.generations[..=newest].iter().filter_map(OnceLock::get);
+        // Where each search begins, all at once: one behind the other, each would wait for memory.
+        let begins = generations.clone().map(|slots| slots[tag as usize & (slots.len() - 1)].load(Ordering::Relaxed));
+        std::hint::black_box(begins.fold(0, |read, entry| read ^ entry));
         generations.fold(None, |found, slots| probe(slots, tag, &mut is_it).ok().or(found))
     }
 

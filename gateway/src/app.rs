@@ -11,6 +11,7 @@ use crate::history::Reader;
 use crate::http::front::Front;
 use crate::http::server::Connections;
 use crate::http::server::departures::Departures;
+use crate::http::uses::Uses;
 use crate::metrics::edge::EdgeMeters;
 use crate::venue::Upstream;
 use crate::venue::feed::FeedFigures;
@@ -70,6 +71,8 @@ pub struct Edge {
     pub hub: Rc<Hub>,
     /// Its answers that are about to leave.
     pub departures: Rc<Departures>,
+    /// Its keys' uses that are about to be noted.
+    pub uses: Rc<Uses>,
     /// Books as it wrote them last.
     pub book_texts: Texts,
 }
@@ -78,7 +81,7 @@ impl Edge {
     pub fn new(app: Arc<App>, engine: EngineClient) -> Edge {
         let departures = Rc::<Departures>::default();
         let hub = Rc::new(Hub::new(app.clone(), Rc::clone(&departures)));
-        Edge { app, engine, sockets: Rc::default(), hub, departures, book_texts: Texts::default() }
+        Edge { app, engine, sockets: Rc::default(), hub, departures, uses: Rc::default(), book_texts: Texts::default() }
     }
 }
 

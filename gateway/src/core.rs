@@ -42,6 +42,11 @@ impl Core {
         }
     }
 
+    /// As [`Shard::warm`].
+    pub fn warm(&self, owner: UserId) {
+        self.shard.warm(owner);
+    }
+
     /// Runs one command that is answered before its run is over; its answer, else where it comes to once it is released.
     ///
     /// # Errors

@@ -73,12 +73,42 @@ impl EngineClient {
         !matches!(self.lane, Lane::Threaded(_))
     }
 
+    /// Where the core is on this thread, has it read what a command of that user is about to read: the waits for memory are
+    /// one then, and not one behind the other.
+    pub fn warm(&self, owner: UserId) {
+        if let Lane::Inline(core) = &self.lane {
+            core.borrow().warm(owner);
+        }
+    }
+
+    /// Hands a command over whose answer nobody waits for. Where the shard's queue is full, nothing comes of it.
+    pub fn tell(&self, owner: UserId, command: Command) {
+        let now = self.clock.now();
+        let envelope = |command| Envelope { owner, command, received_at: now, reply: Reply::Nobody };
+        match &self.lane {
+            Lane::Inline(core) => core.borrow_mut().take(envelope(command), now),
+            Lane::Threaded(inboxes) => drop(inboxes[shard_of(owner, inboxes.len())].push(envelope(command))),
+            #[cfg(test)]
+            Lane::Canned(answer) => drop(answer(owner, command)),
+        }
+    }
+
     /// Asks the shard of `owner`; `received_at` is when the request was read. The deadline counts from there, the wait
     /// for the shard from now: a slow body is nobody's turn.
     ///
     /// # Errors
     /// [`Late`] when no answer was released within [`ANSWER_DEADLINE_US`], or none ever will be.
     pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, Late> {
+        // What waits is apart from what does not: the future of a request that is answered at once stays small.
+        let waiting = match self.hand_over(owner, command, received_at) {
+            Handed::Answered(answer) => return answer,
+            Handed::Waits(waiting) => waiting,
+        };
+        Box::pin(self.wait(waiting, received_at)).await
+    }
+
+    /// Hands the command over; the answer, where it is there behind that.
+    fn hand_over(&self, owner: UserId, command: Command, received_at: Timestamp) -> Handed {
         let changes = !matches!(command, Command::Query(_));
         let handed_at = self.clock.now();
         let envelope =
@@ -94,46 +124,59 @@ impl EngineClient {
                 let (sender, receiver) = oneshot::channel();
                 let inbox = &inboxes[shard_of(owner, inboxes.len())];
                 if inbox.push(envelope(command, sender)).is_err() {
-                    return Err(Late::Busy);
+                    return Handed::Answered(Err(Late::Busy));
                 }
                 Err(receiver)
             }
             #[cfg(test)]
-            Lane::Canned(answer) => return answer(owner, command),
+            Lane::Canned(answer) => return Handed::Answered(answer(owner, command)),
         };
-        let (answer, at) = match asked {
+        match asked {
             // At the time that it was decided at. No timer needed.
-            Ok(answer) => (answer, handed_at),
-            Err(receiver) => self.wait(receiver, received_at, handed_at).await?,
-        };
-        let overshot = at.since(received_at) > ANSWER_DEADLINE_US;
-        match answer {
-            Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(Late::Busy),
-            // A refusal had no effect, so there is nothing that a late answer could hide.
-            answer if overshot && changes && !matches!(answer, Answer::Refused(_)) => {
-                Err(Late::Overshot(Box::new(answer)))
-            }
-            answer => Ok(answer),
+            Ok(answer) => Handed::Answered(in_time(answer, handed_at, received_at, changes)),
+            Err(receiver) => Handed::Waits(Waiting { receiver, handed_at, changes }),
         }
     }
 
-    /// The answer, and when it came.
-    async fn wait(
-        &self,
-        mut receiver: oneshot::Receiver<Answer>,
-        received_at: Timestamp,
-        handed_at: Timestamp,
-    ) -> Result<(Answer, Timestamp), Late> {
+    /// The answer that is waited for.
+    async fn wait(&self, waiting: Waiting, received_at: Timestamp) -> Result<Answer, Late> {
+        let Waiting { mut receiver, handed_at, changes } = waiting;
         // Answered within the call already.
         if let Ok(answer) = receiver.try_recv() {
-            return Ok((answer, handed_at));
+            return in_time(answer, handed_at, received_at, changes);
         }
         let left = ANSWER_DEADLINE_US.saturating_sub(self.clock.now().since(received_at));
         match tokio::time::timeout(Duration::from_micros(left), receiver).await {
-            Ok(Ok(answer)) => Ok((answer, self.clock.now())),
+            Ok(Ok(answer)) => in_time(answer, self.clock.now(), received_at, changes),
             // The slot was dropped: the log is poisoned, or the core is gone.
             Ok(Err(_)) | Err(_) => Err(Late::Unknown),
         }
+    }
+}
+
+/// What became of a command that was handed over.
+#[expect(clippy::large_enum_variant, reason = "an answer that is there is the most frequent of all")]
+enum Handed {
+    Answered(Result<Answer, Late>),
+    Waits(Waiting),
+}
+
+/// A command whose answer comes later.
+struct Waiting {
+    receiver: oneshot::Receiver<Answer>,
+    handed_at: Timestamp,
+    /// It is no query.
+    changes: bool,
+}
+
+/// What an answer that came at `at` is to a request that was read at `received_at`.
+fn in_time(answer: Answer, at: Timestamp, received_at: Timestamp, changes: bool) -> Result<Answer, Late> {
+    let overshot = at.since(received_at) > ANSWER_DEADLINE_US;
+    match answer {
+        Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(Late::Busy),
+        // A refusal had no effect, so there is nothing that a late answer could hide.
+        answer if overshot && changes && !matches!(answer, Answer::Refused(_)) => Err(Late::Overshot(Box::new(answer))),
+        answer => Ok(answer),
     }
 }
 

@@ -153,6 +153,11 @@ impl<R> Shard<R> {
         (self.index, self.count)
     }
 
+    /// Reads what a command of that user is about to read, for whoever knows of one before it is made. Changes nothing.
+    pub fn warm(&self, owner: UserId) {
+        self.users.warm_one(owner);
+    }
+
     /// Runs one command. Its answer is handed over before this returns, unless it is larger than a turn: then
     /// [`Shard::turn`] goes on with it.
     pub fn take(&mut self, envelope: Envelope<R>, now: Timestamp, outbox: &mut impl Outbox<R>) {

@@ -101,6 +101,15 @@ impl Users {
         std::hint::black_box(read);
     }
 
+    /// Reads what most commands of this user will read, so that the waits for memory overlap. Changes nothing.
+    pub(crate) fn warm_one(&self, id: UserId) {
+        let Some(user) = self.get(id) else { return };
+        let wallet = user.wallets.last().map_or(0, |wallet| wallet.cash.0);
+        // Its dates lie apart from its id.
+        let key = user.keys.last().map_or(0, |key| key.id.0 ^ u64::from(key.last_used_at.is_none()));
+        std::hint::black_box(wallet as usize ^ key as usize ^ user.trading().warm());
+    }
+
     /// Ids in order.
     pub fn ids(&self) -> Vec<UserId> {
         let mut ids: Vec<UserId> = self.users.keys().copied().collect();

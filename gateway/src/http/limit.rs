@@ -243,6 +243,11 @@ impl Limits {
         noted.load(Relaxed) != minute && noted.swap(minute, Relaxed) != minute
     }
 
+    /// Reads what the next placement of that key and user will be counted in.
+    pub fn warm(&self, slot: u32, user: UserId) -> u64 {
+        u64::from(self.keys.get(slot).noted.load(Relaxed) ^ self.placements.get(user.0 as u32).load(Relaxed))
+    }
+
     /// Requests of that payer in flight now.
     pub fn in_flight(&self, payer: Payer) -> u32 {
         self.with_meter(payer, 0, |meter| meter.in_flight.load(Relaxed))

@@ -21,6 +21,7 @@ pub mod schema;
 pub mod server;
 pub mod ticket;
 pub mod usage;
+pub mod uses;
 
 #[cfg(test)]
 pub(crate) mod testing;

@@ -1,9 +1,11 @@
 //! What each key was used for (keys.md §7): requests by day and hour, how long they took, the last fifty.
 //!
 //! Counters of this process: they begin anew with it. A request costs a handful of atomic additions and no lock. A key
-//! that was never used takes nothing; one in use about 2 KiB, and 768 bytes for each weekday it was used on. What two
-//! threads count at the very turn of an hour may be lost, and a row of the last fifty that is just being written is
-//! left out: these are figures for people.
+//! that was never used takes nothing, and one of few requests 128 bytes: they say all there is to count. From the next on
+//! it takes about 2 KiB, and 768 bytes for each weekday it was used on. So many keys that come once in a while are no
+//! memory to find, and to fill with zeros, for each. What two threads count at the very turn of an hour, or while a key's
+//! few requests become many, may be lost, and a row of the last fifty that is just being written is left out: these are
+//! figures for people.
 
 use super::limit::Slots;
 use super::route::Route;
@@ -27,6 +29,8 @@ const DAY_PLACES: usize = 92;
 /// Days with counts by the hour: those that 168 hours touch.
 const HOUR_DAYS: usize = 8;
 const RECENT_PLACES: u64 = 64;
+/// Requests of a key that are kept one by one, before anything of it is counted.
+const FEW: usize = 6;
 /// Bits of the parts of a remembered request.
 const TAG_BITS: u32 = 12;
 const ROUTE_BITS: u32 = 12;
@@ -43,13 +47,38 @@ pub struct Usage {
 }
 
 /// The figures of one key.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Used {
+    /// Requests so far.
+    count: AtomicU64,
+    /// The first of them; by these alone it is known until there are more.
+    few: [Place; FEW],
+    many: OnceLock<Box<Many>>,
+}
+
+/// The figures of a key of more than a few requests.
+#[derive(Debug)]
+struct Many {
     /// Day number above, requests in the lower half.
     days: [AtomicU64; DAY_PLACES],
     hours: [OnceLock<Box<[Hour; DAY_HOURS as usize]>>; HOUR_DAYS],
-    recent_count: AtomicU64,
-    recent: [(AtomicU64, AtomicU64); RECENT_PLACES as usize],
+    recent: [Place; RECENT_PLACES as usize],
+}
+
+/// Where a remembered request stands; both words end in the last bits of its number.
+#[derive(Debug, Default)]
+struct Place(AtomicU64, AtomicU64);
+
+/// One request, in numbers that fit a [`Place`].
+#[derive(Clone, Copy)]
+struct Row {
+    begun: Timestamp,
+    is_head: bool,
+    status: u16,
+    /// Place of its route.
+    route: u64,
+    /// Rounded up, which is in the same bucket as what it was.
+    latency_ms: u64,
 }
 
 #[derive(Debug, Default)]
@@ -127,15 +156,21 @@ impl Usage {
     pub fn note(&self, slot: u32, done: Done) -> u64 {
         let used = self.keys.get(slot).get_or_init(Box::default);
         let place = self.place(done.route);
-        used.note(done, place);
+        used.note(Row::of(done, place));
         place
+    }
+
+    /// Reads what [`Usage::note`] will write to.
+    pub fn warm(&self, slot: u32) -> u64 {
+        self.keys.get(slot).get().map_or(0, |used| used.count.load(Relaxed))
     }
 
     /// What the key in that slot was used for in the last `days` days and `hours` hours, the present ones included.
     pub fn report(&self, slot: Option<u32>, days: u64, hours: u64, now: Timestamp) -> Report {
         let used = slot.and_then(|slot| self.keys.get(slot).get());
+        let counted = used.map(|used| used.counted());
         let today = now.0 / DAY;
-        let of_day = |day: u64| used.map_or(0, |used| used.day(day));
+        let of_day = |day: u64| counted.as_ref().map_or(0, |counted| counted.day(day));
         let this_hour = now.0 / HOUR;
         let mut report = Report {
             days: past(today, days).map(|day| (Timestamp(day * DAY), of_day(day))).collect(),
@@ -144,9 +179,9 @@ impl Usage {
         };
         for hour in past(this_hour, hours) {
             let mut row = HourRow { at: Timestamp(hour * HOUR), ..HourRow::default() };
-            if let Some(counted) = used.and_then(|used| used.hour(hour as u32)) {
-                row.errors = counted.errors.load(Relaxed).into();
-                for (sum, count) in report.latency.iter_mut().zip(&counted.latency) {
+            if let Some(hour) = counted.as_ref().and_then(|counted| counted.hour(hour as u32)) {
+                row.errors = hour.errors.load(Relaxed).into();
+                for (sum, count) in report.latency.iter_mut().zip(&hour.latency) {
                     let count = u64::from(count.load(Relaxed));
                     *sum += count;
                     row.requests += count;
@@ -154,8 +189,8 @@ impl Usage {
             }
             report.hours.push(row);
         }
-        if let Some(used) = used {
-            report.recent = used.recent(&self.routes);
+        if let (Some(used), Some(counted)) = (used, &counted) {
+            report.recent = counted.recent(used.count.load(Relaxed), &self.routes);
         }
         report
     }
@@ -176,21 +211,97 @@ fn address(route: &Route) -> usize {
     std::ptr::from_ref(route) as usize
 }
 
-impl Default for Used {
-    fn default() -> Used {
-        Used {
+impl Default for Many {
+    fn default() -> Many {
+        Many {
             days: std::array::from_fn(|_| AtomicU64::new(0)),
             hours: std::array::from_fn(|_| OnceLock::new()),
-            recent_count: AtomicU64::new(0),
-            recent: std::array::from_fn(|_| Default::default()),
+            recent: std::array::from_fn(|_| Place::default()),
         }
     }
 }
 
 impl Used {
-    fn note(&self, done: Done, route: u64) {
-        let (day, hour) = (done.begun.0 / DAY, (done.begun.0 / HOUR) as u32);
-        let latency_us = done.ended.since(done.begun);
+    fn note(&self, row: Row) {
+        let number = self.count.fetch_add(1, Relaxed);
+        match self.few.get(number as usize) {
+            Some(place) => place.set(number, row),
+            None => self.many.get_or_init(|| self.few_counted()).note(number, row),
+        }
+    }
+
+    /// The few requests, counted.
+    fn few_counted(&self) -> Box<Many> {
+        let many = Box::<Many>::default();
+        for (number, place) in (0..).zip(&self.few) {
+            if let Some(row) = place.get(number) {
+                many.note(number, row);
+            }
+        }
+        many
+    }
+
+    fn counted(&self) -> Counted<'_> {
+        self.many.get().map_or_else(|| Counted::Now(self.few_counted()), |many| Counted::Before(many))
+    }
+}
+
+/// What is counted of a key: as its requests came, or now, where they are few.
+enum Counted<'a> {
+    Before(&'a Many),
+    Now(Box<Many>),
+}
+
+impl std::ops::Deref for Counted<'_> {
+    type Target = Many;
+
+    fn deref(&self) -> &Many {
+        match self {
+            Counted::Before(many) => many,
+            Counted::Now(many) => many,
+        }
+    }
+}
+
+impl Row {
+    fn of(done: Done, route: u64) -> Row {
+        let latency_ms = done.ended.since(done.begun).div_ceil(MILLISECOND).min(LATENCY_MS_MAX);
+        Row { begun: done.begun, is_head: done.is_head, status: done.status, route, latency_ms }
+    }
+}
+
+impl Place {
+    fn set(&self, number: u64, row: Row) {
+        let tag = number & ((1 << TAG_BITS) - 1);
+        let mut word = row.latency_ms << 1 | u64::from(row.is_head);
+        word = word << STATUS_BITS | u64::from(row.status);
+        word = word << ROUTE_BITS | row.route;
+        self.0.store(row.begun.0 << TAG_BITS | tag, Relaxed);
+        self.1.store(word << TAG_BITS | tag, Relaxed);
+    }
+
+    /// The request of that number, unless it is just being written.
+    fn get(&self, number: u64) -> Option<Row> {
+        let take = |word: &mut u64, bits: u32| {
+            let part = *word & ((1 << bits) - 1);
+            *word >>= bits;
+            part
+        };
+        let tag = number & ((1 << TAG_BITS) - 1);
+        let (mut first, mut second) = (self.0.load(Relaxed), self.1.load(Relaxed));
+        if first == 0 || second == 0 || take(&mut first, TAG_BITS) != tag || take(&mut second, TAG_BITS) != tag {
+            return None;
+        }
+        let route = take(&mut second, ROUTE_BITS);
+        let status = take(&mut second, STATUS_BITS) as u16;
+        let is_head = take(&mut second, 1) == 1;
+        Some(Row { begun: Timestamp(first), is_head, status, route, latency_ms: second })
+    }
+}
+
+impl Many {
+    fn note(&self, number: u64, row: Row) {
+        let (day, hour) = (row.begun.0 / DAY, (row.begun.0 / HOUR) as u32);
         let place = &self.days[day as usize % DAY_PLACES];
         let counted = |word: u64| if word >> 32 == day { word + 1 } else { day << 32 | 1 };
         // An update that always has a next value cannot fail.
@@ -202,20 +313,11 @@ impl Used {
             counts.errors.store(0, Relaxed);
             counts.latency.iter().for_each(|count| count.store(0, Relaxed));
         }
-        counts.latency[bucket(latency_us)].fetch_add(1, Relaxed);
-        if done.status >= 400 {
+        counts.latency[bucket(row.latency_ms)].fetch_add(1, Relaxed);
+        if row.status >= 400 {
             counts.errors.fetch_add(1, Relaxed);
         }
-
-        let number = self.recent_count.fetch_add(1, Relaxed);
-        let tag = number & ((1 << TAG_BITS) - 1);
-        let (first, second) = &self.recent[(number % RECENT_PLACES) as usize];
-        let latency_ms = latency_us.div_ceil(MILLISECOND).min(LATENCY_MS_MAX);
-        let mut word = latency_ms << 1 | u64::from(done.is_head);
-        word = word << STATUS_BITS | u64::from(done.status);
-        word = word << ROUTE_BITS | route;
-        first.store(done.begun.0 << TAG_BITS | tag, Relaxed);
-        second.store(word << TAG_BITS | tag, Relaxed);
+        self.recent[(number % RECENT_PLACES) as usize].set(number, row);
     }
 
     fn day(&self, day: u64) -> u64 {
@@ -228,37 +330,21 @@ impl Used {
         (counts.number.load(Relaxed) == hour).then_some(counts)
     }
 
-    fn recent(&self, routes: &[&'static Route]) -> Vec<RecentRow> {
-        let count = self.recent_count.load(Relaxed);
-        let take = |word: &mut u64, bits: u32| {
-            let part = *word & ((1 << bits) - 1);
-            *word >>= bits;
-            part
-        };
+    /// The newest of `count` requests.
+    fn recent(&self, count: u64, routes: &[&'static Route]) -> Vec<RecentRow> {
         let row = |number: u64| {
-            let (first, second) = &self.recent[(number % RECENT_PLACES) as usize];
-            let (mut first, mut second) = (first.load(Relaxed), second.load(Relaxed));
-            let tag = number & ((1 << TAG_BITS) - 1);
-            if take(&mut first, TAG_BITS) != tag || take(&mut second, TAG_BITS) != tag {
-                return None;
-            }
-            let route = routes.get(take(&mut second, ROUTE_BITS) as usize)?;
-            let status = take(&mut second, STATUS_BITS) as u16;
-            let is_head = take(&mut second, 1) == 1;
-            Some(RecentRow {
-                status,
-                method: if is_head { "HEAD" } else { route.method.text() },
-                route: route.path,
-                latency_ms: second,
-                at: Timestamp(first),
-            })
+            let Row { begun, is_head, status, route, latency_ms } =
+                self.recent[(number % RECENT_PLACES) as usize].get(number)?;
+            let route = routes.get(route as usize)?;
+            let method = if is_head { "HEAD" } else { route.method.text() };
+            Some(RecentRow { status, method, route: route.path, latency_ms, at: begun })
         };
         (count.saturating_sub(RECENT)..count).rev().filter_map(row).collect()
     }
 }
 
-fn bucket(latency_us: u64) -> usize {
-    BUCKETS_MS.iter().position(|bound| latency_us <= bound * MILLISECOND).unwrap_or(BUCKETS - 1)
+fn bucket(latency_ms: u64) -> usize {
+    BUCKETS_MS.iter().position(|bound| latency_ms <= *bound).unwrap_or(BUCKETS - 1)
 }
 
 /// The upper bound of the bucket in which the given share of the samples ends; `None` without samples, and in the
@@ -315,6 +401,41 @@ mod tests {
         println!("usage: 10 cases");
     }
 
+    /// However many there were, they are told as they came: as few one by one, then counted.
+    #[test]
+    fn few_requests_are_told_as_many_are() {
+        for total in 0..=3 * FEW as u64 {
+            let usage = Usage::new(&[TABLE]);
+            // An hour apart, every third one refused, the newest at once.
+            let at = |number: u64| Timestamp(NOW.0 - (total - 1 - number) * HOUR);
+            for number in 0..total {
+                let status = if number.is_multiple_of(3) { 404 } else { 200 };
+                usage.note(1, done((number % 2) as usize, status, at(number), number * 60 * MILLISECOND));
+            }
+            let report = usage.report(Some(1), 90, HOURS_MAX, NOW);
+            let counted = (
+                report.days.iter().map(|day| day.1).sum::<u64>(),
+                report.hours.iter().rev().take_while(|row| row.requests == 1).count() as u64,
+                report.hours.iter().map(|row| row.errors).sum::<u64>(),
+                report.latency.iter().sum::<u64>(),
+                report.latency[0],
+            );
+            assert_eq!(counted, (total, total, total.div_ceil(3), total, total.min(1)), "{total} requests");
+            let told = report.recent.iter().map(|row| (row.at, row.latency_ms, row.method));
+            let expected = (0..total)
+                .rev()
+                .map(|number| (at(number), number * 60, if number.is_multiple_of(2) { "HEAD" } else { "POST" }));
+            assert!(told.eq(expected), "{total} requests: {:?}", report.recent);
+        }
+        println!("few and many requests: {} cases", 3 * FEW + 1);
+    }
+
+    /// What a key of few requests takes: said above.
+    #[test]
+    fn a_key_of_few_requests_is_small() {
+        assert!(size_of::<Used>() <= 128, "{} bytes", size_of::<Used>());
+    }
+
     /// A place is taken over by a later day or hour, and what stood there is forgotten.
     #[test]
     fn old_counts_do_not_come_back() {
@@ -363,7 +484,8 @@ mod tests {
             assert_eq!((percentile_ms(&buckets, 50), percentile_ms(&buckets, 99)), (p50, p99), "{buckets:?}");
         }
         for (latency_us, expected) in [(0, 0), (50_000, 0), (50_001, 1), (250_000, 2), (1_000_000, 4), (1_000_001, 5)] {
-            assert_eq!(bucket(latency_us), expected, "{latency_us} µs");
+            let row = Row::of(done(0, 200, NOW, latency_us), 0);
+            assert_eq!(bucket(row.latency_ms), expected, "{latency_us} µs");
         }
         println!("latency: {} cases", rows.len() + 6);
     }

@@ -97,7 +97,7 @@ impl Bare {
         }
         file.sync_all().expect("the disk syncs");
         let mut map = FileMap::new(&file, bytes).expect("a mapping");
-        map.touch(0);
+        map.touch(0, bytes as usize);
         let mut record = [0; RECORD_BYTES - 8];
         record[RECORD_BYTES - 8 - PAYLOAD.len()..].copy_from_slice(&PAYLOAD);
         Bare { map, at: 0, record, _place: place }

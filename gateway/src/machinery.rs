@@ -114,8 +114,9 @@ impl Machinery {
         let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
         let segments = config.journal.checkpoint_segments as usize;
         let covered = Covered::default();
-        let spares = Spares::new(preparer, covered.clone());
         let stop = stops.spares.clone();
+        let rests = Rests::always(marks.clone(), stop.clone());
+        let spares = Spares::new(preparer.resting(move || rests.breathe()), covered.clone());
         let spares = thread::spawn("spares", move || spares.run(&stop)).map_err(io("the thread of spares"))?;
         committer.wake_when_low(spares.thread().clone());
         let stop = stops.serving.clone();

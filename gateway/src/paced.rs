@@ -39,7 +39,16 @@ struct Inner {
 impl Rests {
     /// Never rests before [`Rests::begin`].
     pub fn new(marks: Marks, stop: Stop) -> Rests {
-        let (rested, until) = (AtomicU64::new(0), AtomicU64::new(0));
+        Rests::with(Lsn(0), marks, stop)
+    }
+
+    /// Rests from the first piece of work on, always: for who says by himself when there is time.
+    pub fn always(marks: Marks, stop: Stop) -> Rests {
+        Rests::with(Lsn(u64::MAX), marks, stop)
+    }
+
+    fn with(until: Lsn, marks: Marks, stop: Stop) -> Rests {
+        let (rested, until) = (AtomicU64::new(0), AtomicU64::new(until.0));
         Rests(Arc::new(Inner { rested, until, marks, stop, over_at: OnceLock::new() }))
     }
 

@@ -47,7 +47,7 @@ fn append_and_scan(place: &Path, payload_bytes: usize) {
         let path = place.join("bare");
         let file = prepared_file(&path);
         let mut map = FileMap::new(&file, SEGMENT_BYTES).expect("map");
-        map.touch(0);
+        map.touch(0, SEGMENT_BYTES as usize);
         let begin = Instant::now();
         black_box(bare_append(&mut map, slot_bytes, count, &payload));
         bare.push(rate(count, begin));

@@ -386,14 +386,14 @@ fn create_segment<S: Storage>(storage: &S, header: &SegmentHeader, points: &Poin
     let name = segment_name(header.first_lsn);
     let making = format!("{name}.making");
     let file = create_anew(storage, &making)?;
-    fill_with_zeros(&file, &making, header.bytes)?;
+    fill_with_zeros(&file, &making, header.bytes, |_| {})?;
     file.write_at(&header.encode(), 0).map_err(Error::io("write", &making))?;
     file.sync().map_err(Error::io("sync", &making))?;
     points.pass(Point::Rename);
     storage.rename(&making, &name).map_err(Error::io("rename", &making))?;
     storage.sync_directory().map_err(Error::io("sync directory of", &name))?;
     let mut map = storage.map(&file, header.bytes).map_err(Error::io("map", &name))?;
-    map.touch(0);
+    map.touch(0, header.bytes as usize);
     Ok(OpenSegment { file, map, at: SEGMENT_HEADER_BYTES, header: *header })
 }
 

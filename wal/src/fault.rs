@@ -410,10 +410,10 @@ impl SegmentMap for FaultMap {
 
     fn expect(&mut self, _at: usize, _bytes: usize) {}
 
-    fn touch(&mut self, at: usize) {
+    fn touch(&mut self, from: usize, to: usize) {
         let mut world = self.faults.world();
         world.check_life(self.life);
-        world.mark_dirty(self.inode, at, self.bytes - at);
+        world.mark_dirty(self.inode, from, to - from);
     }
 }
 

@@ -70,6 +70,7 @@ pub(crate) struct LogStart<S: Storage> {
 
 impl<S: Storage> Log<S> {
     pub(crate) fn new(start: LogStart<S>) -> Log<S> {
+        start.marks.set_end(start.header.bytes);
         Log {
             end: start.header.bytes as usize,
             base: 0,
@@ -210,6 +211,7 @@ impl<S: Storage> Log<S> {
         // Before the first record in it counts as appended: the Syncer relies on that. Spares and queued segments together
         // never exceed the bound of the queue; the Preparer sees to it. A Syncer that is gone takes no more syncs either.
         let SegmentHeader { first_lsn, bytes, .. } = header;
+        self.marks.set_end(self.base + bytes);
         let _ = self.opened.try_send(Opened { file, name, first_lsn, base: self.base, bytes, sealed });
         Ok(())
     }

@@ -69,7 +69,7 @@ impl TailSegment {
     pub(crate) fn open<S: Storage>(self, storage: &S) -> Result<OpenSegment<S>, Error> {
         let file = storage.open(&self.name).map_err(Error::io("open", &self.name))?;
         let mut map = storage.map(&file, self.header.bytes).map_err(Error::io("map", &self.name))?;
-        map.touch(self.at as usize);
+        map.touch(self.at as usize, self.header.bytes as usize);
         Ok(OpenSegment { file, map, at: self.at as usize, header: self.header })
     }
 }

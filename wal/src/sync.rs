@@ -60,6 +60,8 @@ struct Appended {
     lsn: AtomicU64,
     /// Bytes behind the last record, counted over all segments of this life.
     position: AtomicU64,
+    /// The end of the open segment, counted likewise.
+    end: AtomicU64,
 }
 
 /// Written by the sync thread only.
@@ -76,7 +78,11 @@ struct Line<T>(T);
 impl Marks {
     pub(crate) fn new(last_lsn: Lsn, position: u64) -> Marks {
         Marks(Arc::new(Shared {
-            appended: Line(Appended { lsn: AtomicU64::new(last_lsn.0), position: AtomicU64::new(position) }),
+            appended: Line(Appended {
+                lsn: AtomicU64::new(last_lsn.0),
+                position: AtomicU64::new(position),
+                end: AtomicU64::new(position),
+            }),
             synced: Line(Synced { lsn: AtomicU64::new(last_lsn.0), position: AtomicU64::new(position) }),
             poisoned: AtomicBool::new(false),
             asleep: Line(AtomicBool::new(false)),
@@ -149,6 +155,22 @@ impl Marks {
     pub fn spares_ready(&self) -> u32 {
         // Pairs with the Release in `add_spare`: a counted spare is in the queue.
         self.0.spares_ready.load(Ordering::Acquire)
+    }
+
+    /// Bytes behind the last record, counted over all segments of this life.
+    pub(crate) fn appended_bytes(&self) -> u64 {
+        self.0.appended.0.position.load(Ordering::Relaxed)
+    }
+
+    /// Bytes behind the last record to the end of the open segment. Looked at while the log appends it may be that of the
+    /// segment before.
+    pub(crate) fn open_bytes(&self) -> u64 {
+        self.0.appended.0.end.load(Ordering::Relaxed).saturating_sub(self.appended_bytes())
+    }
+
+    /// A segment was opened that ends there.
+    pub(crate) fn set_end(&self, end: u64) {
+        self.0.appended.0.end.store(end, Ordering::Relaxed);
     }
 
     pub(crate) fn opened_pending(&self) -> u32 {

@@ -1,7 +1,8 @@
 //! Remembered requests: client order id → order, with a digest of the body and what the first answer said
 //! (wire.md §11). One lives as long as its order row.
 
-use super::rows::Rows;
+use super::rows::{Numbers, Rows};
+use super::spread::Spread;
 use crate::amount::{Cash, Qty};
 use crate::id::OrderId;
 use crate::mutation::bytes::row;
@@ -11,7 +12,6 @@ use crate::mutation::packed::{
 };
 use crate::order::{CloseReason, Order, Status};
 use crate::time::Timestamp;
-use ahash::AHashMap;
 use wincode::{SchemaRead, SchemaWrite};
 
 /// A request that left an order row.
@@ -158,9 +158,9 @@ impl Remembered {
 pub(crate) struct Requests {
     pub rows: Rows<Remembered>,
     /// Derived: hash of an id → the newest row with it. The few that share a hash are told apart by their text.
-    newest: AHashMap<u64, u32>,
+    newest: Spread,
     /// Derived: for each row the row before it with the same hash, or [`NO_ROW`].
-    before: Vec<u32>,
+    before: Numbers,
 }
 
 const NO_ROW: u32 = u32::MAX;
@@ -173,22 +173,21 @@ impl Requests {
 
     /// Derives the entry of the next row that has none yet.
     pub fn note(&mut self, id: &str) {
-        let hash = self.newest.hasher().hash_one(id);
         let row = self.before.len() as u32;
-        let before = self.newest.insert(hash, row).unwrap_or(NO_ROW);
-        self.before.push(before);
+        let before = self.newest.insert(self.newest.key(id), row);
+        self.before.push(before.unwrap_or(NO_ROW));
     }
 
     /// Reads where `id` is looked up, and the ends of the lists, where the next row goes.
     pub fn warm(&self, id: &str) -> usize {
-        let newest = self.newest.get(&self.newest.hasher().hash_one(id)).map_or(0, |row| *row as usize);
+        let newest = self.newest.get(self.newest.key(id)).map_or(0, |row| row as usize);
         let before = self.before.last().map_or(0, |row| *row as usize);
         newest ^ before ^ self.rows.last().map_or(0, |row| row.order.0 as usize)
     }
 
     /// The newest request remembered by `id`; `text_of` knows the id of a row.
     pub fn find<'a>(&'a self, id: &str, text_of: impl Fn(&'a Remembered) -> Option<&'a str>) -> Option<&'a Remembered> {
-        let mut at = *self.newest.get(&self.newest.hasher().hash_one(id))?;
+        let mut at = self.newest.get(self.newest.key(id))?;
         loop {
             let row = self.rows.get(at as usize)?;
             if text_of(row) == Some(id) {

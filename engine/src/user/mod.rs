@@ -18,6 +18,7 @@ pub mod safeguard;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod sorted;
+pub(crate) mod spread;
 pub(crate) mod trading;
 pub mod users;
 pub mod wallet;

@@ -3,6 +3,8 @@
 
 /// Rows in a full block.
 const ROWS_PER_BLOCK: usize = 16;
+/// The same of numbers, which are small.
+const NUMBERS_PER_BLOCK: usize = 1_024;
 /// Room of a new block; it doubles until the block is full.
 const ROWS_AT_FIRST: usize = 4;
 /// Blocks that grow. Later ones have all their room at once: by then the room left over is small beside the rest.
@@ -10,13 +12,16 @@ const BLOCKS_THAT_GROW: usize = 4;
 
 /// An append-only list; a row is found by its index, in constant time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rows<T> {
+pub struct Rows<T, const BLOCK: usize = ROWS_PER_BLOCK> {
     full: Vec<Vec<T>>,
     /// The block that grows, kept at hand: most of what happens concerns the newest rows.
     last: Vec<T>,
 }
 
-impl<T> Rows<T> {
+/// Numbers of rows.
+pub type Numbers = Rows<u32, NUMBERS_PER_BLOCK>;
+
+impl<T, const BLOCK: usize> Rows<T, BLOCK> {
     pub const fn new() -> Self {
         Rows { full: Vec::new(), last: Vec::new() }
     }
@@ -38,24 +43,24 @@ impl<T> Rows<T> {
             // A first row is often the only one.
             0 => self.last.reserve_exact(1),
             1 if self.full.is_empty() => self.last.reserve_exact(ROWS_AT_FIRST - 1),
-            ROWS_PER_BLOCK => {
+            len if len == BLOCK => {
                 // Who has filled some blocks goes on: the next has its whole room at once, so that no row is moved.
                 let whole = self.full.len() + 1 >= BLOCKS_THAT_GROW;
-                let next = Vec::with_capacity(if whole { ROWS_PER_BLOCK } else { ROWS_AT_FIRST });
+                let next = Vec::with_capacity(if whole { BLOCK } else { ROWS_AT_FIRST });
                 self.full.push(std::mem::replace(&mut self.last, next));
             }
-            len => self.last.reserve_exact(len.min(ROWS_PER_BLOCK - len)),
+            len => self.last.reserve_exact(len.min(BLOCK - len)),
         }
     }
 
     /// Adds the first of so many rows that come now: there is room for all of them at once, as far as their block goes.
     pub(crate) fn push_first_of(&mut self, coming: usize, row: T) -> usize {
         if self.last.len() == self.last.capacity() {
-            if self.last.len() == ROWS_PER_BLOCK {
-                let next = Vec::with_capacity(coming.clamp(1, ROWS_PER_BLOCK));
+            if self.last.len() == BLOCK {
+                let next = Vec::with_capacity(coming.clamp(1, BLOCK));
                 self.full.push(std::mem::replace(&mut self.last, next));
             } else {
-                self.last.reserve_exact(coming.clamp(1, ROWS_PER_BLOCK - self.last.len()));
+                self.last.reserve_exact(coming.clamp(1, BLOCK - self.last.len()));
             }
         }
         self.push(row)
@@ -63,7 +68,7 @@ impl<T> Rows<T> {
 
     #[inline]
     pub fn len(&self) -> usize {
-        self.full.len() * ROWS_PER_BLOCK + self.last.len()
+        self.full.len() * BLOCK + self.last.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -72,18 +77,18 @@ impl<T> Rows<T> {
 
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
-        match self.full.get(index / ROWS_PER_BLOCK) {
-            Some(block) => block.get(index % ROWS_PER_BLOCK),
-            None => self.last.get(index.checked_sub(self.full.len() * ROWS_PER_BLOCK)?),
+        match self.full.get(index / BLOCK) {
+            Some(block) => block.get(index % BLOCK),
+            None => self.last.get(index.checked_sub(self.full.len() * BLOCK)?),
         }
     }
 
     #[inline]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let full_count = self.full.len();
-        match self.full.get_mut(index / ROWS_PER_BLOCK) {
-            Some(block) => block.get_mut(index % ROWS_PER_BLOCK),
-            None => self.last.get_mut(index.checked_sub(full_count * ROWS_PER_BLOCK)?),
+        match self.full.get_mut(index / BLOCK) {
+            Some(block) => block.get_mut(index % BLOCK),
+            None => self.last.get_mut(index.checked_sub(full_count * BLOCK)?),
         }
     }
 
@@ -114,13 +119,13 @@ impl<T> Rows<T> {
 /// Rows from either end.
 pub type Iter<'a, T> = std::iter::Chain<std::iter::Flatten<std::slice::Iter<'a, Vec<T>>>, std::slice::Iter<'a, T>>;
 
-impl<T> Default for Rows<T> {
+impl<T, const BLOCK: usize> Default for Rows<T, BLOCK> {
     fn default() -> Self {
         Rows::new()
     }
 }
 
-impl<T> std::ops::Index<usize> for Rows<T> {
+impl<T, const BLOCK: usize> std::ops::Index<usize> for Rows<T, BLOCK> {
     type Output = T;
     #[inline]
     fn index(&self, index: usize) -> &T {
@@ -128,14 +133,14 @@ impl<T> std::ops::Index<usize> for Rows<T> {
     }
 }
 
-impl<T> std::ops::IndexMut<usize> for Rows<T> {
+impl<T, const BLOCK: usize> std::ops::IndexMut<usize> for Rows<T, BLOCK> {
     #[inline]
     fn index_mut(&mut self, index: usize) -> &mut T {
         self.get_mut(index).expect("rows are named by indexes that were given out")
     }
 }
 
-impl<'a, T> IntoIterator for &'a Rows<T> {
+impl<'a, T, const BLOCK: usize> IntoIterator for &'a Rows<T, BLOCK> {
     type Item = &'a T;
     type IntoIter = Iter<'a, T>;
     fn into_iter(self) -> Self::IntoIter {
@@ -143,7 +148,7 @@ impl<'a, T> IntoIterator for &'a Rows<T> {
     }
 }
 
-impl<T> FromIterator<T> for Rows<T> {
+impl<T, const BLOCK: usize> FromIterator<T> for Rows<T, BLOCK> {
     fn from_iter<I: IntoIterator<Item = T>>(rows: I) -> Self {
         let mut list = Rows::new();
         for row in rows {
@@ -176,12 +181,18 @@ mod tests {
         assert_eq!((&rows).into_iter().count(), 50);
         // Room for what comes changes nothing else, however much or little is said to come.
         for coming in [0, 1, 5, 16, 17, 40, 100] {
-            let (mut roomy, mut grown) = (Rows::new(), Rows::new());
+            let (mut roomy, mut grown) = (Rows::<_>::new(), Rows::<_>::new());
             for i in 0..40_usize {
                 assert_eq!((roomy.push_first_of(coming.max(i) - i, i), grown.push(i)), (i, i));
                 assert_eq!(roomy.last(), grown.last());
             }
             assert_eq!(roomy.iter().collect::<Vec<_>>(), grown.iter().collect::<Vec<_>>(), "{coming}");
         }
+        // The same in blocks of another size.
+        let count = 6 * NUMBERS_PER_BLOCK as u32 + 5;
+        let mut numbers = Numbers::new();
+        (0..count).for_each(|number| assert_eq!(numbers.push(number), number as usize));
+        assert!(numbers.iter().copied().eq(0..count) && numbers.last() == Some(&(count - 1)));
+        assert!((0..count).all(|number| numbers[number as usize] == number) && numbers.get(count as usize).is_none());
     }
 }

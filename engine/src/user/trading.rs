@@ -5,7 +5,7 @@ use super::equity::Equity;
 use super::facts::Facts;
 use super::idempotency::{Remembered, Requests};
 use super::position::Position;
-use super::rows::Rows;
+use super::rows::{Numbers, Rows};
 use super::safeguard::Safeguard;
 use super::sorted::Sorted;
 use crate::amount::{Cash, Qty};
@@ -31,7 +31,7 @@ pub(crate) struct Trading {
     /// Its newest order facts.
     pub facts: Facts,
     /// Derived: row of an order or position by its object number.
-    index: Vec<u32>,
+    index: Numbers,
     /// Derived: rows of the open orders.
     pub open: Sorted<u32>,
     /// Derived: the open episodes, by instrument and wallet.
@@ -73,7 +73,7 @@ pub(crate) static NOTHING: Trading = Trading {
     equity: Vec::new(),
     resets: Vec::new(),
     facts: Facts::new(),
-    index: Vec::new(),
+    index: Numbers::new(),
     open: Sorted::new(),
     held: Vec::new(),
     tallies: Vec::new(),
@@ -244,9 +244,6 @@ impl Trading {
         if !orders_fine || !self.fills.iter().zip(&mut rows).all(|(fill, row)| fill_is_there(fill.before, row)) {
             return Err(CodecError::Reference);
         }
-        // Room at once for all that is there; the next object takes more.
-        let last = self.orders.last().map(|order| order.id.0).max(self.positions.last().map(|position| position.id.0));
-        self.index.reserve_exact(last.map_or(0, |last| object_number(last) as usize + 1));
         for (row, order) in self.orders.iter().enumerate() {
             set_row(&mut self.index, order.id.0, row);
             if order.resting {
@@ -349,15 +346,10 @@ impl Trading {
 }
 
 /// Notes the row of an object.
-fn set_row(index: &mut Vec<u32>, object: u64, row: usize) {
+fn set_row(index: &mut Numbers, object: u64, row: usize) {
     let number = object_number(object) as usize;
-    if number >= index.capacity() {
-        // A quarter more, not twice as much: it has an entry for every object.
-        let spare = number / 4 + 8;
-        index.reserve_exact(number + spare - index.len());
-    }
-    if number >= index.len() {
-        index.resize(number + 1, NO_ROW);
+    while number >= index.len() {
+        index.push(NO_ROW);
     }
     index[number] = row as u32;
 }

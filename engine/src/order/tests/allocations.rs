@@ -42,7 +42,7 @@ impl Count {
 struct Kind {
     line: &'static str,
     is_cancelled: bool,
-    /// Lists of rows that it adds to: order, fill, position, remembered request.
+    /// Lists of rows that it adds to: order, fill, position, remembered request, and the pages where its id is looked up.
     lists: u64,
     /// What it keeps outside of its rows: what few orders have, which is its sender's id here, or what stood inside its
     /// limit when it was killed.
@@ -51,15 +51,15 @@ struct Kind {
 
 const KINDS: [Kind; 5] = [
     Kind { line: "buy Y 5 limit 0.30 pro", is_cancelled: true, lists: 1, own: 0 },
-    Kind { line: "buy Y 5 limit 0.30 pro id=", is_cancelled: true, lists: 2, own: 1 },
+    Kind { line: "buy Y 5 limit 0.30 pro id=", is_cancelled: true, lists: 3, own: 1 },
     // Every other fill is a sale's, so that every block of fills begins with one of these.
     Kind { line: "buy Y 15 limit 0.60 pro", is_cancelled: false, lists: 4, own: 0 },
     Kind { line: "sell Y 15 limit 0.30 pro", is_cancelled: false, lists: 1, own: 0 },
     Kind { line: "buy Y 5000 limit 0.60 fok pro", is_cancelled: false, lists: 1, own: 1 },
 ];
-/// Rows of a block; a list of blocks, an index or a map that grows is rarer still.
+/// Rows of a block, about; a list of blocks or of numbers that grows is rarer still.
 const ROWS_PER_BLOCK: u64 = 16;
-/// Those of one kind that may grow something else: doubling and growth by a quarter are rare.
+/// Those of one kind that may grow something else: doubling is rare.
 const GROWN_MAX: u64 = 16;
 
 #[test]
@@ -103,11 +103,39 @@ fn an_order_allocates_nothing_but_the_rows_it_is_kept_in() {
     assert!(total > 5_000);
 }
 
+/// What grows, grows by blocks: whoever has many orders makes nobody wait, himself included, while all that he has is moved.
+#[test]
+fn no_order_allocates_much_at_once() {
+    let mut world = World::of("");
+    for line in ["plan enterprise", "balance 1000000", "book Y bids 0.40x10 asks 0.50x10"] {
+        assert_eq!(world.act(line), "");
+    }
+    world.act("buy Y 5 limit 0.30");
+    let (count, mut most) = (40_000, 0);
+    for number in 0..count {
+        let id = format!("id={number:032}");
+        let placement = world.placement("buy", &["Y", "5", "limit", "0.30", "pro", &id]);
+        let mut sink = Sink(None);
+        most = most.max(measured(&mut world, Command::Place(Box::new(placement)), &mut sink).bytes_max);
+        let order = sink.0.expect("it was answered");
+        most = most.max(measured(&mut world, Command::Cancel { order }, &mut sink).bytes_max);
+    }
+    println!("orders with ids: {count}, at most {most} bytes for one");
+    assert!(most <= AT_ONCE_MAX, "{most} bytes at once");
+}
+
+/// Bytes that one order may allocate: the list of the blocks of so many rows, when it doubles.
+const AT_ONCE_MAX: u64 = 128 << 10;
+
 /// Allocations of one command, made by the shard.
 fn counted(world: &mut World, command: Command, sink: &mut Sink) -> u64 {
+    measured(world, command, sink).count_total
+}
+
+fn measured(world: &mut World, command: Command, sink: &mut Sink) -> allocation_counter::AllocationInfo {
     world.now = world.now.plus(1);
     let (owner, now) = (world.user, world.now);
     let envelope = Envelope { owner, command, received_at: now, reply: 0 };
     let shard = world.shard();
-    allocation_counter::measure(|| shard.take(envelope, now, sink)).count_total
+    allocation_counter::measure(|| shard.take(envelope, now, sink))
 }

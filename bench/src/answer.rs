@@ -4,7 +4,7 @@
 
 use crate::crowd::Crowd;
 use crate::journal::Journal;
-use crate::report::{ONE_BY_ONE, Report, Size};
+use crate::report::{ONE_BY_ONE, PREFAULTED, Report, Size};
 use crate::steady::{Steady, Timings};
 use engine::id::UserId;
 use engine::mutation::codec;
@@ -44,5 +44,6 @@ pub fn run(size: Size, report: &mut Report) {
     );
     report.durability("process: in the mapping, not synced");
     report.rate_note(ONE_BY_ONE);
+    report.note("memory", PREFAULTED);
     report.not_included("making the command, any socket, any sync; a look at the clock is part of each figure");
 }

@@ -12,7 +12,7 @@ use crate::floor::Floor;
 use crate::journal::Journal;
 use crate::mixed::{MID, Operation, REACH, stream};
 use crate::peers;
-use crate::report::{Report, Size, median, timed};
+use crate::report::{PREFAULTED, Report, Size, median, timed};
 use crate::world::{Asked, Book, Out, World};
 use engine::amount::{Price, Qty, TickSize};
 use engine::command::{Command, Envelope, IdSource, RequestIdentity};
@@ -104,6 +104,7 @@ pub fn run(size: Size, report: &mut Report) {
         format!("{} operations of {users} users, {} fills in a bare book", operations.len(), matched.fills),
     );
     report.rate_note("none: by turns of many commands, as fast as it goes");
+    report.note("memory", PREFAULTED);
     report.durability("process: each record in the mapping, not synced");
     report
         .not_included("making the command, preparing segments, any socket; bare books know no users and keep nothing");

@@ -12,7 +12,7 @@ use crate::http::Client;
 use crate::journal::Journal;
 use crate::load::{Load, Reached};
 use crate::pulse;
-use crate::report::{Report, Size, nanoseconds, timed};
+use crate::report::{PREFAULTED, Report, Size, nanoseconds, timed};
 use crate::seeded::Place;
 use crate::server::Server;
 use crate::steady::Steady;
@@ -77,6 +77,7 @@ pub fn run(size: Size, report: &mut Report) {
         "none: over HTTP one order on each connection, the next when it is answered; in process by turns of up to 256 \
          commands that wait in a ring, or one after the other, as each row says",
     );
+    report.note("memory in process", PREFAULTED);
     report.durability("process over HTTP; in process records are made and not kept");
     report.not_included("in process: making the command, the log; over HTTP: a feed beside it, TLS, a network");
 }

@@ -203,7 +203,7 @@ fn main() -> ExitCode {
         let _ = tempfile::env::override_temp_dir(&place);
     }
     let size = if small { Size::Small } else { Size::Full };
-    // As a server has it; other processes of a scenario see to it themselves, or not.
+    // As a server has it; whoever runs beside ours in this process has it, too.
     let prefaulting = Prefaulting::start(AHEAD_BYTES);
     prefaulting.loaded();
     let mut runs = Runs::new(size, with_peers, json);

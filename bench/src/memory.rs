@@ -102,7 +102,10 @@ pub fn run(size: Size, report: &mut Report) {
     whole_server(size, users, report);
     report.note("world", format!("{users} users, {orders} orders of {wished} wished for, {MARKETS} markets"));
     report.rate_note(ONE_BY_ONE);
-    report.not_included("pages of the log, which belong to files; what the system keeps for the process");
+    report.not_included(
+        "pages of the log, which belong to files; memory made ahead of its use (engine.prefault_bytes, 64 MiB at most); \
+         what the system keeps for the process",
+    );
 }
 
 /// A server of that many users beside one of a few, in what belongs to no file.

@@ -7,7 +7,7 @@ use crate::load::{Load, Reached};
 use crate::peers;
 use crate::pulse;
 use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
-use crate::report::{Report, Size, timed};
+use crate::report::{PREFAULTED, Report, Size, timed};
 use crate::seeded::Place;
 use crate::server::Server;
 use crate::world::{Out, Step, World};
@@ -80,6 +80,7 @@ pub fn run(size: Size, report: &mut Report) {
     report.computed(direct.world.digest());
     report.note("order", format!("a market buy of {SHARES} shares at 0.51; the peer's is of 10 dollars"));
     report.rate_note(format!("none: {connections} connections with one order each, the next when it is answered"));
+    report.note("memory in process", PREFAULTED);
     report.durability("power and process as each row says; in process records are made and not kept");
     report.not_included("a feed beside it, TLS, a network; the load takes its part of the same cores");
 }

@@ -36,7 +36,9 @@ pub fn run(size: Size, report: &mut Report) {
         }
     }
     report.rate_note("none: nobody says anything");
-    report.not_included("what the system keeps for a socket outside of the process");
+    report.not_included(
+        "what the system keeps for a socket outside of the process; memory made ahead of its use (engine.prefault_bytes)",
+    );
 }
 
 /// Nobody is connected, and the venue says nothing.

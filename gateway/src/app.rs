@@ -9,9 +9,9 @@ use crate::config::Config;
 use crate::engine_client::EngineClient;
 use crate::history::Reader;
 use crate::http::front::Front;
+use crate::http::last_used::LastUsed;
 use crate::http::server::Connections;
 use crate::http::server::departures::Departures;
-use crate::http::uses::Uses;
 use crate::metrics::edge::EdgeMeters;
 use crate::venue::Upstream;
 use crate::venue::feed::FeedFigures;
@@ -72,7 +72,7 @@ pub struct Edge {
     /// Its answers that are about to leave.
     pub departures: Rc<Departures>,
     /// Its keys' uses that are about to be noted.
-    pub uses: Rc<Uses>,
+    pub last_used: Rc<LastUsed>,
     /// Books as it wrote them last.
     pub book_texts: Texts,
 }
@@ -81,7 +81,15 @@ impl Edge {
     pub fn new(app: Arc<App>, engine: EngineClient) -> Edge {
         let departures = Rc::<Departures>::default();
         let hub = Rc::new(Hub::new(app.clone(), Rc::clone(&departures)));
-        Edge { app, engine, sockets: Rc::default(), hub, departures, uses: Rc::default(), book_texts: Texts::default() }
+        Edge {
+            app,
+            engine,
+            sockets: Rc::default(),
+            hub,
+            departures,
+            last_used: Rc::default(),
+            book_texts: Texts::default(),
+        }
     }
 }
 

@@ -151,7 +151,7 @@ pub struct Auth {
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub shards: usize,
-    /// Memory that is made ahead of its use at most ([`crate::prefault`]), bytes; 0: none.
+    /// Memory that is made ahead of its use at most, of all mappings together ([`crate::prefault`]), bytes; 0: none.
     pub prefault_bytes: usize,
 }
 

@@ -112,6 +112,11 @@ mod tests {
 
     impl Place {
         fn new() -> Place {
+            Place::resting(|| {})
+        }
+
+        /// `rest` is called between bites of a spare for which there is time.
+        fn resting(rest: impl FnMut() + Send + 'static) -> Place {
             let place = tempfile::tempdir().expect("a temporary folder");
             let directory = place.path().join("log");
             let options =
@@ -120,7 +125,7 @@ mod tests {
             let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
             let Running { log, syncer, preparer, snapshots, .. } = running;
             let covered = Covered::default();
-            let spares = Spares::new(preparer, covered.clone());
+            let spares = Spares::new(preparer.resting(rest), covered.clone());
             Place { spares, log, syncer, snapshots, covered, time: 1, directory, _place: place }
         }
 
@@ -170,6 +175,27 @@ mod tests {
         assert_eq!(place.segments(), before[first..]);
         assert!(!place.spares.turn().expect("room on the disk"), "it is given up once");
         println!("segments: {} of {} given up", first, before.len());
+    }
+
+    #[test]
+    fn a_spare_is_made_with_rests_as_long_as_the_log_leaves_time() {
+        let rests = Arc::new(AtomicU64::new(0));
+        let counter = rests.clone();
+        let mut place = Place::resting(move || _ = counter.fetch_add(1, Ordering::Relaxed));
+        while place.spares.turn().expect("room on the disk") {}
+        // Two spares, zeroed and touched, in bites of 64 KiB.
+        let expected = 2 * 2 * SEGMENT_BYTES / (64 << 10);
+        assert_eq!(rests.load(Ordering::Relaxed), expected, "nobody appends");
+        // The log uses all that it has before a spare is made: then there is no time.
+        let payload = vec![0; RECORD_BYTES];
+        while place.log.room(RECORD_BYTES) > 2 * RECORD_BYTES as u64 {
+            place.time += 1;
+            place.log.append(Kind::Mutations, 1, 1, place.time, &payload).expect("there is room");
+            place.syncer.turn().expect("the disk is there");
+        }
+        assert!(place.spares.turn().expect("room on the disk"), "one is wanted");
+        assert_eq!(rests.load(Ordering::Relaxed), expected, "the log is at its end");
+        println!("rests: {expected}");
     }
 
     /// What cannot be read cannot be given up; orders have their room all the same.

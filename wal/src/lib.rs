@@ -113,7 +113,12 @@ pub use scan::{Entry, Scan, Tail};
 pub use snapshot::{Snapshot, SnapshotReader, SnapshotWriter, Snapshots};
 pub use storage::{Files, Storage, StoredFile};
 pub use sync::{Marks, Progress, Syncer, Waker};
-pub use sys::{large_pages, populate, take_short_slice, yield_to_all};
+pub use sys::take_short_slice;
+
+/// Memory and turns of the process, which are no log's: system calls that stand where `unsafe` may stand.
+pub mod memory {
+    pub use crate::sys::{populate, prefer_large_pages, prefer_small_pages, yield_to_all};
+}
 
 /// Number of a record: dense, from 1. 0 stands for "before the first".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

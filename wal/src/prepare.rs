@@ -38,33 +38,35 @@ pub enum Prepared {
     },
 }
 
-/// Times as far as the log is in filling what it has, a spare must have come, for its thread to rest.
+/// A spare's thread rests while its part that is done is at least so many times the part of its room that the log has
+/// filled since.
 const AHEAD_TIMES: u64 = 2;
 /// Part of a segment that the log is not to come to meanwhile: where it has less, nothing rests.
 const KEPT_PART: u64 = 4;
 
-/// How far a spare has come, beside the log.
-struct Course {
-    /// Where the log stood when it was begun, and what it had for records without the last [`KEPT_PART`] of it, in bytes.
+/// How far a spare has come, beside the log. All in bytes.
+struct FillProgress {
+    /// Where the log stood when the spare was begun.
     begun_at: u64,
-    free_bytes: u64,
-    /// Bytes that were zeroed or touched, and how many there are of both together.
-    done_bytes: u64,
-    all_bytes: u64,
+    /// What the log had for records then, in its open segment and in spares, without [`KEPT_PART`] of a segment.
+    room: u64,
+    /// Zeroed and touched so far, and both together in the end.
+    done: u64,
+    all: u64,
 }
 
-impl Course {
-    fn begin(marks: &Marks, segment_bytes: u64, done_bytes: u64) -> Course {
+impl FillProgress {
+    fn begin(marks: &Marks, segment_bytes: u64, done: u64) -> FillProgress {
         let room = marks.open_bytes() + u64::from(marks.spares_ready()) * segment_bytes;
-        let free_bytes = room.saturating_sub(segment_bytes / KEPT_PART);
-        Course { begun_at: marks.appended_bytes(), free_bytes, done_bytes, all_bytes: 2 * segment_bytes }
+        let room = room.saturating_sub(segment_bytes / KEPT_PART);
+        FillProgress { begun_at: marks.appended_bytes(), room, done, all: 2 * segment_bytes }
     }
 
-    /// Whether the log leaves time for a rest: at its pace the spare is there when half of what it had is filled.
+    /// Whether the log leaves time for a rest: at its pace the spare is there when half of its room is filled.
     fn has_time(&self, appended_bytes: u64) -> bool {
-        let taken_bytes = appended_bytes.saturating_sub(self.begun_at);
-        let (done, taken) = (u128::from(self.done_bytes), u128::from(AHEAD_TIMES * taken_bytes));
-        self.free_bytes > 0 && done * u128::from(self.free_bytes) >= taken * u128::from(self.all_bytes)
+        let filled = appended_bytes.saturating_sub(self.begun_at);
+        let (done, filled) = (u128::from(self.done), u128::from(AHEAD_TIMES * filled));
+        self.room > 0 && done * u128::from(self.room) >= filled * u128::from(self.all)
     }
 }
 
@@ -190,8 +192,8 @@ impl<S: Storage> Preparer<S> {
             let file = self.storage.open(&name).map_err(Error::io("open", &name))?;
             let bytes = file.bytes().map_err(Error::io("look at", &name))?;
             if bytes == self.segment_bytes && self.wants_spare() {
-                let course = Course::begin(&self.marks, self.segment_bytes, self.segment_bytes);
-                self.hand_over(file, name, course)?;
+                let progress = FillProgress::begin(&self.marks, self.segment_bytes, self.segment_bytes);
+                self.hand_over(file, name, progress)?;
             } else {
                 self.storage.remove(&name).map_err(Error::io("remove", &name))?;
             }
@@ -217,23 +219,23 @@ impl<S: Storage> Preparer<S> {
 
     /// Zeroes a file, names it and hands it to the log.
     fn fill_and_adopt(&mut self, file: S::File, making: &str) -> Result<(), Error> {
-        let mut course = Course::begin(&self.marks, self.segment_bytes, 0);
-        fill_with_zeros(&file, making, self.segment_bytes, |bytes| self.breathe(&mut course, bytes))?;
+        let mut progress = FillProgress::begin(&self.marks, self.segment_bytes, 0);
+        fill_with_zeros(&file, making, self.segment_bytes, |bytes| self.rest_if_ahead(&mut progress, bytes))?;
         let name = spare_name(self.next_number);
         self.next_number += 1;
         self.points.pass(Point::Rename);
         self.storage.rename(making, &name).map_err(Error::io("rename", making))?;
         self.sync_directory()?;
-        self.hand_over(file, name, course)
+        self.hand_over(file, name, progress)
     }
 
-    fn hand_over(&mut self, file: S::File, name: String, mut course: Course) -> Result<(), Error> {
+    fn hand_over(&mut self, file: S::File, name: String, mut progress: FillProgress) -> Result<(), Error> {
         let mut map = self.storage.map(&file, self.segment_bytes).map_err(Error::io("map", &name))?;
         let mut at = 0;
         while at < self.segment_bytes {
             let to = self.segment_bytes.min(at + BITE_BYTES);
             map.touch(at as usize, to as usize);
-            self.breathe(&mut course, to - at);
+            self.rest_if_ahead(&mut progress, to - at);
             at = to;
         }
         if self.spares.try_send(Spare { file, map, name }).is_ok() {
@@ -243,10 +245,10 @@ impl<S: Storage> Preparer<S> {
     }
 
     /// Behind a bite of so many bytes.
-    fn breathe(&mut self, course: &mut Course, bytes: u64) {
-        course.done_bytes += bytes;
+    fn rest_if_ahead(&mut self, progress: &mut FillProgress, bytes: u64) {
+        progress.done += bytes;
         if let Some(rest) = &mut self.rest
-            && course.has_time(self.marks.appended_bytes())
+            && progress.has_time(self.marks.appended_bytes())
         {
             rest();
         }
@@ -269,8 +271,8 @@ mod tests {
             ("the log goes, and nothing was done", 100, 1, 0, 1, false),
             ("twice as far", 25, 1, 100, 25, true),
             ("not twice as far", 25, 1, 100, 26, false),
-            ("with a segment more, as far is enough", 100, 1, 100, 43, true),
-            ("and less is not", 100, 1, 100, 44, false),
+            ("a segment more, twice as far", 100, 1, 100, 43, true),
+            ("a segment more, not twice as far", 100, 1, 100, 44, false),
             ("no spare, and the segment is new", 100, 0, 100, 18, true),
             ("the same, not twice as far", 100, 0, 100, 19, false),
             ("no spare, and the segment is all but full", 25, 0, 100, 0, false),
@@ -281,8 +283,8 @@ mod tests {
             let marks = Marks::new(Lsn(9), 7_000);
             marks.set_end(7_000 + left);
             (0..ready).for_each(|_| marks.add_spare());
-            let course = Course::begin(&marks, 100, done_bytes);
-            assert_eq!(course.has_time(7_000 + since), expected, "{name}");
+            let progress = FillProgress::begin(&marks, 100, done_bytes);
+            assert_eq!(progress.has_time(7_000 + since), expected, "{name}");
         }
         println!("rests: {} cases", rows.len());
     }

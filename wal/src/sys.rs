@@ -172,26 +172,48 @@ pub(crate) fn write_back(_: &File, _: u64, _: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// What may be asked about memory without changing a byte of it.
+#[derive(Clone, Copy)]
+enum Advice {
+    /// Memory now.
+    Populate,
+    /// How much a first touch brings.
+    LargePages,
+    SmallPages,
+}
+
 /// Has the kernel put memory behind a range of whole pages now instead of at their first touch (Linux 5.14). What they
-/// hold does not change.
+/// hold does not change; pages of a file that is mapped to be shared count as written to.
 ///
 /// # Errors
 /// The system's: an older kernel, no such pages, no memory.
 pub fn populate(range: &Range<usize>) -> io::Result<()> {
-    advise_memory(range, libc::MADV_POPULATE_WRITE)
+    advise_memory(range, Advice::Populate)
 }
 
-/// Whether a first touch of a range of whole pages brings large pages. What they hold does not change.
+/// A first touch of a range of whole pages brings a large page where there is one.
 ///
 /// # Errors
 /// The system's: a kernel without large pages, no such pages.
-pub fn large_pages(range: &Range<usize>, wanted: bool) -> io::Result<()> {
-    advise_memory(range, if wanted { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE })
+pub fn prefer_large_pages(range: &Range<usize>) -> io::Result<()> {
+    advise_memory(range, Advice::LargePages)
 }
 
-/// Advice that changes no byte.
-fn advise_memory(range: &Range<usize>, advice: libc::c_int) -> io::Result<()> {
-    // SAFETY: the callers' advice says how and when pages get their memory and leaves what they hold as it is, whoever they
+/// The opposite. Large pages that are there stay.
+///
+/// # Errors
+/// As above.
+pub fn prefer_small_pages(range: &Range<usize>) -> io::Result<()> {
+    advise_memory(range, Advice::SmallPages)
+}
+
+fn advise_memory(range: &Range<usize>, advice: Advice) -> io::Result<()> {
+    let advice = match advice {
+        Advice::Populate => libc::MADV_POPULATE_WRITE,
+        Advice::LargePages => libc::MADV_HUGEPAGE,
+        Advice::SmallPages => libc::MADV_NOHUGEPAGE,
+    };
+    // SAFETY: each of the three says when and how pages get their memory and leaves what they hold as it is, whoever they
     // belong to; the kernel refuses addresses that are nobody's.
     let done = unsafe { libc::madvise(std::ptr::without_provenance_mut(range.start), range.len(), advice) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -321,24 +343,46 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_yields_or_is_left_without_harm() {
-        std::thread::spawn(|| println!("yields to all: {}", yield_to_all())).join().expect("no panic");
+    fn a_thread_that_yields_is_of_the_class_that_does() {
+        let yields = || {
+            // SAFETY: it asks about the calling thread.
+            (yield_to_all(), unsafe { libc::sched_getscheduler(0) } == libc::SCHED_IDLE)
+        };
+        let (agreed, is_so) = std::thread::spawn(yields).join().expect("no panic");
+        assert_eq!(agreed, is_so);
+        println!("yields to all: {agreed}");
     }
 
     #[test]
-    fn memory_made_ahead_holds_what_it_held() {
+    fn memory_made_ahead_is_there_and_holds_what_it_held() {
         const PAGE: usize = 4_096;
-        let mut memory = vec![7_u8; 64 * PAGE];
+        // Some of it written to, most of it not.
+        let mut memory = Vec::<u8>::with_capacity(256 * PAGE);
+        memory.resize(2 * PAGE, 7);
         let first = (memory.as_ptr() as usize).next_multiple_of(PAGE);
-        let whole = first..first + 32 * PAGE;
-        let tried = [populate(&whole), large_pages(&whole, true), large_pages(&whole, false)];
-        // An old kernel has not all of them, but says so.
-        tried.into_iter().filter_map(Result::err).for_each(|error| println!("SKIPPED: {error}"));
+        let whole = first..first + 128 * PAGE;
+        let there = || {
+            let mut pages = [0_u8; 128];
+            // SAFETY: the range is of whole pages that belong to `memory`, and there is a byte for each.
+            let asked = unsafe {
+                libc::mincore(std::ptr::without_provenance_mut(whole.start), whole.len(), pages.as_mut_ptr())
+            };
+            assert_eq!(asked, 0);
+            pages.iter().filter(|page| **page & 1 == 1).count()
+        };
+        let before = there();
+        match populate(&whole) {
+            Ok(()) => assert_eq!((there(), before < 128), (128, true), "{before} were there before"),
+            Err(error) => println!("SKIPPED: {error}"),
+        }
+        if let (Err(error), _) | (_, Err(error)) = (prefer_large_pages(&whole), prefer_small_pages(&whole)) {
+            println!("SKIPPED: {error}");
+        }
+        memory.resize(128 * PAGE, 7);
         assert!(memory.iter().all(|byte| *byte == 7));
-        memory.fill(8);
         // Nobody's: the last pages below the kernel's half.
         let nobodys = (1 << 47) - 2 * PAGE..(1 << 47) - PAGE;
-        assert!(populate(&nobodys).is_err() && large_pages(&nobodys, true).is_err());
+        assert!(populate(&nobodys).is_err() && prefer_large_pages(&nobodys).is_err());
         assert!(populate(&(first + 1..first + PAGE)).is_err(), "half a page");
     }
 

@@ -1,8 +1,8 @@
 //! Remembered requests: client order id → order, with a digest of the body and what the first answer said
 //! (wire.md §11). One lives as long as its order row.
 
+use super::extendible::Extendible;
 use super::rows::{Numbers, Rows};
-use super::spread::Spread;
 use crate::amount::{Cash, Qty};
 use crate::id::OrderId;
 use crate::mutation::bytes::row;
@@ -158,7 +158,7 @@ impl Remembered {
 pub(crate) struct Requests {
     pub rows: Rows<Remembered>,
     /// Derived: hash of an id → the newest row with it. The few that share a hash are told apart by their text.
-    newest: Spread,
+    newest: Extendible,
     /// Derived: for each row the row before it with the same hash, or [`NO_ROW`].
     before: Numbers,
 }

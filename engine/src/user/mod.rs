@@ -5,6 +5,7 @@
 
 mod apply;
 pub mod equity;
+pub(crate) mod extendible;
 pub mod facts;
 pub mod idempotency;
 pub(crate) mod indexes;
@@ -18,7 +19,6 @@ pub mod safeguard;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod sorted;
-pub(crate) mod spread;
 pub(crate) mod trading;
 pub mod users;
 pub mod wallet;

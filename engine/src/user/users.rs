@@ -68,12 +68,10 @@ impl Users {
         }
         for (user, row) in users.iter().zip(&mut rows) {
             let Some((user, what)) = user else { continue };
-            read ^= user.wallets.last().map_or(0, |wallet| wallet.cash.0 as usize);
-            read ^= user.keys.last().map_or(0, |key| key.id.0 as usize);
+            read ^= first_read(user);
             if let Ahead::Order(order) = what {
                 *row = user.trading().order_row_hint(*order);
             }
-            read ^= user.trading().warm();
         }
         let mut orders = [None; AHEAD_MAX];
         for ((user, row), order) in users.iter().zip(&rows).zip(&mut orders) {
@@ -103,11 +101,7 @@ impl Users {
 
     /// Reads what most commands of this user will read, so that the waits for memory overlap. Changes nothing.
     pub(crate) fn warm_one(&self, id: UserId) {
-        let Some(user) = self.get(id) else { return };
-        let wallet = user.wallets.last().map_or(0, |wallet| wallet.cash.0);
-        // Its dates lie apart from its id.
-        let key = user.keys.last().map_or(0, |key| key.id.0 ^ u64::from(key.last_used_at.is_none()));
-        std::hint::black_box(wallet as usize ^ key as usize ^ user.trading().warm());
+        std::hint::black_box(self.get(id).map(first_read));
     }
 
     /// Ids in order.
@@ -340,4 +334,12 @@ impl User {
         }
         Ok(())
     }
+}
+
+/// Reads what most commands of a user begin with.
+fn first_read(user: &User) -> usize {
+    let wallet = user.wallets.last().map_or(0, |wallet| wallet.cash.0 as usize);
+    // Its dates lie apart from its id.
+    let key = user.keys.last().map_or(0, |key| key.id.0 ^ u64::from(key.last_used_at.is_none()));
+    wallet ^ key as usize ^ user.trading().warm()
 }

@@ -215,8 +215,9 @@ impl Key {
         }
     }
 
-    /// Reads all that a trade of this key is going to read. Of a million users nearly everybody's lies in memory alone: looked
-    /// at where it is needed, each part would be waited for behind the other.
+    /// Reads the counters of this key and, where the core is on this thread, what most commands read of its user. Of a million
+    /// users nearly everybody's lies in memory alone: looked at where it is needed, each part would be waited for behind
+    /// the other, so it comes before all checks.
     fn warm(&self, edge: &Rc<Edge>) {
         let (front, slot, user) = (&edge.app.front, self.principal.slot, self.caller.user);
         std::hint::black_box(front.limits.warm(slot, user) ^ front.usage.warm(slot));
@@ -267,7 +268,7 @@ impl Key {
             return Err(Code::InsufficientPermission.into());
         }
         if limits.note_used(self.principal.slot, now) {
-            edge.uses.add(self.caller.user, self.principal.key);
+            edge.last_used.add(self.caller.user, self.principal.key);
         }
         Ok((self.caller, in_flight))
     }

@@ -9,6 +9,7 @@ pub mod dialect;
 pub mod dress;
 pub mod front;
 pub mod jwt;
+pub mod last_used;
 pub mod limit;
 pub mod names;
 pub mod openapi;
@@ -21,7 +22,6 @@ pub mod schema;
 pub mod server;
 pub mod ticket;
 pub mod usage;
-pub mod uses;
 
 #[cfg(test)]
 pub(crate) mod testing;

@@ -147,7 +147,7 @@ pub async fn serve(
     let mut serving = JoinSet::new();
     let mut departing = JoinSet::new();
     departing.spawn_local(Rc::clone(&edge.departures).run());
-    departing.spawn_local(Rc::clone(&edge.uses).run(edge.engine.clone()));
+    departing.spawn_local(Rc::clone(&edge.last_used).run(edge.engine.clone()));
     let mut pause = ACCEPT_PAUSE;
     loop {
         tokio::select! {

@@ -42,7 +42,7 @@ impl Count {
 struct Kind {
     line: &'static str,
     is_cancelled: bool,
-    /// Lists of rows that it adds to: order, fill, position, remembered request, and the pages where its id is looked up.
+    /// Lists of rows that it adds to: order, fill, position, remembered request, and the buckets where its id is looked up.
     lists: u64,
     /// What it keeps outside of its rows: what few orders have, which is its sender's id here, or what stood inside its
     /// limit when it was killed.
@@ -103,7 +103,8 @@ fn an_order_allocates_nothing_but_the_rows_it_is_kept_in() {
     assert!(total > 5_000);
 }
 
-/// What grows, grows by blocks: whoever has many orders makes nobody wait, himself included, while all that he has is moved.
+/// Rows grow by blocks, and what is looked up by id by buckets: whoever has many orders makes nobody wait while all that he
+/// has is moved. Lists of blocks still double, at 65,536 orders to 192 KiB.
 #[test]
 fn no_order_allocates_much_at_once() {
     let mut world = World::of("");

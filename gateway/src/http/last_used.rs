@@ -3,7 +3,8 @@
 //! Each key in use is noted once a minute (keys.md §1). With many users most orders are the first of a key in its minute,
 //! so a note costs as little as can be: no task, no channel, nothing that waits for its answer. It goes behind the
 //! requests for two reasons: an answer that must be on the disk before it leaves (`power`) would wait for the note's
-//! record, too, and what a note reads of its user has just been read by his request.
+//! record, too, and what a note reads of its user has just been read by his request. What waits when the thread ends is not
+//! noted: the key's last use is then told up to a minute too early.
 
 use crate::engine_client::EngineClient;
 use engine::command::Command;
@@ -18,13 +19,13 @@ const NOTED_PER_TURN: usize = 64;
 
 /// The uses of one thread's requests that are to be noted.
 #[derive(Default)]
-pub struct Uses {
+pub struct LastUsed {
     waiting: RefCell<Vec<(UserId, KeyId)>>,
-    /// Of [`Uses::run`], while it has nothing to do.
+    /// Of [`LastUsed::run`], while it has nothing to do.
     runner: Cell<Option<Waker>>,
 }
 
-impl Uses {
+impl LastUsed {
     /// That key of that user is noted soon. Nobody waits for it, and nothing depends on it.
     pub fn add(&self, user: UserId, key: KeyId) {
         self.waiting.borrow_mut().push((user, key));
@@ -75,7 +76,7 @@ mod tests {
                 telling.borrow_mut().push((user, key));
                 Ok(Answer::Done)
             }));
-            let uses = Rc::<Uses>::default();
+            let uses = Rc::<LastUsed>::default();
             let all: Vec<_> = (0..count as u64).map(|number| (UserId(number), KeyId(number + 7))).collect();
             run(async {
                 let running = tokio::task::spawn_local(Rc::clone(&uses).run(engine));

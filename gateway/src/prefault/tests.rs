@@ -1,0 +1,151 @@
+use super::*;
+use std::sync::{Mutex, PoisonError};
+
+const MIB: usize = 1 << 20;
+
+/// A thread that makes memory ahead does so in all mappings of the process: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn mappings_of_an_allocator_are_told_from_others() {
+    let (start, end) = (0x200_0000_0000, 0x200_4000_0000);
+    let cases = [
+        ("20000000000-20040000000 rw-p 00000000 00:00 0 ", Some(start..end)),
+        ("20000000000-20040000000 rw-p 00000000 00:00 0                  [anon:mimalloc]", Some(start..end)),
+        ("20000000000-20040000000 rw-p 00000000 00:00 0                  [stack]", None),
+        ("20000000000-20040000000 rw-p 00000000 00:00 0                  [heap]", None),
+        ("20000000000-20040000000 rw-s 00000000 00:01 7                  /dev/zero (deleted)", None),
+        ("20000000000-20040000000 rw-p 00000000 fd:00 42                 /srv/log/1.wal", None),
+        ("20000000000-20040000000 r--p 00000000 00:00 0 ", None),
+        ("20000000000-20040000000 ---p 00000000 00:00 0 ", None),
+        ("20040000000-20000000000 rw-p 00000000 00:00 0 ", None),
+        ("20000000001-20040000000 rw-p 00000000 00:00 0 ", None),
+        ("20000000000 rw-p 00000000 00:00 0 ", None),
+        ("20000000000-2004000000g rw-p 00000000 00:00 0 ", None),
+        ("20000000000-fffffffffffffffff rw-p 00000000 00:00 0 ", None),
+        ("20000000000-20040000000 rw-p", None),
+        ("", None),
+        ("-", None),
+    ];
+    for (line, expected) in &cases {
+        assert_eq!(region(line), *expected, "{line}");
+    }
+    println!("lines: {}", cases.len());
+}
+
+#[test]
+fn what_is_known_is_left_out() {
+    let maps = "10000000-10400000 rw-p 00000000 00:00 0 \n20000000-60000000 rw-p 00000000 00:00 0 \nnonsense\n";
+    let (low, high) = (0x2000_0000, 0x6000_0000);
+    // From and to, of what is known and of what is found.
+    type Ranges<'a> = &'a [(usize, usize)];
+    let cases: [(Ranges<'_>, Ranges<'_>); 6] = [
+        // The first line is too small to be an allocator's.
+        (&[], &[(low, high)]),
+        (&[(low, high)], &[]),
+        (&[(0, low)], &[(low, high)]),
+        // It has grown behind what is known.
+        (&[(low, 0x4000_0000)], &[(0x4000_0000, high)]),
+        (&[(low, 0x4000_0000), (0x4000_0000, 0x5000_0000)], &[(0x5000_0000, high)]),
+        // By less than counts.
+        (&[(low, 0x5800_0000)], &[]),
+    ];
+    for (known, expected) in cases {
+        let known: Vec<_> = known.iter().map(|(from, to)| *from..*to).collect();
+        let found = beyond(&regions(maps), &known);
+        let found: Vec<_> = found.into_iter().map(|range| (range.start, range.end)).collect();
+        assert_eq!(found, expected, "{known:x?}");
+    }
+    println!("cases: {}", cases.len());
+}
+
+/// Pages of a range that are there.
+fn touched_count(pagemap: &File, range: Range<usize>) -> usize {
+    let is_there = |page: &usize| last_touched::<1>(pagemap, &(*page..*page + PAGE)).expect("it is open").is_some();
+    range.step_by(PAGE).filter(is_there).count()
+}
+
+/// Whether this kernel can do it.
+fn is_possible() -> bool {
+    let tried = vec![0_u8; 2 * PAGE];
+    let page = (tried.as_ptr() as usize).next_multiple_of(PAGE);
+    let possible = memory::populate(&(page..page + PAGE)).is_ok();
+    if !possible {
+        println!("SKIPPED: this kernel makes no memory ahead");
+    }
+    possible
+}
+
+#[test]
+fn memory_is_there_ahead_of_whoever_fills_it_and_holds_what_it_held() {
+    const AHEAD: usize = 32 * MIB;
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_possible() {
+        return;
+    }
+    let pagemap = File::open(PAGEMAP).expect("pages can be asked about");
+    let mut memory = memmap2::MmapMut::map_anon(768 * MIB).expect("addresses for it");
+    let first = memory.as_ptr() as usize;
+    memory[..8 * MIB].fill(7);
+    let all = regions(&fs::read_to_string(MAPS).expect("a list")).into_iter().find(|all| all.contains(&first));
+    let region = Region::new(all.expect("it is large enough"), &pagemap).expect("it can be asked about");
+    // Other mappings are left to themselves.
+    let mut ahead = Ahead { pagemap: &pagemap, bytes: AHEAD, regions: vec![region], looks: 1 };
+    let mut rows = 0;
+    // From where to where it is used, and how much is to be there beyond what is known of that: no more than is used, and as
+    // much behind a leap, however far.
+    for (from, to, expected) in
+        [(0, 8, 8 * MIB), (8, 40, AHEAD), (40, 60, AHEAD), (100, 120, AHEAD), (500, 501, AHEAD), (501, 560, AHEAD)]
+    {
+        let used = to * MIB;
+        memory[from * MIB..used].fill(7);
+        if from == 500 {
+            // As a search does: no mark near what is ready was touched.
+            ahead.regions[0].look_far(&pagemap).expect("it can be asked about");
+        }
+        assert!(ahead.turn().expect("memory can be had"), "{used} bytes are used");
+        while ahead.turn().expect("memory can be had") {
+            ahead.looks = 1;
+        }
+        let Region { used_to, ready_to, ref all, .. } = ahead.regions[0];
+        let end = first + used;
+        assert!(used_to <= end && end - used_to <= STEP + PIECE, "{used}: it is known how far it has come");
+        let made = ready_to - used_to;
+        assert!(ready_to >= end && made <= expected + PIECE && made + PIECE >= expected, "{used}: {made} ahead");
+        let (marks, pages) = (
+            (end..ready_to).step_by(PAGE).filter(|page| page.is_multiple_of(STEP)).count(),
+            (end..ready_to).len() / PAGE,
+        );
+        assert_eq!(touched_count(&pagemap, end..ready_to), pages - marks, "{used}: all but the marks are there");
+        let beyond = ready_to..all.end.min(ready_to + PIECE);
+        assert_eq!(touched_count(&pagemap, beyond), 0, "{used}: and nothing behind it");
+        rows += 1;
+    }
+    let written = memory.iter().filter(|byte| **byte == 7).count();
+    let rest = memory.iter().filter(|byte| **byte == 0).count();
+    assert_eq!((written, written + rest), (140 * MIB, memory.len()), "nothing has changed");
+    // What is given back is forgotten.
+    drop(memory);
+    ahead.looks = 0;
+    ahead.turn().expect("what is gone is no error");
+    assert!(ahead.regions.iter().all(|region| !region.all.contains(&first)), "it is gone");
+    println!("rows: {rows}");
+}
+
+#[test]
+fn the_thread_ends_when_nobody_wants_it_any_more() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let possible = is_possible();
+    for (ahead, is_loaded) in [(0, true), (MIB, false), (MIB, true)] {
+        let mut prefaulting = Prefaulting::start(ahead);
+        if is_loaded {
+            prefaulting.loaded();
+        }
+        let thread = prefaulting.thread.take();
+        assert_eq!(thread.is_some(), possible && ahead > 0);
+        drop(prefaulting);
+        // Hangs if it does not.
+        thread.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    }
+    println!("ends: 3");
+}

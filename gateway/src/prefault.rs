@@ -6,7 +6,7 @@
 //! which a processor also keeps more in mind at once.
 //!
 //! It knows the allocator only by the large mappings that it reserves and fills from their low ends on. How far it has
-//! come is seen by marks: one page of each [`STEP`] is left out, and is there once somebody has touched it. While a start
+//! come is seen by marks: one page of each 16 MiB is left out, and is there once somebody has touched it. While a start
 //! reads its log no single order waits, so there the faults themselves bring large pages; from then on they bring small
 //! ones, whatever the system's default is, as a large one takes up to milliseconds to clear.
 //!

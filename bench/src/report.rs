@@ -19,7 +19,7 @@ const WIDTH: usize = 48;
 pub const ONE_BY_ONE: &str = "none: one after the other, as fast as it goes";
 
 /// Where the memory of whoever runs in this process comes from.
-pub const PREFAULTED: &str = "made ahead of its use by a thread of the lowest class, as a server's is; what a round took is not given back to the next";
+pub const PREFAULTED: &str = "made ahead of its use by a thread that gives way, as a server's is; what a round took is not given back to the next";
 
 /// How much work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wal::memory;
 
 /// How far the thread stays ahead where nothing else is set, bytes.
@@ -60,10 +60,12 @@ const LOOKS_UNTIL_IDLE: u32 = 50;
 const LOOKS_PER_SEARCH: u32 = 64;
 /// Between two searches while a log is read.
 const SEARCH_EVERY: Duration = Duration::from_millis(20);
-/// A piece that took longer: others want all cores, and the kernel holds some of what they may need meanwhile.
-const STARVED: Duration = Duration::from_millis(50);
-/// Until the next try where there was no memory, or no core.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// A wait for a core since the last piece that says that others want all of them: then no memory is made for a while, as
+/// clearing a large page takes a millisecond that an order would wait for.
+const CROWDED: Duration = Duration::from_millis(1);
+/// Until the next try where others want all cores, and where there was no memory.
+const CORE_AGAIN: Duration = Duration::from_secs(1);
+const MEMORY_AGAIN: Duration = Duration::from_secs(5);
 
 /// The thread that makes memory ahead. It ends by itself once this is dropped; nobody waits for that.
 #[derive(Debug)]
@@ -116,10 +118,9 @@ fn begin(ahead: usize, loaded: Arc<AtomicBool>, stop: Stop) -> io::Result<JoinHa
     // What is there before anything is read.
     loading.search();
     let body = move || {
-        // Clearing a large page takes long, and no order is to wait for it.
-        if !memory::yield_to_all() {
-            tracing::debug!("the thread that makes memory ahead has its share of a core like others");
-        }
+        // Not of a class that runs only where no other wants to: a process is not gone, and its log not free, before each of
+        // its threads has run once more.
+        thread::stand_behind();
         while !loaded.load(Ordering::Acquire) && !stop.is_set() {
             std::thread::park_timeout(SEARCH_EVERY);
             loading.search();
@@ -153,14 +154,13 @@ impl Drop for Loading {
 
 fn stay_ahead(pagemap: &File, ahead: usize, stop: &Stop) {
     let mut ahead = Ahead { pagemap, bytes: ahead, regions: Vec::new(), looks: 0 };
-    let mut quiet = 0;
+    let (mut quiet, mut waited) = (0, waited_for_a_core());
     while !stop.is_set() {
-        let begun = Instant::now();
         match ahead.turn() {
             Ok(true) => {
                 quiet = 0;
-                let starved = begun.elapsed() > STARVED;
-                std::thread::park_timeout(if starved { TRY_AGAIN } else { PIECE_EVERY });
+                let before = std::mem::replace(&mut waited, waited_for_a_core());
+                std::thread::park_timeout(if waited > before + CROWDED { CORE_AGAIN } else { PIECE_EVERY });
             }
             Ok(false) => {
                 quiet += 1;
@@ -170,10 +170,17 @@ fn stay_ahead(pagemap: &File, ahead: usize, stop: &Stop) {
             Err(error) => {
                 tracing::debug!(%error, "no memory could be made ahead");
                 ahead.regions.clear();
-                std::thread::park_timeout(TRY_AGAIN);
+                std::thread::park_timeout(MEMORY_AGAIN);
             }
         }
     }
+}
+
+/// How long this thread has waited for a core so far; nothing where the system does not say.
+fn waited_for_a_core() -> Duration {
+    let figures = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = figures.split_ascii_whitespace().nth(1).and_then(|waited| waited.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or_default())
 }
 
 /// What is made ahead of the allocator.

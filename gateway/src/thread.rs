@@ -58,13 +58,18 @@ where
     T: Send + 'static,
 {
     spawn(name, move || {
-        // On Linux a priority is a thread's own. Without it the work is done all the same.
-        let own = getpriority_process(None);
-        if let Err(error) = own.and_then(|own| setpriority_process(None, (own + BEHIND).min(NICE_MAX))) {
-            tracing::debug!(%error, "a thread keeps the common priority");
-        }
+        stand_behind();
         body()
     })
+}
+
+/// From here on the calling thread gives way to the others.
+pub(crate) fn stand_behind() {
+    // On Linux a priority is a thread's own. Without it the work is done all the same.
+    let own = getpriority_process(None);
+    if let Err(error) = own.and_then(|own| setpriority_process(None, (own + BEHIND).min(NICE_MAX))) {
+        tracing::debug!(%error, "a thread keeps the common priority");
+    }
 }
 
 /// Runs `body` on a thread of that name that the server can do without: a panic in it ends this thread alone, and `lost`

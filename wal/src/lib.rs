@@ -115,9 +115,9 @@ pub use storage::{Files, Storage, StoredFile};
 pub use sync::{Marks, Progress, Syncer, Waker};
 pub use sys::take_short_slice;
 
-/// Memory and turns of the process, which are no log's: system calls that stand where `unsafe` may stand.
+/// Memory of the process, which is no log's: system calls that stand where `unsafe` may stand.
 pub mod memory {
-    pub use crate::sys::{populate, prefer_large_pages, prefer_small_pages, yield_to_all};
+    pub use crate::sys::{populate, prefer_large_pages, prefer_small_pages};
 }
 
 /// Number of a record: dense, from 1. 0 stands for "before the first".

@@ -75,18 +75,6 @@ pub fn take_short_slice() -> bool {
     }
 }
 
-/// Lets the calling thread run only where no other wants the core: it never interrupts one, and each may interrupt it.
-/// Needs no privilege. Returns whether the kernel agreed.
-pub fn yield_to_all() -> bool {
-    let attr = SchedAttr {
-        size: size_of::<SchedAttr>() as libc::c_uint,
-        policy: libc::SCHED_IDLE as u32,
-        ..SchedAttr::default()
-    };
-    // SAFETY: it concerns the calling thread (id 0) and gets a pointer to a `sched_attr` of the size that it holds.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) == 0 }
-}
-
 const MEMBARRIER_PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
 const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 
@@ -340,17 +328,6 @@ mod tests {
     #[test]
     fn the_slice_is_taken_or_left_without_harm() {
         std::thread::spawn(|| println!("short slice: {}", take_short_slice())).join().expect("no panic");
-    }
-
-    #[test]
-    fn a_thread_that_yields_is_of_the_class_that_does() {
-        let yields = || {
-            // SAFETY: it asks about the calling thread.
-            (yield_to_all(), unsafe { libc::sched_getscheduler(0) } == libc::SCHED_IDLE)
-        };
-        let (agreed, is_so) = std::thread::spawn(yields).join().expect("no panic");
-        assert_eq!(agreed, is_so);
-        println!("yields to all: {agreed}");
     }
 
     #[test]

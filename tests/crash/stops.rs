@@ -1,10 +1,14 @@
 //! Orderly ends: where there is much of the log they leave a snapshot behind, so that the next start reads next to nothing;
-//! and a death while it is written takes nothing away.
+//! and a death while it is written takes nothing away. And an end that nobody ordered, beside busy neighbours.
 
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 use tests::cases::Cases;
 use tests::chance::Chance;
-use tests::server::{Place, Server};
+use tests::server::{Place, Server, signal};
 
 /// Two records each, which is more than an end writes no snapshot for.
 const USERS: usize = 30_000;
@@ -81,4 +85,36 @@ fn whole(place: &Place) {
     let verified = place.log("verify");
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
     assert_eq!(place.digest(), place.digest_from_nothing(), "whatever snapshot there is says what the log says");
+}
+
+/// A process is gone, and its log free, when each of its threads has run once more: none may be of a kind that others keep from
+/// running for longer than a start waits.
+#[test]
+fn a_killed_server_starts_again_at_once_beside_neighbours_who_want_all_cores() {
+    let cases = Cases::of("busy neighbours");
+    let place = Place::new();
+    let is_over = AtomicBool::new(false);
+    let neighbours = thread::available_parallelism().map_or(2, NonZero::get);
+    thread::scope(|scope| {
+        for _ in 0..neighbours {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        // The neighbours end whatever comes of it.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let mut before = place.start();
+            for _ in 0..2 {
+                // Nobody waits for its end but the next one.
+                signal(before.pid(), "KILL");
+                let next = place.spawn_with(&[], &[]).ready();
+                before = next.unwrap_or_else(|said| panic!("it did not start; it said:\n{said}"));
+                cases.one();
+            }
+        }));
+        is_over.store(true, Ordering::Relaxed);
+        outcome.unwrap_or_else(|panic| resume_unwind(panic));
+    });
 }

@@ -60,7 +60,7 @@ const LOOKS_UNTIL_IDLE: u32 = 50;
 const LOOKS_PER_SEARCH: u32 = 64;
 /// Between two searches while a log is read.
 const SEARCH_EVERY: Duration = Duration::from_millis(20);
-/// A wait for a core since the last piece that says that others want all of them: then no memory is made for a while, as
+/// A wait for a core while a piece is made that says that others want all of them: then no memory is made for a while, as
 /// clearing a large page takes a millisecond that an order would wait for.
 const CROWDED: Duration = Duration::from_millis(1);
 /// Until the next try where others want all cores, and where there was no memory.
@@ -154,13 +154,15 @@ impl Drop for Loading {
 
 fn stay_ahead(pagemap: &File, ahead: usize, stop: &Stop) {
     let mut ahead = Ahead { pagemap, bytes: ahead, regions: Vec::new(), looks: 0 };
-    let (mut quiet, mut waited) = (0, waited_for_a_core());
+    let mut quiet = 0;
     while !stop.is_set() {
+        // Of this piece alone: what many looks waited for adds up, and says nothing of a crowd.
+        let waited = waited_for_a_core();
         match ahead.turn() {
             Ok(true) => {
                 quiet = 0;
-                let before = std::mem::replace(&mut waited, waited_for_a_core());
-                std::thread::park_timeout(if waited > before + CROWDED { CORE_AGAIN } else { PIECE_EVERY });
+                let crowded = waited_for_a_core() > waited + CROWDED;
+                std::thread::park_timeout(if crowded { CORE_AGAIN } else { PIECE_EVERY });
             }
             Ok(false) => {
                 quiet += 1;

@@ -10,6 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use wal::storage::Beside;
 use wal::{Lsn, Marks, Storage, StoredFile};
 
 /// Processor time between two rests, and how many times as long as it each of them is: a fifth of a core, in small bites.
@@ -171,6 +172,10 @@ impl<S: Storage> Storage for Paced<S> {
     fn place(&self) -> String {
         self.storage.place()
     }
+
+    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Beside<T>> {
+        self.storage.beside(work)
+    }
 }
 
 impl<F: StoredFile> StoredFile for PacedFile<F> {
@@ -200,8 +205,8 @@ impl<F: StoredFile> StoredFile for PacedFile<F> {
         self.file.reserve(bytes)
     }
 
-    fn forget(&self) {
-        self.file.forget();
+    fn forget(&self, bytes: u64) {
+        self.file.forget(bytes);
     }
 
     fn reload(&self) {

@@ -7,8 +7,9 @@
 //!
 //! It knows the allocator only by the large mappings that it reserves and fills from their low ends on. How far it has
 //! come is seen by marks: one page of each 16 MiB is left out, and is there once somebody has touched it. While a start
-//! reads its log no single order waits, so there the faults themselves bring large pages; from then on they bring small
-//! ones, whatever the system's default is, as a large one takes up to milliseconds to clear.
+//! reads its log the thread does not rest, as clearing memory would be up to half of that; no single order waits, so there
+//! the faults of whoever overtakes it bring large pages, too. From then on they bring small ones, whatever the system's
+//! default is, as a large one takes up to milliseconds to clear.
 //!
 //! Nothing depends on it. Where the kernel cannot do it (before Linux 5.14), does not tell which pages are there, or has
 //! other pages than 4 KiB, nothing is advised and there is no thread; nor does anything happen with an allocator that
@@ -58,8 +59,8 @@ const IDLE_LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOKS_UNTIL_IDLE: u32 = 50;
 /// Looks between two searches for what has changed among the mappings.
 const LOOKS_PER_SEARCH: u32 = 64;
-/// Between two searches while a log is read.
-const SEARCH_EVERY: Duration = Duration::from_millis(20);
+/// Between two looks while a log is read.
+const LOADING_LOOK_EVERY: Duration = Duration::from_millis(1);
 /// A wait for a core while a piece is made that says that others want all of them: then no memory is made for a while, as
 /// clearing a large page takes a millisecond that an order would wait for.
 const CROWDED: Duration = Duration::from_millis(1);
@@ -77,7 +78,7 @@ pub struct Prefaulting {
 
 impl Prefaulting {
     /// Starts it; it stays at most `ahead` bytes before the allocator, and with 0 there is none. Until
-    /// [`Prefaulting::loaded`] every fault brings a large page instead.
+    /// [`Prefaulting::loaded`] it takes no rest, and faults bring large pages.
     pub fn start(ahead: usize) -> Prefaulting {
         let (stop, loaded) = (Stop::new(), Arc::new(AtomicBool::new(false)));
         let mut prefaulting = Prefaulting { stop: stop.clone(), loaded: loaded.clone(), thread: None };
@@ -114,46 +115,24 @@ fn begin(ahead: usize, loaded: Arc<AtomicBool>, stop: Stop) -> io::Result<JoinHa
     let tried = vec![0_u8; 2 * PAGE];
     let page = (tried.as_ptr() as usize).next_multiple_of(PAGE);
     memory::populate(&(page..page + PAGE))?;
-    let mut loading = Loading::default();
-    // What is there before anything is read.
-    loading.search();
     let body = move || {
         // Not of a class that runs only where no other wants to: a process is not gone, and its log not free, before each of
         // its threads has run once more.
         thread::stand_behind();
+        let mut ahead = Ahead { pagemap: &pagemap, bytes: ahead, regions: Vec::new(), looks: 0, loading: true };
         while !loaded.load(Ordering::Acquire) && !stop.is_set() {
-            std::thread::park_timeout(SEARCH_EVERY);
-            loading.search();
+            // What fails now is tried again when orders wait for it.
+            if !ahead.turn().unwrap_or(false) {
+                std::thread::park_timeout(LOADING_LOOK_EVERY);
+            }
         }
-        drop(loading);
-        stay_ahead(&pagemap, ahead, &stop);
+        ahead.loaded();
+        stay_ahead(ahead, &stop);
     };
     thread::spawn_spare("prefault", body, || tracing::error!("no memory is made ahead any more"))
 }
 
-/// Mappings whose faults bring large pages, until this is dropped.
-#[derive(Default)]
-struct Loading(Vec<Range<usize>>);
-
-impl Loading {
-    fn search(&mut self) {
-        // Without the list there is nothing to advise.
-        let new = fs::read_to_string(MAPS).map_or(Vec::new(), |maps| beyond(&regions(&maps), &self.0));
-        // Advice: only slower without.
-        new.iter().for_each(|region| drop(memory::prefer_large_pages(region)));
-        self.0.extend(new);
-    }
-}
-
-impl Drop for Loading {
-    fn drop(&mut self) {
-        // One that is gone by now needs none.
-        self.0.iter().for_each(|region| drop(memory::prefer_small_pages(region)));
-    }
-}
-
-fn stay_ahead(pagemap: &File, ahead: usize, stop: &Stop) {
-    let mut ahead = Ahead { pagemap, bytes: ahead, regions: Vec::new(), looks: 0 };
+fn stay_ahead(mut ahead: Ahead<'_>, stop: &Stop) {
     let mut quiet = 0;
     while !stop.is_set() {
         // Of this piece alone: what many looks waited for adds up, and says nothing of a crowd.
@@ -192,6 +171,8 @@ struct Ahead<'a> {
     bytes: usize,
     regions: Vec<Region>,
     looks: u32,
+    /// Nobody waits for a single order.
+    loading: bool,
 }
 
 /// A mapping of the allocator.
@@ -219,15 +200,17 @@ impl Ahead<'_> {
         for region in &mut self.regions {
             region.look(self.pagemap)?;
         }
+        let loading = self.loading;
         let made: usize = self.regions.iter().map(|region| region.ready_to.saturating_sub(region.used_to)).sum();
         let left = self.bytes.saturating_sub(made);
         let wanting = self.regions.iter_mut().find(|region| region.wants(left));
-        wanting.map_or(Ok(false), |region| region.make_piece().map(|()| true))
+        wanting.map_or(Ok(false), |region| region.make_piece(loading).map(|()| true))
     }
 
     /// Leaves out mappings that are gone, takes in new ones, and looks over all of the others.
     fn search(&mut self) -> io::Result<()> {
-        let mapped = regions(&fs::read_to_string(MAPS)?);
+        let maps = fs::read_to_string(MAPS)?;
+        let mapped = stretches(&maps);
         self.regions.retain(|region| {
             mapped.iter().any(|mapped| mapped.start <= region.all.start && region.all.end <= mapped.end)
         });
@@ -235,10 +218,21 @@ impl Ahead<'_> {
             region.look_far(self.pagemap)?;
         }
         let known: Vec<_> = self.regions.iter().map(|region| region.all.clone()).collect();
-        for all in beyond(&mapped, &known) {
-            self.regions.push(Region::new(all, self.pagemap)?);
+        for all in beyond(&regions(&maps), &known) {
+            let region = Region::new(all, self.pagemap)?;
+            if self.loading {
+                region.large_but_for_marks();
+            }
+            self.regions.push(region);
         }
         Ok(())
+    }
+
+    /// From here on orders are waited for.
+    fn loaded(&mut self) {
+        self.loading = false;
+        // Of a mapping that is gone by now there is nothing to take back.
+        self.regions.iter().for_each(|region| drop(memory::prefer_small_pages(&region.all)));
     }
 }
 
@@ -293,11 +287,22 @@ impl Region {
         left > 0 && self.ready_to < self.all.end && self.ready_to - self.used_to.min(self.ready_to) < used
     }
 
-    fn make_piece(&mut self) -> io::Result<()> {
+    /// Has faults bring large pages everywhere but where marks are, which have to be touched one by one.
+    fn large_but_for_marks(&self) {
+        for step in (self.all.start / STEP * STEP..self.all.end).step_by(STEP) {
+            let large = (step + PIECE).max(self.all.start)..(step + STEP).min(self.all.end);
+            if !large.is_empty() {
+                // Advice: only slower without.
+                let _ = memory::prefer_large_pages(&large);
+            }
+        }
+    }
+
+    fn make_piece(&mut self, loading: bool) -> io::Result<()> {
         let piece = self.ready_to..(self.ready_to + PIECE).min(self.all.end);
         self.ready_to = piece.end;
         let left_out = piece.start.is_multiple_of(STEP);
-        if left_out {
+        if left_out && !loading {
             // Of the whole step at once: a change of advice holds up whoever maps memory.
             self.large = piece.end..(piece.start + STEP).min(self.all.end);
             let _ = memory::prefer_large_pages(&self.large);
@@ -310,8 +315,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        self.ready_to = self.all.end;
-        self.small_again();
+        let _ = memory::prefer_small_pages(&self.all);
     }
 }
 
@@ -334,6 +338,18 @@ fn last_touched<const AT_ONCE: usize>(pagemap: &File, range: &Range<usize>) -> i
 /// Mappings of `/proc/self/maps` that may be the allocator's.
 fn regions(maps: &str) -> Vec<Range<usize>> {
     maps.lines().filter_map(region).filter(|region| region.len() >= REGION_MIN).collect()
+}
+
+/// Addresses without gaps: a mapping of which parts were advised otherwise has a line for each.
+fn stretches(maps: &str) -> Vec<Range<usize>> {
+    let mut stretches: Vec<Range<usize>> = Vec::new();
+    for part in maps.lines().filter_map(region) {
+        match stretches.last_mut().filter(|before| before.end == part.start) {
+            Some(before) => before.end = part.end,
+            None => stretches.push(part),
+        }
+    }
+    stretches
 }
 
 /// What there is of these besides what is known: a new mapping may have grown together with its neighbour.

@@ -114,11 +114,12 @@ pub fn recover_from<S: Storage>(
     for lsn in dir.snapshots().list()?.into_iter().filter(|lsn| *lsn > used) {
         tracing::warn!(%lsn, "a damaged snapshot is passed over; an older one and the log stand for it");
     }
+    // It begins to read what the log ends with, so it comes before the snapshot.
+    let mut recovery = dir.recover(newest.as_ref(), false)?;
     let mut state = match &newest {
         Some(newest) => read_snapshot(&dir.snapshots(), newest, shards_count)?,
         None => State::new(shards_count),
     };
-    let mut recovery = dir.recover(newest.as_ref(), false)?;
     let (mut replay, mut records) = (Replay::default(), 0);
     while let Some(entry) = recovery.next()? {
         records += 1;

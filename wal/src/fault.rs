@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::Error;
 use crate::segment::PAGE_BYTES;
-use crate::storage::{DirectoryLock, SegmentMap, Storage, StoredFile};
+use crate::storage::{Beside, DirectoryLock, SegmentMap, Storage, StoredFile};
 use world::{Failure, Inode, NameChange, World, apply};
 
 /// Seeded random numbers (SplitMix64); the same seed, the same numbers, on every machine and in every version.
@@ -281,6 +281,10 @@ impl Storage for Faults {
     fn place(&self) -> String {
         "memory".to_owned()
     }
+
+    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Beside<T>> {
+        Ok(Beside::Done(work()))
+    }
 }
 
 /// A file of [`Faults`].
@@ -369,15 +373,16 @@ impl StoredFile for FaultFile {
     }
 
     fn reload(&self) {
-        self.forget();
+        self.forget(u64::MAX);
     }
 
-    fn forget(&self) {
+    fn forget(&self, bytes: u64) {
         let mut world = self.faults.world();
         world.check_life(self.life);
         let inode = &mut world.inodes[self.inode];
         let length = inode.cache.len();
-        for page in 0..length.div_ceil(PAGE_BYTES) {
+        let forgotten = length.min(usize::try_from(bytes).unwrap_or(usize::MAX));
+        for page in 0..forgotten.div_ceil(PAGE_BYTES) {
             if !inode.dirty.contains(&page) {
                 let at = page * PAGE_BYTES;
                 let end = (at + PAGE_BYTES).min(length);

@@ -73,7 +73,7 @@
 //!
 //! `record` bytes of one record · `segment` one file · `dir` names, lock, epoch · `log` append · `sync` making durable ·
 //! `prepare` segments in reserve · `scan` reading, and what the end means · `behind` what lies behind it · `recover` after a
-//! crash · `snapshot` blobs · `storage` the seam to the file system · `fault` a file system in memory that crashes and
+//! crash · `reload` what is read from the device again for it · `snapshot` blobs · `storage` the seam to the file system · `fault` a file system in memory that crashes and
 //! fails · `sys` system calls.
 //!
 //! # Not here
@@ -91,6 +91,7 @@ mod planted;
 mod prepare;
 pub mod record;
 mod recover;
+mod reload;
 mod scan;
 pub mod segment;
 mod snapshot;

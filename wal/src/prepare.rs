@@ -213,7 +213,7 @@ impl<S: Storage> Preparer<S> {
         self.sync_directory()?;
         let file = self.storage.open(&making).map_err(Error::io("open", &making))?;
         // A reader may have brought it into memory in large pages: see `segment` on those.
-        file.forget();
+        file.forget(u64::MAX);
         self.fill_and_adopt(file, &making)
     }
 

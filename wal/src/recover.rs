@@ -6,12 +6,12 @@
 //! 1. drop segments behind the end   2. sync and name those before it   3. zero the rest of the last one   4. clear the rest
 
 use crate::behind::{is_zero, is_zero_from};
-use crate::dir::{Dir, EPOCH_NAME, Name, SegmentFile};
-use crate::dir::{lost_name, parse_name, read_contents, segment_name, snapshot_name};
+use crate::dir::{Dir, EPOCH_NAME, SegmentFile, lost_name, read_contents, segment_name, snapshot_name};
 use crate::error::{Error, Fault, Loss};
 use crate::log::OpenSegment;
 use crate::planted;
 use crate::record::Kind;
+use crate::reload::Reloads;
 use crate::scan::{End, Entry, Scan, ScanParts, Tail};
 use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, ZEROS};
 use crate::snapshot::Snapshot;
@@ -77,17 +77,20 @@ impl TailSegment {
 impl<S: Storage> Recovery<S> {
     pub(crate) fn begin(dir: &Dir<S>, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
         let storage = dir.storage.clone();
-        forget_what_may_be_unsynced(&storage)?;
+        let unsynced = Reloads::of(&storage)?;
         let mut contents = read_contents(&storage, dir.identity.as_ref().map(|identity| &identity.id))?;
         let contents_making = std::mem::take(&mut contents.making);
         let snapshots = contents.snapshots.clone();
+        let mut reloads = Reloads::start(&storage, unsynced)?;
         let after = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
         let after_crc = snapshot.map_or(0, |snapshot| snapshot.record_crc);
         let scan = match dir.identity {
             Some(identity) => {
-                Some(Scan::over(storage.clone(), identity, contents, after, Some(after_crc), accept_loss)?)
+                let scan = Scan::over(storage.clone(), identity, contents, after, Some(after_crc), accept_loss)?;
+                Some(scan.behind_reloads(reloads))
             }
             None => {
+                reloads.wait();
                 // The first start was interrupted before it could write a record; anything more is a robbed directory.
                 let only_first = contents.segments.iter().all(|segment| segment.first_lsn == Lsn(1));
                 let missing = || Error::format(EPOCH_NAME, Fault::Missing);
@@ -273,18 +276,4 @@ impl<S: Storage> Recovered<S> {
             _storage: std::marker::PhantomData,
         }
     }
-}
-
-/// After a failed sync the kernel may still show pages that never reached the device. Where a sync may have failed, the
-/// device is asked: in the last segment that has its name, and in all that have none yet. Segments before were synced
-/// without a failure, or the one behind them would not have got its name. These are the files that will be written to.
-fn forget_what_may_be_unsynced<S: Storage>(storage: &S) -> Result<(), Error> {
-    let names = storage.list().map_err(Error::io("list", &storage.place()))?;
-    let last = names.iter().filter(|(name, _)| matches!(parse_name(name), Name::Segment(_))).max();
-    let spares = names.iter().filter(|(name, _)| matches!(parse_name(name), Name::Spare(_)));
-    for (name, _) in spares.chain(last) {
-        let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
-        file.reload();
-    }
-    Ok(())
 }

@@ -7,6 +7,7 @@ use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, read_contents, rea
 use crate::error::{Error, Fault, Loss};
 use crate::planted;
 use crate::record::{self, Damage, HEADER_BYTES, Header, Kind};
+use crate::reload::Reloads;
 use crate::storage::{Files, Storage};
 
 mod block;
@@ -64,6 +65,8 @@ pub struct Scan<S: Storage = Files> {
     spares: Vec<String>,
     /// Those of them that the judgement of the end found to be all zeros.
     zero_spares: Vec<String>,
+    /// Files that are to be there as the device has them before they are read.
+    reloads: Reloads,
     /// The segment that is being read.
     index: usize,
     file: Option<S::File>,
@@ -167,6 +170,12 @@ impl<S: Storage> Scan<S> {
         self
     }
 
+    /// Waits for files that are read again before it reads them itself.
+    pub(crate) fn behind_reloads(mut self, reloads: Reloads) -> Scan<S> {
+        self.reloads = reloads;
+        self
+    }
+
     pub(crate) fn over(
         storage: S,
         identity: Identity,
@@ -190,6 +199,7 @@ impl<S: Storage> Scan<S> {
             segments,
             spares,
             zero_spares: Vec::new(),
+            reloads: Reloads::none(),
             index,
             file: None,
             file_bytes: 0,
@@ -250,7 +260,9 @@ impl<S: Storage> Scan<S> {
     }
 
     /// What recovery goes on with, once the end is reached.
-    pub(crate) fn into_parts(self) -> ScanParts {
+    pub(crate) fn into_parts(mut self) -> ScanParts {
+        // They are changed from here on.
+        self.reloads.wait();
         let Scan { segments, spares, zero_spares, last, end, first_in_order, trailing, .. } = self;
         let end = end.expect("the scan has ended");
         ScanParts { segments, first_in_order, trailing, spares, zero_spares, last, end }

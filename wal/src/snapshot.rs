@@ -227,7 +227,7 @@ impl<S: Storage> Snapshots<S> {
         let mut reader = SnapshotReader::open(&self.storage, name, &self.directory_id, lsn)?;
         if from_device {
             // What is in memory says nothing about what is on the device.
-            reader.file.forget();
+            reader.file.forget(u64::MAX);
         }
         reader.file.prefetch();
         while reader.load_block()? {}

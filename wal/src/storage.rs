@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
 
 use crate::error::{Error, PlaceFault};
 use crate::segment::{FileMap, FileView};
@@ -46,6 +47,28 @@ pub trait Storage: Clone + Send + 'static {
     fn random_id(&self) -> io::Result<[u8; 16]>;
     /// For messages.
     fn place(&self) -> String;
+    /// Does `work` beside the caller, or at once where the order of all calls is to be the same each time.
+    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Beside<T>>;
+}
+
+/// Work that is done beside its caller, or was done at once.
+#[derive(Debug)]
+pub enum Beside<T> {
+    Done(T),
+    UnderWay(JoinHandle<T>),
+}
+
+impl<T> Beside<T> {
+    /// What came of it.
+    ///
+    /// # Panics
+    /// As the work did.
+    pub fn wait(self) -> T {
+        match self {
+            Beside::Done(done) => done,
+            Beside::UnderWay(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        }
+    }
 }
 
 /// An open file. All calls give their offset; there is no file pointer.
@@ -63,9 +86,10 @@ pub trait StoredFile: Send + 'static {
     fn bytes(&self) -> io::Result<u64>;
     /// Reserves room for the first `bytes`, so that a full disk shows now.
     fn reserve(&self, bytes: u64) -> io::Result<()>;
-    /// Advice: forget cached pages that are not waiting to be written, so that the next read asks the device.
-    fn forget(&self);
-    /// Forgets cached pages like [`StoredFile::forget`] and reads the file again, in single pages: a sync writes whole pages
+    /// Advice: forget cached pages of the first `bytes` bytes that are not waiting to be written, so that the next read asks
+    /// the device.
+    fn forget(&self, bytes: u64);
+    /// Forgets all cached pages like [`StoredFile::forget`] and reads the file again, in single pages: a sync writes whole pages
     /// of the cache, and reading in order makes them large. A page that cannot be read is left to its reader.
     fn reload(&self);
     /// Advice: start to read all of the file into the cache.
@@ -296,6 +320,10 @@ impl Storage for Files {
     fn place(&self) -> String {
         self.path.display().to_string()
     }
+
+    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Beside<T>> {
+        thread::Builder::new().name("log reader".to_owned()).spawn(work).map(Beside::UnderWay)
+    }
 }
 
 /// A file of a real directory.
@@ -348,12 +376,12 @@ impl StoredFile for RealFile {
         sys::reserve(&self.file, bytes)
     }
 
-    fn forget(&self) {
-        sys::advise(&self.file, libc::POSIX_FADV_DONTNEED);
+    fn forget(&self, bytes: u64) {
+        sys::advise(&self.file, bytes, libc::POSIX_FADV_DONTNEED);
     }
 
     fn prefetch(&self) {
-        sys::advise(&self.file, libc::POSIX_FADV_WILLNEED);
+        sys::advise(&self.file, u64::MAX, libc::POSIX_FADV_WILLNEED);
     }
 
     fn write_back(&self, from: u64, to: u64) -> io::Result<()> {
@@ -362,9 +390,9 @@ impl StoredFile for RealFile {
 
     fn reload(&self) {
         const PIECE_BYTES: usize = 256 << 10;
-        self.forget();
+        self.forget(u64::MAX);
         // Where reads are said to be anywhere, the kernel brings in exactly what each asks for, in single pages.
-        sys::advise(&self.file, libc::POSIX_FADV_RANDOM);
+        sys::advise(&self.file, u64::MAX, libc::POSIX_FADV_RANDOM);
         let (mut piece, mut at) = (vec![0; PIECE_BYTES], 0);
         while let Ok(read) = self.read_at(&mut piece, at)
             && read > 0

@@ -126,11 +126,14 @@ pub(crate) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     if error.raw_os_error() == Some(libc::EOPNOTSUPP) { Ok(()) } else { Err(error) }
 }
 
-/// Tells the kernel how the cached pages of the whole file will be used. Advice: nothing depends on its being followed.
-pub(crate) fn advise(file: &File, advice: libc::c_int) {
+/// Tells the kernel how cached pages of the first `bytes` bytes of the file will be used. Advice: nothing depends on its
+/// being followed.
+pub(crate) fn advise(file: &File, bytes: u64, advice: libc::c_int) {
+    // A length of nothing means all.
+    let length = libc::off_t::try_from(bytes).unwrap_or(0);
     // SAFETY: integers only, and the descriptor is open.
     unsafe {
-        libc::posix_fadvise(file.as_raw_fd(), 0, 0, advice);
+        libc::posix_fadvise(file.as_raw_fd(), 0, length, advice);
     }
 }
 
@@ -378,7 +381,7 @@ mod tests {
         let (kind, free_bytes) = file_system(&file).expect("fstatfs");
         assert!(kind != 0 && free_bytes > 0);
         reserve(&file, 8192).expect("8 KiB");
-        advise(&file, libc::POSIX_FADV_DONTNEED);
+        advise(&file, u64::MAX, libc::POSIX_FADV_DONTNEED);
     }
 
     /// The half that dies: stores behind the end of a file that shrank under its mapping.

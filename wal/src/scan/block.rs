@@ -13,6 +13,7 @@ impl<S: Storage> Scan<S> {
     /// Goes on at the first record of a segment.
     pub(super) fn open_segment(&mut self, index: usize) -> Result<(), Error> {
         let segment = &mut self.segments[index];
+        self.reloads.wait_for(&segment.name);
         let mut file = self.storage.open_to_read(&segment.name);
         if !segment.is_named && file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             // Beside a running log: it got its name in the meantime.

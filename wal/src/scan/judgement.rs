@@ -23,6 +23,7 @@ use crate::storage::Storage;
 impl<S: Storage> Scan<S> {
     /// Nothing verifies at the next LSN and no segment continues there. Torn tail, or loss of what was promised?
     pub(super) fn judge(&mut self, damage: Damage) -> Result<(), Error> {
+        let known_zero = self.reloads.wait().clone();
         let lost = self.last.lsn.next();
         let offset = self.offset();
         let mut proven = self.proven;
@@ -48,6 +49,10 @@ impl<S: Storage> Scan<S> {
         }
         self.zero_spares.clear();
         for name in &self.spares {
+            if known_zero.contains(name) {
+                self.zero_spares.push(name.clone());
+                continue;
+            }
             let spare = look_behind(&self.storage, name, 0, lost)?;
             if spare.first_byte.is_none() {
                 self.zero_spares.push(name.clone());

@@ -3,13 +3,14 @@
 //! The first touch of a page is a fault: the kernel finds a page and clears it, and below a virtual machine its host may
 //! have to do so first, so it takes half a microsecond to some ten. An order leaves half a kilobyte, so one order in eight
 //! would wait for that. This thread has the kernel do it ahead of the allocator, seven eighths of it in large pages, of
-//! which a processor also keeps more in mind at once.
+//! which a processor also keeps more in mind at once. To clear one takes up to milliseconds, in which the kernel may not
+//! give the core away; so where others want all cores, or there is but one, it makes small pages, few at a time.
 //!
 //! It knows the allocator only by the large mappings that it reserves and fills from their low ends on. How far it has
 //! come is seen by marks: one page of each 16 MiB is left out, and is there once somebody has touched it. While a start
 //! reads its log the thread does not rest, as clearing memory would be up to half of that; no single order waits, so there
 //! the faults of whoever overtakes it bring large pages, too. From then on they bring small ones, whatever the system's
-//! default is, as a large one takes up to milliseconds to clear.
+//! default is.
 //!
 //! Nothing depends on it. Where the kernel cannot do it (before Linux 5.14), does not tell which pages are there, or has
 //! other pages than 4 KiB, nothing is advised and there is no thread; nor does anything happen with an allocator that
@@ -23,15 +24,17 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wal::memory;
 
 /// How far the thread stays ahead where nothing else is set, bytes.
 pub const AHEAD_BYTES: usize = 64 << 20;
 /// From one mark to the next, bytes.
 const STEP: usize = 16 << 20;
-/// What is made at once, bytes: one large page. The thread rests behind each, so that it never has a core for long.
-const PIECE: usize = 2 << 20;
+/// What is made at once, bytes: one large page, or some small ones. The thread rests behind each, so that it never has a
+/// core for long.
+const LARGE: usize = 2 << 20;
+const SMALL: usize = 128 << 10;
 /// How far beyond what is ready marks are looked at each time, bytes: the allocator keeps stretches of 32 MiB for each kind
 /// of block, and takes the next one wherever it likes.
 const STRETCHES: usize = 64 << 20;
@@ -61,11 +64,10 @@ const LOOKS_UNTIL_IDLE: u32 = 50;
 const LOOKS_PER_SEARCH: u32 = 64;
 /// Between two looks while a log is read.
 const LOADING_LOOK_EVERY: Duration = Duration::from_millis(1);
-/// A wait for a core while a piece is made that says that others want all of them: then no memory is made for a while, as
-/// clearing a large page takes a millisecond that an order would wait for.
+/// A wait for a core while a piece is made that says that others want all of them.
 const CROWDED: Duration = Duration::from_millis(1);
-/// Until the next try where others want all cores, and where there was no memory.
-const CORE_AGAIN: Duration = Duration::from_secs(1);
+/// Until the next large page where others want all cores, and until the next try where there was no memory.
+const LARGE_AGAIN: Duration = Duration::from_secs(1);
 const MEMORY_AGAIN: Duration = Duration::from_secs(5);
 
 /// The thread that makes memory ahead. It ends by itself once this is dropped; nobody waits for that.
@@ -119,7 +121,7 @@ fn begin(ahead: usize, loaded: Arc<AtomicBool>, stop: Stop) -> io::Result<JoinHa
         // Not of a class that runs only where no other wants to: a process is not gone, and its log not free, before each of
         // its threads has run once more.
         thread::stand_behind();
-        let mut ahead = Ahead { pagemap: &pagemap, bytes: ahead, regions: Vec::new(), looks: 0, loading: true };
+        let mut ahead = Ahead { pagemap: &pagemap, bytes: ahead, regions: Vec::new(), looks: 0, pages: Pages::Loading };
         while !loaded.load(Ordering::Acquire) && !stop.is_set() {
             // What fails now is tried again when orders wait for it.
             if !ahead.turn().unwrap_or(false) {
@@ -133,15 +135,20 @@ fn begin(ahead: usize, loaded: Arc<AtomicBool>, stop: Stop) -> io::Result<JoinHa
 }
 
 fn stay_ahead(mut ahead: Ahead<'_>, stop: &Stop) {
-    let mut quiet = 0;
+    let alone = std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1);
+    let (mut quiet, mut crowded_at) = (0, None);
     while !stop.is_set() {
+        let crowded = crowded_at.is_some_and(|at: Instant| at.elapsed() < LARGE_AGAIN);
+        ahead.pages = if alone || crowded { Pages::Small } else { Pages::Large };
         // Of this piece alone: what many looks waited for adds up, and says nothing of a crowd.
         let waited = waited_for_a_core();
         match ahead.turn() {
             Ok(true) => {
                 quiet = 0;
-                let crowded = waited_for_a_core() > waited + CROWDED;
-                std::thread::park_timeout(if crowded { CORE_AGAIN } else { PIECE_EVERY });
+                if waited_for_a_core() > waited + CROWDED {
+                    crowded_at = Some(Instant::now());
+                }
+                std::thread::park_timeout(PIECE_EVERY);
             }
             Ok(false) => {
                 quiet += 1;
@@ -171,8 +178,16 @@ struct Ahead<'a> {
     bytes: usize,
     regions: Vec<Region>,
     looks: u32,
-    /// Nobody waits for a single order.
-    loading: bool,
+    pages: Pages,
+}
+
+/// What is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pages {
+    Large,
+    Small,
+    /// Nobody waits for a single order: everybody's faults bring large pages.
+    Loading,
 }
 
 /// A mapping of the allocator.
@@ -183,8 +198,6 @@ struct Region {
     used_to: usize,
     /// So far memory is there, but for the marks.
     ready_to: usize,
-    /// Where a fault brings a large page as long as that is being made ready.
-    large: Range<usize>,
 }
 
 impl Ahead<'_> {
@@ -200,11 +213,10 @@ impl Ahead<'_> {
         for region in &mut self.regions {
             region.look(self.pagemap)?;
         }
-        let loading = self.loading;
         let made: usize = self.regions.iter().map(|region| region.ready_to.saturating_sub(region.used_to)).sum();
         let left = self.bytes.saturating_sub(made);
         let wanting = self.regions.iter_mut().find(|region| region.wants(left));
-        wanting.map_or(Ok(false), |region| region.make_piece(loading).map(|()| true))
+        wanting.map_or(Ok(false), |region| region.make_piece(self.pages).map(|()| true))
     }
 
     /// Leaves out mappings that are gone, takes in new ones, and looks over all of the others.
@@ -220,7 +232,7 @@ impl Ahead<'_> {
         let known: Vec<_> = self.regions.iter().map(|region| region.all.clone()).collect();
         for all in beyond(&regions(&maps), &known) {
             let region = Region::new(all, self.pagemap)?;
-            if self.loading {
+            if self.pages == Pages::Loading {
                 region.large_but_for_marks();
             }
             self.regions.push(region);
@@ -230,7 +242,7 @@ impl Ahead<'_> {
 
     /// From here on orders are waited for.
     fn loaded(&mut self) {
-        self.loading = false;
+        self.pages = Pages::Small;
         // Of a mapping that is gone by now there is nothing to take back.
         self.regions.iter().for_each(|region| drop(memory::prefer_small_pages(&region.all)));
     }
@@ -240,7 +252,7 @@ impl Region {
     fn new(all: Range<usize>, pagemap: &File) -> io::Result<Region> {
         // Whoever comes before this thread is to wait for a small page only. Advice, where there are no large ones.
         let _ = memory::prefer_small_pages(&all);
-        let mut region = Region { used_to: all.start, ready_to: all.start, large: 0..0, all };
+        let mut region = Region { used_to: all.start, ready_to: all.start, all };
         region.look_far(pagemap)?;
         Ok(region)
     }
@@ -269,15 +281,7 @@ impl Region {
     fn has_come_to(&mut self, page: usize) {
         self.used_to = page + PAGE;
         // The rest of its piece is made, too.
-        self.ready_to = self.ready_to.max(page / PIECE * PIECE);
-        self.small_again();
-    }
-
-    /// What the allocator gives back of what is ready comes again as small pages.
-    fn small_again(&mut self) {
-        if !self.large.is_empty() && self.ready_to >= self.large.end {
-            let _ = memory::prefer_small_pages(&std::mem::take(&mut self.large));
-        }
+        self.ready_to = self.ready_to.max(page / SMALL * SMALL);
     }
 
     /// Whether another piece is to be made, where `left` bytes may be: a mapping of which little is used has no more than
@@ -290,7 +294,7 @@ impl Region {
     /// Has faults bring large pages everywhere but where marks are, which have to be touched one by one.
     fn large_but_for_marks(&self) {
         for step in (self.all.start / STEP * STEP..self.all.end).step_by(STEP) {
-            let large = (step + PIECE).max(self.all.start)..(step + STEP).min(self.all.end);
+            let large = (step + LARGE).max(self.all.start)..(step + STEP).min(self.all.end);
             if !large.is_empty() {
                 // Advice: only slower without.
                 let _ = memory::prefer_large_pages(&large);
@@ -298,18 +302,20 @@ impl Region {
         }
     }
 
-    fn make_piece(&mut self, loading: bool) -> io::Result<()> {
-        let piece = self.ready_to..(self.ready_to + PIECE).min(self.all.end);
+    fn make_piece(&mut self, pages: Pages) -> io::Result<()> {
+        let start = self.ready_to;
+        let has_mark = start / STEP * STEP + LARGE > start;
+        let is_large = pages != Pages::Small && !has_mark && start.is_multiple_of(LARGE);
+        let piece = start..(start + if is_large { LARGE } else { SMALL }).min(self.all.end);
         self.ready_to = piece.end;
-        let left_out = piece.start.is_multiple_of(STEP);
-        if left_out && !loading {
-            // Of the whole step at once: a change of advice holds up whoever maps memory.
-            self.large = piece.end..(piece.start + STEP).min(self.all.end);
-            let _ = memory::prefer_large_pages(&self.large);
+        if is_large && pages == Pages::Large {
+            // Of this piece alone, and no longer than it takes: whoever comes before this thread is not to wait for one.
+            let _ = memory::prefer_large_pages(&piece);
+            let made = memory::populate(&piece);
+            let _ = memory::prefer_small_pages(&piece);
+            return made;
         }
-        let made = memory::populate(&(if left_out { piece.start + PAGE } else { piece.start }..piece.end));
-        self.small_again();
-        made
+        memory::populate(&(if start.is_multiple_of(STEP) { start + PAGE } else { start }..piece.end))
     }
 }
 

@@ -102,13 +102,13 @@ fn is_possible() -> bool {
 fn memory_is_there_ahead_of_whoever_fills_it_and_holds_what_it_held() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     if is_possible() {
-        let rows: usize = [false, true].into_iter().map(filled).sum();
+        let rows: usize = [Pages::Small, Pages::Large, Pages::Loading].into_iter().map(filled).sum();
         println!("rows: {rows}");
     }
 }
 
-/// Fills a mapping, while a log is read or behind that. Says how many rows were compared.
-fn filled(loading: bool) -> usize {
+/// Fills a mapping. Says how many rows were compared.
+fn filled(pages: Pages) -> usize {
     const AHEAD: usize = 32 * MIB;
     let pagemap = File::open(PAGEMAP).expect("pages can be asked about");
     let mut memory = memmap2::MmapMut::map_anon(768 * MIB).expect("addresses for it");
@@ -116,11 +116,11 @@ fn filled(loading: bool) -> usize {
     memory[..8 * MIB].fill(7);
     let all = regions(&fs::read_to_string(MAPS).expect("a list")).into_iter().find(|all| all.contains(&first));
     let region = Region::new(all.expect("it is large enough"), &pagemap).expect("it can be asked about");
-    if loading {
+    if pages == Pages::Loading {
         region.large_but_for_marks();
     }
     // Other mappings are left to themselves.
-    let mut ahead = Ahead { pagemap: &pagemap, bytes: AHEAD, regions: vec![region], looks: 1, loading };
+    let mut ahead = Ahead { pagemap: &pagemap, bytes: AHEAD, regions: vec![region], looks: 1, pages };
     let mut rows = 0;
     // From where to where it is used, and how much is to be there beyond what is known of that: no more than is used, and as
     // much behind a leap, however far.
@@ -140,17 +140,17 @@ fn filled(loading: bool) -> usize {
         let Region { used_to, ready_to, ref all, .. } = ahead.regions[0];
         let end = first + used;
         // A large page that somebody else's first touch brought counts as used.
-        let brought = if loading { PIECE } else { 0 };
-        let known = used_to <= end + brought && end <= used_to + STEP + PIECE;
+        let brought = if pages == Pages::Loading { LARGE } else { 0 };
+        let known = used_to <= end + brought && end <= used_to + STEP + LARGE;
         assert!(known, "{used}: it is known how far it has come");
         let made = ready_to - used_to;
-        assert!(ready_to >= end && made <= expected + PIECE && made + PIECE >= expected, "{used}: {made} ahead");
+        assert!(ready_to >= end && made <= expected + LARGE && made + LARGE >= expected, "{used}: {made} ahead");
         let (marks, pages) = (
             (end..ready_to).step_by(PAGE).filter(|page| page.is_multiple_of(STEP)).count(),
             (end..ready_to).len() / PAGE,
         );
         assert_eq!(touched_count(&pagemap, end..ready_to), pages - marks, "{used}: all but the marks are there");
-        let beyond = ready_to..all.end.min(ready_to + PIECE);
+        let beyond = ready_to..all.end.min(ready_to + LARGE);
         assert_eq!(touched_count(&pagemap, beyond), 0, "{used}: and nothing behind it");
         rows += 1;
     }

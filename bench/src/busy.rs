@@ -49,19 +49,28 @@ fn measure(group: usize, size: Size, beside: &mut [Busy]) -> Measured {
     let mut measured =
         Measured { ratios: Vec::new(), probes: Vec::new(), quiet: Vec::new(), busy: Vec::new(), kept: [0; 32] };
     let (commits, rounds) = (size.pick(3, 1_500), size.pick(1, ROUNDS));
-    for _ in 0..rounds {
+    for round in 0..rounds {
         measured.probes.push(raw.probe());
         let mut rate = || {
             log.tend();
             let (seconds, ()) = timed(|| (0..commits).for_each(|_| log.commit(group)));
             (commits * group) as f64 / seconds
         };
-        let quiet = rate();
-        beside.iter_mut().for_each(|busy| busy.tell(RUN));
-        std::thread::sleep(SETTLE);
-        let busy = rate();
-        beside.iter_mut().for_each(|busy| busy.tell(REST));
-        std::thread::sleep(SETTLE);
+        let mut tell = |what: &str| {
+            beside.iter_mut().for_each(|busy| busy.tell(what));
+            std::thread::sleep(SETTLE);
+        };
+        let [mut quiet, mut busy] = [0.0; 2];
+        // Who is second finds log and device as the first one left them: they take turns.
+        for quiet_is_next in [round.is_multiple_of(2), !round.is_multiple_of(2)] {
+            if quiet_is_next {
+                quiet = rate();
+            } else {
+                tell(RUN);
+                busy = rate();
+                tell(REST);
+            }
+        }
         measured.ratios.push(busy / quiet);
         measured.quiet.push(quiet);
         measured.busy.push(busy);

@@ -34,6 +34,9 @@ const CONNECTIONS: usize = 64;
 /// count of users.
 const USER_STRIDE: usize = 7_919;
 
+/// Part of what a start takes whatever it finds, below which nothing more is told from it.
+const TOLD_PART: f64 = 0.1;
+
 /// How commands come to the shard in process: over a ring, which lets it look ahead, as in P10; or each by itself.
 const WAYS: [&str; 2] = ["by turns", "one at a time"];
 
@@ -241,13 +244,25 @@ fn starts(size: Size, report: &mut Report) {
         report.computed(kept.text);
         known.push((open, least));
     }
-    // What a start costs whatever it finds is taken off: it is that of the smallest size.
-    if let [(_, base), (fewer, some), (more, many)] = known[..] {
-        for (at, from) in ["log", "snapshot"].into_iter().enumerate() {
-            let growth = (many[at] - base[at]) / (some[at] - base[at]) / (more as f64 / fewer as f64);
-            report.figure(&format!("start from the {from}: growth beside that of the orders"), growth, "×");
+    let [(_, base), (fewer, some), (more, many)] = known[..] else { return };
+    for (at, from) in ["log", "snapshot"].into_iter().enumerate() {
+        let name = format!("start from the {from}: growth beside that of the orders");
+        match growth([base[at], some[at], many[at]], more as f64 / fewer as f64) {
+            Some(growth) => report.figure(&name, growth, "×"),
+            None => report.note(
+                &name,
+                format!("not told: what {fewer} orders take is lost in what a start takes whatever it finds"),
+            ),
         }
     }
+}
+
+/// How the seconds of a start grew from a middle size to a large one that has so many `times` its orders; 1 is linear. What a
+/// start takes whatever it finds is that of the smallest size, and is taken off. `None`: next to that, what the orders of
+/// the middle size take is nothing that could be told from chance.
+fn growth([base, some, many]: [f64; 3], times: f64) -> Option<f64> {
+    let is_told = some - base >= TOLD_PART * base && many > base;
+    is_told.then(|| (many - base) / (some - base) / times)
 }
 
 /// Makes a snapshot of all that a stopped directory holds.
@@ -260,4 +275,27 @@ fn take_snapshot(data: &Path, segment_bytes: u64) {
     syncer.turn().expect("the disk syncs");
     checkpoint::write_snapshot(&mut snapshots, &state, lsn, crc).expect("room for a snapshot");
     syncer.finish().expect("the disk syncs");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_growth_is_told_where_it_can_be_seen() {
+        let rows = [
+            ("linear", [0.1, 1.1, 10.1], Some(1.0)),
+            ("half of it", [0.1, 1.1, 5.1], Some(0.5)),
+            ("just seen", [0.1, 0.12, 0.3], Some(1.0)),
+            ("the middle one was the faster", [0.1, 0.09, 0.5], None),
+            ("they took the same", [0.1, 0.1, 0.5], None),
+            ("a difference of chance", [0.1, 0.105, 0.5], None),
+            ("the large one was the fastest", [0.1, 0.2, 0.09], None),
+        ];
+        for (name, seconds, expected) in rows {
+            let told = growth(seconds, 10.0).map(|growth| (growth * 1e6).round() / 1e6);
+            assert_eq!(told, expected, "{name}");
+        }
+        println!("growths: {} cases", rows.len());
+    }
 }

@@ -10,6 +10,9 @@ use wal::{Files, Lsn, Prepared, Preparer, Storage};
 
 /// Longest sleep between two looks; whoever uses a spare up wakes the thread at once.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Sleep behind a failure: the first one, and the longest, which each further failure doubles up to. Orders that are
+/// refused meanwhile wait for no more than this when the reason is gone.
+const PAUSE: (Duration, Duration) = (LOOK_EVERY, Duration::from_secs(8));
 
 /// Up to where the snapshots cover the log: what is at or below it may be given up. Only ever grows.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +37,26 @@ pub struct Spares<S: Storage = Files> {
     disk_full: bool,
 }
 
+/// Turns that fail one behind the other. One reason is told once: what goes on for hours is not to bury what else is told.
+#[derive(Debug, Default)]
+struct Failing {
+    turns: u32,
+    told: Option<String>,
+}
+
+impl Failing {
+    /// One more turn failed for that reason. How long to sleep, and whether to tell it.
+    fn again(&mut self, reason: &str) -> (Duration, bool) {
+        let pause = PAUSE.1.min(PAUSE.0.saturating_mul(1 << self.turns.min(16)));
+        self.turns += 1;
+        let is_news = self.told.as_deref() != Some(reason);
+        if is_news {
+            self.told = Some(reason.to_owned());
+        }
+        (pause, is_news)
+    }
+}
+
 impl<S: Storage> Spares<S> {
     pub fn new(preparer: Preparer<S>, covered: Covered) -> Spares<S> {
         Spares { preparer, covered, given_up: Lsn::ZERO, disk_full: false }
@@ -41,14 +64,25 @@ impl<S: Storage> Spares<S> {
 
     /// Turns until the process stops.
     pub fn run(mut self, stop: &Stop) {
+        let mut failing = Failing::default();
         while !stop.is_set() {
             match self.turn() {
-                Ok(true) => {}
-                Ok(false) => std::thread::park_timeout(LOOK_EVERY),
+                Ok(more) => {
+                    failing = Failing::default();
+                    if !more {
+                        std::thread::park_timeout(LOOK_EVERY);
+                    }
+                }
                 Err(error) => {
                     // Serving goes on from what is prepared; when that is used up, writes are refused by name.
-                    tracing::error!(%error, "the log's segments could not be kept");
-                    std::thread::park_timeout(LOOK_EVERY);
+                    let (pause, is_news) = failing.again(&error.to_string());
+                    let again_in_ms = pause.as_millis() as u64;
+                    if is_news {
+                        tracing::error!(%error, again_in_ms, "the log's segments could not be kept");
+                    } else {
+                        tracing::debug!(%error, again_in_ms, "the log's segments could not be kept");
+                    }
+                    std::thread::park_timeout(pause);
                 }
             }
         }
@@ -196,6 +230,27 @@ mod tests {
         assert!(place.spares.turn().expect("room on the disk"), "one is wanted");
         assert_eq!(rests.load(Ordering::Relaxed), expected, "the log is at its end");
         println!("rests: {expected}");
+    }
+
+    #[test]
+    fn what_goes_on_failing_is_told_once_and_rests_longer() {
+        let mut failing = Failing::default();
+        // The reason, the pause behind it in milliseconds, and whether it is told.
+        let rows = [
+            ("map spare-1: no memory", 250, true),
+            ("map spare-1: no memory", 500, false),
+            ("map spare-1: no memory", 1_000, false),
+            ("create spare-1: denied", 2_000, true),
+            ("create spare-1: denied", 4_000, false),
+            ("map spare-1: no memory", 8_000, true),
+            ("map spare-1: no memory", 8_000, false),
+        ];
+        for (at, (reason, pause_ms, told)) in rows.into_iter().enumerate() {
+            assert_eq!(failing.again(reason), (Duration::from_millis(pause_ms), told), "{at}: {reason}");
+        }
+        let pauses = (0..100_000).map(|_| failing.again("the same"));
+        assert_eq!(pauses.filter(|(pause, told)| *pause == PAUSE.1 && !told).count(), 99_999, "for days");
+        println!("failures: {} cases", rows.len() + 1);
     }
 
     /// What cannot be read cannot be given up; orders have their room all the same.

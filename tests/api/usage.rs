@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tests::cases::Cases;
 use tests::http::Request;
 use tests::json::{at, int, list, text};
+use tests::socket::{Socket, token};
 use tests::world::{World, limit};
 
 const HOUR: u64 = 3_600;
@@ -116,4 +117,74 @@ fn the_last_use_is_noted_once_a_minute_and_kept() {
     let usage = world.user(0).get(&format!("/v1/keys/{id}/usage")).expect(200);
     assert_eq!((int(&usage, "/month_to_date"), list(&usage, "/recent").len()), (0, 0));
     cases.add(5);
+}
+
+/// However a key opens a socket, that is a use of it, and no request (streams.md §1.4).
+#[test]
+fn a_socket_is_a_use_and_no_request() {
+    let cases = Cases::of("sockets of keys");
+    let world = World::start(1);
+    let mut owner = world.user(0);
+    let socket_with = |path: &str, raw: &str| Socket::open(world.server.address(), path, &[("X-API-Key", raw)]);
+    let auth_frame = |raw: &str| {
+        let mut socket = Socket::open(world.server.address(), "/v1/ws/user", &[]);
+        socket.send(&json!({"type": "user", "markets": [], "auth": {"apiKey": raw}}));
+        socket
+    };
+    // How it opens, and the requests that it takes.
+    type Opens<'a> = &'a dyn Fn(&str) -> Socket;
+    let rows: [(&str, Opens<'_>, i64); 7] = [
+        ("/v1/ws/prices", &|raw| socket_with("/v1/ws/prices", raw), 0),
+        ("/v1/ws/executions", &|raw| socket_with("/v1/ws/executions", raw), 0),
+        ("/v1/ws/market", &|raw| socket_with("/v1/ws/market", raw), 0),
+        ("/v1/ws/trade", &|raw| socket_with("/v1/ws/trade", raw), 0),
+        ("/v1/ws/user", &|raw| socket_with("/v1/ws/user", raw), 0),
+        ("an auth frame", &auth_frame, 0),
+        (
+            "a token",
+            &|raw| {
+                let token = token(&mut world.server.with_key(raw));
+                Socket::open(world.server.address(), &format!("/v1/ws/prices?token={token}"), &[])
+            },
+            1,
+        ),
+    ];
+    for (name, opens, requests) in rows {
+        let made = owner.post("/v1/keys", &json!({})).expect(201);
+        let id = int(&made, "/id");
+        let last_used = || at(&world.user(0).get("/v1/keys").expect(200), "/0/last_used_at").clone();
+        assert_eq!(last_used(), Value::Null, "{name}: before");
+        let mut socket = opens(text(&made, "/raw_key"));
+        socket.is_alive();
+        tests::eventually(&format!("{name}: a use"), || (!last_used().is_null()).then_some(()));
+        let usage = owner.get(&format!("/v1/keys/{id}/usage")).expect(200);
+        let told = (int(&usage, "/month_to_date"), list(&usage, "/recent").len() as i64);
+        assert_eq!(told, (requests, requests), "{name}: {usage}");
+        owner.delete(&format!("/v1/keys/{id}")).expect(200);
+        cases.one();
+    }
+}
+
+/// A socket that found no place has used nothing, as a request beyond its window has not.
+#[test]
+fn a_socket_beyond_the_cap_is_no_use() {
+    let cases = Cases::of("sockets beyond the cap");
+    let mut users = Vec::new();
+    let world = World::start_with(0, |place| users = place.seed(1, "free", "10000"));
+    let address = world.server.address();
+    let mut owner = world.server.with_key(&users[0].key);
+    let mut first = Socket::open(address, "/v1/ws/prices", &[("X-API-Key", users[0].key.as_str())]);
+    let made = owner.post("/v1/keys", &json!({})).expect(201);
+    let mut beyond = Socket::open(address, "/v1/ws/prices", &[("X-API-Key", text(&made, "/raw_key"))]);
+    assert_eq!(beyond.closed(), (4002, "CONNECTION_LIMIT".to_string()));
+    first.is_alive();
+    // Uses are noted in the order they are made: behind that of another key all before it would show.
+    let other = owner.post("/v1/keys", &json!({})).expect(201);
+    world.server.with_key(text(&other, "/raw_key")).get("/v1/account/balance").expect(200);
+    let rows = tests::eventually("the other key's use", || {
+        let rows = world.server.with_key(&users[0].key).get("/v1/keys").expect(200);
+        (!at(&rows, "/0/last_used_at").is_null()).then_some(rows)
+    });
+    assert_eq!(at(&rows, "/1/last_used_at"), &Value::Null);
+    cases.one();
 }

@@ -83,6 +83,9 @@ pub struct Preparer<S: Storage = Files> {
     rest: Option<Box<dyn FnMut() + Send>>,
     /// For the names of spares.
     next_number: u64,
+    /// Spares whose names could not be made durable, or that could not be mapped. They are tried again before another one
+    /// is made: one file more for each try would fill the disk.
+    unmapped: Vec<(S::File, String)>,
     _lock: Arc<S::Lock>,
 }
 
@@ -104,6 +107,7 @@ impl<S: Storage> Preparer<S> {
             points: options.points.clone(),
             rest: None,
             next_number: 1,
+            unmapped: Vec::new(),
             _lock: lock,
         }
     }
@@ -119,6 +123,11 @@ impl<S: Storage> Preparer<S> {
     /// # Errors
     /// [`Error::Io`] for anything but a full disk, which is an answer.
     pub fn turn(&mut self) -> Result<Prepared, Error> {
+        if let Some((file, name)) = self.unmapped.pop() {
+            let progress = FillProgress::begin(&self.marks, self.segment_bytes, self.segment_bytes);
+            self.adopt(file, name, progress)?;
+            return Ok(Prepared::One);
+        }
         if !self.wants_spare() {
             return Ok(Prepared::Enough);
         }
@@ -193,7 +202,7 @@ impl<S: Storage> Preparer<S> {
             let bytes = file.bytes().map_err(Error::io("look at", &name))?;
             if bytes == self.segment_bytes && self.wants_spare() {
                 let progress = FillProgress::begin(&self.marks, self.segment_bytes, self.segment_bytes);
-                self.hand_over(file, name, progress)?;
+                self.adopt(file, name, progress)?;
             } else {
                 self.storage.remove(&name).map_err(Error::io("remove", &name))?;
             }
@@ -202,7 +211,8 @@ impl<S: Storage> Preparer<S> {
     }
 
     fn wants_spare(&self) -> bool {
-        let (ready, pending) = (self.marks.spares_ready(), self.marks.opened_pending());
+        let ready = self.marks.spares_ready() + self.unmapped.len() as u32;
+        let pending = self.marks.opened_pending();
         // The second bound holds back when the sync thread hangs: it keeps the queue of opened segments from overflowing.
         ready < self.spares_count && ready + pending < OPENED_MAX
     }
@@ -217,20 +227,27 @@ impl<S: Storage> Preparer<S> {
         self.fill_and_adopt(file, &making)
     }
 
-    /// Zeroes a file, names it and hands it to the log.
+    /// Zeroes a file, names it and adopts it.
     fn fill_and_adopt(&mut self, file: S::File, making: &str) -> Result<(), Error> {
         let mut progress = FillProgress::begin(&self.marks, self.segment_bytes, 0);
         fill_with_zeros(&file, making, self.segment_bytes, |bytes| self.rest_if_ahead(&mut progress, bytes))?;
         let name = spare_name(self.next_number);
-        self.next_number += 1;
         self.points.pass(Point::Rename);
         self.storage.rename(making, &name).map_err(Error::io("rename", making))?;
-        self.sync_directory()?;
-        self.hand_over(file, name, progress)
+        self.next_number += 1;
+        self.adopt(file, name, progress)
     }
 
-    fn hand_over(&mut self, file: S::File, name: String, mut progress: FillProgress) -> Result<(), Error> {
-        let mut map = self.storage.map(&file, self.segment_bytes).map_err(Error::io("map", &name))?;
+    /// Hands a zeroed and named file to the log; one that fails here is kept for the next turn.
+    fn adopt(&mut self, file: S::File, name: String, mut progress: FillProgress) -> Result<(), Error> {
+        let map = self.storage.map(&file, self.segment_bytes).map_err(Error::io("map", &name));
+        let mut map = match self.sync_directory().and(map) {
+            Ok(map) => map,
+            Err(error) => {
+                self.unmapped.push((file, name));
+                return Err(error);
+            }
+        };
         let mut at = 0;
         while at < self.segment_bytes {
             let to = self.segment_bytes.min(at + BITE_BYTES);

@@ -7,6 +7,7 @@
 
 mod allocations;
 mod asks;
+mod equity;
 mod flags;
 mod keys;
 mod limits;
@@ -33,6 +34,7 @@ fn scenarios() {
         ("flags", flags::SCENARIOS),
         ("keys", keys::SCENARIOS),
         ("wallets", wallets::SCENARIOS),
+        ("equity", equity::SCENARIOS),
     ] {
         let ran = run(file, text);
         assert!(ran.scenarios > 0, "no scenario in {file}");

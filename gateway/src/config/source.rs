@@ -5,9 +5,11 @@ use super::DEFAULT;
 use super::secret::Secret;
 use crate::wire::instant;
 use engine::time::Timestamp;
+use serde::Deserialize as _;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
+use toml::de::{DeTable, DeValue};
 
 /// Begins the name of every environment variable of ours.
 const ENV_PREFIX: &str = "PAPERTAPE_";
@@ -60,8 +62,7 @@ impl Source {
     ) -> Result<Source, ConfigError> {
         let mut flat = BTreeMap::new();
         if let Some((name, text)) = file {
-            let table: toml::Table =
-                text.parse().map_err(|error: toml::de::Error| ConfigError(vec![format!("{name}: {error}")]))?;
+            let table = values(text).map_err(|error| ConfigError(vec![format!("{name}: {error}")]))?;
             flatten("", table, &mut flat);
         }
         let env = env.into_iter().filter(|(name, _)| name.starts_with(ENV_PREFIX));
@@ -307,6 +308,26 @@ fn list(raw: &Raw) -> Option<Vec<String>> {
             })
             .collect(),
         Raw::Toml(_) => None,
+    }
+}
+
+/// The values of a file. An integer beyond 64 bits stays a text: TOML would refuse the file in words that name neither the
+/// key nor its bounds, and whoever asks for a number refuses the text in his own.
+fn values(file: &str) -> Result<toml::Table, toml::de::Error> {
+    let mut table = DeTable::parse(file)?;
+    table.get_mut().iter_mut().for_each(|(_, value)| keep_as_text(value.get_mut()));
+    toml::Table::deserialize(toml::Deserializer::from(table))
+}
+
+/// Integers that are too long, at any depth.
+fn keep_as_text(value: &mut DeValue<'_>) {
+    match value {
+        DeValue::Integer(number) if i64::from_str_radix(number.as_str(), number.radix()).is_err() => {
+            *value = DeValue::String(number.to_string().into());
+        }
+        DeValue::Array(items) => items.iter_mut().for_each(|item| keep_as_text(item.get_mut())),
+        DeValue::Table(table) => table.iter_mut().for_each(|(_, value)| keep_as_text(value.get_mut())),
+        _ => {}
     }
 }
 

@@ -180,6 +180,23 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             "limits.public_ip_per_minute (papertape.toml): allowed is an integer from 1 to 1000000",
         ),
         ("[limits]\npublic_ip_per_minute = \"5\"", vec![], "an integer from 1 to 1000000"),
+        // Longer than an integer of TOML may be.
+        (
+            "[limits]\npublic_ip_per_minute = 99999999999999999999",
+            vec![],
+            "limits.public_ip_per_minute (papertape.toml): allowed is an integer from 1 to 1000000",
+        ),
+        ("limits = { public_ip_per_minute = -0x0 }", vec![], "papertape.toml: TOML parse error at line 1"),
+        (
+            "limits = { tiers.pro = { in_flight = 0xffff_ffff_ffff_ffff_ff } }",
+            vec![],
+            "limits.tiers.pro.in_flight (papertape.toml): allowed is an integer from ",
+        ),
+        (
+            "[venue]\nspeed = 99999999999999999999",
+            vec![],
+            "venue.speed (papertape.toml): allowed is a number from 0.001 to 1000000",
+        ),
         (
             "[flags]\nfak_partial_fills = \"maybe\"",
             vec![],

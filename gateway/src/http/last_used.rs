@@ -1,5 +1,9 @@
 //! Uses of keys on their way into the journal: noted behind the requests that came together, and by one task for all.
 //!
+//! A use is a request that was let in, or a socket that was opened with the key or with a token minted by it; one that stays
+//! open is no further use. Requests alone are counted beside it (`usage.rs`): handshakes and frames are none (streams.md
+//! §1.4), but each operation sent over a socket is.
+//!
 //! Each key in use is noted once a minute (keys.md §1). With many users most orders are the first of a key in its minute,
 //! so a note costs as little as can be: no task, no channel, nothing that waits for its answer. It goes behind the
 //! requests for two reasons: an answer that must be on the disk before it leaves (`power`) would wait for the note's

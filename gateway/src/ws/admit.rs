@@ -6,7 +6,7 @@
 use super::close::Close;
 use super::outbox::Outbox;
 use super::session;
-use crate::app::App;
+use crate::app::{App, Edge};
 use crate::http::admission::Key;
 use crate::http::auth::{self, Credentials};
 use crate::http::call::{Call, Caller};
@@ -72,11 +72,17 @@ pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
     let query = call.query();
     let token = query.get("token").filter(|token| !token.is_empty());
     Ok(match (shown, token) {
-        (Credentials { key: Some(key), .. }, _) => seated(app, by_key(app, key, call.now)?),
+        (Credentials { key: Some(key), .. }, _) => {
+            let bearer = by_key(app, key, call.now)?;
+            match seated(&call.edge, &bearer, call.now) {
+                Some(seat) => Admitted::Open { bearer: Some(bearer), seat: Some(seat) },
+                None => Admitted::Refused(Close::CONNECTION_LIMIT),
+            }
+        }
         (Credentials { token: Some(_), .. }, _) => {
             return Err(Refusal::saying(Code::InvalidKey, "A session token opens no socket; mint one for it."));
         }
-        (_, Some(token)) => by_token(app, token.as_bytes(), call.now),
+        (_, Some(token)) => by_token(&call.edge, token.as_bytes(), call.now),
         (_, None) => match nobody {
             Nobody::Refused => Admitted::Refused(Close::refused(Code::MissingAuth)),
             Nobody::ByAddress | Nobody::UntilAuth if exempt(call) => Admitted::Open { bearer: None, seat: None },
@@ -114,7 +120,8 @@ pub fn by_key(app: &App, text: &[u8], now: Timestamp) -> Result<Bearer, Code> {
 }
 
 /// A token is spent by the handshake that gets a seat.
-fn by_token(app: &App, token: &[u8], now: Timestamp) -> Admitted {
+fn by_token(edge: &Edge, token: &[u8], now: Timestamp) -> Admitted {
+    let app = &*edge.app;
     let mut full = false;
     let redeemed = app.front.tickets.redeem(token, now, |ticket| {
         let bearer = Bearer {
@@ -127,7 +134,7 @@ fn by_token(app: &App, token: &[u8], now: Timestamp) -> Admitted {
         match ended(app, &bearer, now) {
             Some(_) if app.front.gatekeeper.restricts(bearer.user, &app.directory) => Err(Code::AccessRestricted),
             Some(_) => Err(Code::InvalidKey),
-            None => match app.seats.of_user(app, &bearer) {
+            None => match seated(edge, &bearer, now) {
                 Some(seat) => Ok((bearer, seat)),
                 None => {
                     full = true;
@@ -143,11 +150,17 @@ fn by_token(app: &App, token: &[u8], now: Timestamp) -> Admitted {
     }
 }
 
-fn seated(app: &App, bearer: Bearer) -> Admitted {
-    match app.seats.of_user(app, &bearer) {
-        Some(seat) => Admitted::Open { bearer: Some(bearer), seat: Some(seat) },
-        None => Admitted::Refused(Close::CONNECTION_LIMIT),
+/// A place for one more socket of the bearer's user; `None` when his tier allows no more. Whoever gets one has used his key.
+pub fn seated(edge: &Edge, bearer: &Bearer, now: Timestamp) -> Option<Seat> {
+    let app = &*edge.app;
+    let seat = app.seats.of_user(app, bearer)?;
+    if let Some(key) = bearer.key
+        && let Some(slot) = app.directory.slot(key)
+        && app.front.limits.note_used(slot, now)
+    {
+        edge.last_used.add(bearer.user, key);
     }
+    Some(seat)
 }
 
 /// Why an open socket's credential no longer holds (keys.md §8: within 5 s).
@@ -246,7 +259,7 @@ impl Queued {
 
 impl Seats {
     /// One more socket of a user; `None` when his tier allows no more.
-    pub fn of_user(self: &Arc<Self>, app: &App, bearer: &Bearer) -> Option<Seat> {
+    fn of_user(self: &Arc<Self>, app: &App, bearer: &Bearer) -> Option<Seat> {
         let max = app.config.limits.tier(bearer.tier).max_ws_connections;
         taken(&self.users, bearer.user, max).then(|| Seat { seats: Arc::clone(self), of: Of::User(bearer.user) })
     }

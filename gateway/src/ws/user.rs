@@ -179,7 +179,8 @@ impl User {
         self.wants_orders |= matches!(auth.and_then(|auth| auth.get("order_events")), Some(Value::Bool(true)));
         let Some(Value::Text(key)) = auth.and_then(|auth| auth.get("apiKey")) else { return Ok(self.socket.bearer()) };
         let app = &self.edge.app;
-        let shown = admit::by_key(app, key.as_bytes(), self.socket.now()).map_err(Close::refused)?;
+        let now = self.socket.now();
+        let shown = admit::by_key(app, key.as_bytes(), now).map_err(Close::refused)?;
         match self.socket.bearer() {
             // The handshake's own user, who may show his other key form here.
             Some(known) if known.user == shown.user => {
@@ -187,7 +188,7 @@ impl User {
             }
             Some(_) => Err(Close::INVALID_KEY),
             None => {
-                let seat = app.seats.of_user(app, &shown).ok_or(Close::CONNECTION_LIMIT)?;
+                let seat = admit::seated(&self.edge, &shown, now).ok_or(Close::CONNECTION_LIMIT)?;
                 self.socket.admit(shown.clone(), seat);
                 Ok(Some(shown))
             }

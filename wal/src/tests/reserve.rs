@@ -65,6 +65,38 @@ fn a_reserve_of_the_disk_is_left_alone() {
     assert_eq!(running.preparer.turn().expect("no error"), Prepared::One);
 }
 
+/// However often a step towards a spare fails, it is one file; and the spare is there when the step succeeds.
+#[test]
+fn a_spare_that_fails_again_and_again_takes_no_more_room() {
+    let calls = [Call::Create, Call::Write, Call::Sync, Call::Rename, Call::SyncDirectory, Call::Map];
+    for call in calls {
+        let world = Faults::new(6);
+        let (mut running, _) = start(&world, false).expect("new");
+        let before = world.names().len();
+        for attempt in 1..=5 {
+            world.fail(call, 0, libc::ENOMEM);
+            assert!(matches!(running.preparer.turn(), Err(Error::Io { .. })), "{call:?}: attempt {attempt}");
+            assert!(world.names().len() <= before + 1, "{call:?}: attempt {attempt}: {:?}", world.names());
+        }
+        assert_eq!(running.preparer.turn().expect("no error"), Prepared::One, "{call:?}");
+        assert_eq!(running.preparer.turn().expect("no error"), Prepared::Enough, "{call:?}");
+        let names = world.names();
+        assert!(
+            names.len() == before + 1 && !names.iter().any(|name| name.ends_with(".making")),
+            "{call:?}: {names:?}"
+        );
+        // It is a segment like any other, whatever it has been through.
+        append_until_full(&mut running);
+        running.syncer.turn().expect("no error");
+        let last = running.log.last_lsn();
+        world.crash();
+        drop(running);
+        let (_, found) = start(&world, false).expect("whole");
+        assert_eq!(found.last().expect("records").0, last, "{call:?}");
+    }
+    println!("failing spares: {} cases", calls.len());
+}
+
 #[test]
 fn room_is_never_promised_in_vain() {
     let seed = 0x7003;

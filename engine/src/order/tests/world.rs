@@ -341,6 +341,28 @@ impl World {
         }
     }
 
+    /// The process ends before its last records are written.
+    pub(super) fn lose(&mut self, count: &str) -> String {
+        let kept = self.out.records.len() - number(count) as usize;
+        self.out.records.truncate(kept);
+        String::new()
+    }
+
+    /// The process ends, and another begins with what the records say.
+    pub(super) fn restart(&mut self) -> String {
+        let mut users = Users::default();
+        for (owner, payload) in &self.out.records {
+            for fact in codec::decode(codec::VERSION, payload).expect("our own version") {
+                users.apply(*owner, &fact.expect("our own bytes"));
+            }
+        }
+        let (rules, directory) = (Arc::new(self.rules.clone()), Arc::new(Directory::default()));
+        let mut shard = Shard::new(0, 1, users, rules, self.books.clone(), self.catalog.clone(), directory);
+        shard.resume(self.recorded_at);
+        self.shard = Some(shard);
+        String::new()
+    }
+
     /// Facts of the last action.
     pub fn last_facts(&self) -> Vec<Mutation> {
         self.facts_from(self.last)

@@ -80,7 +80,11 @@ pub(super) const LISTED: Schema = Schema::Object(&Shape::new(
         field("is_active", Schema::Boolean, ""),
         field("created_at", TS, ""),
         field("expires_at", TS_OR_NULL, "End of the overlap of a rotation, or the beta's cutoff."),
-        field("last_used_at", TS_OR_NULL, "To the minute."),
+        field(
+            "last_used_at",
+            TS_OR_NULL,
+            "When a request or a handshake of it was last let in, to the minute; null: never.",
+        ),
     ],
 ));
 pub(super) const LISTED_EXAMPLE: &str = r#"{"id":318,"key_prefix":"svc_live_4f0c9d2","name":"grid bot",

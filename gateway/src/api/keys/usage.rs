@@ -20,7 +20,10 @@ const DAYS_DEFAULT: u64 = 30;
 const HOURS_DEFAULT: u64 = 24;
 
 pub(super) const GET: Route = Route::get("/v1/keys/{id}/usage", "get_key_usage")
-    .about("What a key was used for since the server started: requests by day and hour, latency, the last fifty.")
+    .about(
+        "What a key was used for since the server started: requests by day and hour, latency, the last fifty. \
+         An operation on `/v1/ws/trade` is a request; handshakes and other frames are none.",
+    )
     .auth(Auth::KeyOrJwt)
     .params(&[
         Param::query("hours", Schema::Integer { min: 1, max: HOURS_MAX as i64 }, "Hours to show; 24 without it."),

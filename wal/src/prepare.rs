@@ -83,8 +83,8 @@ pub struct Preparer<S: Storage = Files> {
     rest: Option<Box<dyn FnMut() + Send>>,
     /// For the names of spares.
     next_number: u64,
-    /// Spares whose names could not be made durable, or that could not be mapped. They are tried again before another one
-    /// is made: one file more for each try would fill the disk.
+    /// Spares that an earlier process left, whose names could not be made durable, or that could not be mapped. They are
+    /// tried before another one is made: one file more for each try would fill the disk.
     unmapped: Vec<(S::File, String)>,
     _lock: Arc<S::Lock>,
 }
@@ -123,9 +123,7 @@ impl<S: Storage> Preparer<S> {
     /// # Errors
     /// [`Error::Io`] for anything but a full disk, which is an answer.
     pub fn turn(&mut self) -> Result<Prepared, Error> {
-        if let Some((file, name)) = self.unmapped.pop() {
-            let progress = FillProgress::begin(&self.marks, self.segment_bytes, self.segment_bytes);
-            self.adopt(file, name, progress)?;
+        if self.adopt_one()? {
             return Ok(Prepared::One);
         }
         if !self.wants_spare() {
@@ -190,7 +188,8 @@ impl<S: Storage> Preparer<S> {
         Ok(count)
     }
 
-    /// Takes over spares that an earlier process left and recovery found to be all zeros; removes those of another size.
+    /// Takes over spares that an earlier process left and recovery found to be all zeros, one with each of the next turns;
+    /// removes those of another size.
     pub(crate) fn take_leftovers(&mut self, names: Vec<String>) -> Result<(), Error> {
         for name in &names {
             if let Name::Spare(number) = parse_name(name) {
@@ -201,8 +200,7 @@ impl<S: Storage> Preparer<S> {
             let file = self.storage.open(&name).map_err(Error::io("open", &name))?;
             let bytes = file.bytes().map_err(Error::io("look at", &name))?;
             if bytes == self.segment_bytes && self.wants_spare() {
-                let progress = FillProgress::begin(&self.marks, self.segment_bytes, self.segment_bytes);
-                self.adopt(file, name, progress)?;
+                self.unmapped.push((file, name));
             } else {
                 self.storage.remove(&name).map_err(Error::io("remove", &name))?;
             }
@@ -236,6 +234,14 @@ impl<S: Storage> Preparer<S> {
         self.storage.rename(making, &name).map_err(Error::io("rename", making))?;
         self.next_number += 1;
         self.adopt(file, name, progress)
+    }
+
+    /// Hands one of the spares that are there to the log. False: there is none.
+    pub(crate) fn adopt_one(&mut self) -> Result<bool, Error> {
+        let Some((file, name)) = self.unmapped.pop() else { return Ok(false) };
+        let progress = FillProgress::begin(&self.marks, self.segment_bytes, self.segment_bytes);
+        self.adopt(file, name, progress)?;
+        Ok(true)
     }
 
     /// Hands a zeroed and named file to the log; one that fails here is kept for the next turn.

@@ -65,6 +65,28 @@ fn a_reserve_of_the_disk_is_left_alone() {
     assert_eq!(running.preparer.turn().expect("no error"), Prepared::One);
 }
 
+/// A start does not wait for spares that are there already, unless the open segment is more than half full: then one is
+/// ready, and nobody is refused for want of room. None of them is made anew.
+#[test]
+fn spares_of_the_process_before_come_with_the_next_turns() {
+    let rows = [("little is written", 100, 0), ("more than half of a segment", 2_100, 1)];
+    for (name, payload_bytes, ready) in rows {
+        let world = Faults::new(8);
+        let (mut running, _) = start(&world, false).expect("new");
+        assert_eq!(running.preparer.turn().expect("room"), Prepared::One, "{name}");
+        append(&mut running, &vec![1; payload_bytes]);
+        running.syncer.turn().expect("no failure");
+        let names = world.names();
+        world.kill();
+        let (mut running, _) = start(&world, false).expect("whole");
+        assert_eq!(running.marks.spares_ready(), ready, "{name}");
+        let next = if ready == 0 { Prepared::One } else { Prepared::Enough };
+        assert_eq!(running.preparer.turn().expect("room"), next, "{name}");
+        assert_eq!((running.marks.spares_ready(), world.names()), (1, names), "{name}: it is the same file");
+    }
+    println!("starts: {} cases", rows.len());
+}
+
 /// However often a step towards a spare fails, it is one file; and the spare is there when the step succeeds.
 #[test]
 fn a_spare_that_fails_again_and_again_takes_no_more_room() {

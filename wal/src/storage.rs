@@ -111,7 +111,7 @@ pub trait SegmentMap: Send + 'static {
     fn write<R>(&mut self, at: usize, bytes: usize, write: impl FnOnce(&mut [u8]) -> R) -> R;
     /// Advice: `bytes` bytes from offset `at` on will soon be stored. Beyond the mapping it does nothing.
     fn expect(&mut self, at: usize, bytes: usize);
-    /// Stores what is already there once into each page of `from..to`, so that later stores find warm pages.
+    /// Has each page of `from..to` stored to once without changing it, so that later stores find warm pages.
     fn touch(&mut self, from: usize, to: usize);
 }
 

@@ -50,6 +50,11 @@ fn every_operation_is_counted_and_every_order_is_there() {
         assert_eq!(rests + crosses + cancels, answered, "{text}");
         let check = at(&run, "/check");
         assert_eq!(int(check, "/acknowledged") + int(check, "/refused"), rests + crosses, "{text}");
+        // The check counts what the table counts: a killed order is a refused one in both.
+        let [rests_refused, crosses_refused, _] = kinds("refused");
+        assert_eq!(int(check, "/refused"), rests_refused + crosses_refused, "{text}");
+        let killed = run["codes"]["FOK_ORDER_NOT_FILLED_ERROR"].as_i64().unwrap_or(0);
+        assert_eq!((int(check, "/killed"), int(check, "/cancelled_otherwise")), (killed, 0), "{text}");
         let cleaned = args.contains(&"--clean");
         let (left, gone) = if cleaned { (0, rested) } else { (rested - cancelled, cancelled) };
         let said = (int(&run, "/resting_afterwards"), int(check, "/cancels_acknowledged"));

@@ -66,7 +66,12 @@ fn a_difference_is_found_and_named() {
         ("/orders/fates/0", json!("p100"), true, "equal: 100 orders and 0 cancels".to_owned()),
         ("/orders/fates/0", json!("u100"), true, "100 without an answer (100 happened, 0 did not)".to_owned()),
         ("/orders/fates/0", json!("p100u3"), true, "3 without an answer (0 happened, 3 did not)".to_owned()),
-        ("/orders/fates/0", json!("p101"), false, format!("1 acknowledged and missing on the server: {name}-0-100")),
+        (
+            "/orders/fates/0",
+            json!("p101"),
+            false,
+            format!("1 acknowledged or killed, and missing on the server: {name}-0-100"),
+        ),
         ("/orders/fates/0", json!("r1p99"), false, format!("1 on the server without an acknowledgement: {name}-0-0")),
         ("/orders/fates/0", json!("p99"), false, format!("1 on the server without an acknowledgement: {name}-0-99")),
         (
@@ -75,7 +80,13 @@ fn a_difference_is_found_and_named() {
             false,
             format!("1 acknowledged as cancelled and not cancelled: {name}-0-0"),
         ),
-        ("/orders/users", json!([site.users[0].id]), false, "acknowledged and missing on the server".to_owned()),
+        ("/orders/fates/0", json!("k1p99"), false, format!("1 refused as killed and not cancelled: {name}-0-0")),
+        (
+            "/orders/users",
+            json!([site.users[0].id]),
+            false,
+            "acknowledged or killed, and missing on the server".to_owned(),
+        ),
         // Who sends with two keys has his orders once.
         ("/orders/users", twice, true, "equal: 100 orders and 0 cancels".to_owned()),
         (

@@ -44,6 +44,7 @@ fn every_operation_is_counted_and_every_order_is_there() {
         let mut codes = at(&run, "/codes").as_object().expect("an object").keys();
         assert!(codes.all(|code| ["FOK_ORDER_NOT_FILLED_ERROR", "SERVER_BUSY"].contains(&code.as_str())), "{text}");
         assert_eq!(at(&run, "/transport_errors"), &json!({}), "{text}");
+        assert_eq!(at(&run, "/server_started_anew_at"), &Value::Null, "{text}");
         let kinds =
             |name: &str| ["rest", "cross", "cancel"].map(|kind| run["operations"][kind][name].as_i64().unwrap_or(0));
         let ([rests, crosses, cancels], [rested, _, cancelled]) = (kinds("answered"), kinds("succeeded"));

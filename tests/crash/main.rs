@@ -3,9 +3,11 @@
 //! `kills` is the long one: clients under load, `kill -9` at random, and after each start every client compares what
 //! the server says with its own memory of what it was told. `points` ends the process at each named place of the log.
 //! `damage` changes files behind the server's back. `operations` are the ordinary accidents of running one,
-//! `settings` those of setting one up, `seeds` those of making users; `stops` is about what an orderly end leaves behind.
+//! `settings` those of setting one up, `seeds` those of making users, `disk` is a full one; `verbs` look at what a server
+//! leaves behind, and `stops` is about its orderly ends.
 
 mod damage;
+mod disk;
 mod kills;
 mod memory;
 mod money;
@@ -16,4 +18,5 @@ mod seeds;
 mod settings;
 mod stops;
 mod trader;
+mod verbs;
 mod wallets;

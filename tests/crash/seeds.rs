@@ -1,12 +1,14 @@
-//! `papertape seed` that does not come to its end: a file with a part of the keys would be taken for all of them.
+//! `papertape seed`: its users are there with what was asked for; and one that does not come to its end, since a file with
+//! a part of the keys would be taken for all of them.
 
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
-use tests::binary::command;
+use tests::binary::{command, run};
 use tests::cases::Cases;
 use tests::eventually;
+use tests::json::{int, text};
 use tests::server::{Place, signal};
 
 /// More users than are made before somebody looks.
@@ -73,4 +75,48 @@ fn keys_are_all_there_or_not_at_all() {
     assert!(!output.status.success() && said.contains("keys.jsonl: "), "{said}");
     assert_eq!((fs::read_to_string(&keys).expect("it is there"), files(&place).len()), (text, 1));
     cases.one();
+}
+
+#[test]
+fn seeded_users_are_there_with_what_was_asked_for() {
+    let cases = Cases::of("seeds");
+    let place = Place::new();
+    for (users, tier, balance, shown) in
+        [(3, "free", "12.345678", "12.345678"), (500, "pro_plus", "1", "1.00"), (2, "enterprise", "0", "0.00")]
+    {
+        let made = place.seed(users, tier, balance);
+        let server = place.start();
+        for user in made.iter().step_by(97.min(users)) {
+            let me = server.with_key(&user.key).get("/v1/me").expect(200);
+            assert_eq!((int(&me, "/user_id"), text(&me, "/tier"), text(&me, "/balance")), (user.id, tier, shown));
+            cases.one();
+        }
+        assert_eq!(server.demo_key(), None, "the directory was not empty");
+        server.stop();
+    }
+    for (users, tier, balance) in [
+        ("0", "free", "1"),
+        ("x", "free", "1"),
+        ("1", "gold", "1"),
+        ("1", "free", "-1"),
+        ("1", "free", "1e3"),
+        ("1", "free", "0.0000001"),
+    ] {
+        let out = place.root().join("wrong.jsonl");
+        let output = run([
+            OsString::from("seed"),
+            "--data-dir".into(),
+            place.data().into(),
+            "--users".into(),
+            users.into(),
+            "--tier".into(),
+            tier.into(),
+            format!("--balance={balance}").into(),
+            "--out".into(),
+            out.clone().into(),
+        ]);
+        assert!(!output.status.success(), "{users} {tier} {balance}");
+        assert!(!out.exists(), "{users} {tier} {balance}: no file for nothing");
+        cases.one();
+    }
 }

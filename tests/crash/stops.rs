@@ -1,6 +1,7 @@
-//! Orderly ends: where there is much of the log they leave a snapshot behind, so that the next start reads next to nothing;
+//! Orderly ends: nobody holds them up, and they lose nothing. Where there is much of the log they leave a snapshot behind, so that the next start reads next to nothing;
 //! and a death while it is written takes nothing away. And an end that nobody ordered, beside busy neighbours.
 
+use crate::verbs::exported;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,11 @@ use std::thread;
 use std::time::Duration;
 use tests::cases::Cases;
 use tests::chance::Chance;
+use tests::eventually;
+use tests::http::connect;
+use tests::json::{int, list, text};
 use tests::server::{Place, Server, signal};
+use tests::world::{World, limit};
 
 /// Two records each, which is more than an end writes no snapshot for.
 const USERS: usize = 30_000;
@@ -27,6 +32,84 @@ fn records_read(server: &Server) -> usize {
     let line = server.recovered().expect("a start says what it recovered");
     let number = line.split(" records up to ").next().and_then(|before| before.split_whitespace().last());
     number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no count of records in {line:?}"))
+}
+
+#[test]
+fn told_to_stop_it_drains_and_ends_well() {
+    let cases = Cases::of("orderly ends");
+    for signal_name in ["TERM", "INT"] {
+        let world = World::start_with(1, |place| _ = place.set("http", "header_timeout_ms", "300"));
+        let mut client = world.user(0);
+        let placed = client.post("/v1/orders", &limit(&world.markets.rain, "BUY", "0.30", "5")).expect(200);
+        // Idle connections, and one that has said half a word, hold nobody up.
+        let idle: Vec<_> = (0..5).map(|_| connect(world.server.address()).expect("a connection")).collect();
+        let mut half = connect(world.server.address()).expect("a connection");
+        std::io::Write::write_all(&mut half, b"GET /v1/he").expect("half a word");
+        let World { place, server, users, .. } = world;
+        signal(server.pid(), signal_name);
+        let (status, said) = server.ended();
+        assert_eq!(status.code(), Some(0), "SIG{signal_name}: {status}\n{said}");
+        drop((idle, half));
+        assert_eq!(place.digest_from_nothing(), place.digest(), "the state at rest is what the log says");
+        let before = exported(&place);
+        assert_eq!(text(before.last().expect("records"), "/kind"), "CleanStop");
+        let server = place.start();
+        assert!(server.recovered().is_some_and(|line| line.contains(" 0 bytes cut")), "{}", server.said());
+        let again =
+            server.with_key(&users[0].key).get(&format!("/v1/orders/{}", int(&placed, "/order_id"))).expect(200);
+        assert_eq!(text(&again, "/status"), "PENDING");
+        server.stop();
+        // A start on a still market adds nothing but how far the tape is read and that the key was used.
+        for record in &exported(&place)[before.len()..] {
+            for fact in list(record, "/facts") {
+                let fact = fact.as_str().expect("facts are text");
+                assert!(fact.starts_with("TapeReached") || fact.starts_with("KeyUsed"), "{fact}");
+            }
+        }
+        assert_eq!(place.digest_from_nothing(), place.digest());
+        cases.one();
+    }
+}
+
+#[test]
+fn an_orderly_end_under_load_loses_nothing() {
+    let cases = Cases::of("ends under load");
+    let world = World::start(4);
+    let acked: Vec<Vec<i64>> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|user| {
+                let mut client = world.user(user);
+                let body = limit(&world.markets.rain, "BUY", "0.01", "5");
+                scope.spawn(move || {
+                    let mut ids = Vec::new();
+                    while let Ok(answer) = client.call(&tests::http::Request::post("/v1/orders").json(&body)) {
+                        match answer.status {
+                            200 => ids.push(int(&answer.json(), "/order_id")),
+                            _ => assert_eq!(answer.status, 503, "{}", answer.lossy()),
+                        }
+                    }
+                    ids
+                })
+            })
+            .collect();
+        let mut watcher = world.user(0);
+        eventually("some load", || {
+            (int(&watcher.get("/v1/orders?limit=1").expect(200), "/total_hint") > 20).then_some(())
+        });
+        world.server.terminate();
+        clients.into_iter().map(|client| client.join().expect("a client")).collect()
+    });
+    let World { place, server, users, .. } = world;
+    let (status, said) = server.ended();
+    assert_eq!(status.code(), Some(0), "{said}");
+    let server = place.start();
+    for (user, ids) in users.iter().zip(&acked) {
+        let mut client = server.with_key(&user.key);
+        for id in ids {
+            client.get(&format!("/v1/orders/{id}")).expect(200);
+            cases.one();
+        }
+    }
 }
 
 #[test]

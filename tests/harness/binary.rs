@@ -53,9 +53,16 @@ pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests package lies in the workspace")
 }
 
-/// The cargo that runs us.
+/// The cargo that runs us, without what it told us of our own package. Some build scripts ask for these variables: they, and
+/// all that stands on them, would be built anew by us, and once more by whoever runs us next.
 pub fn cargo() -> Command {
-    Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in env::vars_os() {
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|ours| name.to_string_lossy().starts_with(ours)) {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
 
 /// …/target/PROFILE/deps/api-0123 → build into …/target with that profile.

@@ -44,12 +44,18 @@ fn every_operation_is_counted_and_every_order_is_there() {
         let mut codes = at(&run, "/codes").as_object().expect("an object").keys();
         assert!(codes.all(|code| ["FOK_ORDER_NOT_FILLED_ERROR", "SERVER_BUSY"].contains(&code.as_str())), "{text}");
         assert_eq!(at(&run, "/transport_errors"), &json!({}), "{text}");
+        assert_eq!(at(&run, "/server_started_anew_at"), &Value::Null, "{text}");
         let kinds =
             |name: &str| ["rest", "cross", "cancel"].map(|kind| run["operations"][kind][name].as_i64().unwrap_or(0));
         let ([rests, crosses, cancels], [rested, _, cancelled]) = (kinds("answered"), kinds("succeeded"));
         assert_eq!(rests + crosses + cancels, answered, "{text}");
         let check = at(&run, "/check");
         assert_eq!(int(check, "/acknowledged") + int(check, "/refused"), rests + crosses, "{text}");
+        // The check counts what the table counts: a killed order is a refused one in both.
+        let [rests_refused, crosses_refused, _] = kinds("refused");
+        assert_eq!(int(check, "/refused"), rests_refused + crosses_refused, "{text}");
+        let killed = run["codes"]["FOK_ORDER_NOT_FILLED_ERROR"].as_i64().unwrap_or(0);
+        assert_eq!((int(check, "/killed"), int(check, "/cancelled_otherwise")), (killed, 0), "{text}");
         let cleaned = args.contains(&"--clean");
         let (left, gone) = if cleaned { (0, rested) } else { (rested - cancelled, cancelled) };
         let said = (int(&run, "/resting_afterwards"), int(check, "/cancels_acknowledged"));

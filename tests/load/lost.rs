@@ -4,6 +4,7 @@
 use crate::{Running, Site, keys_file, said, url};
 use serde_json::{Value, json};
 use std::fs;
+use std::time::Duration;
 use tests::cases::Cases;
 use tests::json::{at, int};
 
@@ -16,6 +17,8 @@ fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::S
     load.arg("--json").arg(site.file("run.json"));
     let load = Running::start(load);
     site.wait_for_orders(&server, 20);
+    // A start is told by the server's age, in seconds.
+    std::thread::sleep(Duration::from_secs(2));
     server.kill();
     site.place.set("server", "listen", &format!("\"{address}\""));
     let back = comes_back.then(|| site.place.start());
@@ -28,10 +31,10 @@ fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::S
 fn what_was_acknowledged_outlives_the_server() {
     let cases = Cases::of("kills");
     let runs = [
-        ("--rate 300 --duration 5 --connections 3 --pipeline 4 --check", true),
-        ("--rate 2000 --duration 4 --connections 2 --transport ws --pipeline 8 --check", true),
-        ("--rate max --duration 2 --connections 2 --pipeline 8", false),
-        ("--rate 300 --duration 2 --connections 2 --transport ws --check", false),
+        ("--rate 300 --duration 7 --connections 3 --pipeline 4 --check", true),
+        ("--rate 2000 --duration 6 --connections 2 --transport ws --pipeline 8 --check", true),
+        ("--rate max --duration 4 --connections 2 --pipeline 8", false),
+        ("--rate 300 --duration 4 --connections 2 --transport ws --check", false),
     ];
     for (args, comes_back) in runs {
         let mut site = Site::new(2);
@@ -40,6 +43,9 @@ fn what_was_acknowledged_outlives_the_server() {
         assert!(at(&run, "/transport_errors").as_object().is_some_and(|errors| !errors.is_empty()), "{text}");
         assert_eq!(int(&run, "/reconnects") > 0, comes_back, "{text}");
         assert!(int(&run, "/operations/all/succeeded") > 0, "{text}");
+        // Who stays away says nothing of a start.
+        assert_eq!(at(&run, "/server_started_anew_at").is_string(), comes_back, "{text}");
+        assert_eq!(text.contains("WARNING: the server was started anew in mid-run"), comes_back, "{text}");
         if args.contains(&"--check") {
             assert_eq!(text.contains("check: equal"), comes_back, "{text}");
             assert_eq!(text.contains("the check was not made"), !comes_back, "{text}");
@@ -66,7 +72,12 @@ fn a_difference_is_found_and_named() {
         ("/orders/fates/0", json!("p100"), true, "equal: 100 orders and 0 cancels".to_owned()),
         ("/orders/fates/0", json!("u100"), true, "100 without an answer (100 happened, 0 did not)".to_owned()),
         ("/orders/fates/0", json!("p100u3"), true, "3 without an answer (0 happened, 3 did not)".to_owned()),
-        ("/orders/fates/0", json!("p101"), false, format!("1 acknowledged and missing on the server: {name}-0-100")),
+        (
+            "/orders/fates/0",
+            json!("p101"),
+            false,
+            format!("1 acknowledged or killed, and missing on the server: {name}-0-100"),
+        ),
         ("/orders/fates/0", json!("r1p99"), false, format!("1 on the server without an acknowledgement: {name}-0-0")),
         ("/orders/fates/0", json!("p99"), false, format!("1 on the server without an acknowledgement: {name}-0-99")),
         (
@@ -75,7 +86,13 @@ fn a_difference_is_found_and_named() {
             false,
             format!("1 acknowledged as cancelled and not cancelled: {name}-0-0"),
         ),
-        ("/orders/users", json!([site.users[0].id]), false, "acknowledged and missing on the server".to_owned()),
+        ("/orders/fates/0", json!("k1p99"), false, format!("1 refused as killed and not cancelled: {name}-0-0")),
+        (
+            "/orders/users",
+            json!([site.users[0].id]),
+            false,
+            "acknowledged or killed, and missing on the server".to_owned(),
+        ),
         // Who sends with two keys has his orders once.
         ("/orders/users", twice, true, "equal: 100 orders and 0 cancels".to_owned()),
         (

@@ -168,8 +168,10 @@ impl Load {
         let plan = Plan { connections: connections as usize, rate, duration, clean };
         let ran = drive::drive(course.clone(), &plan, instruments.into(), signals).await?;
 
+        let before = server.clone();
         let facts = timeout(FACTS_WITHIN, facts::server(&mut ask, &key, &mut server));
         let _ = signals.unless_ended(facts).await;
+        let started_anew = facts::started_anew(&before, &server);
         let id = |user: &u32| self.keys.users[*user as usize].user_id;
         let carried: Vec<Vec<u64>> = ran.users_used.iter().map(|users| users.iter().map(id).collect()).collect();
         let users: BTreeSet<u32> = ran.users_used.iter().flatten().copied().collect();
@@ -181,6 +183,7 @@ impl Load {
             orders: Orders { run: course.run.clone(), since, users, carried, fates },
             machine: facts::machine(),
             server,
+            started_anew,
             compared: None,
         };
         // Health is public, and no limit counts it: who does not answer that answers nothing.

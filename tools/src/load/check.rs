@@ -1,8 +1,9 @@
 //! After a run: the orders that the client was told of against the orders that the server has.
 //!
 //! What was acknowledged must be there, once; a cancel that was acknowledged must have happened; what was refused must
-//! not be there, and nothing that was never sent. An order without an answer may be there or not. Users whose keys are not
-//! let in are named; what they sent is not known, and the others' orders are compared all the same.
+//! not be there, but for killed orders, which must be there as cancelled ones; and nothing that was never sent. An order
+//! without an answer may be there or not. Users whose keys are not let in are named; what they sent is not known, and the
+//! others' orders are compared all the same.
 
 use super::ask::Ask;
 use super::fate::{Fate, Fates};
@@ -77,7 +78,10 @@ pub struct Compared {
     /// Acknowledged orders that are cancelled, and no cancel of theirs was acknowledged: somebody else's, a limit, or one
     /// without an answer. They show no difference.
     pub cancelled_otherwise: u64,
+    /// As the table counts them: those that were killed are among them.
     pub refused: u64,
+    /// Refused orders that the server has all the same, as cancelled ones: they could not be filled.
+    pub killed: u64,
     /// Orders without an answer that are there, and that are not.
     pub unknown_there: u64,
     pub unknown_absent: u64,
@@ -86,6 +90,8 @@ pub struct Compared {
     pub extra: Wrong,
     /// Acknowledged as cancelled, and not so.
     pub not_cancelled: Wrong,
+    /// Refused as killed, and not cancelled.
+    pub not_killed: Wrong,
     /// Users who could not be asked for their orders, and why.
     pub unread: Wrong,
     /// Orders that were not found, on connections which carried such users: they may be theirs.
@@ -116,7 +122,7 @@ impl Compared {
 
     /// Whether anything is wrong with the orders that could be compared.
     pub fn differs(&self) -> bool {
-        self.missing.count + self.extra.count + self.not_cancelled.count > 0
+        self.missing.count + self.extra.count + self.not_cancelled.count + self.not_killed.count > 0
     }
 
     /// In one line, and one more for each sort that is wrong.
@@ -127,8 +133,12 @@ impl Compared {
             (false, true) => "equal",
             (false, false) => "INCOMPLETE",
         };
+        let killed = match self.killed {
+            0 => String::new(),
+            count => format!(" ({count} of them killed: on the server, as cancelled)"),
+        };
         let mut lines = vec![format!(
-            "{word}: {acknowledged} orders and {cancels_acknowledged} cancels acknowledged, {refused} orders refused, \
+            "{word}: {acknowledged} orders and {cancels_acknowledged} cancels acknowledged, {refused} orders refused{killed}, \
              {} without an answer ({unknown_there} happened, {unknown_absent} did not)",
             unknown_there + unknown_absent
         )];
@@ -139,9 +149,10 @@ impl Compared {
             ));
         }
         for (what, wrong) in [
-            ("acknowledged and missing on the server", &self.missing),
+            ("acknowledged or killed, and missing on the server", &self.missing),
             ("on the server without an acknowledgement", &self.extra),
             ("acknowledged as cancelled and not cancelled", &self.not_cancelled),
+            ("refused as killed and not cancelled", &self.not_killed),
         ] {
             if wrong.count > 0 {
                 let more = if wrong.count > wrong.ids.len() as u64 { ", …" } else { "" };
@@ -283,6 +294,15 @@ fn judge(fate: Fate, (times, cancelled): (u8, bool), in_doubt: bool, id: impl Fn
                 compared.extra.add(&id);
             }
         }
+        Fate::Killed => {
+            compared.refused += 1;
+            compared.killed += 1;
+            if times == 0 {
+                compared.missing.add(&id);
+            } else if !cancelled {
+                compared.not_killed.add(&id);
+            }
+        }
         Fate::Unknown if times > 0 => compared.unknown_there += 1,
         Fate::Unknown => compared.unknown_absent += 1,
     }
@@ -342,16 +362,25 @@ mod tests {
         type Rows = &'static [(&'static str, &'static str)];
         const OPEN: &str = "PENDING";
         const GONE: &str = "CANCELLED";
-        let cases: [(&str, Rows, &str); 12] = [
+        let cases: [(&str, Rows, &str); 15] = [
             ("", &[], "equal: 0 orders and 0 cancels"),
             ("p2", &[("run-0-0", OPEN), ("run-0-1", "FILLED")], "equal: 2 orders and 0 cancels acknowledged"),
             ("p1", &[("run-0-0", GONE)], "did not); 1 of the orders are cancelled without an acknowledged cancel"),
-            ("p2", &[("run-0-1", OPEN)], "1 acknowledged and missing on the server: run-0-0"),
+            ("p2", &[("run-0-1", OPEN)], "1 acknowledged or killed, and missing on the server: run-0-0"),
             ("c1", &[("run-0-0", GONE)], "equal: 1 orders and 1 cancels"),
             ("c1", &[("run-0-0", OPEN)], "1 acknowledged as cancelled and not cancelled: run-0-0"),
-            ("c1", &[], "1 acknowledged and missing on the server: run-0-0"),
+            ("c1", &[], "1 acknowledged or killed, and missing on the server: run-0-0"),
             ("r1", &[], "1 orders refused"),
             ("r1", &[("run-0-0", OPEN)], "1 on the server without an acknowledgement: run-0-0"),
+            // A killed order is a refused one in the table, too; it is there, and no cancel of it was ever sent.
+            (
+                "p1k2",
+                &[("run-0-0", OPEN), ("run-0-1", GONE), ("run-0-2", GONE)],
+                "equal: 1 orders and 0 cancels acknowledged, 2 orders refused (2 of them killed: on the server, as \
+                 cancelled), 0 without an answer (0 happened, 0 did not)\n",
+            ),
+            ("k1", &[], "1 acknowledged or killed, and missing on the server: run-0-0"),
+            ("k1", &[("run-0-0", "FILLED")], "1 refused as killed and not cancelled: run-0-0"),
             (
                 "u2",
                 &[("run-0-1", OPEN)],
@@ -377,9 +406,11 @@ mod tests {
         ];
         for (fates, rows, expected) in cases {
             let compared = compared(fates, rows);
-            let said = compared.lines().join("\n");
+            let said = compared.lines().join("\n") + "\n";
             assert!(said.contains(expected), "{fates} {rows:?}: {said}");
-            assert_eq!(compared.is_equal(), !expected.contains(" server") && !expected.contains("not cancelled"));
+            let differs =
+                [" server: ", " acknowledgement: ", "not cancelled: "].iter().any(|word| expected.contains(word));
+            assert_eq!(compared.is_equal(), !differs, "{fates} {rows:?}: {said}");
         }
         let many = compared("p30", &[]);
         assert!(many.lines()[1].starts_with("30 acknowledged") && many.lines()[1].ends_with("run-0-9, …"), "{many:?}");

@@ -2,6 +2,8 @@
 
 use super::ask::Ask;
 use crate::machine::Machine;
+use engine::time::{SECOND, Timestamp};
+use gateway::wire::instant;
 use serde_json::{Map, Value, json};
 
 /// Processor, cores, kernel, and what this client is.
@@ -22,5 +24,52 @@ pub async fn server(ask: &mut Ask, key: &str, facts: &mut Value) {
         if let Ok(Some(said)) = ask.read_if_there::<Value>(path, key).await {
             facts[name] = said;
         }
+    }
+}
+
+/// Two looks at one start differ by no more than this: a server tells the whole seconds of its age.
+const START_WITHIN_US: u64 = SECOND;
+
+/// When the server was started anew between two of its answers, in its own time, up to a second late; `None`: it was not, or
+/// within twice [`START_WITHIN_US`] of the start before, or it does not say.
+pub fn started_anew(before: &Value, after: &Value) -> Option<Timestamp> {
+    let started = |facts: &Value| {
+        let now = instant::read(facts.pointer("/status/timestamp")?.as_str()?)?;
+        let up_us = facts.pointer("/status/uptime_seconds")?.as_u64()?.checked_mul(SECOND)?;
+        now.0.checked_sub(up_us).map(Timestamp)
+    };
+    let (before, after) = (started(before)?, started(after)?);
+    (after.since(before) > START_WITHIN_US).then_some(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_was_started_anew_is_younger_than_it_should_be() {
+        let at = |second: u64, up: u64| {
+            let now = instant::ts_text(Timestamp((1_800_000_000 + second) * SECOND));
+            json!({"status": {"timestamp": now, "uptime_seconds": up}})
+        };
+        let anew = |second: u64| Some(Timestamp((1_800_000_000 + second) * SECOND));
+        let silent = || json!({"version": {"version": "1"}});
+        let rows = [
+            ("the same server, a minute later", at(100, 40), at(160, 100), None),
+            ("its seconds end at different times", at(100, 40), at(160, 99), None),
+            ("the other way round", at(100, 40), at(160, 101), None),
+            ("no answer in between", at(100, 40), at(100, 40), None),
+            ("started in mid-run", at(100, 40), at(160, 20), anew(140)),
+            ("just now", at(100, 40), at(160, 0), anew(160)),
+            ("two seconds behind its start", at(100, 0), at(160, 58), anew(102)),
+            ("too soon behind it to tell", at(100, 0), at(160, 59), None),
+            ("of a server of another kind", silent(), at(160, 20), None),
+            ("the other way round", at(100, 40), silent(), None),
+            ("with an age that cannot be", at(100, u64::MAX), at(160, u64::MAX), None),
+        ];
+        for (name, before, after, expected) in &rows {
+            assert_eq!(started_anew(before, after), *expected, "{name}: {before} {after}");
+        }
+        println!("starts: {} cases", rows.len());
     }
 }

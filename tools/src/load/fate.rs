@@ -12,10 +12,12 @@ pub enum Fate {
     Cancelled = b'c',
     /// Refused: the server does not have it.
     Refused = b'r',
+    /// Refused as one that could not be filled: the server has it, cancelled.
+    Killed = b'k',
 }
 
 impl Fate {
-    pub const ALL: [Fate; 4] = [Fate::Unknown, Fate::Placed, Fate::Cancelled, Fate::Refused];
+    pub const ALL: [Fate; 5] = [Fate::Unknown, Fate::Placed, Fate::Cancelled, Fate::Refused, Fate::Killed];
 }
 
 /// The fates of one connection's orders, by their numbers from 0.
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn fates_are_read_as_they_were_written() {
-        let texts = ["", "p1", "p12u1c3", "r1p1r1p1", "u4000000"];
+        let texts = ["", "p1", "p12u1c3", "r1p1r1p1", "k2r1", "u4000000"];
         for text in texts {
             let fates = Fates::read(text, 4_000_000).expect(text);
             assert_eq!(fates.write(), text);

@@ -6,6 +6,8 @@ use super::kind::Kind;
 use super::options::{Mix, Rate, Target};
 use super::speech::Transport;
 use super::tally::{Counts, Tally};
+use engine::time::Timestamp;
+use gateway::wire::instant;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -62,6 +64,8 @@ pub struct Outcome {
     pub machine: Map<String, Value>,
     /// Answers of the server about itself, by [`super::facts::server`].
     pub server: Value,
+    /// When the server was started anew in mid-run, by [`super::facts::started_anew`].
+    pub started_anew: Option<Timestamp>,
     pub compared: Option<Compared>,
 }
 
@@ -232,6 +236,13 @@ impl Outcome {
                 self.most_frequent_code()
             ));
         }
+        if let Some(started) = self.started_anew {
+            warnings.push(format!(
+                "the server was started anew in mid-run, at about {} (its time): connections that it closed, whatever they \
+                 were at, may have ended with the process before",
+                instant::ts_text(started)
+            ));
+        }
         if self.ran.interrupted {
             warnings.push("interrupted before its time".to_owned());
         }
@@ -293,7 +304,7 @@ impl Outcome {
         counts.extend(tally.transport.iter().map(|(what, count)| (format!("connection: {what}"), *count)));
         let others = [
             ("reconnects", tally.reconnects),
-            ("connections that rested and were closed by the server", tally.rested),
+            ("connections that ended with nothing in flight", tally.rested),
             ("sent and never answered", tally.total().unanswered),
             ("due and never sent", tally.unsent),
             ("cancels with nothing to cancel, sent as rest", tally.replaced),
@@ -377,6 +388,7 @@ impl Outcome {
                 "load_average_after": self.ran.load_after,
             },
             "server": self.server,
+            "server_started_anew_at": self.started_anew.map(instant::ts_text),
             "warnings": self.warnings(),
             "series": {
                 "width_ms": tally.series.width.as_millis() as u64,

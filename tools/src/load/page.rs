@@ -101,6 +101,7 @@ mod tests {
     use crate::load::outcome::Asked;
     use crate::load::speech::Transport;
     use crate::load::tally::Tally;
+    use engine::time::Timestamp;
     use serde_json::json;
     use std::time::Duration;
 
@@ -159,6 +160,7 @@ mod tests {
             },
             machine: said,
             server: json!({"version": {"version": HOSTILE}, "status": {"uptime_seconds": 7}}),
+            started_anew: Some(Timestamp(1_800_000_000_000_000)),
             compared: Some(compared),
         }
     }
@@ -195,6 +197,7 @@ mod tests {
             "answers a second were achieved of",
             "never sent",
             "refusals",
+            "started anew in mid-run, at about 2027-01-15T08:00:00Z",
             "interrupted",
         ];
         for (warning, expected) in warnings.iter().zip(expected) {
@@ -202,6 +205,7 @@ mod tests {
             assert!(page.contains(&escape(warning)) && text.contains(warning), "{warning}");
         }
         assert_eq!(warnings.len(), expected.len());
+        assert_eq!(json["server_started_anew_at"], json!("2027-01-15T08:00:00Z"));
         assert_eq!((&json["client"]["saturated"], &json["warnings"]), (&json!(true), &json!(warnings)));
         let mut outcome = outcome;
         outcome.ran.cores_used = None;

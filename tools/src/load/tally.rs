@@ -23,7 +23,8 @@ pub struct Tally {
     /// Ends of connections and attempts to open one, by what was wrong.
     pub transport: BTreeMap<String, u64>,
     pub reconnects: u64,
-    /// Connections that the server closed while they rested, with nothing on its way; each was opened again at once.
+    /// Connections that ended while they rested, with nothing on its way: closed by the server, or gone with its process.
+    /// Each was opened again at once.
     pub rested: u64,
     /// How long behind their due time operations came to their connections, in nanoseconds: the client's own delay. What
     /// they waited there is the server's. In a closed loop, where none is due: looks of the client at its own clock.

@@ -50,8 +50,10 @@ impl Deed {
 pub enum Verdict {
     /// It happened.
     Done,
-    /// The order is there, and more is not known: it was killed, or committed too late to say more.
+    /// The order is there, and more is not known: it was committed too late to say more, or failed later.
     There,
+    /// Refused, and the order is there: it was to be filled at once, could not be, and is cancelled.
+    Killed,
     /// Nothing happened. `later`: the same may be done a moment afterwards.
     Refused { later: bool },
     /// It may have happened.
@@ -64,12 +66,10 @@ impl Verdict {
         if is_success(status) {
             return Verdict::Done;
         }
-        if order_exists {
-            return Verdict::There;
-        }
         let known = code.and_then(|text| Code::ALL.iter().find(|code| code.text() == text));
         match known.map(|code| code.effect()) {
             Some(Effect::Done) => Verdict::There,
+            Some(Effect::Nothing) | None if order_exists => Verdict::Killed,
             Some(Effect::Unknown) => Verdict::Unknown,
             // A server error of another server promises nothing.
             None if status >= 500 => Verdict::Unknown,
@@ -149,13 +149,14 @@ impl Trader {
             match verdict {
                 Verdict::Done => self.fates.set(order.number, Fate::Cancelled),
                 Verdict::Refused { later: true } => self.open.push_back(order),
-                Verdict::Refused { later: false } | Verdict::There | Verdict::Unknown => {}
+                Verdict::Refused { later: false } | Verdict::There | Verdict::Killed | Verdict::Unknown => {}
             }
             return;
         }
         let fate = match verdict {
             Verdict::Done | Verdict::There => Fate::Placed,
             Verdict::Refused { .. } => Fate::Refused,
+            Verdict::Killed => Fate::Killed,
             Verdict::Unknown => Fate::Unknown,
         };
         self.fates.set(deed.order().number, fate);
@@ -227,9 +228,12 @@ mod tests {
         let again = trader.next(Kind::Cross);
         assert!(matches!(again, Deed::Sell { .. }), "{again:?}");
         trader.learn(again, Verdict::There);
-        assert!(matches!(trader.next(Kind::Cross), Deed::Buy { .. }));
-        assert_eq!(trader.fates.write(), "c1u1p1r1p1u1");
-        println!("a life of orders: 8 cases");
+        let killed = trader.next(Kind::Cross);
+        assert!(matches!(killed, Deed::Buy { .. }));
+        trader.learn(killed, Verdict::Killed);
+        assert!(matches!(trader.next(Kind::Cross), Deed::Buy { .. }), "nothing was bought");
+        assert_eq!(trader.fates.write(), "c1u1p1r1p1k1u1");
+        println!("a life of orders: 9 cases");
     }
 
     #[test]
@@ -237,7 +241,9 @@ mod tests {
         let nothing = Verdict::Refused { later: false };
         let cases = [
             (200, None, false, Verdict::Done),
-            (400, Some("FOK_ORDER_NOT_FILLED_ERROR"), true, Verdict::There),
+            (400, Some("FOK_ORDER_NOT_FILLED_ERROR"), true, Verdict::Killed),
+            (400, Some("FOK_ORDER_NOT_FILLED_ERROR"), false, nothing),
+            (400, Some("A_CODE_OF_OTHERS"), true, Verdict::Killed),
             (400, Some("INSUFFICIENT_BALANCE"), false, nothing),
             (401, Some("INVALID_KEY"), false, nothing),
             (404, None, false, nothing),
@@ -250,7 +256,9 @@ mod tests {
             (502, Some("A_CODE_OF_OTHERS"), false, Verdict::Unknown),
             (503, Some("SERVER_BUSY"), false, Verdict::Refused { later: true }),
             (503, Some("PERSISTENCE_UNKNOWN"), false, Verdict::Unknown),
+            (503, Some("PERSISTENCE_UNKNOWN"), true, Verdict::Unknown),
             (503, Some("DEADLINE_OVERSHOT_BUT_PERSISTED"), false, Verdict::There),
+            (503, Some("DEADLINE_OVERSHOT_BUT_PERSISTED"), true, Verdict::There),
         ];
         for (status, code, order_exists, expected) in cases {
             assert_eq!(Verdict::of(status, code, order_exists), expected, "{status} {code:?}");

@@ -173,7 +173,7 @@ impl<S: Storage> Storage for Paced<S> {
         self.storage.place()
     }
 
-    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Beside<T>> {
+    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Beside<T> {
         self.storage.beside(work)
     }
 }

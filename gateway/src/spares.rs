@@ -5,14 +5,14 @@
 use crate::thread::Stop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wal::{Files, Lsn, Prepared, Preparer, Storage};
 
 /// Longest sleep between two looks; whoever uses a spare up wakes the thread at once.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Sleep behind a failure: the first one, and the longest, which each further failure doubles up to. Orders that are
-/// refused meanwhile wait for no more than this when the reason is gone.
-const PAUSE: (Duration, Duration) = (LOOK_EVERY, Duration::from_secs(8));
+/// Sleep behind a failure: the first one, and the longest, which each further failure doubles up to. When what is prepared
+/// is used up, orders are refused until the sleep is over in which the reason went away.
+const PAUSE: (Duration, Duration) = (LOOK_EVERY, Duration::from_secs(4));
 
 /// Up to where the snapshots cover the log: what is at or below it may be given up. Only ever grows.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +57,17 @@ impl Failing {
     }
 }
 
+/// Sleeps all of it, whoever wakes the thread for want of room: nobody has what the turn lacked by that. A stop ends it.
+fn sleep_through(pause: Duration, stop: &Stop) {
+    let until = Instant::now() + pause;
+    while !stop.is_set()
+        && let left = until.saturating_duration_since(Instant::now())
+        && !left.is_zero()
+    {
+        std::thread::park_timeout(left);
+    }
+}
+
 impl<S: Storage> Spares<S> {
     pub fn new(preparer: Preparer<S>, covered: Covered) -> Spares<S> {
         Spares { preparer, covered, given_up: Lsn::ZERO, disk_full: false }
@@ -82,7 +93,7 @@ impl<S: Storage> Spares<S> {
                     } else {
                         tracing::debug!(%error, again_in_ms, "the log's segments could not be kept");
                     }
-                    std::thread::park_timeout(pause);
+                    sleep_through(pause, stop);
                 }
             }
         }
@@ -242,8 +253,8 @@ mod tests {
             ("map spare-1: no memory", 1_000, false),
             ("create spare-1: denied", 2_000, true),
             ("create spare-1: denied", 4_000, false),
-            ("map spare-1: no memory", 8_000, true),
-            ("map spare-1: no memory", 8_000, false),
+            ("map spare-1: no memory", 4_000, true),
+            ("map spare-1: no memory", 4_000, false),
         ];
         for (at, (reason, pause_ms, told)) in rows.into_iter().enumerate() {
             assert_eq!(failing.again(reason), (Duration::from_millis(pause_ms), told), "{at}: {reason}");
@@ -251,6 +262,29 @@ mod tests {
         let pauses = (0..100_000).map(|_| failing.again("the same"));
         assert_eq!(pauses.filter(|(pause, told)| *pause == PAUSE.1 && !told).count(), 99_999, "for days");
         println!("failures: {} cases", rows.len() + 1);
+    }
+
+    /// A thread that others wake all the time sleeps on, and hears of a stop at once.
+    #[test]
+    fn a_pause_is_slept_through() {
+        let (pause, stop) = (Duration::from_millis(100), Stop::new());
+        let begun = Instant::now();
+        let (sleeper, waking) = (std::thread::current(), Stop::new());
+        let until = waking.clone();
+        let waker = std::thread::spawn(move || {
+            while !until.is_set() {
+                sleeper.unpark();
+                std::thread::yield_now();
+            }
+        });
+        sleep_through(pause, &stop);
+        assert!(begun.elapsed() >= pause);
+        stop.set();
+        // Hangs if it does not.
+        sleep_through(Duration::from_secs(100_000), &stop);
+        waking.set();
+        waker.join().expect("no panic");
+        println!("pauses: 2");
     }
 
     /// What cannot be read cannot be given up; orders have their room all the same.

@@ -161,10 +161,6 @@ impl<S: Storage> Dir<S> {
         let mut preparer = Preparer::new(storage.clone(), lock.clone(), &options, marks.clone(), spare_sender);
         preparer.take_leftovers(recovered.spares)?;
         let OpenSegment { file, map, at, header } = open;
-        if 2 * at as u64 > header.bytes {
-            // Later turns bring the others; nobody is to be refused meanwhile for want of room.
-            preparer.adopt_one()?;
-        }
         let open = OpenFile {
             file,
             name: segment_name(header.first_lsn),

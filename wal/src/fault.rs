@@ -282,8 +282,8 @@ impl Storage for Faults {
         "memory".to_owned()
     }
 
-    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Beside<T>> {
-        Ok(Beside::Done(work()))
+    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Beside<T> {
+        Beside::Later(Box::new(work))
     }
 }
 

@@ -70,6 +70,14 @@ impl FillProgress {
     }
 }
 
+/// A file of zeros that has the name of a spare, and which the log does not have yet.
+struct Zeroed<S: Storage> {
+    file: S::File,
+    name: String,
+    /// The name will be there after a crash.
+    is_durable: bool,
+}
+
 /// Makes spares and recycles old segments. Owned by one thread that may block.
 pub struct Preparer<S: Storage = Files> {
     storage: S,
@@ -85,7 +93,7 @@ pub struct Preparer<S: Storage = Files> {
     next_number: u64,
     /// Spares that an earlier process left, whose names could not be made durable, or that could not be mapped. They are
     /// tried before another one is made: one file more for each try would fill the disk.
-    unmapped: Vec<(S::File, String)>,
+    to_adopt: Vec<Zeroed<S>>,
     _lock: Arc<S::Lock>,
 }
 
@@ -107,7 +115,7 @@ impl<S: Storage> Preparer<S> {
             points: options.points.clone(),
             rest: None,
             next_number: 1,
-            unmapped: Vec::new(),
+            to_adopt: Vec::new(),
             _lock: lock,
         }
     }
@@ -118,7 +126,8 @@ impl<S: Storage> Preparer<S> {
         Preparer { rest: Some(Box::new(rest)), ..self }
     }
 
-    /// Makes at most one spare, if one is wanted and the disk has room for it above the reserve.
+    /// Hands one of the spares that are there to the log; else makes at most one, if one is wanted and the disk has room for
+    /// it above the reserve.
     ///
     /// # Errors
     /// [`Error::Io`] for anything but a full disk, which is an answer.
@@ -200,7 +209,7 @@ impl<S: Storage> Preparer<S> {
             let file = self.storage.open(&name).map_err(Error::io("open", &name))?;
             let bytes = file.bytes().map_err(Error::io("look at", &name))?;
             if bytes == self.segment_bytes && self.wants_spare() {
-                self.unmapped.push((file, name));
+                self.to_adopt.push(Zeroed { file, name, is_durable: true });
             } else {
                 self.storage.remove(&name).map_err(Error::io("remove", &name))?;
             }
@@ -209,7 +218,7 @@ impl<S: Storage> Preparer<S> {
     }
 
     fn wants_spare(&self) -> bool {
-        let ready = self.marks.spares_ready() + self.unmapped.len() as u32;
+        let ready = self.marks.spares_ready() + self.to_adopt.len() as u32;
         let pending = self.marks.opened_pending();
         // The second bound holds back when the sync thread hangs: it keeps the queue of opened segments from overflowing.
         ready < self.spares_count && ready + pending < OPENED_MAX
@@ -233,27 +242,27 @@ impl<S: Storage> Preparer<S> {
         self.points.pass(Point::Rename);
         self.storage.rename(making, &name).map_err(Error::io("rename", making))?;
         self.next_number += 1;
-        self.adopt(file, name, progress)
+        self.adopt(Zeroed { file, name, is_durable: false }, progress)
     }
 
     /// Hands one of the spares that are there to the log. False: there is none.
-    pub(crate) fn adopt_one(&mut self) -> Result<bool, Error> {
-        let Some((file, name)) = self.unmapped.pop() else { return Ok(false) };
+    fn adopt_one(&mut self) -> Result<bool, Error> {
+        let Some(zeroed) = self.to_adopt.pop() else { return Ok(false) };
         let progress = FillProgress::begin(&self.marks, self.segment_bytes, self.segment_bytes);
-        self.adopt(file, name, progress)?;
+        self.adopt(zeroed, progress)?;
         Ok(true)
     }
 
     /// Hands a zeroed and named file to the log; one that fails here is kept for the next turn.
-    fn adopt(&mut self, file: S::File, name: String, mut progress: FillProgress) -> Result<(), Error> {
-        let map = self.storage.map(&file, self.segment_bytes).map_err(Error::io("map", &name));
-        let mut map = match self.sync_directory().and(map) {
+    fn adopt(&mut self, mut zeroed: Zeroed<S>, mut progress: FillProgress) -> Result<(), Error> {
+        let mut map = match self.map(&mut zeroed) {
             Ok(map) => map,
             Err(error) => {
-                self.unmapped.push((file, name));
+                self.to_adopt.push(zeroed);
                 return Err(error);
             }
         };
+        let Zeroed { file, name, .. } = zeroed;
         let mut at = 0;
         while at < self.segment_bytes {
             let to = self.segment_bytes.min(at + BITE_BYTES);
@@ -265,6 +274,16 @@ impl<S: Storage> Preparer<S> {
             self.marks.add_spare();
         }
         Ok(())
+    }
+
+    /// Maps it, and makes its name durable if it is not.
+    fn map(&self, zeroed: &mut Zeroed<S>) -> Result<S::Map, Error> {
+        let map = self.storage.map(&zeroed.file, self.segment_bytes).map_err(Error::io("map", &zeroed.name))?;
+        if !zeroed.is_durable {
+            self.sync_directory()?;
+            zeroed.is_durable = true;
+        }
+        Ok(map)
     }
 
     /// Behind a bite of so many bytes.

@@ -11,7 +11,7 @@ use crate::error::{Error, Fault, Loss};
 use crate::log::OpenSegment;
 use crate::planted;
 use crate::record::Kind;
-use crate::reload::Reloads;
+use crate::reload::{Doubtful, Reloads};
 use crate::scan::{End, Entry, Scan, ScanParts, Tail};
 use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, ZEROS};
 use crate::snapshot::Snapshot;
@@ -77,11 +77,11 @@ impl TailSegment {
 impl<S: Storage> Recovery<S> {
     pub(crate) fn begin(dir: &Dir<S>, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
         let storage = dir.storage.clone();
-        let unsynced = Reloads::of(&storage)?;
+        let doubtful = Doubtful::find(&storage)?;
         let mut contents = read_contents(&storage, dir.identity.as_ref().map(|identity| &identity.id))?;
         let contents_making = std::mem::take(&mut contents.making);
         let snapshots = contents.snapshots.clone();
-        let mut reloads = Reloads::start(&storage, unsynced)?;
+        let mut reloads = Reloads::start(&storage, doubtful);
         let after = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
         let after_crc = snapshot.map_or(0, |snapshot| snapshot.record_crc);
         let scan = match dir.identity {

@@ -199,7 +199,7 @@ impl<S: Storage> Scan<S> {
             segments,
             spares,
             zero_spares: Vec::new(),
-            reloads: Reloads::none(),
+            reloads: Reloads::default(),
             index,
             file: None,
             file_bytes: 0,

@@ -7,7 +7,7 @@ use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::{self, JoinHandle};
 
 use crate::error::{Error, PlaceFault};
@@ -47,15 +47,16 @@ pub trait Storage: Clone + Send + 'static {
     fn random_id(&self) -> io::Result<[u8; 16]>;
     /// For messages.
     fn place(&self) -> String;
-    /// Does `work` beside the caller, or at once where the order of all calls is to be the same each time.
-    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Beside<T>>;
+    /// Has `work` done beside the caller, or at once where that cannot be had. Where the order of all calls is to be the same
+    /// each time it is done when somebody waits for it.
+    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Beside<T>;
 }
 
-/// Work that is done beside its caller, or was done at once.
-#[derive(Debug)]
+/// Work that is done beside its caller.
 pub enum Beside<T> {
     Done(T),
     UnderWay(JoinHandle<T>),
+    Later(Box<dyn FnOnce() -> T + Send>),
 }
 
 impl<T> Beside<T> {
@@ -67,6 +68,7 @@ impl<T> Beside<T> {
         match self {
             Beside::Done(done) => done,
             Beside::UnderWay(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Beside::Later(work) => work(),
         }
     }
 }
@@ -90,7 +92,7 @@ pub trait StoredFile: Send + 'static {
     /// the device.
     fn forget(&self, bytes: u64);
     /// Forgets all cached pages like [`StoredFile::forget`] and reads the file again, in single pages: a sync writes whole pages
-    /// of the cache, and reading in order makes them large. A page that cannot be read is left to its reader.
+    /// of the cache, and reading in order makes them large. What stands behind a page that cannot be read is left to its reader.
     fn reload(&self);
     /// Advice: start to read all of the file into the cache.
     fn prefetch(&self);
@@ -321,8 +323,20 @@ impl Storage for Files {
         self.path.display().to_string()
     }
 
-    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Beside<T>> {
-        thread::Builder::new().name("log reader".to_owned()).spawn(work).map(Beside::UnderWay)
+    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Beside<T> {
+        // Handed over once there is a thread, so that it is still here where there is none.
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let body = move || {
+            let work: Box<dyn FnOnce() -> T + Send> = receiver.recv().expect("it is sent below");
+            work()
+        };
+        match thread::Builder::new().name("log reader".to_owned()).spawn(body) {
+            Ok(thread) => {
+                sender.send(Box::new(work)).expect("it waits for it");
+                Beside::UnderWay(thread)
+            }
+            Err(_) => Beside::Done(work()),
+        }
     }
 }
 

@@ -101,6 +101,12 @@ pub(crate) fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// Bytes of a page of the system's memory.
+pub(crate) fn page_bytes() -> usize {
+    // SAFETY: an integer only, of a name that every system knows.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0)
+}
+
 /// The file system's type number and the bytes on it that this user may still take.
 pub(crate) fn file_system(file: &File) -> io::Result<(u64, u64)> {
     // SAFETY: `stat` is a valid zeroed `statfs` that lives through the call, and the descriptor is open.

@@ -69,10 +69,10 @@ impl Verdict {
         let known = code.and_then(|text| Code::ALL.iter().find(|code| code.text() == text));
         match known.map(|code| code.effect()) {
             Some(Effect::Done) => Verdict::There,
-            Some(Effect::Nothing) | None if order_exists => Verdict::Killed,
             Some(Effect::Unknown) => Verdict::Unknown,
             // A server error of another server promises nothing.
             None if status >= 500 => Verdict::Unknown,
+            Some(Effect::Nothing) | None if order_exists => Verdict::Killed,
             Some(Effect::Nothing) | None => Verdict::Refused { later: matches!(status, 409 | 429 | 503) },
         }
     }

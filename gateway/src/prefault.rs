@@ -10,7 +10,7 @@
 //! come is seen by marks: one page of each 16 MiB is left out, and is there once somebody has touched it. While a start
 //! reads its log the thread does not rest, as clearing memory would be up to half of that; no single order waits, so there
 //! the faults of whoever overtakes it bring large pages, too. From then on they bring small ones, whatever the system's
-//! default is.
+//! default is, for good, also when the thread has ended.
 //!
 //! Nothing depends on it. Where the kernel cannot do it (before Linux 5.14), does not tell which pages are there, or has
 //! other pages than 4 KiB, nothing is advised and there is no thread; nor does anything happen with an allocator that
@@ -121,11 +121,16 @@ fn begin(ahead: usize, loaded: Arc<AtomicBool>, stop: Stop) -> io::Result<JoinHa
         // Not of a class that runs only where no other wants to: a process is not gone, and its log not free, before each of
         // its threads has run once more.
         thread::stand_behind();
-        let mut ahead = Ahead { pagemap: &pagemap, bytes: ahead, regions: Vec::new(), looks: 0, pages: Pages::Loading };
+        let mut ahead = Ahead { pagemap: &pagemap, bytes: ahead, regions: Vec::new(), looks: 0, crowd: None };
         while !loaded.load(Ordering::Acquire) && !stop.is_set() {
-            // What fails now is tried again when orders wait for it.
-            if !ahead.turn().unwrap_or(false) {
-                std::thread::park_timeout(LOADING_LOOK_EVERY);
+            match ahead.turn() {
+                Ok(true) => {}
+                Ok(false) => std::thread::park_timeout(LOADING_LOOK_EVERY),
+                Err(_) => {
+                    // It is looked for again, as behind the start.
+                    ahead.forget();
+                    std::thread::park_timeout(LOOK_EVERY);
+                }
             }
         }
         ahead.loaded();
@@ -135,19 +140,11 @@ fn begin(ahead: usize, loaded: Arc<AtomicBool>, stop: Stop) -> io::Result<JoinHa
 }
 
 fn stay_ahead(mut ahead: Ahead<'_>, stop: &Stop) {
-    let alone = std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1);
-    let (mut quiet, mut crowded_at) = (0, None);
+    let mut quiet = 0;
     while !stop.is_set() {
-        let crowded = crowded_at.is_some_and(|at: Instant| at.elapsed() < LARGE_AGAIN);
-        ahead.pages = if alone || crowded { Pages::Small } else { Pages::Large };
-        // Of this piece alone: what many looks waited for adds up, and says nothing of a crowd.
-        let waited = waited_for_a_core();
         match ahead.turn() {
             Ok(true) => {
                 quiet = 0;
-                if waited_for_a_core() > waited + CROWDED {
-                    crowded_at = Some(Instant::now());
-                }
                 std::thread::park_timeout(PIECE_EVERY);
             }
             Ok(false) => {
@@ -157,7 +154,7 @@ fn stay_ahead(mut ahead: Ahead<'_>, stop: &Stop) {
             // No memory is left, or a mapping is gone: it is looked for again.
             Err(error) => {
                 tracing::debug!(%error, "no memory could be made ahead");
-                ahead.regions.clear();
+                ahead.forget();
                 std::thread::park_timeout(MEMORY_AGAIN);
             }
         }
@@ -178,7 +175,31 @@ struct Ahead<'a> {
     bytes: usize,
     regions: Vec<Region>,
     looks: u32,
-    pages: Pages,
+    /// `None` while a log is read.
+    crowd: Option<Crowd>,
+}
+
+/// Whether others want the cores.
+#[derive(Debug, Default)]
+struct Crowd {
+    /// There is but one core.
+    alone: bool,
+    /// When a piece waited for a core last.
+    at: Option<Instant>,
+}
+
+impl Crowd {
+    fn pages(&self, now: Instant) -> Pages {
+        let crowded = self.at.is_some_and(|at| now.duration_since(at) < LARGE_AGAIN);
+        if self.alone || crowded { Pages::Small } else { Pages::Large }
+    }
+
+    /// A piece was made, which waited so long for a core.
+    fn note(&mut self, waited: Duration, now: Instant) {
+        if waited > CROWDED {
+            self.at = Some(now);
+        }
+    }
 }
 
 /// What is made.
@@ -213,10 +234,20 @@ impl Ahead<'_> {
         for region in &mut self.regions {
             region.look(self.pagemap)?;
         }
-        let made: usize = self.regions.iter().map(|region| region.ready_to.saturating_sub(region.used_to)).sum();
-        let left = self.bytes.saturating_sub(made);
-        let wanting = self.regions.iter_mut().find(|region| region.wants(left));
-        wanting.map_or(Ok(false), |region| region.make_piece(self.pages).map(|()| true))
+        let left = self.bytes.saturating_sub(self.regions.iter().map(Region::made).sum());
+        let Some(region) = self.regions.iter_mut().find(|region| region.wants(left)) else { return Ok(false) };
+        let Some(crowd) = &mut self.crowd else { return region.make_piece(Pages::Loading).map(|()| true) };
+        // Of this piece alone: what many looks waited for adds up, and says nothing of a crowd.
+        let waited_before = waited_for_a_core();
+        region.make_piece(crowd.pages(Instant::now()))?;
+        crowd.note(waited_for_a_core().saturating_sub(waited_before), Instant::now());
+        Ok(true)
+    }
+
+    /// Looks for everything anew.
+    fn forget(&mut self) {
+        self.regions.clear();
+        self.looks = 0;
     }
 
     /// Leaves out mappings that are gone, takes in new ones, and looks over all of the others.
@@ -232,7 +263,7 @@ impl Ahead<'_> {
         let known: Vec<_> = self.regions.iter().map(|region| region.all.clone()).collect();
         for all in beyond(&regions(&maps), &known) {
             let region = Region::new(all, self.pagemap)?;
-            if self.pages == Pages::Loading {
+            if self.crowd.is_none() {
                 region.large_but_for_marks();
             }
             self.regions.push(region);
@@ -242,7 +273,8 @@ impl Ahead<'_> {
 
     /// From here on orders are waited for.
     fn loaded(&mut self) {
-        self.pages = Pages::Small;
+        let alone = std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1);
+        self.crowd = Some(Crowd { alone, at: None });
         // Of a mapping that is gone by now there is nothing to take back.
         self.regions.iter().for_each(|region| drop(memory::prefer_small_pages(&region.all)));
     }
@@ -284,6 +316,13 @@ impl Region {
         self.ready_to = self.ready_to.max(page / SMALL * SMALL);
     }
 
+    /// Bytes that are there ahead of the allocator. Where it has come by the last mark nobody sees: a mapping that is ready
+    /// to its end counts as used from there on.
+    fn made(&self) -> usize {
+        let is_used_up = self.ready_to == self.all.end && self.used_to + STEP >= self.all.end;
+        if is_used_up { 0 } else { self.ready_to.saturating_sub(self.used_to) }
+    }
+
     /// Whether another piece is to be made, where `left` bytes may be: a mapping of which little is used has no more than
     /// that ahead.
     fn wants(&self, left: usize) -> bool {
@@ -306,16 +345,19 @@ impl Region {
         let start = self.ready_to;
         let has_mark = start / STEP * STEP + LARGE > start;
         let is_large = pages != Pages::Small && !has_mark && start.is_multiple_of(LARGE);
-        let piece = start..(start + if is_large { LARGE } else { SMALL }).min(self.all.end);
-        self.ready_to = piece.end;
-        if is_large && pages == Pages::Large {
+        let bytes = if is_large { LARGE } else { SMALL };
+        // To a whole one, wherever it starts: no piece reaches over a mark.
+        let piece = start..((start / bytes + 1) * bytes).min(self.all.end);
+        let made = if is_large && pages == Pages::Large {
             // Of this piece alone, and no longer than it takes: whoever comes before this thread is not to wait for one.
             let _ = memory::prefer_large_pages(&piece);
             let made = memory::populate(&piece);
             let _ = memory::prefer_small_pages(&piece);
-            return made;
-        }
-        memory::populate(&(if start.is_multiple_of(STEP) { start + PAGE } else { start }..piece.end))
+            made
+        } else {
+            memory::populate(&(if start.is_multiple_of(STEP) { start + PAGE } else { start }..piece.end))
+        };
+        made.map(|()| self.ready_to = piece.end)
     }
 }
 

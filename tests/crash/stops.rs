@@ -1,5 +1,6 @@
-//! Orderly ends: nobody holds them up, and they lose nothing. Where there is much of the log they leave a snapshot behind, so that the next start reads next to nothing;
-//! and a death while it is written takes nothing away. And an end that nobody ordered, beside busy neighbours.
+//! Orderly ends: nobody holds them up, and they lose nothing. Where there is much of the log they leave a snapshot behind,
+//! so that the next start reads next to nothing; and a death while it is written takes nothing away. And an end that nobody
+//! ordered, beside busy neighbours.
 
 use crate::verbs::exported;
 use std::num::NonZero;

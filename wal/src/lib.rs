@@ -73,8 +73,8 @@
 //!
 //! `record` bytes of one record · `segment` one file · `dir` names, lock, epoch · `log` append · `sync` making durable ·
 //! `prepare` segments in reserve · `scan` reading, and what the end means · `behind` what lies behind it · `recover` after a
-//! crash · `reload` what is read from the device again for it · `snapshot` blobs · `storage` the seam to the file system · `fault` a file system in memory that crashes and
-//! fails · `sys` system calls.
+//! crash · `reload` what is read from the device again for it · `snapshot` blobs · `storage` the seam to the file system ·
+//! `fault` a file system in memory that crashes and fails · `sys` system calls.
 //!
 //! # Not here
 //!

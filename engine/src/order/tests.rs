@@ -3,7 +3,8 @@
 //! A scenario begins with `# name`. Every other line is an action, and behind `->` what it must answer; several
 //! expectations about the state may follow an action on lines of their own. Tokens are `Y`, `N` (market 0) and `Y1`,
 //! `N1` (market 1). Orders are numbered from 1 in the order in which they left a row. The words are listed in
-//! [`world::World::act`], [`world::World::command`] and [`world::World::look`]. After each scenario the records are replayed onto nothing: same digest, all promises kept.
+//! [`world::World::act`], [`world::World::command`] and [`world::World::look`]. After each scenario the records are
+//! replayed onto nothing: same digest, all promises kept.
 
 mod allocations;
 mod asks;

@@ -311,22 +311,22 @@ fn list(raw: &Raw) -> Option<Vec<String>> {
     }
 }
 
-/// The values of a file. An integer beyond 64 bits stays a text: TOML would refuse the file in words that name neither the
-/// key nor its bounds, and whoever asks for a number refuses the text in his own.
+/// The values of a file. An integer beyond 64 bits becomes a float, which no setting takes: TOML would refuse the file in
+/// words that name neither the key nor its bounds, and whoever asks for the key refuses the float in his own.
 fn values(file: &str) -> Result<toml::Table, toml::de::Error> {
     let mut table = DeTable::parse(file)?;
-    table.get_mut().iter_mut().for_each(|(_, value)| keep_as_text(value.get_mut()));
+    table.get_mut().iter_mut().for_each(|(_, value)| make_refusable(value.get_mut()));
     toml::Table::deserialize(toml::Deserializer::from(table))
 }
 
 /// Integers that are too long, at any depth.
-fn keep_as_text(value: &mut DeValue<'_>) {
+fn make_refusable(value: &mut DeValue<'_>) {
     match value {
         DeValue::Integer(number) if i64::from_str_radix(number.as_str(), number.radix()).is_err() => {
-            *value = DeValue::String(number.to_string().into());
+            *value = DeValue::parse("nan").expect("TOML has it").into_inner();
         }
-        DeValue::Array(items) => items.iter_mut().for_each(|item| keep_as_text(item.get_mut())),
-        DeValue::Table(table) => table.iter_mut().for_each(|(_, value)| keep_as_text(value.get_mut())),
+        DeValue::Array(items) => items.iter_mut().for_each(|item| make_refusable(item.get_mut())),
+        DeValue::Table(table) => table.iter_mut().for_each(|(_, value)| make_refusable(value.get_mut())),
         _ => {}
     }
 }

@@ -197,6 +197,18 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             vec![],
             "venue.speed (papertape.toml): allowed is a number from 0.001 to 1000000",
         ),
+        // Nor is it a text, a list or a switch.
+        (
+            "[auth]\nws_secret = 99999999999999999999999999999999999",
+            vec![],
+            "auth.ws_secret (papertape.toml): allowed is a text of at least 32 bytes",
+        ),
+        (
+            "[auth]\njwt_secret = [99999999999999999999999999999999999]",
+            vec![],
+            "auth.jwt_secret (papertape.toml): allowed is a text, or a list of texts, of at least 32 bytes each",
+        ),
+        ("[venue]\nfollow = 99999999999999999999", vec![], "venue.follow (papertape.toml): allowed is true or false"),
         (
             "[flags]\nfak_partial_fills = \"maybe\"",
             vec![],

@@ -120,7 +120,8 @@ fn filled(pages: Pages) -> usize {
         region.large_but_for_marks();
     }
     // Other mappings are left to themselves.
-    let mut ahead = Ahead { pagemap: &pagemap, bytes: AHEAD, regions: vec![region], looks: 1, pages };
+    let crowd = (pages != Pages::Loading).then_some(Crowd { alone: pages == Pages::Small, at: None });
+    let mut ahead = Ahead { pagemap: &pagemap, bytes: AHEAD, regions: vec![region], looks: 1, crowd };
     let mut rows = 0;
     // From where to where it is used, and how much is to be there beyond what is known of that: no more than is used, and as
     // much behind a leap, however far.
@@ -164,6 +165,49 @@ fn filled(pages: Pages) -> usize {
     ahead.turn().expect("what is gone is no error");
     assert!(ahead.regions.iter().all(|region| !region.all.contains(&first)), "it is gone");
     rows
+}
+
+#[test]
+fn large_pages_are_for_whom_nobody_waits() {
+    let now = Instant::now();
+    let (little, much) = (CROWDED, CROWDED + Duration::from_nanos(1));
+    // One core only; what pieces waited for a core, and how long ago; what is made now.
+    type Waits<'a> = &'a [(Duration, Duration)];
+    let rows: [(&str, bool, Waits<'_>, Pages); 6] = [
+        ("at first", false, &[], Pages::Large),
+        ("one core", true, &[], Pages::Small),
+        ("little", false, &[(little, Duration::ZERO)], Pages::Large),
+        ("much", false, &[(much, Duration::ZERO)], Pages::Small),
+        ("much, and little since", false, &[(much, LARGE_AGAIN / 2), (little, Duration::ZERO)], Pages::Small),
+        ("much, long ago", false, &[(much, LARGE_AGAIN)], Pages::Large),
+    ];
+    for (name, alone, waits, expected) in rows {
+        let later = now + LARGE_AGAIN;
+        let mut crowd = Crowd { alone, at: None };
+        waits.iter().for_each(|(waited, ago)| crowd.note(*waited, later - *ago));
+        assert_eq!(crowd.pages(later), expected, "{name}");
+    }
+    println!("rows: {}", rows.len());
+}
+
+/// A mapping that is used up takes no part of what may be ahead of the next one.
+#[test]
+fn a_mapping_that_is_used_up_counts_no_more() {
+    let all = 10 * STEP + PAGE..74 * STEP;
+    // Used and ready so far, and what counts as made ahead.
+    let rows = [
+        (all.start, all.start + LARGE, LARGE),
+        (20 * STEP + PAGE, 24 * STEP, 4 * STEP - PAGE),
+        (72 * STEP + PAGE, all.end, 2 * STEP - PAGE),
+        (73 * STEP + PAGE, all.end, 0),
+        (all.end, all.end, 0),
+        // Somebody came before the thread.
+        (30 * STEP + PAGE, 30 * STEP, 0),
+    ];
+    for (used_to, ready_to, expected) in rows {
+        assert_eq!(Region { all: all.clone(), used_to, ready_to }.made(), expected, "{used_to:x} {ready_to:x}");
+    }
+    println!("rows: {}", rows.len());
 }
 
 #[test]

@@ -254,6 +254,7 @@ mod tests {
             (500, None, false, Verdict::Unknown),
             (500, Some("ORDER_EXECUTION_FAILED"), false, Verdict::There),
             (502, Some("A_CODE_OF_OTHERS"), false, Verdict::Unknown),
+            (502, Some("A_CODE_OF_OTHERS"), true, Verdict::Unknown),
             (503, Some("SERVER_BUSY"), false, Verdict::Refused { later: true }),
             (503, Some("PERSISTENCE_UNKNOWN"), false, Verdict::Unknown),
             (503, Some("PERSISTENCE_UNKNOWN"), true, Verdict::Unknown),

@@ -83,7 +83,7 @@ pub(super) const LISTED: Schema = Schema::Object(&Shape::new(
         field(
             "last_used_at",
             TS_OR_NULL,
-            "When a request or a handshake of it was last let in, to the minute; null: never.",
+            "When a request, a handshake or an `auth` frame with it was last let in, to the minute; null: never.",
         ),
     ],
 ));

@@ -54,7 +54,7 @@ pub fn run(size: Size, report: &mut Report) {
     go(&mut server);
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
     let (mut with, mut without) = (nanoseconds(), nanoseconds());
-    let before = server.resident_bytes();
+    let before = server.anonymous_bytes();
     let (mut most, mut rounds) = (0, 0);
     for _ in 0..size.pick(1, ROUNDS) {
         let alone = go(&mut server);
@@ -65,7 +65,7 @@ pub fn run(size: Size, report: &mut Report) {
         std::thread::sleep(Duration::from_micros(u64::from(whole.times) * whole.every_us));
         settle(&server);
         let beside = go(&mut server);
-        most = most.max(server.resident_bytes());
+        most = most.max(server.anonymous_bytes());
         drop(stalled);
         settle(&server);
         let p99 = |reached: &crate::load::Reached| reached.latency.value_at_quantile(0.99) as f64;

@@ -130,12 +130,7 @@ impl Server {
         machine::ticks(self.child.id()).unwrap_or_default()
     }
 
-    /// Bytes of its memory that are resident.
-    pub fn resident_bytes(&self) -> u64 {
-        machine::resident_bytes(self.child.id()).expect("it runs")
-    }
-
-    /// Those of them that belong to no file: without the pages of the log.
+    /// Bytes of its memory that are resident and belong to no file: without the pages of the log.
     pub fn anonymous_bytes(&self) -> u64 {
         machine::anonymous_bytes(self.child.id()).expect("it runs")
     }

@@ -27,9 +27,9 @@ pub fn run(size: Size, report: &mut Report) {
             let door = Door { key, ..Door::new(server.address, "/v1/ws/market") };
             // Whatever the first one makes is no cost of the next.
             let first = Listeners::open(&door, 1, subscription).expect("the server listens");
-            let before = server.resident_bytes();
+            let before = server.anonymous_bytes();
             let listeners = Listeners::open(&door, count, subscription).expect("descriptors for all of them");
-            let grown = server.resident_bytes().saturating_sub(before);
+            let grown = server.anonymous_bytes().saturating_sub(before);
             report.figure(&name("memory of one"), grown as f64 / count as f64, "bytes");
             report.figure(&name("processor time of a second"), micros_a_second(&server, size), "us");
             drop((first, listeners));
@@ -37,7 +37,8 @@ pub fn run(size: Size, report: &mut Report) {
     }
     report.rate_note("none: nobody says anything");
     report.not_included(
-        "what the system keeps for a socket outside of the process; memory made ahead of its use (engine.prefault_bytes)",
+        "what the system keeps for a socket outside of the process; pages of the log, which belong to files; memory made \
+         ahead of its use (engine.prefault_bytes)",
     );
 }
 

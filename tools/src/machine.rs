@@ -46,23 +46,14 @@ pub fn waited() -> Option<u64> {
     read("/proc/self/schedstat").split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Bytes of a program's memory that are resident, files that it maps among them; `None` when it is gone.
-pub fn resident_bytes(pid: u32) -> Option<u64> {
-    status_bytes(pid, "VmRSS:")
-}
-
-/// Those of them that belong to no file.
+/// Bytes of a program's memory that are resident and belong to no file; `None` when it is gone.
 pub fn anonymous_bytes(pid: u32) -> Option<u64> {
-    status_bytes(pid, "RssAnon:")
+    kibibytes(&read(&format!("/proc/{pid}/status")), "RssAnon:")
 }
 
 /// Bytes that programs may still take before the system is short of memory.
 pub fn available_bytes() -> Option<u64> {
     kibibytes(&read("/proc/meminfo"), "MemAvailable:")
-}
-
-fn status_bytes(pid: u32, name: &str) -> Option<u64> {
-    kibibytes(&read(&format!("/proc/{pid}/status")), name)
 }
 
 /// What a line of that name says, in bytes.
@@ -93,14 +84,14 @@ mod tests {
     fn a_program_is_seen_until_it_is_gone() {
         let me = std::process::id();
         let before = ticks(me).expect("a program has its times");
-        let (resident, anonymous) = (resident_bytes(me), anonymous_bytes(me));
-        assert!(anonymous.is_some_and(|bytes| bytes > 0) && resident > anonymous, "{resident:?} {anonymous:?}");
+        let anonymous = anonymous_bytes(me);
+        assert!(anonymous.is_some_and(|bytes| bytes > 0), "{anonymous:?}");
         let held = std::hint::black_box(vec![1_u8; 64 << 20]);
         assert!(anonymous_bytes(me) >= anonymous.map(|bytes| bytes + (60 << 20)), "what was written is resident");
         drop(held);
         assert!(ticks(me).expect("still") >= before);
         let nobody = u32::MAX;
-        assert_eq!((ticks(nobody), resident_bytes(nobody), anonymous_bytes(nobody)), (None, None, None));
+        assert_eq!((ticks(nobody), anonymous_bytes(nobody)), (None, None));
         println!("programs: 4 cases");
     }
 }

@@ -16,10 +16,12 @@ const GATHERED_BYTES: usize = 1_024;
 
 /// A row of a list.
 pub(crate) trait Packed: Sized {
+    /// Where rows of a list keep what they share with copies of themselves; nothing for most.
+    type Shared: Default;
     /// Appends the row; `before` is the one before it in its list.
     fn pack(&self, before: Option<&Self>, packer: &mut Packer);
     /// Takes off the front what [`Packed::pack`] wrote behind the same row.
-    fn unpack(before: Option<&Self>, input: &mut &[u8]) -> Result<Self, CodecError>;
+    fn unpack(before: Option<&Self>, shared: &mut Self::Shared, input: &mut &[u8]) -> Result<Self, CodecError>;
 }
 
 /// Numbers on their way out: gathered, and appended many at a time. [`Packer::end`] appends the last.
@@ -222,14 +224,14 @@ pub(crate) fn put_numbers(numbers: impl ExactSizeIterator<Item = u64>, packer: &
 }
 
 /// Reads a list; room is taken for what can be there, a byte a row.
-pub(crate) fn take_rows<T: Packed>(input: &mut &[u8]) -> Result<Rows<T>, CodecError> {
+pub(crate) fn take_rows<T: Packed>(shared: &mut T::Shared, input: &mut &[u8]) -> Result<Rows<T>, CodecError> {
     let count = take_small::<usize>(input)?;
     if count > input.len() {
         return Err(CodecError::Length);
     }
     let mut rows = Rows::new();
     for row in 0..count {
-        let unpacked = T::unpack(rows.last(), input)?;
+        let unpacked = T::unpack(rows.last(), shared, input)?;
         rows.push_first_of(count - row, unpacked);
     }
     Ok(rows)

@@ -17,7 +17,7 @@ pub mod state;
 pub mod take;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, WalletId};

@@ -11,21 +11,24 @@ use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::mutation::bytes::{Bytes, row};
 use crate::mutation::codec::CodecError;
+use crate::mutation::packed::{bits, has};
 use crate::time::Timestamp;
+use crate::user::shared_rows::{Block, SharedRow, SharedRows};
 use std::sync::Arc;
 
+mod bytes;
 mod packed;
 
 /// What was asked, compactly: see [`OrderTerms`] for the meaning of each field.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Terms {
     pub wallet: WalletId,
     pub key: KeyId,
     pub quantity: Qty,
     amount: Cash,
     expiration: Timestamp,
-    /// Shared with the copies that leave in answers.
-    rare: Option<Arc<Rare>>,
+    /// Where what few orders have lies, and the place there: it is shared with the copies that leave in answers.
+    rare_block: Option<Arc<Block<Rare>>>,
     pub instrument: InstrumentId,
     pub fee_rate: Bps,
     displayed: Figure,
@@ -41,13 +44,18 @@ pub struct Terms {
     pub route: EntryRoute,
     pub post_only: bool,
     pub marketable: bool,
-    high_slippage: bool,
-    stale_quote: bool,
+    /// [`HIGH_SLIPPAGE`], [`STALE_QUOTE`].
+    warnings: u8,
+    rare_at: u8,
 }
+
+/// Bits of the warnings of an order.
+const HIGH_SLIPPAGE: u32 = 0;
+const STALE_QUOTE: u32 = 1;
 
 /// What few orders have.
 #[derive(Debug, PartialEq, Eq)]
-struct Rare {
+pub(crate) struct Rare {
     fillable: Option<Qty>,
     client_order_id: Option<Text>,
     rounded_from: Option<Box<str>>,
@@ -57,45 +65,10 @@ struct Rare {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Figure(u32);
 
-row!(Terms {
-    wallet,
-    key,
-    quantity,
-    amount,
-    expiration,
-    rare,
-    instrument,
-    fee_rate,
-    displayed,
-    quote_age_ms,
-    spread_bps,
-    slippage_bps,
-    impact_bps,
-    book_walk_levels,
-    limit,
-    side,
-    order_type,
-    time_in_force,
-    route,
-    post_only,
-    marketable,
-    high_slippage,
-    stale_quote,
-});
-
 row!(Rare { fillable, client_order_id, rounded_from });
 
 impl Rare {
     const NONE: Rare = Rare { fillable: None, client_order_id: None, rounded_from: None };
-}
-
-impl Bytes for Arc<Rare> {
-    fn put(&self, out: &mut Vec<u8>) {
-        Rare::put(self, out);
-    }
-    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
-        Rare::take(input).map(Arc::new)
-    }
 }
 
 impl Bytes for Figure {
@@ -120,8 +93,9 @@ impl Figure {
 }
 
 impl Terms {
+    /// Keeps what few orders have in `rares`.
     #[inline]
-    pub(crate) fn new(asked: &OrderTerms) -> Terms {
+    pub(crate) fn new(asked: &OrderTerms, rares: &mut SharedRows<Rare>) -> Terms {
         let quality = asked.quality;
         let displayed = quality.displayed.map(|cash| u32::try_from(cash.0.max(0)).unwrap_or(u32::MAX));
         let rare = Rare {
@@ -129,13 +103,14 @@ impl Terms {
             client_order_id: asked.client_order_id.as_deref().map(Text::new),
             rounded_from: asked.rounded_from.as_deref().map(Box::from),
         };
+        let (rare_block, rare_at) = parts((rare != Rare::NONE).then(|| rares.push(rare)));
         Terms {
             wallet: asked.wallet,
             key: asked.key,
             quantity: asked.quantity,
             amount: asked.amount.unwrap_or_default(),
             expiration: asked.expiration.unwrap_or_default(),
-            rare: (rare != Rare::NONE).then(|| Arc::new(rare)),
+            rare_block,
             instrument: asked.instrument,
             fee_rate: asked.fee_rate,
             displayed: Figure::of(displayed),
@@ -151,9 +126,13 @@ impl Terms {
             route: asked.route,
             post_only: asked.post_only,
             marketable: asked.marketable,
-            high_slippage: quality.high_slippage,
-            stale_quote: quality.stale_quote,
+            warnings: bits([quality.high_slippage, quality.stale_quote]),
+            rare_at,
         }
+    }
+
+    fn rare(&self) -> Option<&Rare> {
+        Some(self.rare_block.as_ref()?.row(self.rare_at))
     }
 
     /// USD to spend, market BUY only.
@@ -168,18 +147,18 @@ impl Terms {
 
     /// The sender's own id.
     pub fn client_order_id(&self) -> Option<&str> {
-        self.rare.as_ref()?.client_order_id.as_ref().map(Text::as_str)
+        self.rare()?.client_order_id.as_ref().map(Text::as_str)
     }
 
     /// Whether that is `id`.
     pub(crate) fn is_client_order_id(&self, id: &str) -> bool {
-        let own = self.rare.as_ref().and_then(|rare| rare.client_order_id.as_ref());
+        let own = self.rare().and_then(|rare| rare.client_order_id.as_ref());
         own.is_some_and(|own| own.as_bytes() == id.as_bytes())
     }
 
     /// The text of a requested quantity finer than 4 decimals.
     pub fn rounded_from(&self) -> Option<&str> {
-        self.rare.as_ref()?.rounded_from.as_deref()
+        self.rare()?.rounded_from.as_deref()
     }
 
     /// Figures about the moment of placement.
@@ -191,9 +170,9 @@ impl Terms {
             slippage_bps: self.slippage_bps.get(),
             impact_bps: self.impact_bps.get(),
             book_walk_levels: (self.book_walk_levels != u16::MAX).then_some(self.book_walk_levels),
-            fillable: self.rare.as_ref().and_then(|rare| rare.fillable),
-            high_slippage: self.high_slippage,
-            stale_quote: self.stale_quote,
+            fillable: self.rare().and_then(|rare| rare.fillable),
+            high_slippage: has(self.warnings, HIGH_SLIPPAGE),
+            stale_quote: has(self.warnings, STALE_QUOTE),
         }
     }
 
@@ -218,6 +197,21 @@ impl Terms {
             quality: self.quality(),
             rounded_from: self.rounded_from().map(str::to_owned),
         }
+    }
+}
+
+/// What was asked says all of them, wherever a part of it lies.
+impl PartialEq for Terms {
+    fn eq(&self, other: &Terms) -> bool {
+        self.to_asked() == other.to_asked()
+    }
+}
+
+impl Eq for Terms {}
+
+impl std::fmt::Debug for Terms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.to_asked().fmt(f)
     }
 }
 
@@ -268,11 +262,12 @@ row!(Order {
 pub(crate) const NO_FILL: u32 = u32::MAX;
 
 impl Order {
+    /// A new order of a user whose orders keep in `rares` what few of them have.
     #[inline]
-    pub(crate) fn new(id: OrderId, terms: &OrderTerms, at: Timestamp) -> Order {
+    pub(crate) fn new(id: OrderId, terms: &OrderTerms, at: Timestamp, rares: &mut SharedRows<Rare>) -> Order {
         Order {
             id,
-            terms: Terms::new(terms),
+            terms: Terms::new(terms, rares),
             created_at: at,
             filled: Qty::ZERO,
             notional: Cash::ZERO,
@@ -454,6 +449,14 @@ impl NewFill {
             liquidity: self.liquidity,
             source: self.source,
         }
+    }
+}
+
+/// What [`Terms`] keeps of a row.
+fn parts(rare: Option<SharedRow<Rare>>) -> (Option<Arc<Block<Rare>>>, u8) {
+    match rare.map(SharedRow::into_parts) {
+        Some((block, at)) => (Some(block), at),
+        None => (None, 0),
     }
 }
 

@@ -10,7 +10,7 @@ const SHORT_BYTES_MAX: usize = 38;
 
 /// A text that does not change.
 #[derive(Clone, Debug)]
-pub(super) enum Text {
+pub(crate) enum Text {
     Short { len: u8, bytes: [u8; SHORT_BYTES_MAX] },
     Long(Box<str>),
 }

@@ -284,9 +284,9 @@ pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
 
     let mut trading = Trading::default();
     if version > 3 {
-        trading.orders = take_rows(input)?;
-        trading.fills = take_rows(input)?;
-        trading.positions = take_rows(input)?;
+        trading.orders = take_rows(&mut trading.rares, input)?;
+        trading.fills = take_rows(&mut (), input)?;
+        trading.positions = take_rows(&mut (), input)?;
     } else {
         take_list(input, |order| _ = trading.orders.push(order))?;
         take_list(input, |fill| _ = trading.fills.push(fill))?;
@@ -300,9 +300,9 @@ pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
         return Err(CodecError::Reference);
     }
     trading.derive()?;
-    let remembered = if version > 3 { take_rows(input)? } else { unpacked_requests(input)? };
+    let mut requests = Requests::default();
+    let remembered = if version > 3 { take_rows(&mut requests.ids, input)? } else { unpacked_requests(input)? };
     if !remembered.is_empty() {
-        let mut requests = Requests::default();
         for row in &remembered {
             let order = trading.order_row(row.order).ok_or(CodecError::Reference)?;
             requests.note(row.id(&trading.orders[order]).ok_or(CodecError::Reference)?);

@@ -11,7 +11,7 @@ use crate::amount::{Bps, Cash, Qty};
 use crate::id::{InstrumentId, KeyId, OrderId, PositionId, TradeId, UserId, WalletId, object_number};
 use crate::mutation::Mutation;
 use crate::order::state::NewFill;
-use crate::order::{CloseReason, Liquidity, Order, PriceSource, Side};
+use crate::order::{CloseReason, Liquidity, PriceSource, Side};
 use crate::time::{Date, Timestamp};
 
 /// Object numbers are handed out in order; a fact never skips more than this.
@@ -30,7 +30,7 @@ impl User {
                 }
                 self.order_facts += 1;
                 let trading = self.trading_mut();
-                let row = trading.push_order(Order::new(*order, terms, *at));
+                let row = trading.place_order(*order, terms, *at);
                 trading.facts.push(Fact::Placed { order: row as u32 });
             }
             Mutation::OrderFilled {
@@ -339,8 +339,9 @@ impl User {
         let wallet = self.wallet(order.terms.wallet).expect("an order is of a wallet of its user");
         let position = self.open_position(order.terms.wallet, order.terms.instrument);
         let position = position.map(|held| (held.qty, held.cost));
-        let row = Remembered::new(order, id, digest, wallet.available(), position);
-        self.trading_mut().requests.get_or_insert_default().push(row, id);
+        let row = Remembered::new(order, digest, wallet.available(), position);
+        let is_own = order.terms.is_client_order_id(id);
+        self.trading_mut().requests.get_or_insert_default().push(row, id, is_own);
     }
 
     /// Remembers that an object number is taken.

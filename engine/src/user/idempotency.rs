@@ -3,13 +3,15 @@
 
 use super::extendible::Extendible;
 use super::rows::{Numbers, Rows};
+use super::shared_rows::{SharedRow, SharedRows};
 use crate::amount::{Cash, Qty};
 use crate::id::OrderId;
-use crate::mutation::bytes::row;
+use crate::mutation::bytes::{Bytes, row};
 use crate::mutation::codec::CodecError;
 use crate::mutation::packed::{
     Numbered, Packed, Packer, bits, has, take_byte, take_number, take_signed, take_step, take_text,
 };
+use crate::order::text::Text;
 use crate::order::{CloseReason, Order, Status};
 use crate::time::Timestamp;
 use wincode::{SchemaRead, SchemaWrite};
@@ -22,7 +24,7 @@ pub struct Remembered {
     pub digest: [u8; 32],
     pub first: FirstAnswer,
     /// The id when it is not the order's own client order id (signed orders have an implicit one).
-    id: Option<Box<str>>,
+    id: Option<SharedRow<Text>>,
 }
 
 /// What the first answer said that later events may change.
@@ -51,7 +53,19 @@ const POSITION: u32 = 3;
 const HELD: u32 = 4;
 const ID: u32 = 5;
 
+/// As the text itself.
+impl Bytes for SharedRow<Text> {
+    fn put(&self, out: &mut Vec<u8>) {
+        Text::put(self, out);
+    }
+    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
+        Text::take(input).map(SharedRow::alone)
+    }
+}
+
 impl Packed for Remembered {
+    type Shared = SharedRows<Text>;
+
     fn pack(&self, before: Option<&Remembered>, packer: &mut Packer) {
         let Remembered { order, digest, first, id } = self;
         let FirstAnswer { status, closed, filled, notional, fee, filled_at, available, position, held } = first;
@@ -82,7 +96,11 @@ impl Packed for Remembered {
         }
     }
 
-    fn unpack(before: Option<&Remembered>, input: &mut &[u8]) -> Result<Remembered, CodecError> {
+    fn unpack(
+        before: Option<&Remembered>,
+        ids: &mut SharedRows<Text>,
+        input: &mut &[u8],
+    ) -> Result<Remembered, CodecError> {
         let shown = take_byte(input)?;
         let order = OrderId(take_step(before.map_or(0, |before| before.order.0), input)?);
         let available = Cash(take_step(before.map_or(0, |before| before.first.available.0 as u64), input)? as i64);
@@ -110,19 +128,14 @@ impl Packed for Remembered {
         };
         let (digest, rest) = input.split_first_chunk().ok_or(CodecError::Length)?;
         *input = rest;
-        let id = if has(shown, ID) { Some(take_text(input)?.into()) } else { None };
+        let id = if has(shown, ID) { Some(ids.push(Text::new(take_text(input)?))) } else { None };
         Ok(Remembered { order, digest: *digest, first, id })
     }
 }
 
 impl Remembered {
-    pub(crate) fn new(
-        order: &Order,
-        id: &str,
-        digest: [u8; 32],
-        available: Cash,
-        position: Option<(Qty, Cash)>,
-    ) -> Self {
+    /// Remembered by the order's own client order id.
+    pub(crate) fn new(order: &Order, digest: [u8; 32], available: Cash, position: Option<(Qty, Cash)>) -> Self {
         Remembered {
             order: order.id,
             digest,
@@ -137,7 +150,7 @@ impl Remembered {
                 position,
                 held: order.held,
             },
-            id: (!order.terms.is_client_order_id(id)).then(|| id.into()),
+            id: None,
         }
     }
 
@@ -149,7 +162,7 @@ impl Remembered {
 
     /// The id it is remembered by.
     pub fn id<'a>(&'a self, order: &'a Order) -> Option<&'a str> {
-        self.id.as_deref().or(order.terms.client_order_id())
+        self.id.as_ref().map(|id| id.as_str()).or(order.terms.client_order_id())
     }
 }
 
@@ -157,6 +170,8 @@ impl Remembered {
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     pub rows: Rows<Remembered>,
+    /// Where ids lie that are not the orders' own.
+    pub ids: SharedRows<Text>,
     /// Derived: hash of an id → the newest row with it. The few that share a hash are told apart by their text.
     newest: Extendible,
     /// Derived: for each row the row before it with the same hash, or [`NO_ROW`].
@@ -166,9 +181,11 @@ pub(crate) struct Requests {
 const NO_ROW: u32 = u32::MAX;
 
 impl Requests {
-    pub fn push(&mut self, row: Remembered, id: &str) {
+    /// Adds a request; `is_own`: its id is its order's client order id, which is not kept twice.
+    pub fn push(&mut self, row: Remembered, id: &str, is_own: bool) {
         self.note(id);
-        self.rows.push(row);
+        let id = (!is_own).then(|| self.ids.push(Text::new(id)));
+        self.rows.push(Remembered { id, ..row });
     }
 
     /// Derives the entry of the next row that has none yet.

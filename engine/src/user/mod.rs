@@ -18,6 +18,7 @@ pub mod rows;
 pub mod safeguard;
 #[cfg(test)]
 pub(crate) mod sample;
+pub(crate) mod shared_rows;
 pub mod sorted;
 pub(crate) mod trading;
 pub mod users;

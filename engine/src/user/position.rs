@@ -62,6 +62,8 @@ const SETTLED: u32 = 3;
 const RESET: u32 = 4;
 
 impl Packed for Position {
+    type Shared = ();
+
     fn pack(&self, before: Option<&Position>, packer: &mut Packer) {
         let Position { id, wallet, instrument, qty, reserved, cost, last_open, realized, opened_at, .. } = self;
         let Position { closed_at, settlement, is_reset, .. } = self;
@@ -90,7 +92,7 @@ impl Packed for Position {
         }
     }
 
-    fn unpack(before: Option<&Position>, input: &mut &[u8]) -> Result<Position, CodecError> {
+    fn unpack(before: Option<&Position>, (): &mut (), input: &mut &[u8]) -> Result<Position, CodecError> {
         let shown = take_byte(input)?;
         let id = PositionId(take_step(before.map_or(0, |before| before.id.0), input)?);
         let wallet = WalletId(take_step(before.map_or(0, |before| before.wallet.0), input)?);

@@ -7,12 +7,13 @@ use super::idempotency::{Remembered, Requests};
 use super::position::Position;
 use super::rows::{Numbers, Rows};
 use super::safeguard::Safeguard;
+use super::shared_rows::SharedRows;
 use super::sorted::Sorted;
 use crate::amount::{Cash, Qty};
 use crate::id::{InstrumentId, OrderId, PositionId, WalletId, object_number};
 use crate::mutation::codec::CodecError;
-use crate::order::Order;
-use crate::order::state::{Fill, NO_FILL};
+use crate::order::state::{Fill, NO_FILL, Rare};
+use crate::order::{Order, OrderTerms};
 use crate::time::Timestamp;
 use crate::view::Fills;
 
@@ -20,6 +21,8 @@ use crate::view::Fills;
 #[derive(Debug, Default)]
 pub(crate) struct Trading {
     pub orders: Rows<Order>,
+    /// Where lies what few of them have.
+    pub rares: SharedRows<Rare>,
     pub fills: Rows<Fill>,
     pub positions: Rows<Position>,
     pub safeguards: Vec<Safeguard>,
@@ -66,6 +69,7 @@ pub(crate) const RESETS_KEPT: usize = 4;
 /// Of a user who never traded.
 pub(crate) static NOTHING: Trading = Trading {
     orders: Rows::new(),
+    rares: SharedRows::new(),
     fills: Rows::new(),
     positions: Rows::new(),
     safeguards: Vec::new(),
@@ -121,11 +125,11 @@ impl Trading {
         self.requests.as_ref()?.find(id, |row| row.id(&self.orders[self.order_row(row.order)?]))
     }
 
+    /// Adds a new order, and says its row.
     #[inline]
-    pub fn push_order(&mut self, order: Order) -> usize {
-        let id = order.id;
+    pub fn place_order(&mut self, id: OrderId, terms: &OrderTerms, at: Timestamp) -> usize {
         assert!(self.orders.last().is_none_or(|last| last.id < id), "an order's id is above all before it: order {id}");
-        let row = self.orders.push(order);
+        let row = self.orders.push(Order::new(id, terms, at, &mut self.rares));
         self.set_row(id.0, row);
         row
     }

@@ -1,6 +1,6 @@
 //! Orders and fills in the packed form of a snapshot.
 
-use super::{Figure, Fill, NO_FILL, Order, Rare, Terms};
+use super::{Figure, Fill, HIGH_SLIPPAGE, NO_FILL, Order, Rare, STALE_QUOTE, Terms, parts};
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::mutation::codec::CodecError;
@@ -11,7 +11,7 @@ use crate::mutation::packed::{
 use crate::order::text::Text;
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, TimeInForce};
 use crate::time::Timestamp;
-use std::sync::Arc;
+use crate::user::shared_rows::SharedRows;
 
 /// What an order may have; the bits of its first byte.
 const AMOUNT: u32 = 0;
@@ -25,14 +25,17 @@ const RESERVED: u32 = 6;
 const MOVED: u32 = 7;
 
 impl Packed for Order {
+    type Shared = SharedRows<Rare>;
+
     fn pack(&self, before: Option<&Order>, packer: &mut Packer) {
         // None of it is forgotten: reading names every field.
         let Order { id, terms, created_at, filled, notional, fee, filled_at, closed_at, reserved, last_fill, .. } =
             self;
         let Order { closed, awaiting_book, held, resting, .. } = self;
-        let Terms { wallet, key, quantity, amount, expiration, rare, instrument, fee_rate, displayed, .. } = terms;
+        let Terms { wallet, key, quantity, amount, expiration, instrument, fee_rate, displayed, .. } = terms;
         let Terms { quote_age_ms, spread_bps, slippage_bps, impact_bps, book_walk_levels, limit, side, .. } = terms;
-        let Terms { order_type, time_in_force, route, post_only, marketable, high_slippage, stale_quote, .. } = terms;
+        let Terms { order_type, time_in_force, route, post_only, marketable, warnings, .. } = terms;
+        let rare = terms.rare();
         let figures = [displayed, quote_age_ms, spread_bps, slippage_bps, impact_bps];
         let has_figures = figures.iter().any(|figure| figure.0 != Figure::NONE) || *book_walk_levels != u16::MAX;
         let no_fill = (Qty::ZERO, Cash::ZERO, Cash::ZERO, Timestamp(0), NO_FILL);
@@ -51,7 +54,8 @@ impl Packed for Order {
             has_moved,
         ]));
         packer.byte(*side as u8 | (*order_type as u8) << 1 | (*time_in_force as u8) << 2 | (*route as u8) << 5);
-        packer.byte(bits([*post_only, *marketable, *high_slippage, *stale_quote, *awaiting_book, *held, *resting]));
+        let (high_slippage, stale_quote) = (has(*warnings, HIGH_SLIPPAGE), has(*warnings, STALE_QUOTE));
+        packer.byte(bits([*post_only, *marketable, high_slippage, stale_quote, *awaiting_book, *held, *resting]));
         packer.step(before.map_or(0, |before| before.id.0), id.0);
         packer.step(before.map_or(0, |before| before.created_at.0), created_at.0);
         packer.number(quantity.0);
@@ -91,7 +95,7 @@ impl Packed for Order {
         }
     }
 
-    fn unpack(before: Option<&Order>, input: &mut &[u8]) -> Result<Order, CodecError> {
+    fn unpack(before: Option<&Order>, rares: &mut SharedRows<Rare>, input: &mut &[u8]) -> Result<Order, CodecError> {
         let [shown, shape, flags] = [take_byte(input)?, take_byte(input)?, take_byte(input)?];
         let id = take_step(before.map_or(0, |before| before.id.0), input)?;
         let created_at = take_step(before.map_or(0, |before| before.created_at.0), input)?;
@@ -127,14 +131,15 @@ impl Packed for Order {
             closed_at = take_step(created_at, input)?;
         }
         let reserved = if has(shown, RESERVED) { take_number(input)? } else { 0 };
-        let rare = if has(shown, RARE) { Some(Arc::new(Rare::unpack(input)?)) } else { None };
+        let rare = if has(shown, RARE) { Some(rares.push(Rare::unpack(input)?)) } else { None };
+        let (rare_block, rare_at) = parts(rare);
         let terms = Terms {
             wallet,
             key,
             quantity,
             amount,
             expiration: Timestamp(expiration),
-            rare,
+            rare_block,
             instrument,
             fee_rate,
             displayed,
@@ -150,8 +155,8 @@ impl Packed for Order {
             route: EntryRoute::of_number(shape >> 5)?,
             post_only: has(flags, 0),
             marketable: has(flags, 1),
-            high_slippage: has(flags, 2),
-            stale_quote: has(flags, 3),
+            warnings: bits([has(flags, 2), has(flags, 3)]),
+            rare_at,
         };
         Ok(Order {
             id: OrderId(id),
@@ -196,6 +201,8 @@ impl Rare {
 }
 
 impl Packed for Fill {
+    type Shared = ();
+
     fn pack(&self, fill_before: Option<&Fill>, packer: &mut Packer) {
         let Fill { id, order, qty, notional, fee, at, fee_rate, quote_age_ms, before, liquidity, source } = self;
         packer.byte(*liquidity as u8 | (*source as u8) << 1);
@@ -210,7 +217,7 @@ impl Packed for Fill {
         packer.figure(*before);
     }
 
-    fn unpack(fill_before: Option<&Fill>, input: &mut &[u8]) -> Result<Fill, CodecError> {
+    fn unpack(fill_before: Option<&Fill>, (): &mut (), input: &mut &[u8]) -> Result<Fill, CodecError> {
         let shape = take_byte(input)?;
         let id = take_step(fill_before.map_or(0, |before| before.id.0), input)?;
         Ok(Fill {
@@ -256,7 +263,7 @@ mod tests {
     /// Every field at its ends, each order and fill behind each.
     #[test]
     fn whatever_is_kept_comes_back() {
-        let mut orders = Vec::new();
+        let (mut orders, mut rares) = (Vec::new(), SharedRows::new());
         for at in [0, 1, u64::MAX] {
             let mut order = resting_order(at, InstrumentId(at as u32), Side::Sell, at as u16, None);
             (order.created_at, order.filled, order.notional) = (Timestamp(at), Qty(at), Cash(at as i64));
@@ -268,12 +275,12 @@ mod tests {
             (terms.wallet, terms.key, terms.quantity) = (WalletId(!at), KeyId(at), Qty(at));
             (terms.amount, terms.expiration, terms.fee_rate) = (Cash(i64::MAX), Timestamp(at), Bps(at as u32));
             (terms.displayed, terms.impact_bps, terms.book_walk_levels) = (Figure(at as u32), Figure(9), at as u16);
-            (terms.time_in_force, terms.route, terms.stale_quote) = (TimeInForce::Ioc, EntryRoute::Clob, at == 1);
-            (terms.post_only, terms.marketable, terms.high_slippage) = (at == 0, at == 1, at > 1);
+            (terms.time_in_force, terms.route) = (TimeInForce::Ioc, EntryRoute::Clob);
+            (terms.post_only, terms.marketable, terms.warnings) = (at == 0, at == 1, bits([at > 1, at == 1]));
             let client_order_id = (at > 0).then(|| Text::new("é雨"));
             let rounded_from = (at > 0).then(|| "".into());
             let rare = Rare { fillable: Some(Qty(at)), client_order_id, rounded_from };
-            terms.rare = (at != 1).then(|| Arc::new(rare));
+            (terms.rare_block, terms.rare_at) = parts((at != 1).then(|| rares.push(rare)));
             orders.push(order);
         }
         let fills = [0, 7, u64::MAX].map(|at| Fill {
@@ -294,14 +301,15 @@ mod tests {
     }
 
     fn come_back<T: Packed + PartialEq + std::fmt::Debug>(rows: &[T]) -> usize {
+        let mut shared = T::Shared::default();
         let befores = || rows.iter().map(Some).chain([None]);
         for (row, before) in rows.iter().flat_map(|row| befores().map(move |before| (row, before))) {
             let bytes = packed(before, row);
             let mut input = &bytes[..];
-            assert_eq!(T::unpack(before, &mut input).as_ref(), Ok(row));
+            assert_eq!(T::unpack(before, &mut shared, &mut input).as_ref(), Ok(row));
             assert!(input.is_empty());
             for end in 0..bytes.len() {
-                assert!(T::unpack(before, &mut &bytes[..end]).is_err(), "{row:?} cut at {end}");
+                assert!(T::unpack(before, &mut shared, &mut &bytes[..end]).is_err(), "{row:?} cut at {end}");
             }
         }
         rows.len() * befores().count()

@@ -27,7 +27,7 @@ pub(crate) fn resting_order(
         quality: Quality::default(),
         rounded_from: None,
     };
-    Order::new(OrderId(id), &terms, Timestamp(1))
+    Order::new(OrderId(id), &terms, Timestamp(1), &mut SharedRows::new())
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! An order and its fills as they are kept: 224 bytes for the two, whatever was asked.
+//! An order and its fills as they are kept: 224 bytes for the two, whatever was asked. What few orders have lies in blocks of
+//! their user ([`SharedRows`]), 64 bytes for each of those.
 //!
 //! Moments and amounts that may be absent are kept as zero (no moment is 1970, no budget is nothing), small figures
 //! as the largest number; their accessors say `Option`.
@@ -53,13 +54,18 @@ pub struct Terms {
 const HIGH_SLIPPAGE: u32 = 0;
 const STALE_QUOTE: u32 = 1;
 
-/// What few orders have.
+/// What few orders have, in 56 bytes: with the mark that it is there, a cache line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Rare {
-    fillable: Option<Qty>,
+    fillable: Fillable,
     client_order_id: Option<Text>,
-    rounded_from: Option<Box<str>>,
+    /// Of the two it is the rarer.
+    rounded_from: Option<Box<Text>>,
 }
+
+/// Shares that may be unknown, in eight bytes; the largest number is that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fillable(u64);
 
 /// A figure that may be absent, in four bytes; beyond 4 294 967 294 it is that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +74,29 @@ struct Figure(u32);
 row!(Rare { fillable, client_order_id, rounded_from });
 
 impl Rare {
-    const NONE: Rare = Rare { fillable: None, client_order_id: None, rounded_from: None };
+    const NONE: Rare = Rare { fillable: Fillable::NONE, client_order_id: None, rounded_from: None };
+}
+
+impl Fillable {
+    const NONE: Fillable = Fillable(u64::MAX);
+
+    fn of(fillable: Option<Qty>) -> Fillable {
+        fillable.map_or(Fillable::NONE, |qty| Fillable(qty.0.min(u64::MAX - 1)))
+    }
+
+    fn get(self) -> Option<Qty> {
+        (self != Fillable::NONE).then_some(Qty(self.0))
+    }
+}
+
+/// As the option that it stands for.
+impl Bytes for Fillable {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.get().put(out);
+    }
+    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
+        Bytes::take(input).map(Fillable::of)
+    }
 }
 
 impl Bytes for Figure {
@@ -99,9 +127,9 @@ impl Terms {
         let quality = asked.quality;
         let displayed = quality.displayed.map(|cash| u32::try_from(cash.0.max(0)).unwrap_or(u32::MAX));
         let rare = Rare {
-            fillable: quality.fillable,
+            fillable: Fillable::of(quality.fillable),
             client_order_id: asked.client_order_id.as_deref().map(Text::new),
-            rounded_from: asked.rounded_from.as_deref().map(Box::from),
+            rounded_from: asked.rounded_from.as_deref().map(|text| Box::new(Text::new(text))),
         };
         let (rare_block, rare_at) = parts((rare != Rare::NONE).then(|| rares.push(rare)));
         Terms {
@@ -158,7 +186,7 @@ impl Terms {
 
     /// The text of a requested quantity finer than 4 decimals.
     pub fn rounded_from(&self) -> Option<&str> {
-        self.rare()?.rounded_from.as_deref()
+        self.rare()?.rounded_from.as_deref().map(Text::as_str)
     }
 
     /// Figures about the moment of placement.
@@ -170,7 +198,7 @@ impl Terms {
             slippage_bps: self.slippage_bps.get(),
             impact_bps: self.impact_bps.get(),
             book_walk_levels: (self.book_walk_levels != u16::MAX).then_some(self.book_walk_levels),
-            fillable: self.rare().and_then(|rare| rare.fillable),
+            fillable: self.rare().and_then(|rare| rare.fillable.get()),
             high_slippage: has(self.warnings, HIGH_SLIPPAGE),
             stale_quote: has(self.warnings, STALE_QUOTE),
         }

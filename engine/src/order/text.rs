@@ -66,6 +66,15 @@ impl Bytes for Text {
     }
 }
 
+impl Bytes for Box<Text> {
+    fn put(&self, out: &mut Vec<u8>) {
+        Text::put(self, out);
+    }
+    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
+        Text::take(input).map(Box::new)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -43,6 +43,12 @@ impl<T> SharedRows<T> {
         SharedRow::set(block.clone(), at, row)
     }
 
+    /// Reads where the next row goes.
+    pub fn warm(&self) -> usize {
+        let place = self.filling.as_ref().and_then(|block| block.0.get(usize::from(self.taken)));
+        place.is_some_and(|place| place.get().is_some()).into()
+    }
+
     #[cold]
     fn push_first(&mut self, row: T) -> SharedRow<T> {
         let rows = self.filling.as_ref().map_or(1, |full| (full.0.len() * 2).min(ROWS_PER_BLOCK));

@@ -106,7 +106,7 @@ impl Trading {
 
     /// Reads what a request with this id will be looked up and added in.
     pub fn warm_request(&self, id: &str) -> usize {
-        self.requests.as_ref().map_or(0, |requests| requests.warm(id))
+        self.rares.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.warm(id))
     }
 
     /// The row of a position.

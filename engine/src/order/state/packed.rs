@@ -1,6 +1,6 @@
 //! Orders and fills in the packed form of a snapshot.
 
-use super::{Figure, Fill, HIGH_SLIPPAGE, NO_FILL, Order, Rare, STALE_QUOTE, Terms, parts};
+use super::{Figure, Fill, Fillable, HIGH_SLIPPAGE, NO_FILL, Order, Rare, STALE_QUOTE, Terms, parts};
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::mutation::codec::CodecError;
@@ -180,11 +180,12 @@ impl Packed for Order {
 impl Rare {
     fn pack(&self, packer: &mut Packer) {
         let Rare { fillable, client_order_id, rounded_from } = self;
+        let fillable = fillable.get();
         packer.byte(bits([fillable.is_some(), client_order_id.is_some(), rounded_from.is_some()]));
         if let Some(qty) = fillable {
             packer.number(qty.0);
         }
-        let texts = [client_order_id.as_ref().map(Text::as_bytes), rounded_from.as_ref().map(|text| text.as_bytes())];
+        let texts = [client_order_id.as_ref(), rounded_from.as_deref()].map(|text| text.map(Text::as_bytes));
         for text in texts.into_iter().flatten() {
             packer.text(text);
         }
@@ -193,9 +194,9 @@ impl Rare {
     fn unpack(input: &mut &[u8]) -> Result<Rare, CodecError> {
         let shown = take_byte(input)?;
         Ok(Rare {
-            fillable: if has(shown, 0) { Some(Qty(take_number(input)?)) } else { None },
+            fillable: Fillable::of(if has(shown, 0) { Some(Qty(take_number(input)?)) } else { None }),
             client_order_id: if has(shown, 1) { Some(Text::new(take_text(input)?)) } else { None },
-            rounded_from: if has(shown, 2) { Some(take_text(input)?.into()) } else { None },
+            rounded_from: if has(shown, 2) { Some(Box::new(Text::new(take_text(input)?))) } else { None },
         })
     }
 }
@@ -278,8 +279,8 @@ mod tests {
             (terms.time_in_force, terms.route) = (TimeInForce::Ioc, EntryRoute::Clob);
             (terms.post_only, terms.marketable, terms.warnings) = (at == 0, at == 1, bits([at > 1, at == 1]));
             let client_order_id = (at > 0).then(|| Text::new("é雨"));
-            let rounded_from = (at > 0).then(|| "".into());
-            let rare = Rare { fillable: Some(Qty(at)), client_order_id, rounded_from };
+            let rounded_from = (at > 0).then(|| Box::new(Text::new("")));
+            let rare = Rare { fillable: Fillable(at), client_order_id, rounded_from };
             (terms.rare_block, terms.rare_at) = parts((at != 1).then(|| rares.push(rare)));
             orders.push(order);
         }

@@ -34,3 +34,8 @@ pub(crate) fn resting_order(
 fn an_order_and_its_fill_take_224_bytes() {
     assert_eq!((size_of::<Terms>(), size_of::<Order>(), size_of::<Fill>()), (88, 160, 64));
 }
+
+#[test]
+fn what_few_orders_have_takes_a_cache_line() {
+    assert_eq!((size_of::<Rare>(), size_of::<std::sync::OnceLock<Rare>>()), (56, 64));
+}

@@ -1,5 +1,5 @@
 //! An order and its fills as they are kept: 224 bytes for the two, whatever was asked. What few orders have lies in blocks of
-//! their user ([`SharedRows`]), 64 bytes for each of those.
+//! their user, 64 bytes for each of those.
 //!
 //! Moments and amounts that may be absent are kept as zero (no moment is 1970, no budget is nothing), small figures
 //! as the largest number; their accessors say `Option`.

@@ -4,6 +4,7 @@
 //! Runs on a thread of its own with a state of its own, by the same fold as recovery; the hot path never pauses. The
 //! price is memory for a second copy of the users (house.md §8).
 
+use crate::failing::Failing;
 use crate::paced::Rests;
 use crate::recover::{RecoverError, Replay, read_snapshot};
 use crate::spares::Covered;
@@ -52,8 +53,13 @@ impl<S: Storage> Keeper<S> {
 
     /// Turns until the server stops; gives itself back, unless the state turned out to be unsound.
     pub fn run(mut self, stop: &Stop) -> Option<Keeper<S>> {
+        let mut failing = Failing::default();
         while !stop.is_set() {
-            match self.turn() {
+            let turned = self.turn();
+            if turned.is_ok() {
+                failing = Failing::default();
+            }
+            match turned {
                 Ok(true) => {}
                 Ok(false) => std::thread::park_timeout(LOOK_EVERY),
                 Err(error @ RecoverError::Broken { .. }) => {
@@ -65,8 +71,7 @@ impl<S: Storage> Keeper<S> {
                 Err(_) if stop.is_set() => {}
                 Err(error) => {
                     // Serving goes on; the log grows until a later turn succeeds.
-                    tracing::error!(%error, "no snapshot could be written");
-                    std::thread::park_timeout(LOOK_EVERY);
+                    failing.again(&error, "no snapshot could be written", stop);
                 }
             }
         }

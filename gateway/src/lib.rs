@@ -44,6 +44,7 @@ pub mod config;
 pub mod core;
 pub mod demo;
 pub mod engine_client;
+mod failing;
 pub mod history;
 pub mod http;
 pub mod layout;

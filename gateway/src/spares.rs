@@ -2,17 +2,15 @@
 //!
 //! On a thread of its own: a checkpoint of a large state takes seconds, and orders must not wait for room meanwhile.
 
+use crate::failing::Failing;
 use crate::thread::Stop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wal::{Files, Lsn, Prepared, Preparer, Storage};
 
 /// Longest sleep between two looks; whoever uses a spare up wakes the thread at once.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Sleep behind a failure: the first one, and the longest, which each further failure doubles up to. When what is prepared
-/// is used up, orders are refused until the sleep is over in which the reason went away.
-const PAUSE: (Duration, Duration) = (LOOK_EVERY, Duration::from_secs(4));
 
 /// Up to where the snapshots cover the log: what is at or below it may be given up. Only ever grows.
 #[derive(Clone, Debug, Default)]
@@ -37,37 +35,6 @@ pub struct Spares<S: Storage = Files> {
     disk_full: bool,
 }
 
-/// Turns that fail one behind the other. One reason is told once: what goes on for hours is not to bury what else is told.
-#[derive(Debug, Default)]
-struct Failing {
-    turns: u32,
-    told: Option<String>,
-}
-
-impl Failing {
-    /// One more turn failed for that reason. How long to sleep, and whether to tell it.
-    fn again(&mut self, reason: &str) -> (Duration, bool) {
-        let pause = PAUSE.1.min(PAUSE.0.saturating_mul(1 << self.turns.min(16)));
-        self.turns += 1;
-        let is_news = self.told.as_deref() != Some(reason);
-        if is_news {
-            self.told = Some(reason.to_owned());
-        }
-        (pause, is_news)
-    }
-}
-
-/// Sleeps all of it, whoever wakes the thread for want of room: nobody has what the turn lacked by that. A stop ends it.
-fn sleep_through(pause: Duration, stop: &Stop) {
-    let until = Instant::now() + pause;
-    while !stop.is_set()
-        && let left = until.saturating_duration_since(Instant::now())
-        && !left.is_zero()
-    {
-        std::thread::park_timeout(left);
-    }
-}
-
 impl<S: Storage> Spares<S> {
     pub fn new(preparer: Preparer<S>, covered: Covered) -> Spares<S> {
         Spares { preparer, covered, given_up: Lsn::ZERO, disk_full: false }
@@ -85,15 +52,9 @@ impl<S: Storage> Spares<S> {
                     }
                 }
                 Err(error) => {
-                    // Serving goes on from what is prepared; when that is used up, writes are refused by name.
-                    let (pause, is_news) = failing.again(&error.to_string());
-                    let again_in_ms = pause.as_millis() as u64;
-                    if is_news {
-                        tracing::error!(%error, again_in_ms, "the log's segments could not be kept");
-                    } else {
-                        tracing::debug!(%error, again_in_ms, "the log's segments could not be kept");
-                    }
-                    sleep_through(pause, stop);
+                    // Serving goes on from what is prepared; when that is used up, writes are refused by name, until the
+                    // pause is over in which the reason went away.
+                    failing.again(&error, "the log's segments could not be kept", stop);
                 }
             }
         }
@@ -241,50 +202,6 @@ mod tests {
         assert!(place.spares.turn().expect("room on the disk"), "one is wanted");
         assert_eq!(rests.load(Ordering::Relaxed), expected, "the log is at its end");
         println!("rests: {expected}");
-    }
-
-    #[test]
-    fn what_goes_on_failing_is_told_once_and_rests_longer() {
-        let mut failing = Failing::default();
-        // The reason, the pause behind it in milliseconds, and whether it is told.
-        let rows = [
-            ("map spare-1: no memory", 250, true),
-            ("map spare-1: no memory", 500, false),
-            ("map spare-1: no memory", 1_000, false),
-            ("create spare-1: denied", 2_000, true),
-            ("create spare-1: denied", 4_000, false),
-            ("map spare-1: no memory", 4_000, true),
-            ("map spare-1: no memory", 4_000, false),
-        ];
-        for (at, (reason, pause_ms, told)) in rows.into_iter().enumerate() {
-            assert_eq!(failing.again(reason), (Duration::from_millis(pause_ms), told), "{at}: {reason}");
-        }
-        let pauses = (0..100_000).map(|_| failing.again("the same"));
-        assert_eq!(pauses.filter(|(pause, told)| *pause == PAUSE.1 && !told).count(), 99_999, "for days");
-        println!("failures: {} cases", rows.len() + 1);
-    }
-
-    /// A thread that others wake all the time sleeps on, and hears of a stop at once.
-    #[test]
-    fn a_pause_is_slept_through() {
-        let (pause, stop) = (Duration::from_millis(100), Stop::new());
-        let begun = Instant::now();
-        let (sleeper, waking) = (std::thread::current(), Stop::new());
-        let until = waking.clone();
-        let waker = std::thread::spawn(move || {
-            while !until.is_set() {
-                sleeper.unpark();
-                std::thread::yield_now();
-            }
-        });
-        sleep_through(pause, &stop);
-        assert!(begun.elapsed() >= pause);
-        stop.set();
-        // Hangs if it does not.
-        sleep_through(Duration::from_secs(100_000), &stop);
-        waking.set();
-        waker.join().expect("no panic");
-        println!("pauses: 2");
     }
 
     /// What cannot be read cannot be given up; orders have their room all the same.

@@ -216,4 +216,21 @@ fn the_token_verb_makes_tokens_the_server_takes() {
         assert_eq!(text(&me, "/auth_user_id"), "by hand");
         cases.one();
     }
+    // A directory whose name is wrong is told, not made.
+    let mistyped = world.place.data().with_extension("typo");
+    let mut place = tests::server::Place::new();
+    place.unset("auth", "jwt_secret");
+    let args: [std::ffi::OsString; 7] = [
+        "token".into(),
+        "--sub".into(),
+        "by hand".into(),
+        "--config".into(),
+        place.config().into(),
+        "--data-dir".into(),
+        mistyped.clone().into(),
+    ];
+    let ended = tests::binary::command().args(args).output().expect("papertape token");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success() && said.contains("no such directory") && !mistyped.exists(), "{said}");
+    cases.one();
 }

@@ -116,6 +116,8 @@ fn seeded_users_are_there_with_what_was_asked_for() {
             out.clone().into(),
         ]);
         assert!(!output.status.success(), "{users} {tier} {balance}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(users == "1" || said.contains("10000000"), "the bounds: {said}");
         assert!(!out.exists(), "{users} {tier} {balance}: no file for nothing");
         cases.one();
     }

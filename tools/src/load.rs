@@ -35,7 +35,7 @@ mod text;
 mod trader;
 
 use crate::Failure;
-use crate::settings::{hex, say};
+use crate::settings::{self, hex, say};
 use crate::signals::Signals;
 use ask::Ask;
 use check::{Check, Compared, Orders};
@@ -77,7 +77,7 @@ pub struct Load {
     #[arg(long, value_name = "S", default_value = "10", value_parser = options::duration, allow_hyphen_values = true)]
     duration: Duration,
     /// Connections; users are dealt out to them.
-    #[arg(long, value_name = "C", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=10_000), allow_hyphen_values = true)]
+    #[arg(long, value_name = "C", default_value_t = 16, value_parser = settings::integer(1..=10_000), allow_hyphen_values = true)]
     connections: u64,
     /// Percentages of the kinds of operations: rest far from the touch, cross and take at once, cancel what rests.
     #[arg(long, value_name = "MIX", default_value = "rest=60,cross=25,cancel=15", value_parser = Mix::parse)]
@@ -86,7 +86,7 @@ pub struct Load {
     #[arg(long, value_enum, default_value_t = Transport::Rest)]
     transport: Transport,
     /// Most operations without an answer on one connection.
-    #[arg(long, value_name = "D", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=512), allow_hyphen_values = true)]
+    #[arg(long, value_name = "D", default_value_t = 1, value_parser = settings::integer(1..=512), allow_hyphen_values = true)]
     pipeline: u64,
     /// Write a page with charts there.
     #[arg(long, value_name = "FILE")]

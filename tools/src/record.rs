@@ -1,7 +1,7 @@
 //! `record`: what live venues send, into files that `serve --tape` plays (the README's "Live venues").
 
 use crate::Failure;
-use crate::settings::{Settings, log_events, say};
+use crate::settings::{self, Settings, log_events, say};
 use clap::Args;
 use engine::time::{SECOND, Timestamp};
 use gateway::clock::Clock;
@@ -32,7 +32,7 @@ pub struct Record {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// End after so many seconds.
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..), allow_hyphen_values = true)]
+    #[arg(long, value_name = "S", value_parser = settings::integer(1..=u64::MAX), allow_hyphen_values = true)]
     duration: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! `seed`: many users at once, each with one key, straight into the log of a stopped server.
 
 use crate::Failure;
-use crate::settings::{Settings, say};
+use crate::settings::{self, Settings, say};
 use clap::Args;
 use engine::book::registry::Books;
 use engine::command::{Answer, Command, CreateUser, Envelope, IssueKey};
@@ -33,7 +33,7 @@ pub struct Seed {
     #[command(flatten)]
     settings: Settings,
     /// How many users.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000), allow_hyphen_values = true)]
+    #[arg(long, value_parser = settings::integer(1..=10_000_000), allow_hyphen_values = true)]
     users: u64,
     /// Their tier, granted without end: free, pro, pro_plus or enterprise.
     #[arg(long)]

@@ -3,6 +3,7 @@
 use crate::Failure;
 use gateway::config::Config;
 use std::io::{IsTerminal, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use tracing_subscriber::EnvFilter;
 
@@ -48,6 +49,14 @@ pub struct DirectoryArgument {
 impl DirectoryArgument {
     pub fn path(&self) -> &Path {
         &self.dir
+    }
+}
+
+/// Reads an option that is an integer of that range.
+pub fn integer(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let read = text.parse().ok().filter(|number| range.contains(number));
+        read.ok_or_else(|| format!("allowed is an integer from {} to {}", range.start(), range.end()))
     }
 }
 

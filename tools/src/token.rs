@@ -1,7 +1,7 @@
 //! `token`: an identity JWT for the dashboard routes of one's own server.
 
 use crate::Failure;
-use crate::settings::{Settings, say};
+use crate::settings::{self, Settings, say};
 use clap::Args;
 use gateway::clock::Clock;
 use gateway::http::jwt;
@@ -17,7 +17,7 @@ pub struct Token {
     #[arg(long)]
     email: Option<String>,
     /// Life of the token in seconds.
-    #[arg(long, default_value_t = 3_600, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    #[arg(long, default_value_t = 3_600, value_parser = settings::integer(1..=31_536_000), allow_hyphen_values = true)]
     ttl: u64,
 }
 
@@ -28,8 +28,13 @@ impl Token {
         }
         let mut config = self.settings.load(Vec::new())?;
         if config.auth.jwt_secrets.is_empty() {
-            // The directory is made as the server would make it, for the secret that is kept in it.
-            wal::Files::open(&config.data.dir)?;
+            // A directory made here would hold a secret that no server signs with: its name was mistyped.
+            let dir = &config.data.dir;
+            if !dir.exists() {
+                let said = format!("{}: no such directory; the server makes it, and the secret in it", dir.display());
+                return Err(said.into());
+            }
+            wal::Files::open_existing(dir)?;
             config.complete_secrets()?;
         }
         let secret = config.auth.jwt_secrets.first().expect("the secrets are complete");

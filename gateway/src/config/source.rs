@@ -253,27 +253,41 @@ impl Source {
         let unknown = self.file.keys().map(|key| (key.clone(), self.file_name.clone()));
         let unknown = unknown.chain(self.flags.keys().map(|key| (key.clone(), "command line".to_owned())));
         for (key, origin) in unknown.collect::<Vec<_>>() {
-            let section = key.rsplit_once('.').map_or("", |(section, _)| section);
-            let near: Vec<_> = self.known.iter().filter(|known| known.starts_with(section)).cloned().collect();
-            let allowed = if near.is_empty() { self.sections() } else { near };
+            let (section, allowed) = self.near(|section| key.starts_with(section));
+            let allowed = match section {
+                "" => allowed.iter().map(|key| format!("[{}]", key.trim_end_matches(".*"))).collect(),
+                _ => allowed,
+            };
             self.errors.push(format!("{key} ({origin}): unknown key; allowed are {}", allowed.join(", ")));
         }
         for name in self.env.keys() {
-            let section = name.split('_').nth(1).unwrap_or_default().to_ascii_lowercase();
-            let near: Vec<_> =
-                self.known.iter().filter(|key| key.starts_with(&section)).map(|key| variable(key)).collect();
-            let allowed = if near.is_empty() { "PAPERTAPE_SECTION_KEY".to_owned() } else { near.join(", ") };
-            self.errors.push(format!("{name} (environment): unknown key; allowed are {allowed}"));
+            let (_, allowed) = self.near(|section| name.starts_with(&variable(section)));
+            let allowed: Vec<_> = allowed.iter().map(|key| variable(key)).collect();
+            self.errors.push(format!("{name} (environment): unknown key; allowed are {}", allowed.join(", ")));
         }
         if self.errors.is_empty() { Ok(self.lines) } else { Err(ConfigError(self.errors)) }
     }
 
-    fn sections(&self) -> Vec<String> {
-        let mut sections: Vec<_> =
-            self.known.iter().filter_map(|key| key.split('.').next()).map(|s| format!("[{s}]")).collect();
-        sections.sort_unstable();
-        sections.dedup();
-        sections
+    /// What could be meant: the keys and, as `name.*`, the sections right inside the innermost section that `encloses` what
+    /// nobody knows; and that section, which ends with a dot unless it is the whole.
+    fn near(&self, encloses: impl Fn(&str) -> bool) -> (&str, Vec<String>) {
+        let sections = self.known.iter().flat_map(|key| key.match_indices('.').map(|(dot, _)| &key[..=dot]));
+        let innermost = sections.filter(|section| encloses(section)).max_by_key(|section| section.len());
+        let section = innermost.unwrap_or_default();
+        let mut inside: Vec<String> = Vec::new();
+        for name in self.known.iter().filter_map(|key| key.strip_prefix(section)) {
+            let near = match name.split_once('.') {
+                Some((inner, _)) => format!("{section}{inner}.*"),
+                None => format!("{section}{name}"),
+            };
+            if !inside.contains(&near) {
+                inside.push(near);
+            }
+        }
+        if section.is_empty() {
+            inside.sort_unstable();
+        }
+        (section, inside)
     }
 }
 
@@ -311,20 +325,23 @@ fn list(raw: &Raw) -> Option<Vec<String>> {
     }
 }
 
-/// The values of a file. An integer beyond 64 bits becomes a float, which no setting takes: TOML would refuse the file in
-/// words that name neither the key nor its bounds, and whoever asks for the key refuses the float in his own.
+/// The values of a file. A number beyond 64 bits becomes one that no setting takes: TOML would refuse the file in words that
+/// name neither the key nor its bounds, and whoever asks for the key refuses this in his own.
 fn values(file: &str) -> Result<toml::Table, toml::de::Error> {
     let mut table = DeTable::parse(file)?;
     table.get_mut().iter_mut().for_each(|(_, value)| make_refusable(value.get_mut()));
     toml::Table::deserialize(toml::Deserializer::from(table))
 }
 
-/// Integers that are too long, at any depth.
+/// Integers that are too long and floats that are too large, at any depth.
 fn make_refusable(value: &mut DeValue<'_>) {
+    let beyond = match value {
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).is_err(),
+        DeValue::Float(number) => number.as_str().parse::<f64>().is_ok_and(f64::is_infinite),
+        _ => false,
+    };
     match value {
-        DeValue::Integer(number) if i64::from_str_radix(number.as_str(), number.radix()).is_err() => {
-            *value = DeValue::parse("nan").expect("TOML has it").into_inner();
-        }
+        _ if beyond => *value = DeValue::parse("nan").expect("TOML has it").into_inner(),
         DeValue::Array(items) => items.iter_mut().for_each(|item| make_refusable(item.get_mut())),
         DeValue::Table(table) => table.iter_mut().for_each(|(_, value)| make_refusable(value.get_mut())),
         _ => {}

@@ -173,6 +173,24 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             vec![("PAPERTAPE_SERVER_LISSTEN", "x")],
             "PAPERTAPE_SERVER_LISSTEN (environment): unknown key; allowed are PAPERTAPE_SERVER_LISTEN",
         ),
+        // No more than what stands beside it.
+        (
+            "[limits.tiers.gold]\nin_flight = 1",
+            vec![],
+            "unknown key; allowed are limits.tiers.free.*, limits.tiers.pro.*, limits.tiers.pro_plus.*, \
+             limits.tiers.enterprise.*",
+        ),
+        (
+            "[limits.tiers.free]\nflights = 1",
+            vec![],
+            "unknown key; allowed are limits.tiers.free.requests_per_second, ",
+        ),
+        (
+            "",
+            vec![("PAPERTAPE_LIMITS_TIERS_GOLD_IN_FLIGHT", "1")],
+            "unknown key; allowed are PAPERTAPE_LIMITS_TIERS_FREE_*, PAPERTAPE_LIMITS_TIERS_PRO_*",
+        ),
+        ("", vec![("PAPERTAPE_NONSENSE", "1")], "unknown key; allowed are PAPERTAPE_ACCESS_*, PAPERTAPE_ADMIN_*"),
         ("", vec![("PAPERTAPE_LIMITS_PUBLIC_IP_PER_SECOND", "0")], "an integer from 1 to 1000000"),
         (
             "[limits]\npublic_ip_per_minute = -1",
@@ -185,6 +203,16 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             "[limits]\npublic_ip_per_minute = 99999999999999999999",
             vec![],
             "limits.public_ip_per_minute (papertape.toml): allowed is an integer from 1 to 1000000",
+        ),
+        (
+            "[limits]\npublic_ip_per_minute = 1e999",
+            vec![],
+            "limits.public_ip_per_minute (papertape.toml): allowed is an integer from 1 to 1000000",
+        ),
+        (
+            "[venue]\nspeed = -1_0e9_99",
+            vec![],
+            "venue.speed (papertape.toml): allowed is a number from 0.001 to 1000000",
         ),
         ("limits = { public_ip_per_minute = -0x0 }", vec![], "papertape.toml: TOML parse error at line 1"),
         (
@@ -271,6 +299,8 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
     let overruled = refused("[server]\nlisten = 5", &[], &[("server.listen", "127.0.0.1:1")]);
     assert!(overruled.contains("server.listen (papertape.toml): allowed is"), "{overruled}");
     // All that is wrong is said at once.
+    let gold = refused("[limits.tiers.gold]\nin_flight = 1", &[], &[]);
+    assert!(!gold.contains("requests_per_second") && !gold.contains("public_ip"), "{gold}");
     assert_eq!(refused("[server]\na = 1\nb = 2\nlisten = 3", &[], &[]).lines().count(), 3);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::amount::{Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
-use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
+use crate::order::{EntryRoute, OrderTerms, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::time::Timestamp;
 use crate::user::{Permissions, Tier, Wallet};
@@ -144,18 +144,14 @@ impl Command {
     }
 }
 
-/// What is looked at before a command is run.
+/// What is looked at before a command is run or a fact applied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ahead<'a> {
     User,
     Order(OrderId),
     Placement(&'a Placement),
-}
-
-impl From<Option<OrderId>> for Ahead<'_> {
-    fn from(order: Option<OrderId>) -> Self {
-        order.map_or(Ahead::User, Ahead::Order)
-    }
+    /// An order that was placed, and what was asked.
+    Placed(OrderId, &'a OrderTerms),
 }
 
 /// What may be asked about one user.

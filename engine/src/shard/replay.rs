@@ -4,7 +4,8 @@
 //! by the count of today.
 
 use super::shard_of;
-use crate::id::{MARKETS, OrderId, UserId};
+use crate::command::Ahead;
+use crate::id::{MARKETS, UserId};
 use crate::market::Markets;
 use crate::market::mutation::MarketMutation;
 use crate::mutation::Mutation;
@@ -121,13 +122,14 @@ pub fn is_readable(record: &Record<'_>) -> bool {
     each(version, payload, |_: &Mutation| {}).is_ok()
 }
 
-/// The order that a fact changes.
-fn concerned(fact: &Mutation) -> Option<OrderId> {
+/// What of its user's state a fact is about.
+fn concerned(fact: &Mutation) -> Ahead<'_> {
     match fact {
+        Mutation::OrderPlaced { order, terms, .. } => Ahead::Placed(*order, terms),
         Mutation::OrderFilled { order, .. }
         | Mutation::OrderRested { order, .. }
-        | Mutation::OrderClosed { order, .. } => Some(*order),
-        _ => None,
+        | Mutation::OrderClosed { order, .. } => Ahead::Order(*order),
+        _ => Ahead::User,
     }
 }
 

@@ -56,11 +56,11 @@ impl Users {
 
     /// Reads what is about to be read for these users, their orders and placements, step by step for all of them, so that
     /// the waits for memory overlap. Changes nothing. Of more than [`AHEAD_MAX`] the first are read.
-    pub(crate) fn warm<'a>(&self, ahead: impl Iterator<Item = (UserId, impl Into<Ahead<'a>>)>) {
+    pub(crate) fn warm<'a>(&self, ahead: impl Iterator<Item = (UserId, Ahead<'a>)>) {
         let mut users = [None; AHEAD_MAX];
         let mut rows = [None; AHEAD_MAX];
         for (user, (owner, what)) in users.iter_mut().zip(ahead) {
-            *user = self.get(owner).map(|user| (user, what.into()));
+            *user = self.get(owner).map(|user| (user, what));
         }
         let mut read = 0;
         for (user, _) in users.iter().flatten() {
@@ -83,6 +83,12 @@ impl Users {
                         // The newest of its user, wherever its number is.
                         let id = OrderId(user.id.object(user.next_object));
                         read ^= self.indexes.resting.warm(instrument, terms.side, limit, id);
+                    }
+                }
+                (Ahead::Placed(order, terms), _) => {
+                    read ^= terms.client_order_id.as_ref().map_or(0, |id| user.trading().warm_request(id));
+                    if !terms.time_in_force.immediate() {
+                        read ^= self.indexes.resting.warm(terms.instrument, terms.side, terms.limit, *order);
                     }
                 }
                 (_, Some(row)) => {

@@ -26,6 +26,8 @@ pub struct Report {
     pub millis: u64,
     /// Bytes of a torn tail that were cut off.
     pub bytes_cut: u64,
+    /// Prepared segments that were not empty and were removed: [`Recovered::spares_dirty`].
+    pub spares_dirty: u32,
     /// The last process stopped in order.
     pub clean_stop: bool,
     pub users: usize,
@@ -37,13 +39,20 @@ impl fmt::Display for Report {
         if self.lsn == Lsn::ZERO {
             return f.write_str("nothing: a new data directory");
         }
-        let Report { records, lsn, millis, bytes_cut, users, .. } = self;
+        let Report { records, lsn, millis, bytes_cut, spares_dirty, users, .. } = self;
         write!(f, "{records} records up to LSN {lsn} in {millis} ms, {bytes_cut} bytes cut from a torn tail, ")?;
         write!(f, "{users} user{}", if *users == 1 { "" } else { "s" })?;
         if self.snapshot != Lsn::ZERO {
             write!(f, ", behind the snapshot of LSN {}", self.snapshot)?;
         }
-        Ok(())
+        match spares_dirty {
+            0 => Ok(()),
+            1 => f.write_str(", 1 prepared segment was not empty and is made anew (nothing promised was in it)"),
+            _ => write!(
+                f,
+                ", {spares_dirty} prepared segments were not empty and are made anew (nothing promised was in them)"
+            ),
+        }
     }
 }
 
@@ -137,6 +146,7 @@ pub fn recover_from<S: Storage>(
         snapshot: newest.map_or(Lsn::ZERO, |newest| newest.lsn),
         millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         bytes_cut: log.bytes_cut,
+        spares_dirty: log.spares_dirty,
         clean_stop: log.clean_stop,
         users: users_count(&state),
         markets: state.markets.len(),
@@ -308,6 +318,37 @@ mod tests {
             assert_eq!(digest(&looked), digest(&recovery.state), "{users} users");
         }
         println!("logs: {} cases", counts.len());
+    }
+
+    /// A prepared segment that holds something is not told as a torn tail.
+    #[test]
+    fn the_banner_says_what_was_found() {
+        let of =
+            |bytes_cut, spares_dirty| Report { records: 3, lsn: Lsn(7), bytes_cut, spares_dirty, ..Report::default() };
+        let found = "3 records up to LSN 7 in 0 ms, ";
+        let rows = [
+            (Report::default(), "nothing: a new data directory".to_owned()),
+            (of(0, 0), format!("{found}0 bytes cut from a torn tail, 0 users")),
+            (of(9, 0), format!("{found}9 bytes cut from a torn tail, 0 users")),
+            (
+                of(0, 1),
+                format!(
+                    "{found}0 bytes cut from a torn tail, 0 users, 1 prepared segment was not empty and is made anew \
+                     (nothing promised was in it)"
+                ),
+            ),
+            (
+                of(9, 2),
+                format!(
+                    "{found}9 bytes cut from a torn tail, 0 users, 2 prepared segments were not empty and are made anew \
+                     (nothing promised was in them)"
+                ),
+            ),
+        ];
+        for (report, expected) in &rows {
+            assert_eq!(report.to_string(), *expected);
+        }
+        println!("banners: {} cases", rows.len());
     }
 
     #[test]

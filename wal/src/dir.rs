@@ -119,7 +119,7 @@ impl<S: Storage> Dir<S> {
     /// word that the log is to go on although promised records are gone; it is `false` unless a human said otherwise.
     ///
     /// # Errors
-    /// [`Error::Format`] when the files do not make up one log.
+    /// [`Error::Format`] when the files do not make up one log, [`Error::Place`] for what is no plain file.
     pub fn recover(&self, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
         Recovery::begin(self, snapshot, accept_loss)
     }
@@ -255,7 +255,8 @@ pub(crate) fn parse_name(name: &str) -> Name {
         return lsn(stem).map_or(Name::Other, Name::Snapshot);
     }
     if let Some(stem) = name.strip_suffix(".spare") {
-        return digits(stem, 8).map_or(Name::Other, Name::Spare);
+        // There must be numbers behind it for those that are made next.
+        return digits(stem, 8).filter(|number| *number < u64::MAX / 2).map_or(Name::Other, Name::Spare);
     }
     if name.ends_with(".making") { Name::Making } else { Name::Other }
 }
@@ -275,13 +276,23 @@ pub struct SegmentFile {
     pub header: Result<SegmentHeader, Fault>,
 }
 
+/// A file with a spare's name and without a believable header: reserve, or torn before anything in it counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SpareFile {
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Why it is no segment.
+    pub fault: Fault,
+}
+
 /// All that the log knows of a directory's contents.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// In the order of their first LSN.
     pub segments: Vec<SegmentFile>,
-    /// Spares without a believable header: reserve, or torn before they counted.
-    pub spares: Vec<String>,
+    /// In the order of their names.
+    pub spares: Vec<SpareFile>,
     pub snapshots: Vec<Lsn>,
     pub making: Vec<String>,
 }
@@ -345,7 +356,7 @@ fn read_listed<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Content
                     let first_lsn = header.first_lsn;
                     contents.segments.push(SegmentFile { name, is_named: false, bytes, first_lsn, header: Ok(header) });
                 }
-                Err(_) => contents.spares.push(name),
+                Err(fault) => contents.spares.push(SpareFile { name, bytes, fault }),
             },
             Name::Snapshot(lsn) => contents.snapshots.push(lsn),
             Name::Making => contents.making.push(name),
@@ -354,7 +365,7 @@ fn read_listed<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Content
     }
     contents.segments.sort_by(|a, b| (a.first_lsn, &a.name).cmp(&(b.first_lsn, &b.name)));
     contents.snapshots.sort();
-    contents.spares.sort();
+    contents.spares.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(contents)
 }
 

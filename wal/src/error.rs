@@ -175,6 +175,11 @@ pub enum Fault {
         /// Where, in bytes from the start of the file.
         offset: u64,
     },
+    /// It has the name of a spare and holds the segment of another file, which has its right name.
+    Copy {
+        /// That file.
+        of: String,
+    },
     /// The file must be there and is not.
     Missing,
     /// The file is not as long as its parts say, or a part has an impossible length.
@@ -186,8 +191,10 @@ pub enum Fault {
 pub enum PlaceFault {
     /// A symbolic link where a file or the directory should be.
     SymbolicLink,
-    /// Not a directory, or not a plain file.
+    /// Not a directory.
     Type,
+    /// A directory, a pipe, a socket or a device, where a file of the log should be.
+    NotPlain,
     /// It belongs to another user of the machine.
     Owner,
     /// Others than the owner may read or write it.
@@ -198,7 +205,10 @@ pub enum PlaceFault {
 
 impl Error {
     pub(crate) fn io(doing: &'static str, file: &str) -> impl FnOnce(io::Error) -> Error {
-        move |source| Error::Io { doing, file: file.to_owned(), source }
+        move |source| match source.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(fault) => Error::Place { file: file.to_owned(), fault: *fault },
+            None => Error::Io { doing, file: file.to_owned(), source },
+        }
     }
 
     pub(crate) fn format(file: &str, fault: Fault) -> Error {
@@ -232,15 +242,29 @@ impl fmt::Display for Error {
             Error::Full => f.write_str("the disk is full: no room for a segment"),
             Error::Locked { pid: 0 } => f.write_str("another process owns the log directory"),
             Error::Locked { pid } => write!(f, "process {pid} owns the log directory"),
-            Error::Lost(loss) => write!(
-                f,
-                "synced records are gone from LSN {} on: {} at byte {}, checksum {:08x} expected, {:08x} found; synced up to LSN {}",
-                loss.lsn, loss.file, loss.offset, loss.expected_crc, loss.found_crc, loss.synced
-            ),
+            Error::Lost(loss) => loss.fmt(f),
             Error::Format { file, fault } => write!(f, "{file}: {fault}"),
             Error::Place { file, fault } => write!(f, "{file}: {fault}"),
             Error::Poisoned => f.write_str("a sync failed earlier; the log takes nothing more in this process"),
         }
+    }
+}
+
+/// What is gone, where, and what an operator can do. There is no command that goes on without the records: whoever calls
+/// [`crate::Dir::recover`] may accept the loss, and what that gives up is more than a line can tell.
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Loss { lsn, file, offset, expected_crc, found_crc, synced } = self;
+        write!(f, "synced records are gone from LSN {lsn} on: {file} at byte {offset}, ")?;
+        write!(f, "checksum {expected_crc:08x} expected, {found_crc:08x} found; synced up to LSN {synced}. ")?;
+        let gone = synced.0.saturating_sub(lsn.0) + 1;
+        let records = if gone == 1 { "record" } else { "records" };
+        write!(f, "{gone} {records} (LSN {lsn} to {synced}) cannot be replayed, and nothing was changed. ")?;
+        write!(f, "If {file} or a later file of the log was moved or changed, put it back; ")?;
+        f.write_str(
+            "else put the whole directory back from one copy of it (not single files out of several copies), ",
+        )?;
+        f.write_str("or set it aside and begin with an empty one, which has nothing of what this one holds")
     }
 }
 
@@ -287,17 +311,29 @@ impl fmt::Display for Fault {
                 write!(f, "a record with an unknown field at byte {offset}")
             }
             Fault::Epoch { found, offset } => write!(f, "a record of the impossible epoch {found} at byte {offset}"),
+            Fault::Copy { of } => write!(
+                f,
+                "has the name of a spare and holds a copy of {of}, which is there: nothing is wrong with {of}; \
+                 move the copy out of the log's directory"
+            ),
             Fault::Missing => f.write_str("is missing"),
             Fault::Structure => f.write_str("its parts do not add up"),
         }
     }
 }
 
+/// Inside of an [`io::Error`] it becomes [`Error::Place`].
+impl std::error::Error for PlaceFault {}
+
 impl fmt::Display for PlaceFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlaceFault::SymbolicLink => f.write_str("is a symbolic link"),
-            PlaceFault::Type => f.write_str("is not of the right type of file"),
+            PlaceFault::Type => f.write_str("is not a directory"),
+            PlaceFault::NotPlain => f.write_str(
+                "is a directory, a pipe or something else that is no plain file; the log did not make it: \
+                 move it out of the log's directory",
+            ),
             PlaceFault::Owner => f.write_str("belongs to another user"),
             PlaceFault::Mode(mode) => write!(f, "is open to others (mode {mode:o}); only its owner may have access"),
             PlaceFault::Network(kind) => write!(f, "is on a network file system (type {kind:#x})"),
@@ -335,7 +371,10 @@ mod tests {
         };
         assert_eq!(
             Error::Lost(loss).to_string(),
-            "synced records are gone from LSN 7 on: x.wal at byte 640, checksum 000000ab expected, 000000cd found; synced up to LSN 9"
+            "synced records are gone from LSN 7 on: x.wal at byte 640, checksum 000000ab expected, 000000cd found; \
+             synced up to LSN 9. 3 records (LSN 7 to 9) cannot be replayed, and nothing was changed. If x.wal or a later \
+             file of the log was moved or changed, put it back; else put the whole directory back from one copy of it (not single \
+             files out of several copies), or set it aside and begin with an empty one, which has nothing of what this one holds"
         );
         assert_eq!(Error::Locked { pid: 12 }.to_string(), "process 12 owns the log directory");
         assert!(Error::from(Full).is_full());

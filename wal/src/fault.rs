@@ -16,7 +16,6 @@
 
 mod world;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -152,8 +151,17 @@ impl Faults {
 
     /// Puts a file there, on the disk at once, in place of what had the name.
     pub fn put(&self, name: &str, bytes: &[u8]) {
+        self.put_inode(name, Inode { cache: bytes.to_vec(), disk: bytes.to_vec(), ..Inode::default() });
+    }
+
+    /// Puts an empty directory there likewise.
+    pub fn put_directory(&self, name: &str) {
+        self.put_inode(name, Inode { is_directory: true, ..Inode::default() });
+    }
+
+    fn put_inode(&self, name: &str, inode: Inode) {
         let world = &mut *self.world();
-        world.inodes.push(Inode { cache: bytes.to_vec(), disk: bytes.to_vec(), dirty: BTreeSet::new() });
+        world.inodes.push(inode);
         let inode = world.inodes.len() - 1;
         world.names.insert(name.to_owned(), inode);
         world.names_on_disk.insert(name.to_owned(), inode);
@@ -169,8 +177,11 @@ impl Faults {
     /// A directory with the same files, all of them on the disk, and accidents of its own.
     pub fn copy(&self, seed: u64) -> Faults {
         let copy = Faults::new(seed);
-        for name in self.names() {
-            copy.put(&name, &self.contents(&name).expect("listed"));
+        let world = self.world();
+        for (name, inode) in &world.names {
+            let Inode { cache, is_directory, .. } = &world.inodes[*inode];
+            let (cache, disk) = (cache.clone(), cache.clone());
+            copy.put_inode(name, Inode { cache, disk, is_directory: *is_directory, ..Inode::default() });
         }
         copy
     }
@@ -207,7 +218,7 @@ impl Storage for Faults {
     fn open(&self, name: &str) -> io::Result<FaultFile> {
         let mut world = self.world();
         world.call(Call::Open)?;
-        let inode = world.inode(name)?;
+        let inode = world.plain(name)?;
         Ok(self.file(&world, inode))
     }
 
@@ -240,7 +251,7 @@ impl Storage for Faults {
     fn remove(&self, name: &str) -> io::Result<()> {
         let world = &mut *self.world();
         world.call(Call::Remove)?;
-        world.inode(name)?;
+        world.plain(name)?;
         let change = NameChange::Remove(name.to_owned());
         apply(&mut world.names, change.clone());
         world.unsynced_names.push(change);

@@ -198,7 +198,7 @@ impl<S: Storage> Preparer<S> {
     }
 
     /// Takes over spares that an earlier process left and recovery found to be all zeros, one with each of the next turns;
-    /// removes those of another size.
+    /// removes what it does not want after all.
     pub(crate) fn take_leftovers(&mut self, names: Vec<String>) -> Result<(), Error> {
         for name in &names {
             if let Name::Spare(number) = parse_name(name) {

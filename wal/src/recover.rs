@@ -6,12 +6,13 @@
 //! 1. drop segments behind the end   2. sync and name those before it   3. zero the rest of the last one   4. clear the rest
 
 use crate::behind::{is_zero, is_zero_from};
-use crate::dir::{Dir, EPOCH_NAME, SegmentFile, lost_name, read_contents, segment_name, snapshot_name};
+use crate::dir::{Dir, EPOCH_NAME, SegmentFile, SpareFile};
+use crate::dir::{lost_name, read_contents, segment_name, snapshot_name};
 use crate::error::{Error, Fault, Loss};
 use crate::log::OpenSegment;
 use crate::planted;
 use crate::record::Kind;
-use crate::reload::{Doubtful, Reloads};
+use crate::reload::{Reloads, Wanted, forget_heads};
 use crate::scan::{End, Entry, Scan, ScanParts, Tail};
 use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, ZEROS};
 use crate::snapshot::Snapshot;
@@ -45,6 +46,8 @@ pub struct Recovered<S: Storage = Files> {
     pub records: u64,
     /// Bytes of a torn tail that were cut off; 0 for a clean end.
     pub bytes_cut: u64,
+    /// Spares that were not all zeros, and were removed. No promised record was in them; new ones are made.
+    pub spares_dirty: u32,
     /// Segments of the log, the open one included.
     pub segments: u32,
     /// Whether the last process stopped in order.
@@ -77,11 +80,17 @@ impl TailSegment {
 impl<S: Storage> Recovery<S> {
     pub(crate) fn begin(dir: &Dir<S>, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
         let storage = dir.storage.clone();
-        let doubtful = Doubtful::find(&storage)?;
+        forget_heads(&storage)?;
         let mut contents = read_contents(&storage, dir.identity.as_ref().map(|identity| &identity.id))?;
+        // Whole, and not ours to throw away as a dirty spare: a newer program's segment, or another directory's.
+        let is_kept = |spare: &&SpareFile| matches!(spare.fault, Fault::Version { .. } | Fault::Foreign);
+        if let Some(SpareFile { name, fault, .. }) = contents.spares.iter().find(is_kept) {
+            return Err(Error::format(name, fault.clone()));
+        }
         let contents_making = std::mem::take(&mut contents.making);
         let snapshots = contents.snapshots.clone();
-        let mut reloads = Reloads::start(&storage, doubtful);
+        let wanted = Wanted { count: dir.options.spares_count as usize, bytes: dir.options.segment_bytes };
+        let mut reloads = Reloads::start(&storage, &contents, wanted);
         let after = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
         let after_crc = snapshot.map_or(0, |snapshot| snapshot.record_crc);
         let scan = match dir.identity {
@@ -97,7 +106,8 @@ impl<S: Storage> Recovery<S> {
                 if !contents.snapshots.is_empty() || !only_first {
                     return Err(missing());
                 }
-                for name in contents.segments.iter().map(|segment| &segment.name).chain(&contents.spares) {
+                let spares = contents.spares.iter().map(|spare| &spare.name);
+                for name in contents.segments.iter().map(|segment| &segment.name).chain(spares) {
                     if !is_zero_from(&storage, name, SEGMENT_HEADER_BYTES as u64)? {
                         return Err(missing());
                     }
@@ -143,7 +153,7 @@ impl<S: Storage> Recovery<S> {
     }
 
     fn finish_scan(&self, scan: Scan<S>) -> Result<Recovered<S>, Error> {
-        let ScanParts { segments, first_in_order, trailing, spares, zero_spares, last, end } = scan.into_parts();
+        let ScanParts { segments, first_in_order, trailing, spares, known_spares, last, end } = scan.into_parts();
         let End { index, offset, tail, loss } = end;
         let storage = &self.storage;
         self.points.pass(Point::Recovery);
@@ -173,12 +183,13 @@ impl<S: Storage> Recovery<S> {
         if loss.is_some() {
             self.put_aside_snapshots(last.lsn.max(self.after))?;
         }
-        let mut clean_spares = Vec::new();
-        for name in spares {
-            // The directory is ours: what was all zeros when the end was judged is so still.
-            if zero_spares.contains(&name) || is_zero_from(storage, &name, 0)? {
+        let (mut clean_spares, mut spares_dirty) = (Vec::new(), 0);
+        for SpareFile { name, .. } in spares {
+            // The directory is ours: what was all zeros when it was read is so still.
+            if known_spares.zero.contains(&name) {
                 clean_spares.push(name);
             } else {
+                spares_dirty += u32::from(!known_spares.unread.contains(&name));
                 storage.remove(&name).map_err(Error::io("remove", &name))?;
             }
         }
@@ -193,6 +204,7 @@ impl<S: Storage> Recovery<S> {
             last_epoch: last.epoch,
             records: self.records,
             bytes_cut: if let Tail::Torn { bytes } = tail { bytes } else { 0 },
+            spares_dirty,
             segments: kept.len() as u32,
             clean_stop: last.kind == Some(Kind::CleanStop) && tail == Tail::Clean,
             loss,
@@ -267,6 +279,7 @@ impl<S: Storage> Recovered<S> {
             last_epoch: 0,
             records: 0,
             bytes_cut: 0,
+            spares_dirty: 0,
             segments: 0,
             clean_stop: false,
             loss: None,

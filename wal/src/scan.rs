@@ -3,11 +3,12 @@
 //! Everything is read with plain reads, never through a mapping: a failing device is then an error and not a signal.
 
 use crate::Lsn;
-use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, read_contents, read_identity, segment_name};
+use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, SpareFile};
+use crate::dir::{read_contents, read_identity, segment_name};
 use crate::error::{Error, Fault, Loss};
 use crate::planted;
 use crate::record::{self, Damage, HEADER_BYTES, Header, Kind};
-use crate::reload::Reloads;
+use crate::reload::{KnownSpares, Reloads};
 use crate::storage::{Files, Storage};
 
 mod block;
@@ -50,7 +51,8 @@ pub enum Tail {
     Clean,
     /// With something that is no record: from here on so many bytes were written and never promised.
     Torn {
-        /// From the first bad byte to the last one that is not zero, later segments included.
+        /// From the first bad byte to the last one that is not zero, later segments included. Spares are not: no end of
+        /// the log lies in one.
         bytes: u64,
     },
 }
@@ -61,10 +63,8 @@ pub struct Scan<S: Storage = Files> {
     storage: S,
     identity: Identity,
     segments: Vec<SegmentFile>,
-    /// Spares without a believable header; records in them may still prove something.
-    spares: Vec<String>,
-    /// Those of them that the judgement of the end found to be all zeros.
-    zero_spares: Vec<String>,
+    /// Records in them may still prove something.
+    spares: Vec<SpareFile>,
     /// Files that are to be there as the device has them before they are read.
     reloads: Reloads,
     /// The segment that is being read.
@@ -119,9 +119,8 @@ pub(crate) struct ScanParts {
     pub segments: Vec<SegmentFile>,
     pub first_in_order: usize,
     pub trailing: Vec<(usize, u64)>,
-    pub spares: Vec<String>,
-    /// Those of them that are known to be all zeros; the others were not read, or are not.
-    pub zero_spares: Vec<String>,
+    pub spares: Vec<SpareFile>,
+    pub known_spares: KnownSpares,
     pub last: Last,
     pub end: End,
 }
@@ -185,6 +184,9 @@ impl<S: Storage> Scan<S> {
         accepts_loss: bool,
     ) -> Result<Scan<S>, Error> {
         let Contents { segments, spares, snapshots, .. } = contents;
+        if let (Some((copy, of)), false) = (copied(&segments), accepts_loss) {
+            return Err(Error::format(&copy.name, Fault::Copy { of: of.name.clone() }));
+        }
         // The last segment that starts at or before the first record wanted.
         let index = segments.partition_point(|segment| segment.first_lsn <= after.next()).saturating_sub(1);
         let snapshot = snapshots.last().copied().unwrap_or_default();
@@ -198,7 +200,6 @@ impl<S: Storage> Scan<S> {
             storage,
             segments,
             spares,
-            zero_spares: Vec::new(),
             reloads: Reloads::default(),
             index,
             file: None,
@@ -262,10 +263,10 @@ impl<S: Storage> Scan<S> {
     /// What recovery goes on with, once the end is reached.
     pub(crate) fn into_parts(mut self) -> ScanParts {
         // They are changed from here on.
-        self.reloads.wait();
-        let Scan { segments, spares, zero_spares, last, end, first_in_order, trailing, .. } = self;
+        let known_spares = std::mem::take(self.reloads.wait());
+        let Scan { segments, spares, last, end, first_in_order, trailing, .. } = self;
         let end = end.expect("the scan has ended");
-        ScanParts { segments, first_in_order, trailing, spares, zero_spares, last, end }
+        ScanParts { segments, first_in_order, trailing, spares, known_spares, last, end }
     }
 
     /// How the log ends, once [`Scan::next`] has returned `None`.
@@ -442,6 +443,15 @@ fn read_log<S: Storage>(storage: &S) -> Result<(Identity, Contents), Error> {
     let identity = read_identity(storage)?.ok_or_else(|| Error::format(EPOCH_NAME, Fault::Missing))?;
     let contents = read_contents(storage, Some(&identity.id))?;
     Ok((identity, contents))
+}
+
+/// A segment with a spare's name, and the one that holds the same records under its right name. The log makes no second file
+/// of a segment, and renames one that it has synced: a person copied it.
+fn copied(segments: &[SegmentFile]) -> Option<(&SegmentFile, &SegmentFile)> {
+    let original = |copy: &SegmentFile| {
+        segments.iter().find(|of| of.is_named && of.header.is_ok() && of.first_lsn == copy.first_lsn)
+    };
+    segments.iter().filter(|copy| !copy.is_named).find_map(|copy| original(copy).map(|of| (copy, of)))
 }
 
 /// Segments that are not read must at least be there, each once: numbers are dense and names rise. The first segment from

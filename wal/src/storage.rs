@@ -27,7 +27,8 @@ pub trait Storage: Clone + Send + 'static {
     fn lock(&self) -> Result<Self::Lock, Error>;
     /// Names and lengths in bytes of all files, in any order.
     fn list(&self) -> io::Result<Vec<(String, u64)>>;
-    /// Opens an existing file for reading and writing.
+    /// Opens an existing file for reading and writing. What is no plain file is refused with a [`PlaceFault`] inside of the
+    /// error, here and by the two calls below, and never waited for.
     fn open(&self, name: &str) -> io::Result<Self::File>;
     /// Opens an existing file for reading only.
     fn open_to_read(&self, name: &str) -> io::Result<Self::File>;
@@ -199,6 +200,23 @@ impl Files {
         refuse_foreign(&file.metadata()?)?;
         Ok(RealFile { file, view: OnceLock::new() })
     }
+
+    /// Opens what is there, or says what stands in place of a file.
+    fn opened(&self, options: &OpenOptions, name: &str) -> io::Result<RealFile> {
+        let opened = options.open(self.path.join(name)).map_err(|error| self.explained(error, name));
+        opened.and_then(|file| self.checked(file))
+    }
+
+    /// The system's words for a directory, a link or a socket in place of a file depend on the call. Where it is one, that
+    /// is the error.
+    fn explained(&self, error: io::Error, name: &str) -> io::Error {
+        let fault = match fs::symlink_metadata(self.path.join(name)) {
+            Ok(seen) if seen.is_symlink() => PlaceFault::SymbolicLink,
+            Ok(seen) if !seen.is_file() => PlaceFault::NotPlain,
+            _ => return error,
+        };
+        refused(fault)
+    }
 }
 
 /// Types of fstatfs(2) whose locks or syncs cross a network: NFS, SMB (three), 9P, Ceph, AFS (two), Coda, Lustre, OCFS2,
@@ -219,10 +237,15 @@ const NETWORK_FILE_SYSTEMS: [u64; 13] = [
     0x564c,
 ];
 
+/// Becomes [`Error::Place`] where it is told.
+pub(crate) fn refused(fault: PlaceFault) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, fault)
+}
+
 fn refuse_foreign(seen: &Metadata) -> io::Result<()> {
-    let refuse = |fault: PlaceFault| Err(io::Error::new(io::ErrorKind::PermissionDenied, fault.to_string()));
+    let refuse = |fault| Err(refused(fault));
     if !seen.is_file() {
-        return refuse(PlaceFault::Type);
+        return refuse(PlaceFault::NotPlain);
     }
     if seen.uid() != sys::effective_user() {
         return refuse(PlaceFault::Owner);
@@ -239,14 +262,9 @@ impl Storage for Files {
     type Lock = RealLock;
 
     fn lock(&self) -> Result<RealLock, Error> {
-        let file = self
-            .options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(self.path.join(LOCK_NAME))
-            .and_then(|file| self.checked(file))
-            .map_err(Error::io("open", LOCK_NAME))?;
+        let mut options = self.options();
+        options.write(true).create(true).truncate(false);
+        let file = self.opened(&options, LOCK_NAME).map_err(Error::io("open", LOCK_NAME))?;
         match file.file.try_lock() {
             Ok(()) => Ok(RealLock(file.file)),
             Err(TryLockError::WouldBlock) => {
@@ -280,11 +298,11 @@ impl Storage for Files {
     }
 
     fn open(&self, name: &str) -> io::Result<RealFile> {
-        self.options().write(true).open(self.path.join(name)).and_then(|file| self.checked(file))
+        self.opened(self.options().write(true), name)
     }
 
     fn open_to_read(&self, name: &str) -> io::Result<RealFile> {
-        self.options().open(self.path.join(name)).and_then(|file| self.checked(file))
+        self.opened(&self.options(), name)
     }
 
     fn create(&self, name: &str) -> io::Result<RealFile> {
@@ -296,7 +314,7 @@ impl Storage for Files {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.path.join(name))
+        fs::remove_file(self.path.join(name)).map_err(|error| self.explained(error, name))
     }
 
     fn sync_directory(&self) -> io::Result<()> {

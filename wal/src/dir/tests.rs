@@ -16,6 +16,7 @@ fn names_are_read_as_they_are_made() {
     check("000000000000000000001.wal", Name::Other);
     check("+0000000000000000001.wal", Name::Other);
     check("0000000x.spare", Name::Other);
+    check("18446744073709551615.spare", Name::Other);
     check("epoch.making", Name::Making);
     check("charts", Name::Other);
 }

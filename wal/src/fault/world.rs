@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::{Call, Rng};
+use crate::error::PlaceFault;
 use crate::segment::PAGE_BYTES;
+use crate::storage::refused;
 
 const SECTOR_BYTES: usize = 512;
 
@@ -32,6 +34,8 @@ pub(super) struct Inode {
     pub(super) cache: Vec<u8>,
     pub(super) disk: Vec<u8>,
     pub(super) dirty: BTreeSet<usize>,
+    /// No file at all: nobody opens or removes it as one.
+    pub(super) is_directory: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -88,6 +92,12 @@ impl World {
 
     pub(super) fn inode(&self, name: &str) -> io::Result<usize> {
         self.names.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// What has the name, if it is a file.
+    pub(super) fn plain(&self, name: &str) -> io::Result<usize> {
+        let inode = self.inode(name)?;
+        if self.inodes[inode].is_directory { Err(refused(PlaceFault::NotPlain)) } else { Ok(inode) }
     }
 
     pub(super) fn check_life(&self, life: u64) {

@@ -8,8 +8,12 @@
 //!              └ else: a torn tail. Zero from here to the end, drop later segments, sync, go on with L.
 //! ```
 //!
+//! Bytes in a spare are looked at for a proof as well. They are no tail of the log, and do not count as one that was cut.
+//!
 //! Pages of an unsynced range reach the device in any order, so good records behind a bad one are normal in the last
 //! unsynced window and damage anywhere before it. Zeroing matters: a stale record behind the new end must never look valid.
+
+use std::collections::BTreeSet;
 
 use super::{End, Scan, Tail};
 use crate::Lsn;
@@ -23,7 +27,7 @@ use crate::storage::Storage;
 impl<S: Storage> Scan<S> {
     /// Nothing verifies at the next LSN and no segment continues there. Torn tail, or loss of what was promised?
     pub(super) fn judge(&mut self, damage: Damage) -> Result<(), Error> {
-        let known_zero = self.reloads.wait().clone();
+        let known = self.reloads.wait().clone();
         let lost = self.last.lsn.next();
         let offset = self.offset();
         let mut proven = self.proven;
@@ -47,18 +51,21 @@ impl<S: Storage> Scan<S> {
                 _ => {}
             }
         }
-        self.zero_spares.clear();
-        for name in &self.spares {
-            if known_zero.contains(name) {
-                self.zero_spares.push(name.clone());
-                continue;
-            }
+        let mut is_torn = written > 0 || proven >= lost;
+        let names = || self.spares.iter().map(|spare| &spare.name);
+        for name in names().filter(|name| !known.zero.contains(*name) && !known.unread.contains(*name)) {
             let spare = look_behind(&self.storage, name, 0, lost)?;
-            if spare.first_byte.is_none() {
-                self.zero_spares.push(name.clone());
-            }
             proven = proven.max(spare.synced);
-            written += spare.last_byte.map_or(0, |last| last + 1);
+            is_torn |= spare.first_byte.is_some();
+        }
+        // See `reload`: where nothing is torn, nothing in them proves anything.
+        let unread = if is_torn { known.unread } else { BTreeSet::new() };
+        for name in &unread {
+            let spare = look_behind(&self.storage, name, 0, lost)?;
+            proven = proven.max(spare.synced);
+            if spare.first_byte.is_some() {
+                self.reloads.wait().unread.remove(name);
+            }
         }
         let loss = (proven >= lost)
             .then(|| self.loss_at(lost, self.segments[self.index].name.clone(), offset, damage, proven));

@@ -159,16 +159,20 @@ fn places_that_cannot_be_trusted_are_refused() {
     drop(start(&path, options(MIN_SEGMENT_BYTES)));
     let epoch = path.join("epoch");
     let aside = path.join("aside");
-    let refused = || Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES)).err();
+    let refused = || match Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES)) {
+        Err(Error::Place { file, fault }) if file == "epoch" => Some(fault),
+        Err(error) => panic!("{error}"),
+        Ok(_) => None,
+    };
     fs::set_permissions(&epoch, fs::Permissions::from_mode(0o644)).expect("mode");
-    assert!(matches!(refused(), Some(Error::Io { .. })));
+    assert_eq!(refused(), Some(PlaceFault::Mode(0o644)));
     fs::set_permissions(&epoch, fs::Permissions::from_mode(0o600)).expect("mode");
     fs::rename(&epoch, &aside).expect("rename");
     symlink(&aside, &epoch).expect("link");
-    assert!(matches!(refused(), Some(Error::Io { .. })));
+    assert_eq!(refused(), Some(PlaceFault::SymbolicLink));
     fs::remove_file(&epoch).expect("remove");
     assert!(Command::new("mkfifo").arg(&epoch).status().expect("mkfifo").success());
-    assert!(matches!(refused(), Some(Error::Io { .. })));
+    assert_eq!(refused(), Some(PlaceFault::NotPlain));
     fs::remove_file(&epoch).expect("remove");
     // Without its epoch file a directory with segments is no new one.
     let dir = Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES)).expect("open");

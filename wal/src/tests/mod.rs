@@ -10,6 +10,7 @@ mod files;
 mod model;
 mod order;
 mod reserve;
+mod spares;
 mod torn;
 
 /// A record as tests compare it.

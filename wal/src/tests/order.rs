@@ -100,7 +100,7 @@ fn wrong_places_are_refused() {
         matches!(fault, Fault::Name { .. } | Fault::Order { .. })
     });
     check("copy as a spare", &|world| copy(world, &names[1], "00000099.spare"), &|fault| {
-        matches!(fault, Fault::Order { .. })
+        matches!(fault, Fault::Copy { .. })
     });
     check("copy over the next", &|world| copy(world, &names[1], &names[2]), &|fault| {
         matches!(fault, Fault::Name { .. })

@@ -89,7 +89,7 @@ pub fn run(size: Size, report: &mut Report) {
     let kept = place.kept();
     assert_eq!(kept.orders, (orders_count * (2 * rounds + 1)) as u64, "what was acknowledged is in the log");
     report.computed(kept.text);
-    report.not_included("TLS, a network; what the system keeps for sockets outside of the process");
+    report.not_included("TLS, a network; what the system keeps for sockets outside of the process; pages of the log");
 }
 
 /// Waits until the server has nothing left to do of what was before.

@@ -2,7 +2,7 @@
 
 use crate::amount::{Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
-use crate::order::{EntryRoute, OrderTerms, OrderType, Side, Status, TimeInForce};
+use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::time::Timestamp;
 use crate::user::{Permissions, Tier, Wallet};
@@ -150,8 +150,8 @@ pub(crate) enum Ahead<'a> {
     User,
     Order(OrderId),
     Placement(&'a Placement),
-    /// An order that was placed, and what was asked.
-    Placed(OrderId, &'a OrderTerms),
+    /// A request that is about to be remembered by this id.
+    Request(&'a str),
 }
 
 /// What may be asked about one user.

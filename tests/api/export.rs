@@ -261,8 +261,8 @@ fn a_long_export_says_that_it_is_not_whole() {
     cases.add(3);
 }
 
-/// Kibibytes of memory that a process has for itself. Pages of files are none of it: those of the log come and go behind a
-/// start, whoever asks for what meanwhile.
+/// Kibibytes of memory that a process has for itself now; the kernel keeps no peak of it. Pages of files are none of it: those
+/// of the log come and go behind a start, whoever asks for what meanwhile.
 fn memory(pid: u32) -> i64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
     let found = status.lines().find_map(|text| text.strip_prefix("RssAnon:")).expect("the kernel says so");

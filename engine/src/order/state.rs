@@ -1,5 +1,5 @@
-//! An order and its fills as they are kept: 224 bytes for the two, whatever was asked. What few orders have lies in blocks of
-//! their user, 64 bytes for each of those.
+//! An order and its fills as they are kept: 160 bytes and 64 for each fill. What not every order has (an id of its sender's
+//! above all) takes 64 bytes more, in blocks of the order's user.
 //!
 //! Moments and amounts that may be absent are kept as zero (no moment is 1970, no budget is nothing), small figures
 //! as the largest number; their accessors say `Option`.
@@ -28,7 +28,8 @@ pub struct Terms {
     pub quantity: Qty,
     amount: Cash,
     expiration: Timestamp,
-    /// Where what few orders have lies, and the place there: it is shared with the copies that leave in answers.
+    /// The block of the row with what not every order has; its place there is `rare_at`. The block is shared with the copies
+    /// that leave in answers.
     rare_block: Option<Arc<Block<Rare>>>,
     pub instrument: InstrumentId,
     pub fee_rate: Bps,
@@ -54,12 +55,12 @@ pub struct Terms {
 const HIGH_SLIPPAGE: u32 = 0;
 const STALE_QUOTE: u32 = 1;
 
-/// What few orders have, in 56 bytes: with the mark that it is there, a cache line.
+/// What not every order has, in 56 bytes: with the mark that it is there, 64.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Rare {
     fillable: Fillable,
     client_order_id: Option<Text>,
-    /// Of the two it is the rarer.
+    /// Elsewhere, so that the row stays that short: hardly an order has it.
     rounded_from: Option<Box<Text>>,
 }
 
@@ -121,7 +122,7 @@ impl Figure {
 }
 
 impl Terms {
-    /// Keeps what few orders have in `rares`.
+    /// Keeps what not every order has in `rares`.
     #[inline]
     pub(crate) fn new(asked: &OrderTerms, rares: &mut SharedRows<Rare>) -> Terms {
         let quality = asked.quality;
@@ -228,7 +229,7 @@ impl Terms {
     }
 }
 
-/// What was asked says all of them, wherever a part of it lies.
+/// Terms are equal when they say the same, in whatever block a part of it lies.
 impl PartialEq for Terms {
     fn eq(&self, other: &Terms) -> bool {
         self.to_asked() == other.to_asked()
@@ -290,7 +291,7 @@ row!(Order {
 pub(crate) const NO_FILL: u32 = u32::MAX;
 
 impl Order {
-    /// A new order of a user whose orders keep in `rares` what few of them have.
+    /// A new order of a user whose orders keep in `rares` what not every one has.
     #[inline]
     pub(crate) fn new(id: OrderId, terms: &OrderTerms, at: Timestamp, rares: &mut SharedRows<Rare>) -> Order {
         Order {

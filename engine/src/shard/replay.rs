@@ -125,7 +125,7 @@ pub fn is_readable(record: &Record<'_>) -> bool {
 /// What of its user's state a fact is about.
 fn concerned(fact: &Mutation) -> Ahead<'_> {
     match fact {
-        Mutation::OrderPlaced { order, terms, .. } => Ahead::Placed(*order, terms),
+        Mutation::RequestRemembered { client_order_id, .. } => Ahead::Request(client_order_id),
         Mutation::OrderFilled { order, .. }
         | Mutation::OrderRested { order, .. }
         | Mutation::OrderClosed { order, .. } => Ahead::Order(*order),

@@ -24,6 +24,7 @@ use crate::time::Timestamp;
 use crate::user::facts::Facts;
 use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
+use crate::user::shared_rows::SharedRows;
 use crate::user::trading::{NOTHING, Trading};
 use crate::user::{Identity, Position, Quota, Remembered, Safeguard, User, Users};
 use sha2::{Digest, Sha256};
@@ -300,14 +301,15 @@ pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
         return Err(CodecError::Reference);
     }
     trading.derive()?;
-    let mut requests = Requests::default();
-    let remembered = if version > 3 { take_rows(&mut requests.ids, input)? } else { unpacked_requests(input)? };
+    let mut ids = SharedRows::new();
+    let remembered = if version > 3 { take_rows(&mut ids, input)? } else { unpacked_requests(input)? };
     if !remembered.is_empty() {
+        let mut requests = Requests::default();
         for row in &remembered {
             let order = trading.order_row(row.order).ok_or(CodecError::Reference)?;
             requests.note(row.id(&trading.orders[order]).ok_or(CodecError::Reference)?);
         }
-        requests.rows = remembered;
+        (requests.rows, requests.ids) = (remembered, ids);
         trading.requests = Some(Box::new(requests));
     }
     take_list(input, |safeguard| trading.safeguards.push(safeguard))?;

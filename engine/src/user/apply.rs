@@ -3,10 +3,11 @@
 
 use super::equity::Point;
 use super::facts::Fact;
+use super::idempotency::After;
 use super::indexes::Indexes;
 use super::position::Position;
 use super::trading::Trading;
-use super::{ApiKey, Grant, Prefix, Remembered, Safeguard, User, Wallet, WalletRare, ledger, safeguard};
+use super::{ApiKey, Grant, Prefix, Safeguard, User, Wallet, WalletRare, ledger, safeguard};
 use crate::amount::{Bps, Cash, Qty};
 use crate::id::{InstrumentId, KeyId, OrderId, PositionId, TradeId, UserId, WalletId, object_number};
 use crate::mutation::Mutation;
@@ -335,13 +336,13 @@ impl User {
     }
 
     fn remember(&mut self, order: OrderId, id: &str, digest: [u8; 32]) {
-        let order = self.order(order).expect("a remembered request left an order");
-        let wallet = self.wallet(order.terms.wallet).expect("an order is of a wallet of its user");
-        let position = self.open_position(order.terms.wallet, order.terms.instrument);
-        let position = position.map(|held| (held.qty, held.cost));
-        let row = Remembered::new(order, digest, wallet.available(), position);
-        let is_own = order.terms.is_client_order_id(id);
-        self.trading_mut().requests.get_or_insert_default().push(row, id, is_own);
+        let row = self.trading().order_row(order).expect("a remembered request left an order");
+        let terms = &self.trading().orders[row].terms;
+        let wallet = self.wallet(terms.wallet).expect("an order is of a wallet of its user");
+        let position = self.open_position(terms.wallet, terms.instrument).map(|held| (held.qty, held.cost));
+        let after = After { available: wallet.available(), position };
+        let Trading { orders, requests, .. } = self.trading_mut();
+        requests.get_or_insert_default().remember(&orders[row], id, digest, after);
     }
 
     /// Remembers that an object number is taken.

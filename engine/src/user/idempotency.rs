@@ -134,8 +134,7 @@ impl Packed for Remembered {
 }
 
 impl Remembered {
-    /// Remembered by the order's own client order id.
-    pub(crate) fn new(order: &Order, digest: [u8; 32], available: Cash, position: Option<(Qty, Cash)>) -> Self {
+    fn new(order: &Order, id: Option<SharedRow<Text>>, digest: [u8; 32], after: After) -> Remembered {
         Remembered {
             order: order.id,
             digest,
@@ -146,11 +145,11 @@ impl Remembered {
                 notional: order.notional,
                 fee: order.fee,
                 filled_at: order.filled_at(),
-                available,
-                position,
+                available: after.available,
+                position: after.position,
                 held: order.held,
             },
-            id: None,
+            id,
         }
     }
 
@@ -160,10 +159,26 @@ impl Remembered {
         order.as_of((first.filled, first.notional, first.fee, first.filled_at), first.closed, first.held)
     }
 
+    /// Whether it is remembered by `id`.
+    pub(crate) fn has_id(&self, order: &Order, id: &str) -> bool {
+        match &self.id {
+            Some(own) => own.as_bytes() == id.as_bytes(),
+            None => order.terms.is_client_order_id(id),
+        }
+    }
+
     /// The id it is remembered by.
     pub fn id<'a>(&'a self, order: &'a Order) -> Option<&'a str> {
         self.id.as_ref().map(|id| id.as_str()).or(order.terms.client_order_id())
     }
+}
+
+/// What the wallet of an order had when its placement was done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct After {
+    pub available: Cash,
+    /// Quantity and cost of the position in the order's instrument.
+    pub position: Option<(Qty, Cash)>,
 }
 
 /// All remembered requests of a user.
@@ -181,11 +196,12 @@ pub(crate) struct Requests {
 const NO_ROW: u32 = u32::MAX;
 
 impl Requests {
-    /// Adds a request; `is_own`: its id is its order's client order id, which is not kept twice.
-    pub fn push(&mut self, row: Remembered, id: &str, is_own: bool) {
+    /// Adds the request that left this order. An id that is the order's client order id is not kept twice.
+    pub fn remember(&mut self, order: &Order, id: &str, digest: [u8; 32], after: After) {
         self.note(id);
+        let is_own = order.terms.is_client_order_id(id);
         let id = (!is_own).then(|| self.ids.push(Text::new(id)));
-        self.rows.push(Remembered { id, ..row });
+        self.rows.push(Remembered::new(order, id, digest, after));
     }
 
     /// Derives the entry of the next row that has none yet.
@@ -199,15 +215,15 @@ impl Requests {
     pub fn warm(&self, id: &str) -> usize {
         let newest = self.newest.get(self.newest.key(id)).map_or(0, |row| row as usize);
         let before = self.before.last().map_or(0, |row| *row as usize);
-        newest ^ before ^ self.rows.last().map_or(0, |row| row.order.0 as usize)
+        newest ^ before ^ self.ids.warm() ^ self.rows.last().map_or(0, |row| row.order.0 as usize)
     }
 
-    /// The newest request remembered by `id`; `text_of` knows the id of a row.
-    pub fn find<'a>(&'a self, id: &str, text_of: impl Fn(&'a Remembered) -> Option<&'a str>) -> Option<&'a Remembered> {
+    /// The newest request remembered by `id`; `has_it` knows whether a row has it.
+    pub fn find(&self, id: &str, has_it: impl Fn(&Remembered) -> bool) -> Option<&Remembered> {
         let mut at = self.newest.get(self.newest.key(id))?;
         loop {
             let row = self.rows.get(at as usize)?;
-            if text_of(row) == Some(id) {
+            if has_it(row) {
                 return Some(row);
             }
             at = self.before[at as usize];

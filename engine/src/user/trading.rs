@@ -21,7 +21,7 @@ use crate::view::Fills;
 #[derive(Debug, Default)]
 pub(crate) struct Trading {
     pub orders: Rows<Order>,
-    /// Where lies what few of them have.
+    /// Where lies what not every one of them has.
     pub rares: SharedRows<Rare>,
     pub fills: Rows<Fill>,
     pub positions: Rows<Position>,
@@ -101,12 +101,13 @@ impl Trading {
         let fill = self.fills.last().map_or(0, |fill| fill.id.0);
         let index = self.index.last().map_or(0, |row| *row as usize);
         let lists = (order ^ fill) as usize ^ index ^ self.open.last().map_or(0, |row| row as usize);
-        lists ^ self.facts.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.rows.len())
+        let shared = self.rares.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.rows.len());
+        lists ^ shared ^ self.facts.warm()
     }
 
     /// Reads what a request with this id will be looked up and added in.
     pub fn warm_request(&self, id: &str) -> usize {
-        self.rares.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.warm(id))
+        self.requests.as_ref().map_or(0, |requests| requests.warm(id))
     }
 
     /// The row of a position.
@@ -122,7 +123,10 @@ impl Trading {
 
     /// The request remembered by `id`.
     pub fn remembered(&self, id: &str) -> Option<&Remembered> {
-        self.requests.as_ref()?.find(id, |row| row.id(&self.orders[self.order_row(row.order)?]))
+        self.requests.as_ref()?.find(id, |row| {
+            let order = self.order_row(row.order).map(|row| &self.orders[row]);
+            order.is_some_and(|order| row.has_id(order, id))
+        })
     }
 
     /// Adds a new order, and says its row.

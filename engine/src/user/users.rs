@@ -85,12 +85,7 @@ impl Users {
                         read ^= self.indexes.resting.warm(instrument, terms.side, limit, id);
                     }
                 }
-                (Ahead::Placed(order, terms), _) => {
-                    read ^= terms.client_order_id.as_ref().map_or(0, |id| user.trading().warm_request(id));
-                    if !terms.time_in_force.immediate() {
-                        read ^= self.indexes.resting.warm(terms.instrument, terms.side, terms.limit, *order);
-                    }
-                }
+                (Ahead::Request(id), _) => read ^= user.trading().warm_request(id),
                 (_, Some(row)) => {
                     *order = user.orders().get(*row);
                     read ^= order.map_or(0, |order| order.filled.0 as usize ^ order.terms.limit.0 as usize);

@@ -8,7 +8,7 @@ use crate::user::shared_rows::SharedRow;
 
 impl Bytes for Terms {
     fn put(&self, out: &mut Vec<u8>) {
-        // None of it is forgotten: reading names every field.
+        // What it writes is pinned, byte for byte, in `tests.rs`.
         self.wallet.put(out);
         self.key.put(out);
         self.quantity.put(out);

@@ -307,7 +307,8 @@ mod tests {
         for (row, before) in rows.iter().flat_map(|row| befores().map(move |before| (row, before))) {
             let bytes = packed(before, row);
             let mut input = &bytes[..];
-            assert_eq!(T::unpack(before, &mut shared, &mut input).as_ref(), Ok(row));
+            let again = T::unpack(before, &mut shared, &mut input).expect("just packed");
+            assert_eq!((&again, packed(before, &again)), (row, bytes.clone()), "and is packed alike");
             assert!(input.is_empty());
             for end in 0..bytes.len() {
                 assert!(T::unpack(before, &mut shared, &mut &bytes[..end]).is_err(), "{row:?} cut at {end}");

@@ -1,5 +1,5 @@
-//! What an order allocates on its way through the shard: nothing, but for the rows it is kept in, which come in blocks. An
-//! id of more than 38 bytes is the one exception.
+//! What an order allocates on its way through the shard: nothing, but for the rows it is kept in, which come in blocks. There
+//! are two exceptions: an id of more than 38 bytes, and a quantity that was sent finer than 4 decimals, whose text is kept.
 
 use super::world::World;
 use crate::command::{Answer, Command, Envelope};
@@ -47,18 +47,22 @@ struct Kind {
     /// two for what few orders have (its sender's id, or what stood inside its limit when it was killed), of which a
     /// block is two allocations.
     lists: u64,
-    /// What it keeps outside of its rows: an id of more than 38 bytes.
+    /// What it keeps outside of its rows: an id of more than 38 bytes, the text of a finer quantity.
     own: u64,
 }
 
-const KINDS: [Kind; 7] = [
+/// Of each list of rows an odd number of kinds adds to it, nine orders, five requests and so on: else all blocks would begin
+/// with the same kind.
+const KINDS: [Kind; 9] = [
     Kind { line: "buy Y 5 limit 0.30 pro", is_cancelled: true, lists: 1, own: 0 },
     Kind { line: "buy Y 5 limit 0.30 pro id=", is_cancelled: true, lists: 5, own: 0 },
     Kind { line: "buy Y 5 limit 0.30 pro implicit id=s", is_cancelled: true, lists: 5, own: 0 },
     Kind { line: "buy Y 5 limit 0.30 pro id=longer-", is_cancelled: true, lists: 5, own: 1 },
+    Kind { line: "buy Y 5 limit 0.30 pro rounded=5.00001 id=r", is_cancelled: true, lists: 5, own: 1 },
     // Every other fill is a sale's, so that every block of fills begins with one of these.
     Kind { line: "buy Y 15 limit 0.60 pro", is_cancelled: false, lists: 4, own: 0 },
     Kind { line: "sell Y 15 limit 0.30 pro", is_cancelled: false, lists: 1, own: 0 },
+    Kind { line: "buy Y 5 limit 0.30 fok pro id=f", is_cancelled: false, lists: 5, own: 0 },
     Kind { line: "buy Y 5000 limit 0.60 fok pro", is_cancelled: false, lists: 3, own: 0 },
 ];
 /// Rows of a block, about; a list of blocks or of numbers that grows is rarer still.

@@ -33,6 +33,13 @@ fn folding_the_same_records_twice_gives_the_same_state() {
 
 #[test]
 fn a_batch_is_its_records_one_after_the_other() {
+    // One shard looks ahead, several do not.
+    for shards in [1, 3] {
+        fold_a_batch(shards);
+    }
+}
+
+fn fold_a_batch(shards: usize) {
     let mut sample = Sample::new(12, 20, 12);
     let records: Vec<(UserId, Vec<u8>)> = (0..2_000)
         .map(|_| {
@@ -43,7 +50,7 @@ fn a_batch_is_its_records_one_after_the_other() {
         })
         .collect();
     let digest = |state: &State| snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
-    let (mut one, mut all) = (State::new(3), State::new(3));
+    let (mut one, mut all) = (State::new(shards), State::new(shards));
     let mut facts_count = 0;
     for (owner, payload) in &records {
         facts_count += fold(&mut one, *owner, codec::VERSION, payload).expect("just encoded");
@@ -57,7 +64,7 @@ fn a_batch_is_its_records_one_after_the_other() {
     // Wherever the listing is given up and taken up again, the lists are the same.
     let mut cases = 0;
     for (from, to) in [(0, 2_000), (0, 700), (700, 1_400), (1_999, 2_000), (2_000, 2_000)] {
-        let mut state = State::new(3);
+        let mut state = State::new(shards);
         fold_batch(&mut state, &records[..from]).expect("just encoded");
         state.unlist();
         fold_batch(&mut state, &records[from..to]).expect("just encoded");
@@ -77,7 +84,7 @@ fn a_batch_is_its_records_one_after_the_other() {
         }
         cases += 1;
     }
-    println!("unlisted: {cases} cases");
+    println!("unlisted, {shards} shards: {cases} cases");
 }
 
 #[test]

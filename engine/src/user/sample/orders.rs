@@ -65,8 +65,12 @@ pub(super) fn place(
             displayed: dice.maybe(|dice| Cash(dice.below(1_000_000) as i64)),
             quote_age_ms: dice.maybe(|dice| dice.next() as u32 / 2),
             spread_bps: dice.maybe(|dice| dice.below(20_000) as u32),
+            slippage_bps: dice.maybe(|dice| dice.below(20_000) as u32),
+            impact_bps: dice.maybe(|dice| dice.below(20_000) as u32),
             book_walk_levels: dice.maybe(|dice| dice.below(99) as u16),
-            ..Quality::default()
+            fillable: dice.chance(10).then(|| Qty(dice.below(1_000_000))),
+            high_slippage: dice.chance(20),
+            stale_quote: dice.chance(20),
         },
         rounded_from: dice.chance(5).then(|| "1.00001".to_owned()),
     };

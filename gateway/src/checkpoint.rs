@@ -25,6 +25,18 @@ const LAST_RECORDS_LEAST: u64 = 50_000;
 /// snapshot are read and written down within it. The log has everything.
 pub const LAST_WITHIN: Duration = Duration::from_secs(5);
 
+/// What a look at the log came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Looked {
+    /// Nothing was appended since the last one.
+    Unchanged,
+    /// No checkpoint is due.
+    Enough,
+    /// One is due, and not possible yet.
+    Due,
+    Made,
+}
+
 /// Keeper of the snapshots.
 pub struct Keeper<S: Storage = Files> {
     storage: S,
@@ -55,13 +67,14 @@ impl<S: Storage> Keeper<S> {
     pub fn run(mut self, stop: &Stop) -> Option<Keeper<S>> {
         let mut failing = Failing::default();
         while !stop.is_set() {
-            let turned = self.turn();
-            if turned.is_ok() {
+            let looked = self.look();
+            // What is due and has to wait says nothing about the storage that failed.
+            if matches!(looked, Ok(Looked::Made | Looked::Enough)) {
                 failing = Failing::default();
             }
-            match turned {
-                Ok(true) => {}
-                Ok(false) => std::thread::park_timeout(LOOK_EVERY),
+            match looked {
+                Ok(Looked::Made) => {}
+                Ok(_) => std::thread::park_timeout(LOOK_EVERY),
                 Err(error @ RecoverError::Broken { .. }) => {
                     // The sync thread finds the log poisoned and ends serving. The segments stay: they are the evidence.
                     tracing::error!(%error, "no snapshot is written of this state, and nothing more is promised");
@@ -97,20 +110,16 @@ impl<S: Storage> Keeper<S> {
         Ok(true)
     }
 
-    /// Makes one checkpoint. False: none is due.
+    /// Makes one checkpoint when one is due and possible.
     ///
     /// # Errors
-    /// [`RecoverError`]; the next turn tries anew.
-    pub fn turn(&mut self) -> Result<bool, RecoverError> {
+    /// [`RecoverError`]; the next look tries anew.
+    fn look(&mut self) -> Result<Looked, RecoverError> {
         let appended = self.marks.appended();
         if appended == self.seen {
-            return Ok(false);
+            return Ok(Looked::Unchanged);
         }
-        self.checkpoint_when_due(appended)
-    }
-
-    /// What is due and not possible yet, or failed, is looked at again in the next turn.
-    fn checkpoint_when_due(&mut self, appended: Lsn) -> Result<bool, RecoverError> {
+        // What is due and not possible yet, or failed, is looked at again.
         let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
         let segments = wal::segments(&self.storage)?;
         let behind = segments.iter().filter(|segment| segment.first_lsn > newest).count();
@@ -120,14 +129,14 @@ impl<S: Storage> Keeper<S> {
             if segments.len() - behind > self.every + 1 {
                 self.cover()?;
             }
-            return Ok(false);
+            return Ok(Looked::Enough);
         }
         let sealed = wal::sealed_lsn(&self.storage)?;
         if sealed <= newest || sealed > self.marks.synced() {
-            return Ok(false);
+            return Ok(Looked::Due);
         }
         self.checkpoint(newest, sealed)?;
-        Ok(true)
+        Ok(Looked::Made)
     }
 
     /// Says what the snapshots of orderly ends have made unnecessary: whoever is stopped more often than a checkpoint is due
@@ -363,7 +372,7 @@ mod tests {
         write_snapshot(&mut keeper.snapshots, &State::new(1), older, 0).expect("room on the disk");
         let newer = append(30);
         write_snapshot(&mut keeper.snapshots, &State::new(1), newer, 0).expect("room on the disk");
-        assert!(!keeper.turn().expect("a sound log"), "no checkpoint is due");
+        assert_eq!(keeper.look().expect("a sound log"), Looked::Enough);
         assert_eq!(covered.get(), older);
         println!("covered by ends: 1 case");
     }

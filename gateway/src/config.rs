@@ -350,9 +350,14 @@ impl Config {
     pub fn complete_secrets(&mut self) -> std::io::Result<()> {
         self.auth.server_secret = secret::kept(&self.data.dir.join("server_secret"))?;
         if self.auth.jwt_secrets.is_empty() {
-            self.auth.jwt_secrets.push(secret::kept(&self.data.dir.join("jwt_secret"))?);
+            self.auth.jwt_secrets.push(secret::kept(&self.kept_jwt_secret())?);
         }
         Ok(())
+    }
+
+    /// Where the secret is kept that signs identity tokens when none is configured.
+    pub fn kept_jwt_secret(&self) -> PathBuf {
+        self.data.dir.join("jwt_secret")
     }
 }
 

@@ -216,7 +216,7 @@ fn the_token_verb_makes_tokens_the_server_takes() {
         assert_eq!(text(&me, "/auth_user_id"), "by hand");
         cases.one();
     }
-    // A directory whose name is wrong is told, not made.
+    // A directory whose name is wrong gets no secret, whether it is there or not.
     let mistyped = world.place.data().with_extension("typo");
     let mut place = tests::server::Place::new();
     place.unset("auth", "jwt_secret");
@@ -229,8 +229,15 @@ fn the_token_verb_makes_tokens_the_server_takes() {
         "--data-dir".into(),
         mistyped.clone().into(),
     ];
-    let ended = tests::binary::command().args(args).output().expect("papertape token");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(!ended.status.success() && said.contains("no such directory") && !mistyped.exists(), "{said}");
-    cases.one();
+    for is_there in [false, true] {
+        let ended = tests::binary::command().args(&args).output().expect("papertape token");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success() && said.contains("no server's secret is in this directory"), "{said}");
+        let found = std::fs::read_dir(&mistyped).map(|files| files.count()).ok();
+        assert_eq!(found, is_there.then_some(0));
+        if !is_there {
+            std::fs::create_dir(&mistyped).expect("it was not made");
+        }
+        cases.one();
+    }
 }

@@ -28,13 +28,12 @@ impl Token {
         }
         let mut config = self.settings.load(Vec::new())?;
         if config.auth.jwt_secrets.is_empty() {
-            // A directory made here would hold a secret that no server signs with: its name was mistyped.
-            let dir = &config.data.dir;
-            if !dir.exists() {
-                let said = format!("{}: no such directory; the server makes it, and the secret in it", dir.display());
-                return Err(said.into());
+            // One made here would be a secret that no server signs with: the directory's name was mistyped.
+            let (dir, kept) = (&config.data.dir, config.kept_jwt_secret());
+            if !kept.try_exists().map_err(|error| format!("{}: {error}", kept.display()))? {
+                let way = "the server makes one when it first starts; or set auth.jwt_secret";
+                return Err(format!("{}: no server's secret is in this directory; {way}", dir.display()).into());
             }
-            wal::Files::open_existing(dir)?;
             config.complete_secrets()?;
         }
         let secret = config.auth.jwt_secrets.first().expect("the secrets are complete");

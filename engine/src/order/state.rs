@@ -1,5 +1,5 @@
 //! An order and its fills as they are kept: 160 bytes and 64 for each fill. What not every order has (an id of its sender's
-//! above all) takes 64 bytes more, in blocks of the order's user.
+//! above all) takes 64 bytes more, in blocks of the shard.
 //!
 //! Moments and amounts that may be absent are kept as zero (no moment is 1970, no budget is nothing), small figures
 //! as the largest number; their accessors say `Option`.
@@ -291,7 +291,7 @@ row!(Order {
 pub(crate) const NO_FILL: u32 = u32::MAX;
 
 impl Order {
-    /// A new order of a user whose orders keep in `rares` what not every one has.
+    /// A new order, which keeps in `rares` what not every one has.
     #[inline]
     pub(crate) fn new(id: OrderId, terms: &OrderTerms, at: Timestamp, rares: &mut SharedRows<Rare>) -> Order {
         Order {

@@ -24,7 +24,7 @@ use crate::time::Timestamp;
 use crate::user::facts::Facts;
 use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
-use crate::user::shared_rows::SharedRows;
+use crate::user::shared_rows::Shared;
 use crate::user::trading::{NOTHING, Trading};
 use crate::user::{Identity, Position, Quota, Remembered, Safeguard, User, Users};
 use sha2::{Digest, Sha256};
@@ -161,11 +161,11 @@ pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, Snapsho
         shard.expect(users_count.min(USERS_EXPECTED_MAX) as usize / shards_count.max(1));
     }
     let mut standing = vec![Vec::new(); state.users.len()];
-    let mut last = UserId(0);
+    let (mut last, mut shared) = (UserId(0), Shared::default());
     for _ in 0..users_count {
         read_part(input, &mut bytes)?;
         let mut rest = &bytes[..];
-        let user = take_user(&mut rest, version).map_err(SnapshotError::User)?;
+        let user = take_user(&mut rest, version, &mut shared).map_err(SnapshotError::User)?;
         if !rest.is_empty() {
             return Err(SnapshotError::User(CodecError::Rest));
         }
@@ -265,7 +265,7 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
 }
 
 /// Reads one user of a snapshot of that format; derived state is derived anew.
-pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
+pub(crate) fn take_user(input: &mut &[u8], version: u16, shared: &mut Shared) -> Result<User, CodecError> {
     let mut user = User::new(Bytes::take(input)?, None, None, Timestamp::take(input)?);
     user.order_facts = u64::take(input)?;
     user.grant = Bytes::take(input)?;
@@ -285,7 +285,7 @@ pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
 
     let mut trading = Trading::default();
     if version > 3 {
-        trading.orders = take_rows(&mut trading.rares, input)?;
+        trading.orders = take_rows(&mut shared.rares, input)?;
         trading.fills = take_rows(&mut (), input)?;
         trading.positions = take_rows(&mut (), input)?;
     } else {
@@ -301,15 +301,14 @@ pub fn take_user(input: &mut &[u8], version: u16) -> Result<User, CodecError> {
         return Err(CodecError::Reference);
     }
     trading.derive()?;
-    let mut ids = SharedRows::new();
-    let remembered = if version > 3 { take_rows(&mut ids, input)? } else { unpacked_requests(input)? };
+    let remembered = if version > 3 { take_rows(&mut shared.ids, input)? } else { unpacked_requests(input)? };
     if !remembered.is_empty() {
         let mut requests = Requests::default();
         for row in &remembered {
             let order = trading.order_row(row.order).ok_or(CodecError::Reference)?;
             requests.note(row.id(&trading.orders[order]).ok_or(CodecError::Reference)?);
         }
-        (requests.rows, requests.ids) = (remembered, ids);
+        requests.rows = remembered;
         trading.requests = Some(Box::new(requests));
     }
     take_list(input, |safeguard| trading.safeguards.push(safeguard))?;

@@ -12,7 +12,7 @@ use crate::amount::{Bps, Cash, Qty};
 use crate::id::{InstrumentId, KeyId, OrderId, PositionId, TradeId, UserId, WalletId, object_number};
 use crate::mutation::Mutation;
 use crate::order::state::NewFill;
-use crate::order::{CloseReason, Liquidity, PriceSource, Side};
+use crate::order::{CloseReason, Liquidity, Order, PriceSource, Side};
 use crate::time::{Date, Timestamp};
 
 /// Object numbers are handed out in order; a fact never skips more than this.
@@ -31,7 +31,7 @@ impl User {
                 }
                 self.order_facts += 1;
                 let trading = self.trading_mut();
-                let row = trading.place_order(*order, terms, *at);
+                let row = trading.push_order(Order::new(*order, terms, *at, &mut indexes.shared.rares));
                 trading.facts.push(Fact::Placed { order: row as u32 });
             }
             Mutation::OrderFilled {
@@ -82,7 +82,7 @@ impl User {
                 }
             }
             Mutation::RequestRemembered { order, client_order_id, digest } => {
-                self.remember(*order, client_order_id, *digest);
+                self.remember(*order, client_order_id, *digest, indexes);
             }
             Mutation::PositionSettled { position, payout_per_share, payout, at } => {
                 let (trading, wallets) = self.trading_and_wallets();
@@ -335,14 +335,14 @@ impl User {
         trading.facts.push(Fact::Closed { order: row as u32 });
     }
 
-    fn remember(&mut self, order: OrderId, id: &str, digest: [u8; 32]) {
+    fn remember(&mut self, order: OrderId, id: &str, digest: [u8; 32], indexes: &mut Indexes) {
         let row = self.trading().order_row(order).expect("a remembered request left an order");
         let terms = &self.trading().orders[row].terms;
         let wallet = self.wallet(terms.wallet).expect("an order is of a wallet of its user");
         let position = self.open_position(terms.wallet, terms.instrument).map(|held| (held.qty, held.cost));
         let after = After { available: wallet.available(), position };
         let Trading { orders, requests, .. } = self.trading_mut();
-        requests.get_or_insert_default().remember(&orders[row], id, digest, after);
+        requests.get_or_insert_default().remember(&orders[row], id, digest, after, &mut indexes.shared.ids);
     }
 
     /// Remembers that an object number is taken.

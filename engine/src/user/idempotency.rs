@@ -185,8 +185,6 @@ pub(crate) struct After {
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     pub rows: Rows<Remembered>,
-    /// Where ids lie that are not the orders' own.
-    pub ids: SharedRows<Text>,
     /// Derived: hash of an id → the newest row with it. The few that share a hash are told apart by their text.
     newest: Extendible,
     /// Derived: for each row the row before it with the same hash, or [`NO_ROW`].
@@ -196,11 +194,11 @@ pub(crate) struct Requests {
 const NO_ROW: u32 = u32::MAX;
 
 impl Requests {
-    /// Adds the request that left this order. An id that is the order's client order id is not kept twice.
-    pub fn remember(&mut self, order: &Order, id: &str, digest: [u8; 32], after: After) {
+    /// Adds the request that left this order. An id that is the order's client order id is not kept twice; others are in `ids`.
+    pub fn remember(&mut self, order: &Order, id: &str, digest: [u8; 32], after: After, ids: &mut SharedRows<Text>) {
         self.note(id);
         let is_own = order.terms.is_client_order_id(id);
-        let id = (!is_own).then(|| self.ids.push(Text::new(id)));
+        let id = (!is_own).then(|| ids.push(Text::new(id)));
         self.rows.push(Remembered::new(order, id, digest, after));
     }
 
@@ -215,7 +213,7 @@ impl Requests {
     pub fn warm(&self, id: &str) -> usize {
         let newest = self.newest.get(self.newest.key(id)).map_or(0, |row| row as usize);
         let before = self.before.last().map_or(0, |row| *row as usize);
-        newest ^ before ^ self.ids.warm() ^ self.rows.last().map_or(0, |row| row.order.0 as usize)
+        newest ^ before ^ self.rows.last().map_or(0, |row| row.order.0 as usize)
     }
 
     /// The newest request remembered by `id`; `has_it` knows whether a row has it.

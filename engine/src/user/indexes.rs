@@ -1,5 +1,7 @@
-//! What a shard finds its users' state by: derived, kept by `apply`, never part of a snapshot or digest.
+//! What a shard finds its users' state by, and where it keeps what they share: derived, kept by `apply`, never part of a
+//! snapshot or digest.
 
+use super::shared_rows::Shared;
 use super::sorted::Sorted;
 use super::{Safeguard, User};
 use crate::id::{InstrumentId, PositionId, UserId};
@@ -20,6 +22,8 @@ pub(crate) struct Indexes {
     pub lapses: BTreeSet<(Timestamp, UserId, Box<str>)>,
     /// Users with an open position, or whose cash moved since their last point: who may need one at the next hour.
     pub watched: BTreeSet<UserId>,
+    /// Blocks that all of them fill.
+    pub shared: Shared,
 }
 
 impl Indexes {

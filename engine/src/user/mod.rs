@@ -1,7 +1,7 @@
 //! A user: keys, wallets, positions, orders, quota, remembered requests. The state of one shard is its [`Users`].
 //!
-//! What a user has lies in lists that are only appended to ([`rows`]), parts of them in blocks that answers share
-//! (`shared_rows`); rows are found by number (`trading`), by a text (`extendible`) or in order ([`sorted`]).
+//! What a user has lies in lists that are only appended to ([`rows`]), parts of them in blocks of the shard that
+//! answers share (`shared_rows`); rows are found by number (`trading`), by a text (`extendible`) or in order ([`sorted`]).
 //!
 //! State changes by [`Users::apply`] only, one fact at a time. It refuses nothing: a fact that breaks a promise about
 //! money, shares or ids ends the process with the name of that promise.

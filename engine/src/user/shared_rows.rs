@@ -5,15 +5,26 @@
 //! allocation for each such order would be the only one on its way, so these parts lie side by side in blocks, which
 //! live as long as something refers to them.
 //!
-//! A block is two allocations, 48 bytes besides its rows. Which thread drops a copy last does not matter; that several count
-//! their copies at the same place is the price, where the same user's orders follow each other closely.
+//! The users of a shard fill the same blocks, in the order of time: where the next row goes is at hand whoever comes next, and
+//! nobody has room to spare. Orders live as long as their users, so it does not matter whose keep a block. That all copies
+//! of rows of one block are counted at the same place is the price, where other threads drop them.
 
+use crate::order::state::Rare;
+use crate::order::text::Text;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// Rows of a block, once a user has some. The first blocks have one, two, four and eight: a user with a single order pays for
-/// no others.
+/// Rows of a block.
 const ROWS_PER_BLOCK: usize = 16;
+
+/// Where the users of a shard keep what their rows share with copies.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// What not every order has.
+    pub rares: SharedRows<Rare>,
+    /// Ids of requests that are not their orders' own.
+    pub ids: SharedRows<Text>,
+}
 
 /// Where rows are added. It keeps no list of them: whoever refers to one keeps it.
 #[derive(Debug)]
@@ -48,16 +59,9 @@ impl<T> SharedRows<T> {
         SharedRow::set(block.clone(), at, row)
     }
 
-    /// Reads where the next row goes.
-    pub fn warm(&self) -> usize {
-        let place = self.filling.as_ref().and_then(|block| block.0.get(usize::from(self.taken)));
-        place.is_some_and(|place| place.get().is_some()).into()
-    }
-
     #[cold]
     fn push_first(&mut self, row: T) -> SharedRow<T> {
-        let rows = self.filling.as_ref().map_or(1, |full| (full.0.len() * 2).min(ROWS_PER_BLOCK));
-        let block = self.filling.insert(Block::of(rows)).clone();
+        let block = self.filling.insert(Block::of(ROWS_PER_BLOCK)).clone();
         self.taken = 1;
         SharedRow::set(block, 0, row)
     }
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn few_have_little_room_and_many_one_block_for_sixteen() {
+    fn one_row_in_sixteen_allocates() {
         let mut rows = SharedRows::new();
         let mut allocations = Vec::new();
         for number in 0..ROWS_PER_BLOCK * 4 {
@@ -175,6 +179,6 @@ mod tests {
                 allocations.push(number);
             }
         }
-        assert_eq!(allocations, [0, 1, 3, 7, 15, 31, 47, 63]);
+        assert_eq!(allocations, [0, 16, 32, 48]);
     }
 }

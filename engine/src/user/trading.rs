@@ -7,13 +7,12 @@ use super::idempotency::{Remembered, Requests};
 use super::position::Position;
 use super::rows::{Numbers, Rows};
 use super::safeguard::Safeguard;
-use super::shared_rows::SharedRows;
 use super::sorted::Sorted;
 use crate::amount::{Cash, Qty};
 use crate::id::{InstrumentId, OrderId, PositionId, WalletId, object_number};
 use crate::mutation::codec::CodecError;
-use crate::order::state::{Fill, NO_FILL, Rare};
-use crate::order::{Order, OrderTerms};
+use crate::order::Order;
+use crate::order::state::{Fill, NO_FILL};
 use crate::time::Timestamp;
 use crate::view::Fills;
 
@@ -21,8 +20,6 @@ use crate::view::Fills;
 #[derive(Debug, Default)]
 pub(crate) struct Trading {
     pub orders: Rows<Order>,
-    /// Where lies what not every one of them has.
-    pub rares: SharedRows<Rare>,
     pub fills: Rows<Fill>,
     pub positions: Rows<Position>,
     pub safeguards: Vec<Safeguard>,
@@ -69,7 +66,6 @@ pub(crate) const RESETS_KEPT: usize = 4;
 /// Of a user who never traded.
 pub(crate) static NOTHING: Trading = Trading {
     orders: Rows::new(),
-    rares: SharedRows::new(),
     fills: Rows::new(),
     positions: Rows::new(),
     safeguards: Vec::new(),
@@ -101,8 +97,7 @@ impl Trading {
         let fill = self.fills.last().map_or(0, |fill| fill.id.0);
         let index = self.index.last().map_or(0, |row| *row as usize);
         let lists = (order ^ fill) as usize ^ index ^ self.open.last().map_or(0, |row| row as usize);
-        let shared = self.rares.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.rows.len());
-        lists ^ shared ^ self.facts.warm()
+        lists ^ self.facts.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.rows.len())
     }
 
     /// Reads what a request with this id will be looked up and added in.
@@ -131,9 +126,10 @@ impl Trading {
 
     /// Adds a new order, and says its row.
     #[inline]
-    pub fn place_order(&mut self, id: OrderId, terms: &OrderTerms, at: Timestamp) -> usize {
+    pub fn push_order(&mut self, order: Order) -> usize {
+        let id = order.id;
         assert!(self.orders.last().is_none_or(|last| last.id < id), "an order's id is above all before it: order {id}");
-        let row = self.orders.push(Order::new(id, terms, at, &mut self.rares));
+        let row = self.orders.push(order);
         self.set_row(id.0, row);
         row
     }

@@ -277,7 +277,7 @@ fn object_numbers_of_a_user_have_an_end() {
         user.next_object = next_object;
         let mut bytes = Vec::new();
         put_user(&user, &mut bytes);
-        assert_eq!(take_user(&mut &bytes[..], VERSION).is_ok(), is_read, "{next_object}");
+        assert_eq!(take_user(&mut &bytes[..], VERSION, &mut Shared::default()).is_ok(), is_read, "{next_object}");
         cases += 1;
     }
     println!("object numbers: {cases} cases");

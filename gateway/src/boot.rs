@@ -199,7 +199,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         spot: shared.spot.clone(),
     };
     if let Err(error) = machinery.start_feed(feed).await {
-        machinery.end().await;
+        machinery.end().await?;
         return Err(error);
     }
     let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, reader, upstream)?), machinery.client()));
@@ -217,11 +217,10 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
     if let Some(admin) = admin {
         admin.end();
     }
-    if served.is_ok() {
-        machinery.end().await;
-        history.end();
-    }
-    served
+    served?;
+    let ended = machinery.end().await;
+    history.end();
+    ended
 }
 
 /// Markets in which somebody has an open position or order.

@@ -27,7 +27,7 @@ pub const LAST_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a look at the log came to.
 #[derive(Debug, PartialEq, Eq)]
-enum Looked {
+pub enum Looked {
     /// Nothing was appended since the last one.
     Unchanged,
     /// No checkpoint is due.
@@ -114,7 +114,7 @@ impl<S: Storage> Keeper<S> {
     ///
     /// # Errors
     /// [`RecoverError`]; the next look tries anew.
-    fn look(&mut self) -> Result<Looked, RecoverError> {
+    pub fn look(&mut self) -> Result<Looked, RecoverError> {
         let appended = self.marks.appended();
         if appended == self.seen {
             return Ok(Looked::Unchanged);

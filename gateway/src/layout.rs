@@ -48,7 +48,8 @@ impl Wake {
     }
 }
 
-/// The one thread that waits for the disk. The first failure is final and is told to `fatal`.
+/// The one thread that waits for the disk. The first failure is final and is told to `fatal`; the thread's end says whether
+/// the last sync, of an orderly stop, failed.
 ///
 /// # Errors
 /// The system's, when no thread can be made. So for all of them here.
@@ -58,7 +59,7 @@ pub fn spawn_syncer(
     figures: Arc<CommitFigures>,
     stop: Stop,
     fatal: mpsc::UnboundedSender<String>,
-) -> io::Result<JoinHandle<()>> {
+) -> io::Result<JoinHandle<Result<(), wal::Error>>> {
     thread::spawn("sync", move || {
         wal::take_short_slice();
         while !stop.is_set() {
@@ -74,14 +75,11 @@ pub fn spawn_syncer(
                     tracing::error!(%error, "the log could not be made durable; serving ends");
                     // Nobody listens any more only when the process is ending anyway.
                     let _ = fatal.send(error.to_string());
-                    return;
+                    return Err(error);
                 }
             }
         }
-        if let Err(error) = syncer.finish() {
-            tracing::error!(%error, "the last sync failed");
-            let _ = fatal.send(error.to_string());
-        }
+        syncer.finish().map(drop).inspect_err(|error| tracing::error!(%error, "the last sync failed"))
     })
 }
 

@@ -54,7 +54,7 @@ pub struct Parts<'a> {
 pub struct Machinery {
     stops: Stops,
     marks: Marks,
-    syncer: JoinHandle<()>,
+    syncer: JoinHandle<Result<(), wal::Error>>,
     spares: JoinHandle<()>,
     keeper: JoinHandle<Option<Keeper<Paced<Files>>>>,
     core: CoreThreads,
@@ -189,7 +189,10 @@ impl Machinery {
     }
 
     /// The way down: feed, shards, committer with the clean-stop record, last sync, last snapshot.
-    pub async fn end(self) {
+    ///
+    /// # Errors
+    /// [`BootError::Journal`] when the last sync failed: what it was to make durable may be gone.
+    pub async fn end(self) -> Result<(), BootError> {
         let Machinery { stops, marks, syncer, spares, keeper, core, inboxes, lane, clock, feed } = self;
         stops.serving.set();
         if let Some(FeedThread { thread, ended }) = feed {
@@ -213,17 +216,19 @@ impl Machinery {
         }
         stops.sync.set();
         marks.wake();
-        drop(syncer.join());
+        // A panic there has aborted the process.
+        let synced = syncer.join().unwrap_or(Ok(())).map_err(|error| BootError::Journal(error.to_string()));
         keeper.thread().unpark();
         if let Ok(Some(keeper)) = keeper.join()
             && !write_last(keeper)
         {
             // The lock stays with the spares' thread until the process is gone: nobody else may write beside that one.
-            return;
+            return synced;
         }
         stops.spares.set();
         spares.thread().unpark();
         drop(spares.join());
+        synced
     }
 }
 

@@ -101,6 +101,9 @@ fn seeded_users_are_there_with_what_was_asked_for() {
         ("1", "free", "-1"),
         ("1", "free", "1e3"),
         ("1", "free", "0.0000001"),
+        // More than a wallet may hold when it has won.
+        ("1", "free", "500000000001"),
+        ("1", "free", "9223372036854.775807"),
     ] {
         let out = place.root().join("wrong.jsonl");
         let output = run([

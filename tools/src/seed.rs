@@ -3,12 +3,14 @@
 use crate::Failure;
 use crate::settings::{self, Settings, say};
 use clap::Args;
+use engine::amount::Cash;
 use engine::book::registry::Books;
 use engine::command::{Answer, Command, CreateUser, Envelope, IssueKey};
 use engine::directory::Directory;
 use engine::id::UserId;
 use engine::market::catalog::Catalog;
 use engine::mutation::codec;
+use engine::rules::CASH_MAX;
 use engine::shard::{Outbox, Shard};
 use engine::user::Tier;
 use gateway::clock::Clock;
@@ -52,8 +54,13 @@ impl Seed {
         let config = self.settings.load(Vec::new())?;
         let tier = TIERS.iter().find(|(_, name)| *name == self.tier).map(|(tier, _)| *tier);
         let tier = tier.ok_or("--tier is one of free, pro, pro_plus, enterprise")?;
-        let balance = Decimal::parse(&self.balance).ok().and_then(Decimal::cash_exact).filter(|cash| cash.0 >= 0);
-        let balance = balance.ok_or("--balance is an amount in USD with at most six decimals, such as 25000.00")?;
+        let balance = Decimal::parse(&self.balance).ok().and_then(Decimal::cash_exact);
+        // Half of what a wallet may hold, so that it can also win something.
+        let most = Cash(CASH_MAX.0 / 2);
+        let balance = balance.filter(|cash| (0..=most.0).contains(&cash.0)).ok_or_else(|| {
+            let most = most.0 / Cash::from_dollars(1).0;
+            format!("--balance is an amount in USD from 0 to {most} with at most six decimals, such as 25000.00")
+        })?;
 
         let signals = Signals::catch()?;
         let options = Options {
@@ -118,12 +125,16 @@ impl KeysFile {
     fn begin(place: &Path) -> io::Result<KeysFile> {
         // One that comes meanwhile is seen at the end.
         if place.symlink_metadata().is_ok() {
-            return Err(io::ErrorKind::AlreadyExists.into());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "is there already, and keys are told only once"));
         }
         let mut prefix = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         prefix.push(".");
         let mode = Permissions::from_mode(0o600);
-        let file = tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder(place))?;
+        let folder = folder(place);
+        let file = tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder);
+        // The system names the file beside it, which nobody asked for.
+        let file =
+            file.map_err(|error| io::Error::new(error.kind(), format!("no file in its folder: {}", error.kind())))?;
         Ok(KeysFile(BufWriter::new(file)))
     }
 
@@ -153,7 +164,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn create(&mut self, user: UserId, tier: Tier, balance: engine::amount::Cash, key: &RawKey) -> Result<(), Failure> {
+    fn create(&mut self, user: UserId, tier: Tier, balance: Cash, key: &RawKey) -> Result<(), Failure> {
         let create = CreateUser { sub: None, email: None, grant: Some(tier), api_balance: Some(balance) };
         match self.ask(user, Command::CreateUser(create))? {
             Answer::Created(_) => {}

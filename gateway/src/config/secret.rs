@@ -40,15 +40,24 @@ impl fmt::Debug for Secret {
 /// The secret in that file; a new one of 64 hex digits when there is no such file.
 ///
 /// # Errors
-/// The system's, and a file that holds less than 32 bytes: it is not ours to overwrite.
+/// The system's, each with the path; something that is no plain file, which may never be read to its end; and a file that
+/// holds less than 32 bytes: it is not ours to overwrite.
 pub(super) fn kept(path: &Path) -> io::Result<Secret> {
+    read_or_make(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+fn read_or_make(path: &Path) -> io::Result<Secret> {
+    // A link may lead to one.
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(io::Error::other("is no plain file; the server did not make it"));
+    }
     match File::open(path) {
         Ok(file) => {
             let mut text = String::new();
             file.take(4_096).read_to_string(&mut text)?;
             let text = text.trim_end().to_owned();
             if text.len() < 32 {
-                return Err(io::Error::other(format!("{}: holds no secret of at least 32 bytes", path.display())));
+                return Err(io::Error::other("holds no secret of at least 32 bytes"));
             }
             Ok(Secret::new(text))
         }

@@ -253,6 +253,12 @@ impl Source {
         let unknown = self.file.keys().map(|key| (key.clone(), self.file_name.clone()));
         let unknown = unknown.chain(self.flags.keys().map(|key| (key.clone(), "command line".to_owned())));
         for (key, origin) in unknown.collect::<Vec<_>>() {
+            let inside = format!("{key}.");
+            if self.known.iter().any(|known| known.starts_with(&inside)) {
+                let (_, allowed) = self.near(|section| inside.starts_with(section));
+                self.errors.push(format!("{key} ({origin}): allowed is a section with {}", allowed.join(", ")));
+                continue;
+            }
             let (section, allowed) = self.near(|section| key.starts_with(section));
             let allowed = match section {
                 "" => allowed.iter().map(|key| format!("[{}]", key.trim_end_matches(".*"))).collect(),

@@ -288,7 +288,12 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ),
         ("[http]\ntrusted_proxies = [\"10.0.0.0/33\"]", vec![], "http.trusted_proxies"),
         ("[server\n", vec![], "papertape.toml: "),
-        ("server = 5", vec![], "server (papertape.toml): unknown key"),
+        ("server = 5", vec![], "server (papertape.toml): allowed is a section with server.listen, "),
+        (
+            "[limits.tiers]\nenterprise = 5",
+            vec![],
+            "limits.tiers.enterprise (papertape.toml): allowed is a section with limits.tiers.enterprise.requests_per_second, ",
+        ),
     ] {
         let error = refused(file, &env, &[]);
         assert!(error.contains(expected), "{file:?} {env:?}: {error}");
@@ -345,7 +350,19 @@ fn a_missing_secret_is_made_once_and_kept() {
         let kept = std::fs::read(&path).unwrap();
         std::fs::write(&path, "short").unwrap();
         assert!(start().is_err(), "{name}");
-        std::fs::write(&path, kept).unwrap();
+        // What would never be read to its end is not waited for, and the path is named; a link is followed.
+        std::fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        let refused = start().expect_err("a pipe").to_string();
+        assert!(made.success() && refused.contains(name) && refused.contains("no plain file"), "{refused}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(dir.path().join("elsewhere"), kept).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+        let secrets = start().unwrap();
+        assert!(secrets.contains(&first[usize::from(name == "server_secret")]));
+        std::fs::remove_file(&path).unwrap();
+        std::fs::rename(dir.path().join("elsewhere"), &path).unwrap();
+        assert_eq!(start().unwrap(), first);
     }
 }
 

@@ -84,14 +84,14 @@ struct Driven {
     client: EngineClient,
     marks: Marks,
     stop: Stop,
-    syncer: Option<JoinHandle<()>>,
+    syncer: Option<JoinHandle<Result<(), wal::Error>>>,
 }
 
 impl Drop for Driven {
     fn drop(&mut self) {
         self.stop.set();
         self.marks.wake();
-        self.syncer.take().expect("it ends once").join().expect("it ends in order");
+        self.syncer.take().expect("it ends once").join().expect("no panic").expect("the disk is there");
     }
 }
 

@@ -43,7 +43,7 @@ impl World {
             return self.keep_behind();
         }
         let before = self.snapshots();
-        match self.guarded(|world| world.life.keeper.turn())? {
+        match self.guarded(|world| world.life.keeper.look())? {
             Some(Err(error)) if !self.disk_fails && !is_full(&error) => Err(format!("the keeper failed: {error}")),
             Some(_) => {
                 self.count.snapshots += u64::from(self.snapshots() != before);

@@ -17,7 +17,7 @@ fn a_wrong_word_is_one_sentence() {
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
         fs::write(path, text).expect("room for a file");
     }
-    let rows: [(&[&str], &str); 20] = [
+    let rows: [(&[&str], &str); 22] = [
         (&["--rate", "0"], "from 1 to 10000000"),
         (&["--rate", "-1"], "from 1 to 10000000"),
         (&["--rate", "fast"], "a rate is max or"),

@@ -26,7 +26,9 @@ const SOURCES: [&str; 13] = [
 ];
 
 fn main() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the bench is a member of a workspace");
+    // Asked now and not when this was compiled: a target directory may serve several checkouts.
+    let package = var("CARGO_MANIFEST_DIR").expect("cargo says it");
+    let workspace = Path::new(&package).parent().expect("the bench is a member of a workspace");
     for source in SOURCES {
         println!("cargo:rerun-if-changed={}", workspace.join(source).display());
     }

@@ -14,7 +14,9 @@ fn main() {
     if option_env!("PAPERTAPE_GIT_SHA").is_some_and(|set| !set.is_empty()) {
         return;
     }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the workspace");
+    // Asked now and not when this was compiled: a target directory may serve several checkouts.
+    let package = std::env::var("CARGO_MANIFEST_DIR").expect("cargo says it");
+    let workspace = Path::new(&package).parent().expect("the package lies in the workspace");
     if let Some(sha) = head(workspace) {
         println!("cargo:rustc-env={NAME}={sha}");
     }

@@ -33,6 +33,8 @@
 //! - An append fails in one way, [`Full`], and [`Log::room`] tells beforehand. It makes no system call but to wake a sync
 //!   thread that sleeps.
 //! - A failed sync is final for this process: nothing is tried again, [`Marks::is_poisoned`] says so to everybody.
+//! - The directory is looked up once, when it is opened. Moved away while its log is open it takes the log along, and what is
+//!   made under its old name is never touched.
 //!
 //! # The way through
 //!

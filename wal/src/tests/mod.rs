@@ -8,6 +8,7 @@ use crate::{Dir, Error, Kind, Lsn, Options, Recovered, Running};
 mod damage;
 mod files;
 mod model;
+mod moved;
 mod order;
 mod reserve;
 mod spares;

@@ -372,6 +372,10 @@ impl StoredFile for FaultFile {
         Ok(self.world(None)?.inodes[self.inode].cache.len() as u64)
     }
 
+    fn has_name(&self) -> io::Result<bool> {
+        Ok(self.world(None)?.names.values().any(|inode| *inode == self.inode))
+    }
+
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         self.world(Some(Call::Reserve))?.grow(self.inode, bytes as usize)
     }

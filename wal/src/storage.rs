@@ -85,6 +85,8 @@ pub trait StoredFile: Send + 'static {
     fn sync_range(&self, from: u64, to: u64) -> io::Result<()>;
     /// Length in bytes.
     fn bytes(&self) -> io::Result<u64>;
+    /// Whether the file still has a name. Without one it takes writes and syncs like any other, and is gone when it is closed.
+    fn has_name(&self) -> io::Result<bool>;
     /// Reserves room for the first `bytes`, so that a full disk shows now.
     fn reserve(&self, bytes: u64) -> io::Result<()>;
     /// Advice: forget cached pages of the first `bytes` bytes that are not waiting to be written, so that the next read asks

@@ -181,6 +181,11 @@ impl Marks {
         self.0.spares_ready.fetch_add(1, Ordering::Release);
     }
 
+    /// A spare is not to be used after all.
+    pub(crate) fn withdraw_spare(&self) {
+        self.0.spares_ready.fetch_sub(1, Ordering::AcqRel);
+    }
+
     /// A spare became the open segment. In this order, so that the sum of both never looks smaller than it is.
     pub(crate) fn spare_opened(&self) {
         self.0.opened_pending.fetch_add(1, Ordering::AcqRel);

@@ -285,6 +285,10 @@ impl StoredFile for RealFile {
         self.file.metadata().map(|seen| seen.len())
     }
 
+    fn has_name(&self) -> io::Result<bool> {
+        self.file.metadata().map(|seen| seen.nlink() > 0)
+    }
+
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         sys::reserve(&self.file, bytes)
     }

@@ -10,6 +10,7 @@ mod files;
 mod model;
 mod moved;
 mod order;
+mod removed;
 mod reserve;
 mod spares;
 mod torn;

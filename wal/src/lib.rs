@@ -34,6 +34,8 @@
 //!   It makes no system call but to wake a sync thread that sleeps, and one where it goes on in the next segment.
 //! - A spare that is removed while the log runs takes no record: it is passed over, and another one is made.
 //! - A failed sync is final for this process: nothing is tried again, [`Marks::is_poisoned`] says so to everybody.
+//! - Nothing counts as synced in a file that somebody has removed: that is a failed sync, and names the file
+//!   ([`PlaceFault::Removed`]).
 //! - The directory is looked up once, when it is opened. Moved away while its log is open it takes the log along, and what is
 //!   made under its old name is never touched.
 //!

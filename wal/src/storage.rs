@@ -36,7 +36,8 @@ pub trait Storage: Clone + Send + 'static {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file. Durable after [`Storage::sync_directory`].
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Makes names durable: creations, renames and removals so far.
+    /// Makes names durable: creations, renames and removals so far. Like every call that looks for a name it fails with
+    /// [`PlaceFault::DirectoryRemoved`] inside of the error where somebody removed the directory.
     fn sync_directory(&self) -> io::Result<()>;
     /// Maps the first `bytes` of the file.
     fn map(&self, file: &Self::File, bytes: u64) -> io::Result<Self::Map>;

@@ -99,9 +99,20 @@ impl Files {
                 FileType::Symlink => PlaceFault::SymbolicLink,
                 _ => PlaceFault::NotPlain,
             },
-            Err(_) => return error.into(),
+            Err(_) => return self.unless_removed(error),
         };
         refused(fault)
+    }
+
+    /// What a call that finds nothing has to say: where the whole directory was removed, that is the error.
+    fn unless_removed(&self, error: rustix::io::Errno) -> io::Error {
+        let is_removed = error == rustix::io::Errno::NOENT && self.is_removed();
+        if is_removed { refused(PlaceFault::DirectoryRemoved) } else { error.into() }
+    }
+
+    /// Whether the directory has no name any more: it takes syncs still, and nothing can be made in it.
+    fn is_removed(&self) -> bool {
+        self.directory.metadata().is_ok_and(|seen| seen.nlink() == 0)
     }
 }
 
@@ -159,7 +170,8 @@ impl Storage for Files {
 
     fn list(&self) -> io::Result<Vec<(String, u64)>> {
         let mut names = Vec::new();
-        for entry in relative::Dir::read_from(&*self.directory)? {
+        let entries = relative::Dir::read_from(&*self.directory).map_err(|error| self.unless_removed(error))?;
+        for entry in entries {
             let entry = entry?;
             // Names that are not text are none of the log's.
             let Ok(name) = entry.file_name().to_str() else {
@@ -175,7 +187,8 @@ impl Storage for Files {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(names)
+        // A directory that was removed reads as an empty one.
+        if names.is_empty() && self.is_removed() { Err(refused(PlaceFault::DirectoryRemoved)) } else { Ok(names) }
     }
 
     fn open(&self, name: &str) -> io::Result<RealFile> {
@@ -191,7 +204,7 @@ impl Storage for Files {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        Ok(relative::renameat(&*self.directory, from, &*self.directory, to)?)
+        relative::renameat(&*self.directory, from, &*self.directory, to).map_err(|error| self.unless_removed(error))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -199,7 +212,8 @@ impl Storage for Files {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        self.directory.sync_all()
+        self.directory.sync_all()?;
+        if self.is_removed() { Err(refused(PlaceFault::DirectoryRemoved)) } else { Ok(()) }
     }
 
     fn map(&self, file: &RealFile, bytes: u64) -> io::Result<FileMap> {

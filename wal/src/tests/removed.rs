@@ -2,14 +2,13 @@
 //! before one more record is called safe.
 
 use std::fs;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use crate::fault::Faults;
 use crate::tests::files::place;
 use crate::tests::tiny;
-use crate::{Dir, Error, Files, Full, Kind, Lsn, Options, Prepared, Running, Storage};
+use crate::{Dir, Error, Files, Full, Kind, Lsn, Options, PlaceFault, Prepared, Running, Storage};
 
 const SPARES_COUNT: u32 = 3;
 
@@ -45,16 +44,18 @@ fn prepare<S: Storage>(running: &mut Running<S>) {
 struct Place<S> {
     storage: S,
     remove: Box<dyn Fn(&str)>,
+    remove_all: Box<dyn Fn()>,
     kill: Box<dyn Fn()>,
     _parent: Option<tempfile::TempDir>,
 }
 
 fn in_memory() -> Place<Faults> {
     let world = Faults::new(1);
-    let (removing, killed) = (world.clone(), world.clone());
+    let (removing, emptied, killed) = (world.clone(), world.clone(), world.clone());
     Place {
         storage: world,
         remove: Box::new(move |name| drop(removing.take(name).expect("it was there"))),
+        remove_all: Box::new(move || emptied.take_directory()),
         kill: Box::new(move || killed.kill()),
         _parent: None,
     }
@@ -63,8 +64,11 @@ fn in_memory() -> Place<Faults> {
 fn on_disk() -> Place<Files> {
     let (parent, path) = place();
     let storage = Files::open(&path).expect("directory");
-    let remove = move |name: &str| fs::remove_file(Path::new(&path).join(name)).expect("it was there");
-    Place { storage, remove: Box::new(remove), kill: Box::new(|| {}), _parent: Some(parent) }
+    let all = path.clone();
+    let remove = move |name: &str| fs::remove_file(path.join(name)).expect("it was there");
+    let remove_all = move || fs::remove_dir_all(&all).expect("it was there");
+    let kill = Box::new(|| {});
+    Place { storage, remove: Box::new(remove), remove_all: Box::new(remove_all), kill, _parent: Some(parent) }
 }
 
 fn names<S: Storage>(storage: &S, ending: &str) -> Vec<String> {
@@ -89,7 +93,7 @@ const REMOVED: [(&str, &[usize], bool, u32); 8] = [
 
 fn check_spares<S: Storage>(place: impl Fn() -> Place<S>) {
     for (what, removed, is_seen, takes) in REMOVED {
-        let Place { storage, remove, kill, _parent } = place();
+        let Place { storage, remove, kill, _parent, .. } = place();
         let (mut running, _) = start(storage.clone());
         prepare(&mut running);
         let spares = names(&storage, ".spare");
@@ -144,4 +148,68 @@ fn spares_that_are_always_removed_are_made_only_so_often() {
     }
     println!("spares made: {made}");
     assert_eq!((made, running.marks.spares_ready()), (16, 0));
+}
+
+/// What is removed, and what is done next: nothing of it may count as synced, and the error says what was removed.
+fn check_removals<S: Storage>(place: impl Fn() -> Place<S>) {
+    const OPEN: &str = "00000000000000000001.wal";
+    type Step<S> = fn(&mut Running<S>);
+    let append: Step<S> = |running| assert!(running.log.append(Kind::Mutations, 1, 2, 3, b"late").is_ok());
+    let roll: Step<S> = |running| while running.log.append(Kind::Mutations, 1, 2, 3, &[7; 900]).is_ok() {};
+    let nothing: Step<S> = |_| {};
+    // Before the removal, what is removed (nothing: the directory), and behind it.
+    let table: [(&str, Step<S>, Option<&str>, Step<S>); 6] = [
+        ("the open segment", nothing, Some(OPEN), append),
+        ("the open segment, with a record in it", append, Some(OPEN), nothing),
+        ("the open segment, and others follow", append, Some(OPEN), roll),
+        ("a spare that is in use and has no name yet", roll, Some("00000002.spare"), nothing),
+        ("the directory", nothing, None, append),
+        ("the directory, with a record in it", append, None, nothing),
+    ];
+    for (what, before, removed, behind) in &table {
+        let Place { storage, remove, remove_all, _parent, .. } = place();
+        let (mut running, _) = start(storage);
+        prepare(&mut running);
+        running.syncer.turn().expect("all is there");
+        before(&mut running);
+        let synced = running.marks.synced();
+        match removed {
+            Some(name) => remove(name),
+            None => remove_all(),
+        }
+        behind(&mut running);
+        let expected = removed.unwrap_or(OPEN);
+        match running.syncer.turn() {
+            Err(Error::Place { file, fault: PlaceFault::Removed }) => assert_eq!(file, expected, "{what}"),
+            other => panic!("{what}: {other:?}"),
+        }
+        assert_eq!((running.marks.synced(), running.marks.is_poisoned()), (synced, true), "{what}");
+        assert!(matches!(running.syncer.turn(), Err(Error::Poisoned)), "{what}: for good");
+    }
+    println!("removals that a sync sees: {} cases", table.len());
+
+    let table: [(&str, fn(&mut Running<S>) -> Result<(), Error>); 4] = [
+        ("a turn of spares", |running| running.preparer.turn().map(drop)),
+        ("segments given up", |running| running.preparer.recycle(Lsn(1)).map(drop)),
+        ("a snapshot", |running| running.snapshots.create(Lsn(1), 0).map(drop)),
+        ("a look at snapshots", |running| running.snapshots.covered().map(drop)),
+    ];
+    for (what, call) in &table {
+        let Place { storage, remove_all, _parent, .. } = place();
+        let (mut running, _) = start(storage);
+        prepare(&mut running);
+        running.syncer.turn().expect("all is there");
+        remove_all();
+        match call(&mut running) {
+            Err(Error::Place { fault: PlaceFault::DirectoryRemoved, .. }) => {}
+            other => panic!("{what}: {other:?}"),
+        }
+    }
+    println!("calls in a directory that is gone: {} cases", table.len());
+}
+
+#[test]
+fn nothing_that_was_removed_counts_as_synced() {
+    check_removals(in_memory);
+    check_removals(on_disk);
 }

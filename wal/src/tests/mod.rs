@@ -13,6 +13,7 @@ mod order;
 mod removed;
 mod reserve;
 mod spares;
+mod strangers;
 mod torn;
 
 /// A record as tests compare it.

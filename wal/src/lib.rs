@@ -23,8 +23,8 @@
 //! A start keeps as many spares as are wanted and removes the others; one that is not all zeros is removed and counted
 //! ([`Recovered::spares_dirty`]), and no promised record was in it. A start refuses, and touches nothing, where one of these
 //! names belongs to what is no plain file ([`Error::Place`]), or a spare's name to a copy of a segment, to a segment of
-//! another directory or of a newer format ([`Error::Format`]); likewise, behind the end of the log, a snapshot's name to what does not
-//! begin as one of this log.
+//! another directory or of a newer format ([`Error::Format`]); likewise, behind the end of the log, a snapshot's name to what
+//! does not begin as one of this log.
 //!
 //! # Promises
 //!

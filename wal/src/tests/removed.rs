@@ -106,10 +106,7 @@ fn check_spares<S: Storage>(place: impl Fn() -> Place<S>) {
         let mut expected: Vec<Vec<u8>> = Vec::new();
         let append = |running: &mut Running<S>, expected: &mut Vec<Vec<u8>>| {
             let payload = format!("record {}", expected.len()).repeat(100).into_bytes();
-            running.log.append(Kind::Mutations, 1, 2, 3, &payload).map(|lsn| {
-                expected.push(payload);
-                lsn
-            })
+            running.log.append(Kind::Mutations, 1, 2, 3, &payload).inspect(|_| expected.push(payload))
         };
         while append(&mut running, &mut expected).is_ok() {}
         let segments = expected.len().div_ceil(4) as u32;
@@ -158,7 +155,8 @@ fn check_removals<S: Storage>(place: impl Fn() -> Place<S>) {
     let roll: Step<S> = |running| while running.log.append(Kind::Mutations, 1, 2, 3, &[7; 900]).is_ok() {};
     let nothing: Step<S> = |_| {};
     // Before the removal, what is removed (nothing: the directory), and behind it.
-    let table: [(&str, Step<S>, Option<&str>, Step<S>); 6] = [
+    type Row<S> = (&'static str, Step<S>, Option<&'static str>, Step<S>);
+    let table: [Row<S>; 6] = [
         ("the open segment", nothing, Some(OPEN), append),
         ("the open segment, with a record in it", append, Some(OPEN), nothing),
         ("the open segment, and others follow", append, Some(OPEN), roll),
@@ -188,7 +186,8 @@ fn check_removals<S: Storage>(place: impl Fn() -> Place<S>) {
     }
     println!("removals that a sync sees: {} cases", table.len());
 
-    let table: [(&str, fn(&mut Running<S>) -> Result<(), Error>); 4] = [
+    type Attempt<S> = fn(&mut Running<S>) -> Result<(), Error>;
+    let table: [(&str, Attempt<S>); 4] = [
         ("a turn of spares", |running| running.preparer.turn().map(drop)),
         ("segments given up", |running| running.preparer.recycle(Lsn(1)).map(drop)),
         ("a snapshot", |running| running.snapshots.create(Lsn(1), 0).map(drop)),

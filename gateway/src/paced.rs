@@ -201,6 +201,10 @@ impl<F: StoredFile> StoredFile for PacedFile<F> {
         self.file.bytes()
     }
 
+    fn has_name(&self) -> io::Result<bool> {
+        self.file.has_name()
+    }
+
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         self.file.reserve(bytes)
     }

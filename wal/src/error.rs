@@ -199,6 +199,10 @@ pub enum PlaceFault {
     Owner,
     /// Others than the owner may read or write it.
     Mode(u32),
+    /// Somebody removed the file while the log was open.
+    Removed,
+    /// Somebody removed the whole directory while the log was open.
+    DirectoryRemoved,
     /// A network file system: its locks and syncs do not mean what they say. The number is the system's type.
     Network(u64),
 }
@@ -336,6 +340,10 @@ impl fmt::Display for PlaceFault {
             ),
             PlaceFault::Owner => f.write_str("belongs to another user"),
             PlaceFault::Mode(mode) => write!(f, "is open to others (mode {mode:o}); only its owner may have access"),
+            PlaceFault::Removed => f.write_str(
+                "was removed while the server ran; it is without a name now, and what is in it goes with the server",
+            ),
+            PlaceFault::DirectoryRemoved => f.write_str("the log's directory was removed while the server ran"),
             PlaceFault::Network(kind) => write!(f, "is on a network file system (type {kind:#x})"),
         }
     }

@@ -174,6 +174,15 @@ impl Faults {
         world.names.remove(name).map(|inode| world.inodes[inode].cache.clone())
     }
 
+    /// Takes the whole directory away, from the disk at once. What is open stays open, as files without a name.
+    pub fn take_directory(&self) {
+        let world = &mut *self.world();
+        world.names.clear();
+        world.names_on_disk.clear();
+        world.unsynced_names.clear();
+        world.is_removed = true;
+    }
+
     /// A directory with the same files, all of them on the disk, and accidents of its own.
     pub fn copy(&self, seed: u64) -> Faults {
         let copy = Faults::new(seed);
@@ -370,6 +379,10 @@ impl StoredFile for FaultFile {
 
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.world(None)?.inodes[self.inode].cache.len() as u64)
+    }
+
+    fn has_name(&self) -> io::Result<bool> {
+        Ok(self.world(None)?.names.values().any(|inode| *inode == self.inode))
     }
 
     fn reserve(&self, bytes: u64) -> io::Result<()> {

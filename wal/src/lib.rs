@@ -23,16 +23,22 @@
 //! A start keeps as many spares as are wanted and removes the others; one that is not all zeros is removed and counted
 //! ([`Recovered::spares_dirty`]), and no promised record was in it. A start refuses, and touches nothing, where one of these
 //! names belongs to what is no plain file ([`Error::Place`]), or a spare's name to a copy of a segment, to a segment of
-//! another directory or of a newer format ([`Error::Format`]).
+//! another directory or of a newer format ([`Error::Format`]); likewise, behind the end of the log, a snapshot's name to what
+//! does not begin as one of this log.
 //!
 //! # Promises
 //!
 //! - Records are dense, whole or absent, and come back in order, byte for byte.
 //! - What `synced` has passed is there after any crash. If it is not, recovery refuses ([`Error::Lost`]) and does not guess.
 //! - What `appended` has passed is there after any death of the process alone.
-//! - An append fails in one way, [`Full`], and [`Log::room`] tells beforehand. It makes no system call but to wake a sync
-//!   thread that sleeps.
+//! - An append fails in one way, [`Full`], and [`Log::room`] tells beforehand, unless somebody removes the spares in between.
+//!   It makes no system call but to wake a sync thread that sleeps, and one where it goes on in the next segment.
+//! - A spare that is removed while the log runs takes no record: it is passed over, and another one is made.
 //! - A failed sync is final for this process: nothing is tried again, [`Marks::is_poisoned`] says so to everybody.
+//! - Nothing counts as synced in a file that somebody has removed: that is a failed sync, and names the file
+//!   ([`PlaceFault::Removed`]).
+//! - The directory is looked up once, when it is opened. Moved away while its log is open it takes the log along, and what is
+//!   made under its old name is never touched.
 //!
 //! # The way through
 //!

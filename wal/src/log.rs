@@ -1,5 +1,5 @@
 //! Appending: copies a record into the mapping of the open segment. One thread, no allocation, no
-//! system call but to wake a sync thread that sleeps.
+//! system call but to wake a sync thread that sleeps, and to look at a spare before it is used.
 //!
 //! ```text
 //!   | header | 1 | 2 | 3 | … | 9 | 0 0 |  ──full──►  | header | 10 | 11 | 0 0 0 0 0 0 0 0 0 |      spare, spare
@@ -7,13 +7,14 @@
 //! ```
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use crate::error::Full;
 use crate::prepare::Spare;
 use crate::record::{self, ALIGN_BYTES, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader};
-use crate::storage::{Files, SegmentMap, Storage};
+use crate::storage::{Files, SegmentMap, Storage, StoredFile};
 use crate::sync::{Marks, Opened};
 use crate::{Lsn, Point, Points};
 
@@ -138,7 +139,7 @@ impl<S: Storage> Log<S> {
 
     /// Bytes that can be appended for certain in records of at most `record_bytes_max` each (header and padding included:
     /// [`record::slot_bytes`]), in any cut: the open segment and the spares, less what each may waste at its end. 0 when
-    /// the log is poisoned.
+    /// the log is poisoned. A spare that somebody removed counts until the [`crate::Preparer`] or the log itself sees it.
     ///
     /// Refuse work *before* deciding it when this falls below what it may take plus what is kept for urgent records.
     pub fn room(&self, record_bytes_max: usize) -> u64 {
@@ -191,12 +192,8 @@ impl<S: Storage> Log<S> {
             "a payload has at most {} bytes, this one {payload_bytes}",
             self.payload_bytes_max()
         );
-        if self.marks.spares_ready() == 0 {
-            return Err(Full);
-        }
+        let Spare { file, mut map, name, .. } = self.take_spare().ok_or(Full)?;
         self.points.pass(Point::Roll);
-        let Spare { file, mut map, name } = self.spares.try_recv().expect("a counted spare is in the queue");
-        self.marks.spare_opened();
         let header = SegmentHeader {
             number: self.header.number + 1,
             first_lsn: self.last_lsn.next(),
@@ -214,5 +211,22 @@ impl<S: Storage> Log<S> {
         self.marks.set_end(self.base + bytes);
         let _ = self.opened.try_send(Opened { file, name, first_lsn, base: self.base, bytes, sealed });
         Ok(())
+    }
+
+    /// The next spare, and counts it as opened. One that somebody removed meanwhile is left: a record in it would be called
+    /// appended, and gone with the process.
+    fn take_spare(&mut self) -> Option<Spare<S>> {
+        while self.marks.spares_ready() > 0 {
+            let spare = self.spares.try_recv().ok()?;
+            if spare.is_taken.swap(true, Ordering::AcqRel) {
+                continue;
+            }
+            if spare.file.has_name().unwrap_or(false) {
+                self.marks.spare_opened();
+                return Some(spare);
+            }
+            self.marks.withdraw_spare();
+        }
+        None
     }
 }

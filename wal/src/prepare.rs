@@ -6,7 +6,9 @@
 //! Zeros and touches are a few tenths of a second of a core. Where the log leaves time for it they are done in bites with
 //! rests between them ([`Preparer::resting`]): done in one go they took half of the core that answers orders for as long.
 
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use crate::dir::{Name, Options, create_anew, making_name, parse_name, read_contents, spare_name};
@@ -22,6 +24,21 @@ pub(crate) struct Spare<S: Storage> {
     pub file: S::File,
     pub map: S::Map,
     pub name: String,
+    /// Set by the first of the log, which uses it, and the [`Preparer`], which found it removed.
+    pub is_taken: Arc<AtomicBool>,
+}
+
+/// What the [`Preparer`] keeps of a spare that the log has.
+struct Handed {
+    name: String,
+    is_taken: Arc<AtomicBool>,
+}
+
+impl Handed {
+    /// Whether it still takes up room between the two, used or not.
+    fn is_queued(&self) -> bool {
+        Arc::strong_count(&self.is_taken) > 1
+    }
 }
 
 /// What a turn of the [`Preparer`] came to.
@@ -94,6 +111,8 @@ pub struct Preparer<S: Storage = Files> {
     /// Spares that an earlier process left, whose names could not be made durable, or that could not be mapped. They are
     /// tried before another one is made: one file more for each try would fill the disk.
     to_adopt: Vec<Zeroed<S>>,
+    /// Spares that the log has and has not come to.
+    handed: Vec<Handed>,
     _lock: Arc<S::Lock>,
 }
 
@@ -116,6 +135,7 @@ impl<S: Storage> Preparer<S> {
             rest: None,
             next_number: 1,
             to_adopt: Vec::new(),
+            handed: Vec::new(),
             _lock: lock,
         }
     }
@@ -127,11 +147,12 @@ impl<S: Storage> Preparer<S> {
     }
 
     /// Hands one of the spares that are there to the log; else makes at most one, if one is wanted and the disk has room for
-    /// it above the reserve.
+    /// it above the reserve. A spare that somebody removed is none.
     ///
     /// # Errors
     /// [`Error::Io`] for anything but a full disk, which is an answer.
     pub fn turn(&mut self) -> Result<Prepared, Error> {
+        self.withdraw_removed()?;
         if self.adopt_one()? {
             return Ok(Prepared::One);
         }
@@ -219,9 +240,32 @@ impl<S: Storage> Preparer<S> {
 
     fn wants_spare(&self) -> bool {
         let ready = self.marks.spares_ready() + self.to_adopt.len() as u32;
+        let queued = self.handed.iter().filter(|handed| handed.is_queued()).count() + self.to_adopt.len();
         let pending = self.marks.opened_pending();
-        // The second bound holds back when the sync thread hangs: it keeps the queue of opened segments from overflowing.
-        ready < self.spares_count && ready + pending < OPENED_MAX
+        // The second bound holds back when the sync thread hangs: it keeps the queue of opened segments from overflowing, and
+        // that of spares, in which those that were removed stay until the log comes to them.
+        ready < self.spares_count && queued as u32 + pending < OPENED_MAX
+    }
+
+    /// Looks whether the spares that the log has are still there, so that others are made before it needs them.
+    fn withdraw_removed(&mut self) -> Result<(), Error> {
+        self.handed.retain(Handed::is_queued);
+        for Handed { name, is_taken } in &self.handed {
+            if is_taken.load(Ordering::Acquire) {
+                continue;
+            }
+            match self.storage.open_to_read(name) {
+                // Taken meanwhile, it may have got the name of a segment; if not, nobody can take it any more.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    if !is_taken.swap(true, Ordering::AcqRel) {
+                        self.marks.withdraw_spare();
+                    }
+                }
+                Err(error) => return Err(Error::io("open", name)(error)),
+                Ok(_) => {}
+            }
+        }
+        Ok(())
     }
 
     fn make_spare_of(&mut self, name: &str) -> Result<(), Error> {
@@ -270,7 +314,10 @@ impl<S: Storage> Preparer<S> {
             self.rest_if_ahead(&mut progress, to - at);
             at = to;
         }
-        if self.spares.try_send(Spare { file, map, name }).is_ok() {
+        let is_taken = Arc::new(AtomicBool::new(false));
+        let handed = Handed { name: name.clone(), is_taken: is_taken.clone() };
+        if self.spares.try_send(Spare { file, map, name, is_taken }).is_ok() {
+            self.handed.push(handed);
             self.marks.add_spare();
         }
         Ok(())

@@ -9,6 +9,7 @@ use crate::error::{Error, Fault, Loss};
 use crate::planted;
 use crate::record::{self, Damage, HEADER_BYTES, Header, Kind};
 use crate::reload::{KnownSpares, Reloads};
+use crate::snapshot::look_at_head;
 use crate::storage::{Files, Storage};
 
 mod block;
@@ -86,6 +87,9 @@ pub struct Scan<S: Storage = Files> {
     last: Last,
     /// Proof from outside of the segments that records up to here were synced: floor and snapshots.
     proven: Lsn,
+    /// The file with the name of a newer snapshot, and why its head is none of this log's: it proves nothing, but no log
+    /// ends below it without a word.
+    doubtful: Option<(Lsn, Fault)>,
     accepts_loss: bool,
     /// Segments before this one are not read, and do not fit to it: only with the operator's word is that no refusal.
     first_in_order: usize,
@@ -189,7 +193,7 @@ impl<S: Storage> Scan<S> {
         }
         // The last segment that starts at or before the first record wanted.
         let index = segments.partition_point(|segment| segment.first_lsn <= after.next()).saturating_sub(1);
-        let snapshot = snapshots.last().copied().unwrap_or_default();
+        let (snapshot, doubtful) = newest_head(&storage, &identity, &snapshots)?;
         let first_in_order = first_in_order(&segments, index);
         if let (Some(before), false) = (segments[..first_in_order].last(), accepts_loss) {
             let expected = segments[first_in_order].first_lsn;
@@ -214,6 +218,7 @@ impl<S: Storage> Scan<S> {
             until: None,
             last: Last::default(),
             proven: identity.floor.max(snapshot).max(after),
+            doubtful,
             identity,
             accepts_loss,
             first_in_order,
@@ -443,6 +448,28 @@ fn read_log<S: Storage>(storage: &S) -> Result<(Identity, Contents), Error> {
     let identity = read_identity(storage)?.ok_or_else(|| Error::format(EPOCH_NAME, Fault::Missing))?;
     let contents = read_contents(storage, Some(&identity.id))?;
     Ok((identity, contents))
+}
+
+/// The newest snapshot whose head is one of this log, damaged further on or not; and the newest of all files with such a name,
+/// where it is another one.
+fn newest_head<S: Storage>(
+    storage: &S,
+    identity: &Identity,
+    snapshots: &[Lsn],
+) -> Result<(Lsn, Option<(Lsn, Fault)>), Error> {
+    let mut doubtful = None;
+    for lsn in snapshots.iter().rev() {
+        match look_at_head(storage, &identity.id, *lsn) {
+            Ok(()) => return Ok((*lsn, doubtful)),
+            Err(Error::Format { fault, .. }) => {
+                doubtful.get_or_insert((*lsn, fault));
+            }
+            // Beside a running log the older ones are removed while this one looks.
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((Lsn::ZERO, doubtful))
 }
 
 /// A segment with a spare's name, and the one that holds the same records under its right name. The log makes no second file

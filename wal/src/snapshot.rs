@@ -235,6 +235,14 @@ impl<S: Storage> Snapshots<S> {
     }
 }
 
+/// Looks whether a file with the name of a snapshot begins as one of this log does, whatever follows.
+///
+/// # Errors
+/// As [`Snapshots::open`].
+pub(crate) fn look_at_head<S: Storage>(storage: &S, directory_id: &[u8; 16], lsn: Lsn) -> Result<(), Error> {
+    SnapshotReader::open(storage, &snapshot_name(lsn), directory_id, Some(lsn)).map(drop)
+}
+
 /// Writes a snapshot as a stream. Give it to [`Snapshots::commit`]; dropped before, it never was.
 pub struct SnapshotWriter<S: Storage = Files> {
     points: Points,

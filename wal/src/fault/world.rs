@@ -27,6 +27,8 @@ pub(super) struct World {
     pub(super) calls: BTreeMap<Call, u64>,
     pub(super) drops_syncs: bool,
     pub(super) writeback_parts: u64,
+    /// Somebody removed the directory.
+    pub(super) is_removed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -68,6 +70,7 @@ impl World {
             calls: BTreeMap::new(),
             drops_syncs: false,
             writeback_parts: 0,
+            is_removed: false,
         }
     }
 
@@ -84,7 +87,10 @@ impl World {
                 }
             }
         }
+        let is_of_names =
+            matches!(call, Call::Open | Call::Create | Call::SyncDirectory | Call::Rename | Call::Remove | Call::List);
         match failed {
+            None if self.is_removed && is_of_names => Err(refused(PlaceFault::DirectoryRemoved)),
             Some(index) => Err(io::Error::from_raw_os_error(self.failures.remove(index).errno)),
             None => Ok(()),
         }

@@ -8,6 +8,9 @@
 //!              └ else: a torn tail. Zero from here to the end, drop later segments, sync, go on with L.
 //! ```
 //!
+//! A file that has the name of a snapshot at or above L, and not the head of one, proves nothing: nobody knows whose it is.
+//! Nothing is cut in front of it either: that is refused with the name of the file, which is to be moved away or put right.
+//!
 //! Bytes in a spare are looked at for a proof as well. They are no tail of the log, and do not count as one that was cut.
 //!
 //! Pages of an unsynced range reach the device in any order, so good records behind a bad one are normal in the last
@@ -18,7 +21,7 @@ use std::collections::BTreeSet;
 use super::{End, Scan, Tail};
 use crate::Lsn;
 use crate::behind::{Behind, look_behind};
-use crate::dir::SegmentFile;
+use crate::dir::{SegmentFile, snapshot_name};
 use crate::error::{Error, Fault, Loss};
 use crate::record::{self, Damage};
 use crate::segment::SEGMENT_HEADER_BYTES;
@@ -81,6 +84,9 @@ impl<S: Storage> Scan<S> {
             if !self.accepts_loss {
                 return Err(Error::Lost(loss.clone()));
             }
+        }
+        if let (None, Some((lsn, fault))) = (&loss, self.doubtful.clone().filter(|(lsn, _)| *lsn >= lost)) {
+            return self.refuse_or_lose(&snapshot_name(lsn), fault);
         }
         self.end(if written == 0 { Tail::Clean } else { Tail::Torn { bytes: written } }, loss);
         Ok(())

@@ -16,12 +16,12 @@ use crate::segment::MIN_SEGMENT_BYTES;
 use crate::{Dir, Error, Fault, Files, Full, Kind, Lsn, Options, PlaceFault, Point, Points, Prepared, Progress};
 use crate::{Running, Scan};
 
-fn options(segment_bytes: u64) -> Options {
+pub(super) fn options(segment_bytes: u64) -> Options {
     Options { segment_bytes, reserve_bytes: 0, ..Options::default() }
 }
 
 /// A directory inside of a temporary one, which does not exist yet.
-fn place() -> (tempfile::TempDir, PathBuf) {
+pub(super) fn place() -> (tempfile::TempDir, PathBuf) {
     let parent = tempfile::tempdir().expect("temporary directory");
     let path = parent.path().join("log");
     (parent, path)
@@ -42,7 +42,7 @@ fn reopened(path: &Path, options: &Options) -> Dir<Files> {
     }
 }
 
-fn start(path: &Path, options: Options) -> (Running, Vec<(Kind, Vec<u8>)>) {
+pub(super) fn start(path: &Path, options: Options) -> (Running, Vec<(Kind, Vec<u8>)>) {
     let dir = reopened(path, &options);
     let snapshot = dir.newest_snapshot().expect("snapshots");
     let mut recovery = dir.recover(snapshot.as_ref(), false).expect("recover");
@@ -55,7 +55,7 @@ fn start(path: &Path, options: Options) -> (Running, Vec<(Kind, Vec<u8>)>) {
 }
 
 /// Appends, preparing and syncing on this thread when there is no room.
-fn append(running: &mut Running, payload: &[u8]) -> Lsn {
+pub(super) fn append(running: &mut Running, payload: &[u8]) -> Lsn {
     loop {
         match running.log.append(Kind::Mutations, 1, 5, 7, payload) {
             Ok(lsn) => return lsn,

@@ -8,9 +8,12 @@ use crate::{Dir, Error, Kind, Lsn, Options, Recovered, Running};
 mod damage;
 mod files;
 mod model;
+mod moved;
 mod order;
+mod removed;
 mod reserve;
 mod spares;
+mod strangers;
 mod torn;
 
 /// A record as tests compare it.

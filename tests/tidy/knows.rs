@@ -131,7 +131,8 @@ fn one_file_reads_the_environment_and_one_the_clock() {
         for (number, line) in source.code() {
             let reads_environment =
                 ["env::var", "env::vars", "env::var_os", "env::vars_os"].iter().any(|call| has_word(line, call));
-            let may = source.name == "gateway/src/config.rs";
+            // A build script is told by it what it builds.
+            let may = source.name == "gateway/src/config.rs" || source.name.ends_with("/build.rs");
             assert!(!reads_environment || may, "{}:{number} reads the environment: {line}", source.name);
             let reads_clock = has_word(line, "SystemTime::now");
             assert!(

@@ -74,6 +74,8 @@ fn a_newcomer_follows_the_readme() {
 fn start(home: &Path) -> Server {
     let mut serve = command();
     serve.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(home);
+    // `cargo run`, the README's command, hands on what the build script said.
+    serve.env("PAPERTAPE_GIT_SHA", "0123456789ab");
     Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("papertape did not start; it said:\n{said}"))
 }
 

@@ -13,9 +13,15 @@ use toml::de::{DeTable, DeValue};
 
 /// Begins the name of every environment variable of ours.
 const ENV_PREFIX: &str = "PAPERTAPE_";
-/// Variables of that prefix that are no settings: where test recordings lie.
-const NOT_SETTINGS: &[&str] =
-    &["PAPERTAPE_VENUE_DATA", "PAPERTAPE_REQUIRE_VENUE_DATA", "PAPERTAPE_REQUIRE_CLIENTS", "PAPERTAPE_SEED"];
+/// Variables of that prefix that are no settings: what tests are told, and the commit that the program is built from, which
+/// `cargo run` hands on to it.
+const NOT_SETTINGS: &[&str] = &[
+    "PAPERTAPE_VENUE_DATA",
+    "PAPERTAPE_REQUIRE_VENUE_DATA",
+    "PAPERTAPE_REQUIRE_CLIENTS",
+    "PAPERTAPE_SEED",
+    "PAPERTAPE_GIT_SHA",
+];
 
 /// Everything that is wrong with the configuration, one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -366,6 +366,13 @@ fn a_missing_secret_is_made_once_and_kept() {
     }
 }
 
+#[test]
+fn what_tests_and_cargo_say_is_no_setting() {
+    for name in ["PAPERTAPE_GIT_SHA", "PAPERTAPE_SEED", "PAPERTAPE_VENUE_DATA"] {
+        assert!(read("", &[(name, "x")], &[]).is_ok(), "{name}");
+    }
+}
+
 /// Only who opens the venue needs all of its settings: the other verbs work on the same file.
 #[test]
 fn a_replay_without_a_tape_is_refused_when_it_is_to_be_opened() {

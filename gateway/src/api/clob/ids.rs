@@ -1,5 +1,6 @@
 //! Ids of venue-shaped rows, made of ours: order ids of 66 characters (venue.md §7.1), the account's UUID and address
-//! (venue.md §0.2). None needs a table: each follows from the user, and an order's own id can be read back.
+//! (venue.md §0.2), transaction hashes of paper trades. None needs a table: each follows from the user or the trade, and
+//! an order's own id can be read back.
 
 use crate::http::auth;
 use crate::http::call::Call;
@@ -96,6 +97,18 @@ pub fn address(user: UserId) -> String {
     })
 }
 
+/// The `transaction_hash` of a paper trade in the strict dialect, from its fill on: `0x` and the lower-case hex of
+/// SHA-256 of `paper:` and the trade's id. Typed clients want 32 bytes here; a paper trade has no transaction.
+pub fn paper_transaction_hash(trade_id: &str) -> String {
+    let mut hash = Sha256::new_with_prefix(b"paper:");
+    hash.update(trade_id);
+    let hash: [u8; 32] = hash.finalize().into();
+    crate::wire::decimal::text(|out| {
+        out.extend_from_slice(b"0x");
+        hex(out, &hash);
+    })
+}
+
 /// The bytes of a UUID; `None` when the text is none.
 pub fn uuid(text: &str) -> Option<[u8; 16]> {
     let dashes = |(at, byte): (usize, u8)| (byte == b'-') == matches!(at, 8 | 13 | 18 | 23);
@@ -173,6 +186,16 @@ mod tests {
             cases += 1;
         }
         println!("{cases} cases");
+    }
+
+    #[test]
+    fn a_paper_trade_has_a_hash_of_its_own() {
+        // Python: hashlib.sha256(b"paper:268435460").hexdigest().
+        assert_eq!(
+            paper_transaction_hash("268435460"),
+            "0x4161462203901016f766fdf2d4d7409024052305ef422a7053e520eea999df15"
+        );
+        assert_ne!(paper_transaction_hash("268435460"), paper_transaction_hash("268435461"));
     }
 
     #[test]

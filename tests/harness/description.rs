@@ -145,7 +145,7 @@ pub fn check(request: &Request, response: &Response) {
     };
     let body: Value = serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {}", said()));
     let wrong: Vec<_> =
-        validator.iter_errors(&body).take(3).map(|error| format!("{} at {}", error, error.instance_path)).collect();
+        validator.iter_errors(&body).take(3).map(|error| format!("{} at {}", error, error.instance_path())).collect();
     assert!(wrong.is_empty(), "not as described ({}): {}", wrong.join("; "), said());
     CHECKED.fetch_add(1, Ordering::Relaxed);
 }

@@ -46,7 +46,7 @@ pub fn check(target: &str, frame: &str) -> &'static str {
 /// What the message that comes nearest says.
 fn nearest(channel: &Channel, value: &Value) -> String {
     let wrong = |(name, validator): &(String, Validator)| {
-        let errors: Vec<_> = validator.iter_errors(value).map(|e| format!("{e} at {}", e.instance_path)).collect();
+        let errors: Vec<_> = validator.iter_errors(value).map(|e| format!("{e} at {}", e.instance_path())).collect();
         (errors.len(), format!("{name}: {}", errors.into_iter().take(3).collect::<Vec<_>>().join("; ")))
     };
     channel.json.iter().map(wrong).min().map(|(_, said)| said).unwrap_or_default()

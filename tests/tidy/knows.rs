@@ -20,12 +20,11 @@ const MAY_KNOW: [(&str, &[&str]); 6] = [
 const ENGINE_CRATES: [&str; 6] = ["ahash", "bincode", "wincode", "crossbeam", "sha2", "engine"];
 
 /// What a log of bytes has no business with.
-const NOT_IN_WAL: [&str; 12] = [
+const NOT_IN_WAL: [&str; 11] = [
     "engine",
     "gateway",
     "serde",
     "serde_json",
-    "sonic-rs",
     "tokio",
     "hyper",
     "bincode",

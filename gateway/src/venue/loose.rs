@@ -281,7 +281,7 @@ pub fn instant(text: &str) -> Option<Timestamp> {
         Ok(moment) => moment.as_microsecond(),
         Err(_) => {
             let date: jiff::civil::Date = text.parse().ok()?;
-            date.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_microsecond()
+            date.to_zoned_datetime(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_microsecond()
         }
     };
     u64::try_from(micros).ok().map(Timestamp)

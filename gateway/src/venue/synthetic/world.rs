@@ -377,7 +377,7 @@ impl std::str::FromStr for Key {
 /// `March 12, 2026, 14:05 UTC`, or without the time at midnight.
 fn date(at: Timestamp) -> String {
     let moment = jiff::Timestamp::from_microsecond(i64::try_from(at.0).unwrap_or(i64::MAX));
-    let moment = moment.unwrap_or(jiff::Timestamp::MAX).to_zoned(jiff::tz::TimeZone::UTC);
+    let moment = moment.unwrap_or(jiff::Timestamp::MAX).to_zoned_datetime(jiff::tz::TimeZone::UTC);
     moment.strftime("%B %-d, %Y, %H:%M UTC").to_string()
 }
 

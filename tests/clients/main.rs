@@ -9,11 +9,14 @@
 //! | `streams.py`, `streams.mjs` | websockets and ws: every channel, and a bot that trades |
 //! | `checks.py` | nothing: what the Python programs check with |
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |
+//! | `openapi.rs` | a linter over `gateway/openapi.json` (rules: `redocly.yaml`), and the client that is made of it |
+//! | `generated.py` | that client |
 //!
 //! `tests/clients/install` fetches them into `target/clients`. Where that was not done these tests say that they were
 //! skipped: testing wants neither Python nor a network. With `PAPERTAPE_REQUIRE_CLIENTS` set they fail instead.
 
 mod description;
+mod openapi;
 mod programs;
 mod streams;
 mod worlds;

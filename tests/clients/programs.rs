@@ -3,6 +3,7 @@
 use crate::worlds::{self, Facts};
 use serde_json::Value;
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -42,6 +43,12 @@ impl Clients {
         node
     }
 
+    /// The search path of programs that look for others of the Python environment.
+    pub fn path(&self) -> OsString {
+        let rest = env::var_os("PATH").unwrap_or_default();
+        env::join_paths([self.folder.join("python/bin")].into_iter().chain(env::split_paths(&rest))).expect("paths")
+    }
+
     /// A file of a fetched Node package.
     pub fn package_file(&self, path: &str) -> PathBuf {
         self.folder.join("node/node_modules").join(path)
@@ -56,7 +63,7 @@ impl Clients {
 }
 
 /// The folder of the programs.
-fn here() -> PathBuf {
+pub fn here() -> PathBuf {
     workspace().join("tests/clients")
 }
 

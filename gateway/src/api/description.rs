@@ -42,7 +42,12 @@ async fn describe(call: &Call, kept: &OnceCell<Vec<u8>>, make: fn(&App) -> Vec<u
 /// The document of this server.
 fn of(app: &App) -> Vec<u8> {
     let exists = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config.flags));
-    let served = Served { version: API_VERSION, names: &app.front.names, exists: &exists };
+    let served = Served {
+        version: API_VERSION,
+        names: &app.front.names,
+        exists: &exists,
+        root_mount: app.config.compat.root_mount,
+    };
     openapi::text(&openapi::document(GROUPS, &served))
 }
 
@@ -53,7 +58,7 @@ fn of(app: &App) -> Vec<u8> {
 pub fn of_the_default() -> Vec<u8> {
     let brand = Config::defaults().brand;
     let names = Names::new(&brand.header_prefix, &brand.key_header_aliases).expect("the default brand names headers");
-    let served = Served { version: API_VERSION, names: &names, exists: &|_| true };
+    let served = Served { version: API_VERSION, names: &names, exists: &|_| true, root_mount: true };
     openapi::text(&openapi::document(GROUPS, &served))
 }
 

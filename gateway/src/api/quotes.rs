@@ -14,7 +14,7 @@ use crate::wire::write::{array, object};
 const MARKETS_MAX: usize = 50;
 const QUOTE_BYTES: usize = 384;
 
-pub const ROUTES: &[Route] = &[Route::post("/v1/prices/batch", "get_prices")
+pub const ROUTES: &[Route] = &[Route::post("/v1/prices/batch", "get_prices_batch")
     .about("What several markets are quoted at, in the order asked for.")
     .takes(&Schema::Object(&ASKED), ASKED_EXAMPLE)
     .gives(200, &Schema::Array(&Schema::Object(&QUOTE)), EXAMPLE)

@@ -8,7 +8,7 @@ use super::names::Names;
 use super::route::{Auth, BodyKind, Group, Method, Permission, RateClass, Root, Route};
 use super::schema::{Field, Gives, Kind, Param, Place, Schema, Shape};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// What of a server's configuration shows in its description.
 pub struct Served<'a> {
@@ -17,6 +17,8 @@ pub struct Served<'a> {
     pub names: &'a Names,
     /// Which routes exist (open gates).
     pub exists: &'a dyn Fn(&Route) -> bool,
+    /// Whether the venue's paths answer without `/v1` too.
+    pub root_mount: bool,
 }
 
 /// What stands in a variable of a path. One of a wrong form is an unknown one (wire.md §10), so none is bounded.
@@ -39,14 +41,18 @@ const VARIABLES: &[(&str, &str, &str)] = &[
 /// The document of these routes.
 ///
 /// # Panics
-/// When two shapes of one name differ: a mistake in the table, found by the test that compares the checked-in file.
+/// When two operations have one name, or two shapes of one name differ: a mistake in the table, found by the test that
+/// compares the checked-in file.
 pub fn document(groups: &[Group], served: &Served<'_>) -> Value {
     let mut shapes = Shapes::default();
     let mut paths = Map::new();
+    let mut operations = HashSet::new();
     let tags: Vec<_> = groups.iter().map(|group| json!({"name": group.name, "description": group.about})).collect();
     for group in groups {
         for route in group.routes.iter().filter(|route| (served.exists)(route)) {
-            let item = paths.entry(route.path).or_insert_with(|| json!({}));
+            assert!(operations.insert(route.name), "two operations are called {}", route.name);
+            let (path, _) = paths_of(route, served);
+            let item = paths.entry(path).or_insert_with(|| json!({}));
             item[route.method.text().to_ascii_lowercase()] = operation(group, route, served, &mut shapes);
         }
     }
@@ -122,6 +128,21 @@ const INTRODUCTION: &str = "A paper-trading venue for prediction markets: virtua
     code in `error` and in the code header. Answers to a recognised key carry its rate limits \
     (X-RateLimit-Limit, -Remaining, -Reset, -Limit-Per-Second, -Remaining-Per-Second, -Tier).";
 
+/// The path that a route is described at, and the other one that it answers at.
+///
+/// `/v1/` is described as `/` while it answers there: linters refuse a path that ends in a slash.
+fn paths_of(route: &Route, served: &Served<'_>) -> (&'static str, Option<&'static str>) {
+    let at_root = match route.root {
+        Root::Never => false,
+        Root::Mounted => served.root_mount,
+        Root::Always => true,
+    };
+    match route.path.strip_prefix("/v1").filter(|_| at_root) {
+        Some("/") => ("/", Some(route.path)),
+        bare => (route.path, bare),
+    }
+}
+
 fn operation(group: &Group, route: &Route, served: &Served<'_>, shapes: &mut Shapes) -> Value {
     let mut operation = Map::new();
     operation.insert("operationId".into(), route.name.into());
@@ -147,8 +168,8 @@ fn operation(group: &Group, route: &Route, served: &Served<'_>, shapes: &mut Sha
         operation.insert("x-permission".into(), word.into());
     }
     operation.insert("x-rate-class".into(), rate_class(route.rate).into());
-    if let Some(bare) = route.path.strip_prefix("/v1").filter(|_| route.root != Root::Never) {
-        operation.insert("x-also-at".into(), bare.into());
+    if let (_, Some(other)) = paths_of(route, served) {
+        operation.insert("x-also-at".into(), other.into());
     }
     if let Some(gate) = route.gate {
         operation.insert("x-flag".into(), gate.flag().into());
@@ -392,6 +413,15 @@ fn codes() -> Value {
     Value::Object(rows.collect())
 }
 
+/// Names of constants for words that differ in case alone, where generators would make one name of two words: `BUY` and
+/// `BUY_LOWER`. `None` where no two of them do.
+fn constants(words: &[&str]) -> Option<Vec<String>> {
+    let twice =
+        |word: &str| word.bytes().any(|byte| byte.is_ascii_lowercase()) && words.contains(&&*word.to_uppercase());
+    let name = |word: &&str| format!("{}{}", word.to_uppercase(), if twice(word) { "_LOWER" } else { "" });
+    words.iter().any(|word| twice(word)).then(|| words.iter().map(name).collect())
+}
+
 /// Named shapes and refusals as they are met.
 #[derive(Default)]
 pub(crate) struct Shapes {
@@ -414,7 +444,13 @@ impl Shapes {
             Schema::Number => json!({"type": "number"}),
             Schema::Text(u32::MAX) => json!({"type": "string"}),
             Schema::Text(max) => json!({"type": "string", "maxLength": max}),
-            Schema::Word(words) => json!({"type": "string", "enum": words}),
+            Schema::Word(words) => {
+                let mut written = json!({"type": "string", "enum": words});
+                if let Some(names) = constants(words) {
+                    written["x-enum-varnames"] = names.into();
+                }
+                written
+            }
             Schema::Format(format) => {
                 let written = json!({"type": "string", "description": format.about, "pattern": format.pattern});
                 self.named(format.name, written)

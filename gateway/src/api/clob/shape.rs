@@ -41,6 +41,7 @@ const SIGNED: Schema = Schema::Object(&Shape::new(
         optional("expiration", Schema::OneOf(&[TEXT, INTEGER, Schema::Null]), "Unix seconds in the future, for GTD."),
         optional("salt", Schema::Any, "With the signature it makes a repeated order known for ten minutes."),
         optional("signature", Schema::Any, ""),
+        optional("signatureType", Schema::Any, "Ignored."),
         optional("maker", Schema::Any, "Ignored, as is every further field."),
     ],
 ));

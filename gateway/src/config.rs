@@ -61,6 +61,8 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub struct Server {
     pub listen: SocketAddr,
+    /// Names with a dot that a listener on loopback answers to, in `Host`; addresses and other names always pass.
+    pub hosts: Vec<String>,
     /// Threads that own sockets; more than one only in the threaded layout.
     pub io_threads: usize,
     /// The thread that runs the core never sleeps: an answer comes sooner, and one processor is always busy.

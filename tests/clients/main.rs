@@ -8,6 +8,7 @@
 //! | `typescript.mjs` | @polymarket/clob-client |
 //! | `streams.py`, `streams.mjs` | websockets and ws: every channel, and a bot that trades |
 //! | `checks.py` | nothing: what the Python programs check with |
+//! | `proxy.rs` | nginx, with the file that `gateway/docs` has for it |
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |
 //! | `openapi.rs` | a linter over `gateway/openapi.json` (rules: `redocly.yaml`), and the client that is made of it |
 //! | `generated.py` | that client |
@@ -18,5 +19,6 @@
 mod description;
 mod openapi;
 mod programs;
+mod proxy;
 mod streams;
 mod worlds;

@@ -37,11 +37,20 @@ pub(super) fn server(source: &mut Source) -> Server {
             |text| text.parse().ok(),
             SocketAddr::to_string,
         ),
+        hosts: source.list("server.hosts", Vec::new(), "a list of host names without a port", host, String::clone),
         io_threads: source.integer("server.io_threads", 1, 1..=64) as usize,
         busy_poll: source.boolean("server.busy_poll", false),
         drain: millis(source, "server.drain_ms", 10_000, 0..=600_000),
         clock_ahead_file: path(source, "server.clock_ahead_file"),
     }
+}
+
+/// A host name as a list of them may hold it.
+fn host(text: &str) -> Option<String> {
+    let sound = (1..=253).contains(&text.len())
+        && !text.starts_with('.')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    sound.then(|| text.trim_end_matches('.').to_owned())
 }
 
 pub(super) fn admin(source: &mut Source) -> Admin {

@@ -166,6 +166,7 @@ codes! {
     UserNotFound = "USER_NOT_FOUND", 401, No, Nothing, "No such user.";
     AccountNotFound = "ACCOUNT_NOT_FOUND", 404, No, Nothing, "No such account.";
     AnalysisError = "ANALYSIS_ERROR", 500, Yes, Nothing, "The analysis failed.";
+    MisdirectedRequest = "MISDIRECTED_REQUEST", 421, No, Nothing, "This server is not known by that host name; server.hosts lists the names it answers to.";
     Http405 = "HTTP_405", 405, No, Nothing, "This route does not take that method.";
     Http413 = "HTTP_413", 413, No, Nothing, "The body is too large.";
     Http426 = "HTTP_426", 426, No, Nothing, "The version of WebSocket here is 13.";

@@ -1,6 +1,7 @@
 //! What the edge itself is made of: the route table, header names, limits, token secrets, access lists. Shared by all
 //! IO threads and never changed after the start.
 
+use super::hosts::Hosts;
 use super::jwt::Verifier;
 use super::limit::Limits;
 use super::names::Names;
@@ -28,6 +29,8 @@ pub struct Front {
     pub tickets: Tickets,
     pub gatekeeper: Gatekeeper,
     pub cors: Cors,
+    /// Names that requests may be sent to.
+    pub hosts: Hosts,
     /// The machine descriptions of the routes and of the streams, made when they are first asked for.
     pub description: OnceCell<Vec<u8>>,
     pub streams: OnceCell<Vec<u8>>,
@@ -52,6 +55,7 @@ impl Front {
             tickets: Tickets::new(config.auth.ws_secret.as_ref()).map_err(|error| format!("no randomness: {error}"))?,
             gatekeeper: Gatekeeper { access: config.access.clone(), allowlist_on: config.flags.allowlist_enabled },
             cors: Cors::new(&config.http.cors_origins),
+            hosts: Hosts::of(config.server.listen, &config.server.hosts),
             description: OnceCell::new(),
             streams: OnceCell::new(),
         })

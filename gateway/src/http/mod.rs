@@ -8,6 +8,7 @@ pub mod code;
 pub mod dialect;
 pub mod dress;
 pub mod front;
+pub mod hosts;
 pub mod jwt;
 pub mod last_used;
 pub mod limit;

@@ -299,7 +299,7 @@ fn text_content(example: &str) -> Value {
 
 /// Every code a route can refuse with: those of the checks it stands behind (wire.md §7), then its own.
 pub fn refusals(route: &Route) -> Vec<Code> {
-    let mut codes = vec![Code::Http400, Code::Http413, Code::InternalError];
+    let mut codes = vec![Code::Http400, Code::Http413, Code::MisdirectedRequest, Code::InternalError];
     let mut add = |more: &[Code]| {
         for code in more {
             if !codes.contains(code) {

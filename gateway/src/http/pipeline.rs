@@ -58,6 +58,16 @@ where
     response
 }
 
+/// Answers a request whose head was refused before it was read.
+pub fn refuse<B>(app: &App, request: Request<B>, refusal: Refusal) -> Response<Answered> {
+    let (parts, _) = request.into_parts();
+    let dress = dress(app, &parts);
+    let (used, is_head, code) = (dress.used, dress.is_head, refusal.code());
+    let response = dress.finish(Err(refusal));
+    note(app, used, is_head, response.status(), Some(code));
+    response
+}
+
 /// One request that came in a frame of an open socket: what its HTTP twin says by method, target and body, without
 /// headers.
 pub struct Operation {
@@ -276,7 +286,7 @@ where
     let shared = Rc::clone(&edge);
     let app = &*shared.app;
     let now = app.clock.now();
-    sound_http(&parts)?;
+    sound_http(app, &parts)?;
     if parts.method != hyper::Method::GET || parts.version != Version::HTTP_11 {
         // Nothing else asks for another protocol (RFC 6455 §4.1).
         parts.headers.remove(header::UPGRADE);
@@ -331,10 +341,15 @@ async fn served(
 }
 
 /// What makes a head unfit to be answered otherwise than by the end of the connection (reliability 36, 37).
-fn sound_http(parts: &Parts) -> Result<(), Refusal> {
+fn sound_http(app: &App, parts: &Parts) -> Result<(), Refusal> {
     let headers = &parts.headers;
     let count = |name: header::HeaderName| headers.get_all(name).iter().count();
     sound_target(&parts.uri)?;
+    if let Some(authority) = parts.uri.authority()
+        && !app.front.hosts.admits(authority.as_str().as_bytes())
+    {
+        return Err(Code::MisdirectedRequest.into());
+    }
     let hosts = count(header::HOST);
     if hosts > 1 || (hosts == 0 && parts.version == Version::HTTP_11) {
         return Err(Refusal::broken("A request has exactly one Host header."));

@@ -10,14 +10,14 @@ mod express;
 mod socket;
 
 use super::body::Body;
-use super::pipeline::respond;
+use super::pipeline::{refuse, respond};
 use crate::app::Edge;
 use crate::config::{Config, Network};
 use ahash::AHashMap;
 use deadline::HeadDeadline;
-use express::{Express, Turn};
+use express::{Express, Made, Turn};
 use http_body_util::BodyExt as _;
-use hyper::header;
+use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use parking_lot::Mutex;
@@ -39,7 +39,7 @@ use tokio::task::JoinSet;
 /// Largest head, and the read buffer of a connection.
 const BUFFER_BYTES: usize = 16 * 1_024;
 /// Header lines of one request; more is hyper's own 431.
-const HEADERS_MAX: usize = 64;
+pub(super) const HEADERS_MAX: usize = 64;
 /// A peer that takes no byte of a stream is cut off after this (streams.md §5).
 const STREAM_STUCK: Duration = Duration::from_secs(15);
 /// Pause after an accept that failed for want of descriptors or memory: doubled up to the second bound.
@@ -210,23 +210,27 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
         .timer(head.clone());
     let upgrade = Rc::new(Cell::new(None));
     let mut express = Express::new(&edge, peer, socket.clone(), head);
-    let (answering, upgrading, made) = (socket.clone(), Rc::clone(&upgrade), express.made());
+    let (answering, upgrading, word) = (socket.clone(), Rc::clone(&upgrade), express.word());
     let service = service_fn(|request| {
         let (edge, socket, upgrade) = (Rc::clone(&edge), answering.clone(), Rc::clone(&upgrading));
-        let made = made.take();
+        let (made, is_last) = (word.made.take(), word.is_last.get());
         async move {
             // What was made on the short way is the answer to a request that was read whole.
-            let is_whole = made.is_some();
+            let is_whole = matches!(made, Some(Made::Answer(_)));
             let mut response = match made {
-                Some(response) => {
+                Some(Made::Answer(response)) => {
                     // Its body was read on the short way; what hyper has of it is in memory. Left unread, it would end
                     // the connection.
                     let mut body: hyper::body::Incoming = request.into_body();
                     while body.frame().await.is_some() {}
                     response
                 }
+                Some(Made::Refusal(refusal)) => refuse(&edge.app, request, refusal),
                 None => respond(edge, peer, request).await,
             };
+            if is_last && !matches!(response.body(), Body::Upgraded(_)) {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
             if let Body::Upgraded(_) = response.body()
                 && let Body::Upgraded(next) = std::mem::replace(response.body_mut(), Body::from(Vec::new()))
             {

@@ -5,6 +5,7 @@
 //! can take: the server's own threads know nothing of it.
 
 use super::gather::{Gather, Sources};
+use crate::http::hosts::Hosts;
 use crate::layout;
 use crate::thread;
 use http_body_util::Full;
@@ -53,9 +54,11 @@ impl Admin {
     /// # Errors
     /// The system's, when no thread can be made.
     pub fn start(listener: TcpListener, sources: Sources) -> io::Result<Admin> {
+        let server = &sources.app.config.server;
+        let hosts = Hosts::of(listener.local_addr()?, &server.hosts);
         let (alive, ended) = oneshot::channel();
         let body = move || {
-            if let Err(error) = run(listener, sources, ended) {
+            if let Err(error) = run(listener, sources, hosts, ended) {
                 tracing::error!(%error, "there are no metrics any more; serving goes on");
             }
         };
@@ -71,24 +74,24 @@ impl Admin {
     }
 }
 
-fn run(listener: TcpListener, sources: Sources, ended: oneshot::Receiver<Infallible>) -> io::Result<()> {
+fn run(listener: TcpListener, sources: Sources, hosts: Hosts, ended: oneshot::Receiver<Infallible>) -> io::Result<()> {
     let runtime = layout::runtime()?;
     let serving = async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tokio::select! {
             _ = ended => Ok(()),
-            never = accept(listener, Rc::new(Gather::new(sources))) => match never {},
+            never = accept(listener, Rc::new(Answers { gather: Gather::new(sources), hosts })) => match never {},
         }
     };
     LocalSet::new().block_on(&runtime, serving)
 }
 
-async fn accept(listener: tokio::net::TcpListener, gather: Rc<Gather>) -> Infallible {
+async fn accept(listener: tokio::net::TcpListener, answers: Rc<Answers>) -> Infallible {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let place = places.clone().acquire_owned().await.expect("nobody closes it");
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::task::spawn_local(connection(stream, Rc::clone(&gather), place))),
+            Ok((stream, _)) => drop(tokio::task::spawn_local(connection(stream, Rc::clone(&answers), place))),
             Err(error) => {
                 tracing::warn!(%error, "accept failed on the admin listener");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -97,10 +100,10 @@ async fn accept(listener: tokio::net::TcpListener, gather: Rc<Gather>) -> Infall
     }
 }
 
-async fn connection(stream: TcpStream, gather: Rc<Gather>, place: OwnedSemaphorePermit) {
+async fn connection(stream: TcpStream, answers: Rc<Answers>, place: OwnedSemaphorePermit) {
     let service = service_fn(move |request| {
-        let gather = Rc::clone(&gather);
-        async move { Ok::<_, Infallible>(answer(&gather, &request).await) }
+        let answers = Rc::clone(&answers);
+        async move { Ok::<_, Infallible>(answers.to(&request).await) }
     });
     let mut builder = http1::Builder::new();
     builder.keep_alive(false).half_close(true).max_buf_size(BUFFER_BYTES).max_headers(HEADERS_MAX);
@@ -111,22 +114,35 @@ async fn connection(stream: TcpStream, gather: Rc<Gather>, place: OwnedSemaphore
     drop(place);
 }
 
-async fn answer(gather: &Gather, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    if request.uri().path() != PATH {
-        return said(StatusCode::NOT_FOUND, "There is /metrics here and nothing else.\n");
-    }
-    if request.method() != Method::GET {
-        let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "/metrics takes GET.\n");
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
-        return response;
-    }
-    match gather.text().await {
-        Ok(text) => {
-            let mut response = Response::new(Full::from(text));
-            response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
-            response
+/// What answers are made of.
+struct Answers {
+    gather: Gather,
+    hosts: Hosts,
+}
+
+impl Answers {
+    async fn to(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let named = request.headers().get(header::HOST).map(HeaderValue::as_bytes);
+        let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
+        if !named.into_iter().chain(authority).all(|host| self.hosts.admits(host)) {
+            return said(StatusCode::MISDIRECTED_REQUEST, "This listener is not known by that host name.\n");
         }
-        Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "The figures cannot be written.\n"),
+        if request.uri().path() != PATH {
+            return said(StatusCode::NOT_FOUND, "There is /metrics here and nothing else.\n");
+        }
+        if request.method() != Method::GET {
+            let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "/metrics takes GET.\n");
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
+            return response;
+        }
+        match self.gather.text().await {
+            Ok(text) => {
+                let mut response = Response::new(Full::from(text));
+                response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
+                response
+            }
+            Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "The figures cannot be written.\n"),
+        }
     }
 }
 

@@ -15,13 +15,15 @@ use super::socket::Socket;
 use crate::app::Edge;
 use crate::http::auth;
 use crate::http::body::Body;
+use crate::http::code::Code;
 use crate::http::pipeline::{Answering, Asked, answers_plainly, begin};
 use crate::http::plain::{self, Head, Plain};
+use crate::http::reply::Refusal;
 use crate::http::route::{Method, Route};
 use crate::http::router::{Found, Variables};
 use bytes::Bytes;
 use hyper::{Response, Uri};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -35,6 +37,8 @@ const REQUESTS_PER_TURN: u32 = 32;
 const HEAD_BYTES_MAX: usize = super::BUFFER_BYTES;
 /// Longest text of a key that is remembered.
 const KEY_BYTES_MAX: usize = 128;
+/// Longest `Host` that is remembered.
+const HOST_BYTES_MAX: usize = 256;
 /// Longest head that is remembered.
 const KNOWN_BYTES_MAX: usize = 1_024;
 
@@ -59,8 +63,25 @@ pub(super) struct Express<'a> {
     key: Option<Shown>,
     /// The last head, byte for byte, while its route is that of `last`.
     known: Option<Known>,
-    /// An answer that the library is to send, in place of one of its own making.
-    made: Rc<RefCell<Option<Response<Body>>>>,
+    /// The last `Host` that was accepted, byte for byte.
+    host: Vec<u8>,
+    word: Rc<Word>,
+}
+
+/// What is said here of the request that the library reads next.
+#[derive(Default)]
+pub(super) struct Word {
+    pub(super) made: RefCell<Option<Made>>,
+    /// It is the last one of the connection: what follows it has not been looked at here.
+    pub(super) is_last: Cell<bool>,
+}
+
+/// What is known of an answer before the library has read the request.
+pub(super) enum Made {
+    /// The whole answer to a request that came whole.
+    Answer(Response<Body>),
+    /// Its head is refused.
+    Refusal(Refusal),
 }
 
 struct Shown {
@@ -118,8 +139,8 @@ enum Next {
     Answering(u64),
     /// So many are for the library.
     Granted(u64),
-    /// All that come are for the library.
-    Foreign,
+    /// All that come are for the library, which ends the connection with its answer.
+    Last,
     /// They are no whole head yet.
     Part,
 }
@@ -136,13 +157,14 @@ impl<'a> Express<'a> {
             last: None,
             key: None,
             known: None,
-            made: Rc::default(),
+            host: Vec::new(),
+            word: Rc::default(),
         }
     }
 
-    /// Where an answer lies that the library is to send.
-    pub(super) fn made(&self) -> Rc<RefCell<Option<Response<Body>>>> {
-        Rc::clone(&self.made)
+    /// What the library's answer depends on.
+    pub(super) fn word(&self) -> Rc<Word> {
+        Rc::clone(&self.word)
     }
 
     /// The server ends: nothing more is begun. False while a request is being answered; its answer will say that the
@@ -187,7 +209,7 @@ impl<'a> Express<'a> {
     fn poll(&self, context: &mut Context<'_>, answering: &mut Answering<'a>) -> Poll<bool> {
         let made = ready!(self.socket.gather(|out| answering.poll(&self.edge.app, context, out)));
         let is_written = made.is_none();
-        *self.made.borrow_mut() = made;
+        *self.word.made.borrow_mut() = made.map(Made::Answer);
         Poll::Ready(is_written)
     }
 
@@ -233,7 +255,11 @@ impl<'a> Express<'a> {
                     return Turn::Granted;
                 }
                 Next::Part if filled - at < HEAD_BYTES_MAX => {}
-                Next::Part | Next::Foreign => {
+                next @ (Next::Part | Next::Last) => {
+                    if matches!(next, Next::Part) {
+                        self.refuse(Refusal::broken("The head of the request is longer than 16 KiB."));
+                    }
+                    self.word.is_last.set(true);
                     self.socket.keep_incoming(&room[at..filled]);
                     self.socket.grant_all();
                     return Turn::Granted;
@@ -283,8 +309,19 @@ impl<'a> Express<'a> {
         let plain = match plain::head(bytes) {
             Head::Part => return Next::Part,
             Head::Plain(plain) => plain,
-            Head::Framed(bytes) => return Next::Granted(bytes),
-            Head::Foreign => return Next::Foreign,
+            Head::Framed(bytes, host) => {
+                self.admit_host(host);
+                return Next::Granted(bytes);
+            }
+            Head::Endless(host) => {
+                self.admit_host(host);
+                return Next::Last;
+            }
+            Head::BareLineFeed => {
+                self.refuse(Refusal::broken("A line of the head ends with a bare line feed."));
+                return Next::Last;
+            }
+            Head::Unreadable => return Next::Last,
         };
         let whole = plain.bytes();
         // A body that is still on its way has deadlines, and one that is too long an answer of its own.
@@ -294,6 +331,10 @@ impl<'a> Express<'a> {
             || plain.head_bytes > HEAD_BYTES_MAX
             || plain.body_bytes > self.edge.app.config.http.body_bytes_max as u64
         {
+            self.admit_host(Some(plain.host));
+            return Next::Granted(whole);
+        }
+        if !self.admit_host(Some(plain.host)) {
             return Next::Granted(whole);
         }
         let Some((route, uri, variables)) = self.route(&plain) else { return Next::Granted(whole) };
@@ -306,6 +347,28 @@ impl<'a> Express<'a> {
         let body = body(&bytes[head_bytes..whole as usize]);
         let asked = Asked { route, uri, variables, key_hash, request_id, idempotency_key, takes_gzip, typed, body };
         self.answer(context, asked, whole)
+    }
+
+    /// Whether a request to this host is answered here. The answer to another one is a refusal, which the library sends.
+    /// Requests with none or several have another check, in the pipeline.
+    fn admit_host(&mut self, host: Option<&[u8]>) -> bool {
+        let Some(host) = host else { return true };
+        if self.host == host && !host.is_empty() {
+            return true;
+        }
+        let admits = self.edge.app.front.hosts.admits(host);
+        if admits && host.len() <= HOST_BYTES_MAX {
+            self.host.clear();
+            self.host.extend_from_slice(host);
+        } else if !admits {
+            self.refuse(Code::MisdirectedRequest.into());
+        }
+        admits
+    }
+
+    /// The library answers the request that it reads next with this.
+    fn refuse(&self, refusal: Refusal) {
+        *self.word.made.borrow_mut() = Some(Made::Refusal(refusal));
     }
 
     fn answer(&mut self, context: &mut Context<'_>, asked: Asked<'_>, whole: u64) -> Next {

@@ -61,6 +61,94 @@ fn malformed_requests_are_answered_and_the_connection_ends() {
     });
 }
 
+/// A head of which a parser that takes bare line feeds and one that does not would read different requests. Each is
+/// answered with 400 and the connection ends, whichever way reads it: the short way, or the library because of a header, a
+/// version, a coding or what came before on the connection.
+#[test]
+fn a_line_of_a_head_that_ends_with_a_bare_line_feed_is_refused() {
+    let chunked = "POST /v1/echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
+    let odd = "GET /v1/time HTTP/1.1\r\nHost: x\r\nX-Other: 1\r\n\r\n";
+    let plain = "GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n";
+    let hostile = [
+        "GET /v1/time HTTP/1.1\nHost: x\r\n\r\n",
+        "GET /v1/time HTTP/1.1\r\nHost: x\n\r\n",
+        "GET /v1/time HTTP/1.1\r\nHost: x\r\n\n",
+        "GET /v1/time HTTP/1.1\nHost: x\n\n",
+        "\nGET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /v1/time HTTP/1.1\r\nHost: x\r\nX-Other: 1\nX-More: 2\r\n\r\n",
+        "GET /v1/time HTTP/1.0\nHost: x\n\n",
+        "GET /v1/time HTTP/1.1\nHost: x\nConnection: close\n\n",
+        "HEAD /v1/time HTTP/1.1\nHost: x\r\n\r\n",
+        "POST /v1/echo HTTP/1.1\r\nHost: x\nContent-Length: 2\r\n\r\n{}",
+        "POST /v1/echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        "POST /v1/echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\nContent-Length: 2\r\n\r\n",
+        "GET /v1/time HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\nUpgrade: websocket\r\n\r\n",
+    ];
+    with_server(SHORT, async |served: Served| {
+        for head in hostile {
+            for (before, answered) in [("", 0), (plain, 1), (odd, 1), (&plain.repeat(40), 40)] {
+                // What stands behind the refused request is never answered.
+                let text = served.exchange(format!("{before}{head}{plain}").as_bytes()).await;
+                let expected: Vec<u16> = std::iter::repeat_n(200, answered).chain([400]).collect();
+                assert_eq!(statuses(&text), expected, "{head:?} behind {answered}: {text}");
+                assert!(text.contains("connection: close"), "{text}");
+                assert!(head.starts_with("HEAD") || text.contains("bare line feed"), "{text}");
+            }
+            // A request whose end only the library can tell is the last one of its connection.
+            let text = served.exchange(format!("{chunked}{head}").as_bytes()).await;
+            assert_eq!(statuses(&text), [200], "{head:?}: {text}");
+        }
+        let text = served.exchange(format!("\r\n{plain}{odd}\r\n{chunked}").as_bytes()).await;
+        assert_eq!(statuses(&text), [200; 3], "{text}");
+    });
+    println!("bare line feeds: {} cases", 2 * (5 * hostile.len() + 1));
+}
+
+/// A page whose name was made to resolve to 127.0.0.1 gets no answer from a listener on loopback, on either way of
+/// reading and at any place of a connection.
+#[test]
+fn a_listener_on_loopback_answers_to_its_own_names() {
+    let get = |host: &str, more: &str| format!("GET /v1/time HTTP/1.1\r\nHost: {host}\r\n{more}\r\n");
+    let good = ["127.0.0.1", "127.0.0.1:8080", "[::1]:8080", "localhost:1", "papertape", "trade.example:443"];
+    let bad = ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example"];
+    let lines = ["", "X-Other: 1\r\n", "Connection: Upgrade\r\nUpgrade: websocket\r\n", "Connection: keep-alive\r\n"];
+    with_server("[server]\nhosts = [\"trade.example\"]", async |served: Served| {
+        let end = "GET /v1/time HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        for more in lines {
+            for host in good {
+                // Remembered, and asked for again.
+                let text = served.exchange(format!("{}{}{end}", get(host, more), get(host, more)).as_bytes()).await;
+                assert_eq!(statuses(&text), [200; 3], "{host}: {text}");
+                for other in bad {
+                    let requests = format!("{}{}{}{end}", get(host, more), get(other, more), get(host, more));
+                    let text = served.exchange(requests.as_bytes()).await;
+                    assert_eq!(statuses(&text), [200, 421, 200, 200], "{other} behind {host}: {text}");
+                    assert!(text.contains("{\"error\":\"MISDIRECTED_REQUEST\",\"message\":"), "{text}");
+                    assert!(text.contains("x-svc-code: MISDIRECTED_REQUEST\r\n"), "{text}");
+                }
+            }
+        }
+        for (request, status) in [
+            ("GET /v1/time HTTP/1.0\r\n\r\n", 200),
+            ("GET /v1/time HTTP/1.0\r\nHost: evil.example\r\n\r\n", 421),
+            ("GET /v1/time HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\nX-Request-Id: mine\r\n\r\n", 421),
+            ("GET http://evil.example/v1/time HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 421),
+            ("GET http://localhost:80/v1/time HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 200),
+            ("POST /v1/echo HTTP/1.1\r\nHost: evil.example\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 421),
+            ("POST /v1/echo HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", 421),
+        ] {
+            let text = served.exchange(request.as_bytes()).await;
+            assert_eq!(statuses(&text), [status], "{request:?}: {text}");
+            assert!(!request.contains("mine") || text.contains("x-request-id: mine\r\n"), "{text}");
+        }
+    });
+    with_server("[server]\nlisten = \"0.0.0.0:8080\"", async |served: Served| {
+        let text = served.exchange(get("evil.example", "Connection: close\r\n").as_bytes()).await;
+        assert_eq!(statuses(&text), [200], "a listener that others reach");
+    });
+    println!("hosts of a loopback listener: {} cases", 2 * (lines.len() * good.len() * (1 + bad.len()) + 8));
+}
+
 #[test]
 fn what_follows_a_body_of_two_lengths_is_never_answered() {
     with_server(SHORT, async |served: Served| {

@@ -2,12 +2,13 @@
 //!
 //! `kills` is the long one: clients under load, `kill -9` at random, and after each start every client compares what
 //! the server says with its own memory of what it was told. `points` ends the process at each named place of the log.
-//! `damage` changes files behind the server's back. `operations` are the ordinary accidents of running one,
-//! `settings` those of setting one up, `seeds` those of making users, `disk` is a full one; `verbs` look at what a server
-//! leaves behind, and `stops` is about its orderly ends.
+//! `golden` are directories that older builds left. `damage` changes files behind the server's back. `operations` are
+//! the ordinary accidents of running one, `settings` those of setting one up, `seeds` those of making users, `disk` is a
+//! full one; `verbs` look at what a server leaves behind, and `stops` is about its orderly ends.
 
 mod damage;
 mod disk;
+mod golden;
 mod kills;
 mod memory;
 mod money;

@@ -1,0 +1,207 @@
+//! Golden data directories: written once by an older build, kept for good, and read by every later one.
+//!
+//! `golden/NAME/KIND` holds a data directory (each file gzipped), the tape of its markets, `expected.json` (digest, last
+//! LSN, users) and `seen.json.gz` (what the users saw). A build that reads them differently breaks somebody's directory. They are
+//! never written again; a new format gets a new NAME beside them:
+//!
+//! ```text
+//! GOLDEN_NAME=2026-11-23 cargo test -p tests --test crash -- --ignored golden::recipe
+//! ```
+
+mod recipe;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use tests::binary::workspace;
+use tests::cases::Cases;
+use tests::http::Client;
+use tests::json::{at, int, list, text};
+use tests::server::{Place, Server, User};
+
+/// The fields of an order that mean the same in every build.
+const ORDER_FIELDS: [&str; 13] = [
+    "order_id",
+    "wallet_id",
+    "token_id",
+    "side",
+    "order_type",
+    "limit_price",
+    "quantity",
+    "filled_quantity",
+    "time_in_force",
+    "status",
+    "client_order_id",
+    "expiration",
+    "post_only",
+];
+
+const POSITION_FIELDS: [&str; 4] = ["id", "token_id", "quantity", "status"];
+const WALLET_FIELDS: [&str; 7] = ["id", "kind", "label", "balance", "baseline", "status", "generation"];
+
+fn folder() -> PathBuf {
+    workspace().join("tests/crash/golden")
+}
+
+/// A place whose settings fit a golden directory: its markets come from a tape beside the data. The tape's books are
+/// too old to trade on, so nothing fills after a start.
+fn place_of(directory: &Path) -> Place {
+    let mut place = Place::new();
+    unpack(directory, place.root());
+    let tape = place.root().join("tape.ndjson");
+    place.set("venue", "kind", "\"replay\"").set("venue", "tape", &format!("{tape:?}")).set("venue", "follow", "true");
+    let expected = expected_of(directory);
+    place.set("journal", "segment_bytes", &int(&expected, "/segment_bytes").to_string());
+    place
+}
+
+fn expected_of(directory: &Path) -> Value {
+    let bytes = fs::read(directory.join("expected.json")).expect("a golden directory says what is expected");
+    serde_json::from_slice(&bytes).expect("expectations are JSON")
+}
+
+/// What the users of a running server see of their past, in the words that every build has.
+fn seen(server: &Server, users: &[User]) -> Value {
+    let rows = users.iter().map(|user| {
+        let mut client = server.with_key(&user.key);
+        let wallets = client.get("/v1/me/wallets?include_archived=true&limit=200").expect(200);
+        let wallets = list(&wallets, "/wallets");
+        let accounts: Vec<Value> = wallets
+            .iter()
+            .map(|wallet| {
+                let balance =
+                    client.get(&format!("/v1/account/balance?wallet_id={}", int(wallet, "/id"))).expect(200);
+                let positions =
+                    client.get(&format!("/v1/account/positions?wallet_id={}", int(wallet, "/id"))).expect(200);
+                json!({
+                    "wallet": picked(wallet, &WALLET_FIELDS),
+                    "reserved": at(&balance, "/reserved"),
+                    "positions": list(&positions, "").iter().map(|row| picked(row, &POSITION_FIELDS)).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        json!({"user": user.id, "accounts": accounts, "orders": orders(&mut client)})
+    });
+    rows.collect()
+}
+
+/// All orders of a user, newest first.
+fn orders(client: &mut Client) -> Vec<Value> {
+    let (mut rows, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = client.get(&format!("/v1/orders?wallet_id=all&limit=200{cursor}")).expect(200);
+        rows.extend(list(&page, "/orders").iter().map(|row| picked(row, &ORDER_FIELDS)));
+        match text(&page, "/next_cursor") {
+            "" | "LTE=" => return rows,
+            next => cursor = format!("&cursor={next}"),
+        }
+    }
+}
+
+fn picked(row: &Value, fields: &[&str]) -> Value {
+    fields.iter().map(|field| (field.to_string(), at(row, &format!("/{field}")).clone())).collect()
+}
+
+/// The last LSN in the log, as `papertape log export` shows it.
+fn last_lsn(place: &Place) -> i64 {
+    let exported = String::from_utf8(place.log("export").stdout).expect("UTF-8");
+    let last: Value =
+        serde_json::from_str(exported.lines().last().expect("records")).expect("export writes JSON lines");
+    int(&last, "/lsn")
+}
+
+/// Every file below `from`, gzipped, into the same places below `to`.
+fn pack(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("a folder can be read") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if path.is_dir() {
+            pack(&path, &to.join(&name));
+        } else {
+            pack_bytes(&fs::read(&path).expect("a file can be read"), &to.join(format!("{name}.gz")));
+        }
+    }
+}
+
+fn pack_bytes(bytes: &[u8], to: &Path) {
+    let file = File::create_new(to).expect("golden files are never replaced");
+    let mut packed = GzEncoder::new(file, Compression::best());
+    packed.write_all(bytes).expect("it can be packed");
+    packed.finish().expect("it can be packed");
+}
+
+/// The files of a data directory are their owner's alone, whatever a checkout made of them.
+fn unpack(from: &Path, to: &Path) {
+    DirBuilder::new().recursive(true).mode(0o700).create(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("a folder can be read") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if path.is_dir() {
+            unpack(&path, &to.join(&name));
+        } else if let Some(name) = name.strip_suffix(".gz") {
+            let mut bytes = Vec::new();
+            GzDecoder::new(File::open(&path).expect("it can be opened")).read_to_end(&mut bytes).expect("it is gzip");
+            let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to.join(name));
+            made.and_then(|mut file| file.write_all(&bytes)).expect("it can be unpacked");
+        }
+    }
+}
+
+/// `golden/NAME/KIND`, all of them.
+fn directories() -> Vec<PathBuf> {
+    let below = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).expect("a folder can be read").map(|entry| entry.expect("an entry").path());
+        entries.filter(|path| path.is_dir()).collect()
+    };
+    let mut found: Vec<PathBuf> = below(&folder()).iter().flat_map(|name| below(name)).collect();
+    found.sort();
+    found
+}
+
+/// This build reads what older ones wrote: whole, to the same digest, with the same money and the same orders.
+#[test]
+fn directories_of_older_builds_start_the_same() {
+    let cases = Cases::of("golden directories");
+    for directory in directories() {
+        let name = directory.strip_prefix(folder()).expect("it lies there").display().to_string();
+        let expected = expected_of(&directory);
+        let place = place_of(&directory);
+        let verified = place.log("verify");
+        assert!(verified.status.success(), "{name}: {}", String::from_utf8_lossy(&verified.stderr));
+        assert_eq!(last_lsn(&place), int(&expected, "/lsn"), "{name}: the last record");
+        assert_eq!(place.digest(), text(&expected, "/digest"), "{name}: the digest");
+        if at(&expected, "/whole_log") == &json!(true) {
+            assert_eq!(place.digest_from_nothing(), text(&expected, "/digest"), "{name}: the digest from nothing");
+        }
+        let users: Vec<User> = list(&expected, "/users")
+            .iter()
+            .map(|user| User { id: int(user, "/user"), key: text(user, "/key").to_string() })
+            .collect();
+        let server = place.start();
+        let recovered = server.recovered().unwrap_or_default();
+        let clean = recovered.contains(" 0 bytes cut");
+        assert_eq!(clean, at(&expected, "/torn") == &json!(false), "{name}: {recovered}");
+        let seen = seen(&server, &users);
+        let then = fs::read(place.root().join("seen.json")).expect("what was seen");
+        let then: Value = serde_json::from_slice(&then).expect("JSON");
+        assert_eq!((list(&seen, "").len(), list(&then, "").len()), (users.len(), users.len()), "{name}: users");
+        for (now, then) in list(&seen, "").iter().zip(list(&then, "")) {
+            assert_eq!(at(now, "/accounts"), at(then, "/accounts"), "{name}: accounts of user {}", at(then, "/user"));
+            for (now, then) in list(now, "/orders").iter().zip(list(then, "/orders")) {
+                assert_eq!(now, then, "{name}");
+                cases.one();
+            }
+            assert_eq!(list(now, "/orders").len(), list(then, "/orders").len(), "{name}: orders");
+        }
+        server.stop();
+        let verified = place.log("verify");
+        assert!(verified.status.success(), "{name}, continued: {}", String::from_utf8_lossy(&verified.stderr));
+        cases.one();
+    }
+}

@@ -21,7 +21,12 @@ pub fn claims(sub: &str) -> Value {
 
 /// Any header and claims under any secret, signed with HMAC-SHA256.
 pub fn sign(header: &Value, claims: &Value, secret: &[u8]) -> String {
-    let signed = format!("{}.{}", encode(header), encode(claims));
+    signed(&header.to_string(), &claims.to_string(), secret)
+}
+
+/// The same of any texts, JSON or not.
+pub fn signed(header: &str, claims: &str, secret: &[u8]) -> String {
+    let signed = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
     let signature = hmac_sha256(secret, signed.as_bytes());
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
 }

@@ -279,7 +279,14 @@ impl Markets {
     /// The markets that [`Markets::encode`] wrote.
     pub fn decode(bytes: &[u8]) -> Result<Markets, Malformed> {
         type State = (Vec<Market>, BTreeMap<[u8; 32], Timestamp>);
-        let decoded = bincode::decode_from_slice::<State, _>(bytes, layout());
+        // A wrong length asks for its memory before its bytes are missed. Of what these bytes can hold, a value in memory
+        // takes far less than 256 times as much; the largest snapshots are bounded by 64 GiB.
+        let bounded = bincode::config::legacy();
+        let decoded = match bytes.len() {
+            0..0x1_0000 => bincode::decode_from_slice::<State, _>(bytes, bounded.with_limit::<{ 1 << 24 }>()),
+            0x1_0000..0x100_0000 => bincode::decode_from_slice(bytes, bounded.with_limit::<{ 1 << 32 }>()),
+            _ => bincode::decode_from_slice(bytes, bounded.with_limit::<{ 1 << 36 }>()),
+        };
         let ((list, tapes), read) = decoded.map_err(|error| Malformed(error.to_string()))?;
         if read != bytes.len() {
             return Err(Malformed(format!("{} bytes after the last tape", bytes.len() - read)));

@@ -248,6 +248,23 @@ fn snapshots_carry_everything_and_depend_on_the_state_alone() {
     assert!(Markets::decode(&bytes).is_err());
 }
 
+/// A length beyond the bytes is refused before memory is asked for: an allocation that fails would end the process.
+#[test]
+fn no_length_in_a_snapshot_asks_for_more_memory_than_there_is() {
+    let mut markets = Markets::new();
+    every_fact().iter().for_each(|fact| markets.apply(fact));
+    let mut bytes = Vec::new();
+    markets.encode(&mut bytes);
+    for at in 0..bytes.len() - 8 {
+        for length in [1 << 40, u64::MAX >> 1, u64::MAX] {
+            let mut broken = bytes.clone();
+            broken[at..at + 8].copy_from_slice(&u64::to_le_bytes(length));
+            // Some fields may have that value; what counts is that this returns.
+            let _ = Markets::decode(&broken);
+        }
+    }
+}
+
 #[test]
 fn read_sides_told_fact_by_fact_or_at_once_are_the_same() {
     let (mut markets, told, booted) = (Markets::new(), Catalog::new(), Catalog::new());

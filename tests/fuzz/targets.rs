@@ -1,0 +1,37 @@
+//! One function for each parser of bytes from outside. Each ends on every input without a panic, and checks what is cheap
+//! to check of its result: that it is printed and read back the same, or that a slower reader agrees.
+//!
+//! The same functions run in `cargo test` (seeded mutations of the corpus) and under libFuzzer (`libfuzzer.rs`).
+
+mod journal;
+mod text;
+mod venues;
+
+pub use journal::sound_files as journal_files;
+
+/// A parser under test.
+pub type Target = fn(&[u8]);
+
+/// Name of a target, which is also that of its folder in `corpus`, and its function.
+pub const TARGETS: [(&str, Target); 20] = [
+    ("config", text::config),
+    ("cursor", text::cursor),
+    ("decimal", text::decimal),
+    ("epoch", journal::epoch),
+    ("facts", journal::facts),
+    ("flat_order", text::flat_order),
+    ("frames", text::frames),
+    ("head", text::head),
+    ("instant", text::instant),
+    ("json", text::json),
+    ("jwt", text::jwt),
+    ("kalshi", venues::kalshi),
+    ("order", text::order),
+    ("order_id", text::order_id),
+    ("polymarket", venues::polymarket),
+    ("query", text::query),
+    ("record", journal::record),
+    ("segment", journal::segment),
+    ("snapshot", journal::snapshot),
+    ("tape", venues::tape),
+];

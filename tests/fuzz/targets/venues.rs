@@ -1,0 +1,97 @@
+//! What venues send, and lines of recordings.
+
+use engine::amount::Price;
+use engine::time::Timestamp;
+use gateway::venue::category::Names;
+use gateway::venue::skips::Skips;
+use gateway::venue::tape::{Origin, Record};
+use gateway::venue::{FeedUpdate, kalshi, polymarket};
+use std::sync::Arc;
+
+const NOW: Timestamp = Timestamp(1_790_000_000_000_000);
+
+/// Markets that the messages of the corpus are about.
+const GAMMA: &str = include_str!("../corpus/polymarket/gamma");
+const KALSHI: &str = include_str!("../corpus/kalshi/events");
+
+/// What translated updates promise.
+fn check(updates: &[FeedUpdate]) {
+    let inside = |price: Price| price >= Price::LOWEST && price <= Price::HIGHEST;
+    for update in updates {
+        match update {
+            FeedUpdate::BookSnapshot { bids, asks, .. } => {
+                assert!(bids.iter().chain(asks).all(|(price, _)| inside(*price)), "{update:?}");
+                assert!(bids.windows(2).all(|two| two[0].0 >= two[1].0), "best first: {update:?}");
+                assert!(asks.windows(2).all(|two| two[0].0 <= two[1].0), "best first: {update:?}");
+            }
+            FeedUpdate::BookDelta { levels, .. } => {
+                assert!(levels.iter().all(|(_, price, _)| inside(*price)), "{update:?}");
+            }
+            FeedUpdate::Listed { listing, .. } => assert!(!listing.condition.is_empty()),
+            _ => {}
+        }
+    }
+}
+
+fn of_polymarket() -> polymarket::Translate {
+    polymarket::Translate::new(Arc::new(Skips::default()), Names::default())
+}
+
+fn of_kalshi(sequence: kalshi::Sequence) -> kalshi::Translate {
+    kalshi::Translate::new(sequence, Arc::new(Skips::default()), Names::default())
+}
+
+/// A frame, and an answer of each kind.
+pub fn polymarket(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let (mut translate, mut updates) = (of_polymarket(), Vec::new());
+    translate.rest(("/events", 200, GAMMA), 0, NOW, &mut updates);
+    for line in text.split('\n') {
+        translate.frame(line, 0, NOW, &mut updates);
+    }
+    for path in ["/events", "/markets", "/clob-markets/x", "/book", "/books", "/markets/slug/x"] {
+        translate.rest((path, 200, text), 0, NOW, &mut updates);
+    }
+    translate.gap(0, "the end", &mut updates);
+    check(&updates);
+}
+
+/// A frame, and an answer of each kind.
+pub fn kalshi(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    for sequence in [kalshi::Sequence::Checked, kalshi::Sequence::Ignored] {
+        let (mut translate, mut updates) = (of_kalshi(sequence), Vec::new());
+        translate.rest("/trade-api/v2/events", 200, KALSHI, NOW, &mut updates);
+        for line in text.split('\n') {
+            translate.frame(line, 0, NOW, &mut updates);
+        }
+        for path in ["/events", "/events/X", "/markets", "/markets/X", "/series/X", "/markets/X/orderbook"] {
+            translate.rest(path, 200, text, NOW, &mut updates);
+        }
+        translate.gap(0, "the end", &mut updates);
+        check(&updates);
+    }
+}
+
+/// Lines of a recording, through both translators.
+pub fn tape(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let (mut first, mut second) = (of_polymarket(), of_kalshi(kalshi::Sequence::Ignored));
+    let mut updates = Vec::new();
+    for line in text.split('\n') {
+        let Some(record) = Record::parse(line) else { continue };
+        match (&record, record.origin()) {
+            (Record::Frame { body, .. }, Origin::Polymarket) => first.frame(body, 0, NOW, &mut updates),
+            (Record::Frame { body, .. }, Origin::Kalshi) => second.frame(body, 0, NOW, &mut updates),
+            (Record::Answer { url, status, body, .. }, Origin::Polymarket) => {
+                first.rest((url, *status, body), 0, NOW, &mut updates);
+            }
+            (Record::Answer { url, status, body, .. }, Origin::Kalshi) => {
+                second.rest(url, *status, body, NOW, &mut updates);
+            }
+            (Record::Gap { reason, .. }, Origin::Polymarket) => first.gap(0, reason, &mut updates),
+            (Record::Gap { reason, .. }, Origin::Kalshi) => second.gap(0, reason, &mut updates),
+        }
+    }
+    check(&updates);
+}

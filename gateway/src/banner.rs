@@ -4,9 +4,9 @@
 use crate::app::App;
 use crate::config::Durability;
 use crate::http::auth::RawKey;
+use crate::output;
 use crate::recover::Report;
 use engine::id::{MarketId, Outcome};
-use std::io::Write;
 use std::net::SocketAddr;
 
 /// Where it listens.
@@ -18,14 +18,12 @@ pub struct Addresses {
 }
 
 /// Prints the banner to standard output.
-pub fn print(app: &App, at: Addresses, venue: &str, report: &Report, demo: Option<&RawKey>) {
-    let text = text(app, at, venue, report, demo);
-    // A closed standard output is no reason not to serve.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    let _ = std::io::stdout().flush();
+pub fn print(app: &App, at: Addresses, venue: &str, report: &Report, warnings: &[String], demo: Option<&RawKey>) {
+    // A standard output that is closed, or that nobody reads, is no reason not to serve.
+    output::say_within_a_second(std::io::stdout, text(app, at, venue, report, warnings, demo));
 }
 
-fn text(app: &App, at: Addresses, venue: &str, report: &Report, demo: Option<&RawKey>) -> String {
+fn text(app: &App, at: Addresses, venue: &str, report: &Report, warnings: &[String], demo: Option<&RawKey>) -> String {
     let address = at.server;
     let durability = match app.config.journal.durability {
         Durability::Process => "process (survives any death of the process)",
@@ -39,6 +37,7 @@ fn text(app: &App, at: Addresses, venue: &str, report: &Report, demo: Option<&Ra
         format!("  markets     {}", app.catalog.len()),
         format!("  recovered   {report}"),
     ];
+    lines.extend(warnings.iter().map(|warning| format!("  warning     {warning}")));
     lines.extend(at.admin.map(|admin| format!("  metrics     http://{admin}/metrics")));
     lines.extend(app.config.chosen().map(|setting| format!("  setting     {setting}")));
     if let Some(key) = demo {

@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
-use wal::{Options, Point, Points};
+use wal::{Lsn, Options, Point, Points};
 
 /// Time for answers to leave after the log has failed.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -116,7 +116,11 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let recovery = recovered(&config)?;
     prefaulting.loaded();
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
-    config.complete_secrets().map_err(io("the identity secret"))?;
+    let has_records = recovery.report.lsn != Lsn::ZERO;
+    let changes = config.complete_secrets_of_a_start(has_records).map_err(io("a secret"))?;
+    for change in &changes {
+        tracing::warn!("{change}");
+    }
     clock.not_before(Timestamp(recovery.log.last_time));
     let runtime = match config.server.busy_poll && layout::may_spin() {
         true => layout::sleepless_runtime(),
@@ -124,7 +128,7 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     };
     let runtime = runtime.map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
-    runtime.block_on(local.run_until(run(config, clock, recovery, venue)))
+    runtime.block_on(local.run_until(run(config, clock, recovery, venue, changes)))
 }
 
 /// What the log holds. A process that was killed owns it until its memory is gone, which may take a second: whoever
@@ -162,7 +166,13 @@ fn crash_points(wanted: Option<(Point, u64)>) -> Points {
     })
 }
 
-async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
+async fn run(
+    config: Config,
+    clock: Clock,
+    recovery: Recovery,
+    venue: Option<Box<dyn Venue>>,
+    warnings: Vec<String>,
+) -> Result<(), BootError> {
     let (listener, address) = listening("server.listen", config.server.listen)?;
     let admin = config.admin.listen.map(|listen| listening("admin.listen", listen)).transpose()?;
     let venue = match venue {
@@ -212,7 +222,7 @@ async fn run(config: Config, clock: Clock, recovery: Recovery, venue: Option<Box
         None => None,
     };
     let addresses = banner::Addresses { server: address, admin: admin_address };
-    banner::print(&edge.app, addresses, &venue_line, &report, demo.as_ref());
+    banner::print(&edge.app, addresses, &venue_line, &report, &warnings, demo.as_ref());
     let served = listen_until_told(listener, edge, &machinery, failed).await;
     if let Some(admin) = admin {
         admin.end();

@@ -12,6 +12,7 @@ mod venue;
 
 pub use compat::Compat;
 pub use network::Network;
+use secret::Kept;
 pub use secret::Secret;
 pub use source::ConfigError;
 
@@ -26,6 +27,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wal::Point;
+
+/// Files of the data directory with the secrets that a server makes for itself.
+const SERVER_SECRET: &str = "server_secret";
+const JWT_SECRET: &str = "jwt_secret";
 
 /// Where the value of a setting comes from that nobody chose.
 const DEFAULT: &str = "default";
@@ -350,17 +355,55 @@ impl Config {
     /// Takes the secrets that are kept in the data directory, or makes them (mode 0600): the server's own, and without a
     /// configured JWT secret that one too. The directory must exist and be locked by this process.
     pub fn complete_secrets(&mut self) -> std::io::Result<()> {
-        self.auth.server_secret = secret::kept(&self.data.dir.join("server_secret"))?;
+        self.auth.server_secret = secret::kept(&self.data.dir.join(SERVER_SECRET))?;
         if self.auth.jwt_secrets.is_empty() {
             self.auth.jwt_secrets.push(secret::kept(&self.kept_jwt_secret())?);
         }
         Ok(())
     }
 
+    /// As [`Config::complete_secrets`], for a start: says in a line each which of them is not the one of the start before, and
+    /// what that means. `has_records`: the log is not new, so the server's own secret has to be there.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn complete_secrets_of_a_start(&mut self, has_records: bool) -> std::io::Result<Vec<String>> {
+        let mut changes = Vec::new();
+        let mut take = |path: &Path, is_expected, meaning: &str| {
+            let (secret, became) = secret::watched(path, is_expected)?;
+            let what = match became {
+                Kept::Same => None,
+                Kept::Missing => Some("was missing, and a new one is made"),
+                Kept::Changed => Some("is not the one of the last start"),
+            };
+            changes.extend(what.map(|what| format!("{}: {what}: {meaning}", path.display())));
+            std::io::Result::Ok(secret)
+        };
+        self.auth.server_secret = take(
+            &self.data.dir.join(SERVER_SECRET),
+            has_records,
+            "order ids in hex that were given out before name nothing, and addresses that log in derive other keys",
+        )?;
+        if self.auth.jwt_secrets.is_empty() {
+            let meaning = "identity tokens that were signed before are refused";
+            let secret = take(&self.data.dir.join(JWT_SECRET), false, meaning)?;
+            self.auth.jwt_secrets.push(secret);
+        }
+        Ok(changes)
+    }
+
     /// Where the secret is kept that signs identity tokens when none is configured.
     pub fn kept_jwt_secret(&self) -> PathBuf {
-        self.data.dir.join("jwt_secret")
+        self.data.dir.join(JWT_SECRET)
     }
+}
+
+/// Looks whether a start takes the secrets that a data directory keeps; those that it lacks are made by the start.
+///
+/// # Errors
+/// The system's, and a file that holds no secret; with its path.
+pub fn look_at_kept_secrets(dir: &Path) -> std::io::Result<()> {
+    [SERVER_SECRET, JWT_SECRET].iter().try_for_each(|name| secret::look(&dir.join(name)))
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@
 //! | [`metrics`] | what the server tells a monitor: counters, histograms, and the listener that shows them |
 //! | [`config`], [`clock`], [`app`] | what is set, what time it is, what all threads share |
 //! | [`demo`], [`banner`] | a newcomer's user and the lines that a start prints |
+//! | [`output`] | standard output and standard error, which may fail or stall |
 //!
 //! One order from socket to answer: `http::pipeline`, `http::admission` (who, may they, how often) → `api::orders` (text
 //! to numbers) → `engine_client` → `engine::shard` (decide, apply) → `commit` (append, release) → `api::orders` (numbers
@@ -50,6 +51,7 @@ pub mod http;
 pub mod layout;
 pub mod machinery;
 pub mod metrics;
+pub mod output;
 pub mod paced;
 pub mod prefault;
 pub mod recover;

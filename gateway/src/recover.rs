@@ -1,5 +1,6 @@
 //! Snapshot and log to state: what every start goes through, and the tools that only look.
 
+use crate::config;
 use engine::id::UserId;
 use engine::shard::replay::{Record, State};
 use engine::shard::{replay, snapshot};
@@ -65,6 +66,17 @@ pub enum RecoverError {
         lsn: Lsn,
         why: String,
     },
+    /// A secret that the directory keeps is none.
+    Secret(std::io::Error),
+    /// No snapshot stands for the records that the log has given up.
+    Snapshots {
+        /// The first record that the log has.
+        begins: Lsn,
+        /// Why each of the snapshots does not count, newest first.
+        faults: Vec<wal::Error>,
+        /// What the log says without one.
+        error: wal::Error,
+    },
     /// The records up to here were read, and the state they make breaks a promise about money, shares or indexes.
     Broken {
         lsn: Lsn,
@@ -77,6 +89,20 @@ impl fmt::Display for RecoverError {
         match self {
             RecoverError::Log(error) => error.fmt(f),
             RecoverError::Content { lsn, why } => write!(f, "record {lsn}: {why}"),
+            RecoverError::Secret(error) => error.fmt(f),
+            RecoverError::Snapshots { begins, faults, error } => {
+                write!(f, "the log begins at LSN {begins}, and no snapshot stands for the records before it: ")?;
+                if faults.is_empty() {
+                    f.write_str("there is none behind them")?;
+                }
+                for (place, fault) in faults.iter().enumerate() {
+                    write!(f, "{}{fault}", if place == 0 { "" } else { "; " })?;
+                }
+                write!(
+                    f,
+                    " (without a snapshot: {error}). Nothing was changed. Put a whole snapshot of this directory back"
+                )
+            }
             RecoverError::Broken { lsn, why } => write!(f, "the state up to record {lsn} breaks a promise: {why}"),
         }
     }
@@ -117,33 +143,25 @@ pub fn recover_from<S: Storage>(
     shards_count: usize,
 ) -> Result<Recovery<S>, RecoverError> {
     let begun = Instant::now();
-    let dir = Dir::open(storage, options)?;
+    let dir = Dir::open(storage.clone(), options)?;
     let newest = dir.newest_snapshot()?;
     let used = newest.as_ref().map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
     for lsn in dir.snapshots().list()?.into_iter().filter(|lsn| *lsn > used) {
         tracing::warn!(%lsn, "a damaged snapshot is passed over; an older one and the log stand for it");
     }
+    let explain = |error| explained(&storage, used, error);
     // It begins to read what the log ends with, so it comes before the snapshot.
-    let mut recovery = dir.recover(newest.as_ref(), false)?;
-    let mut state = match &newest {
-        Some(newest) => read_snapshot(&dir.snapshots(), newest, shards_count)?,
-        None => State::new(shards_count),
-    };
-    let (mut replay, mut records) = (Replay::default(), 0);
-    while let Some(entry) = recovery.next()? {
-        records += 1;
-        if records == UNLISTED_FROM {
-            state.unlist();
-        }
-        replay.take(&mut state, &entry)?;
-    }
-    replay.end(&mut state)?;
-    state.list_again();
+    let mut recovery = dir.recover(newest.as_ref(), false).map_err(explain)?;
+    let mut state = begin_with(&dir.snapshots(), newest.as_ref(), shards_count)?;
+    fold(&mut recovery, &mut state).map_err(|error| match error {
+        RecoverError::Log(error) => explain(error),
+        other => other,
+    })?;
     let log = recovery.finish()?;
     let report = Report {
         records: log.records,
         lsn: log.last_lsn,
-        snapshot: newest.map_or(Lsn::ZERO, |newest| newest.lsn),
+        snapshot: used,
         millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         bytes_cut: log.bytes_cut,
         spares_dirty: log.spares_dirty,
@@ -152,6 +170,63 @@ pub fn recover_from<S: Storage>(
         markets: state.markets.len(),
     };
     Ok(Recovery { dir, log, state, report })
+}
+
+/// Where records come from: a log that is about to be owned, or one that is only looked at.
+trait Records {
+    fn next(&mut self) -> Result<Option<wal::Entry<'_>>, wal::Error>;
+}
+
+impl<S: Storage> Records for wal::Recovery<S> {
+    fn next(&mut self) -> Result<Option<wal::Entry<'_>>, wal::Error> {
+        wal::Recovery::next(self)
+    }
+}
+
+impl<S: Storage> Records for Scan<S> {
+    fn next(&mut self) -> Result<Option<wal::Entry<'_>>, wal::Error> {
+        Scan::next(self)
+    }
+}
+
+/// The state that the records follow.
+fn begin_with<S: Storage>(
+    snapshots: &Snapshots<S>,
+    newest: Option<&wal::Snapshot>,
+    shards_count: usize,
+) -> Result<State, RecoverError> {
+    newest.map_or_else(|| Ok(State::new(shards_count)), |newest| read_snapshot(snapshots, newest, shards_count))
+}
+
+/// Makes all records true; gives their number.
+fn fold(records: &mut impl Records, state: &mut State) -> Result<u64, RecoverError> {
+    let (mut replay, mut count) = (Replay::default(), 0);
+    while let Some(entry) = records.next()? {
+        count += 1;
+        if count == UNLISTED_FROM {
+            state.unlist();
+        }
+        replay.take(state, &entry)?;
+    }
+    replay.end(state)?;
+    state.list_again();
+    Ok(count)
+}
+
+/// Why a log cannot be read behind the snapshot `used`: where it begins later than that, its snapshots are the cause.
+fn explained<S: Storage>(storage: &S, used: Lsn, error: wal::Error) -> RecoverError {
+    let segments = match &error {
+        wal::Error::Format { .. } | wal::Error::Lost(_) => wal::segments(storage).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let begins = segments.first().map_or(Lsn::ZERO, |segment| segment.first_lsn);
+    if begins <= used.next() {
+        return RecoverError::Log(error);
+    }
+    let Ok(snapshots) = Snapshots::of_start(storage) else { return RecoverError::Log(error) };
+    let later = snapshots.list().unwrap_or_default().into_iter().rev().filter(|lsn| *lsn > used);
+    let faults = later.filter_map(|lsn| snapshots.verify(lsn).err()).collect();
+    RecoverError::Snapshots { begins, faults, error }
 }
 
 /// The state of a snapshot, checked against the digest it carries (reliability.md 16).
@@ -222,34 +297,26 @@ impl Replay {
     }
 }
 
-/// Reads the state of a directory without owning or changing it: for tools. With `from_nothing` no snapshot is used,
-/// which needs the whole log.
+/// Reads the state of a directory as a start does, without owning or changing it: for tools. With `from_nothing` no
+/// snapshot is used, which needs the whole log.
 ///
 /// # Errors
 /// [`RecoverError`].
 pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), RecoverError> {
     let begun = Instant::now();
     let storage = Files::open_existing(directory)?;
-    let snapshots = Snapshots::of(&storage)?;
+    let snapshots = Snapshots::of_start(&storage)?;
     let newest = if from_nothing { None } else { snapshots.newest()? };
-    let (mut state, mut scan) = match &newest {
-        Some(newest) => {
-            let state = read_snapshot(&snapshots, newest, 1)?;
-            (state, Scan::open(&storage, newest.lsn)?.behind_crc(newest.record_crc))
-        }
-        None => (State::new(1), Scan::open(&storage, Lsn::ZERO)?),
-    };
-    let mut report = Report { snapshot: newest.map_or(Lsn::ZERO, |newest| newest.lsn), ..Report::default() };
-    let mut replay = Replay::default();
-    while let Some(entry) = scan.next()? {
-        if report.records == UNLISTED_FROM {
-            state.unlist();
-        }
-        replay.take(&mut state, &entry)?;
-        report.records += 1;
-    }
-    replay.end(&mut state)?;
-    state.list_again();
+    let used = newest.as_ref().map_or(Lsn::ZERO, |newest| newest.lsn);
+    let explain = |error| if from_nothing { RecoverError::Log(error) } else { explained(&storage, used, error) };
+    let scan = Scan::of_start(&storage, newest.as_ref()).map_err(explain)?;
+    let mut state = begin_with(&snapshots, newest.as_ref(), 1)?;
+    let mut report = Report { snapshot: used, ..Report::default() };
+    let Some(mut scan) = scan else { return Ok((state, report)) };
+    report.records = fold(&mut scan, &mut state).map_err(|error| match error {
+        RecoverError::Log(error) => explain(error),
+        other => other,
+    })?;
     report.lsn = scan.last_lsn();
     report.bytes_cut = match scan.tail() {
         Some(wal::Tail::Torn { bytes }) => bytes,
@@ -259,6 +326,17 @@ pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), Rec
     report.users = users_count(&state);
     report.markets = state.markets.len();
     Ok((state, report))
+}
+
+/// The start's own check, without owning or changing the directory: what this refuses a start refuses, and the reverse.
+/// (A start without configured secret for identity tokens, whose disk works, and whose directory no other process owns.)
+///
+/// # Errors
+/// [`RecoverError`]; [`RecoverError::Secret`] for a secret that is kept there and is none.
+pub fn check(directory: &Path) -> Result<(State, Report), RecoverError> {
+    let found = look(directory, false)?;
+    config::look_at_kept_secrets(directory).map_err(RecoverError::Secret)?;
+    Ok(found)
 }
 
 /// The state digest; the same for any count of shards.

@@ -2,12 +2,14 @@
 //! that was promised and is gone stops the start with its place.
 
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
 use std::ops::Range;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tests::binary::run_well;
 use tests::cases::Cases;
 use tests::chance::Chance;
 use tests::eventually;
@@ -65,13 +67,7 @@ fn wreck(orders: usize, ended: Ended) -> Wreck {
 
 /// Segments of the log, oldest first.
 fn segments(dir: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = fs::read_dir(dir)
-        .expect("a data directory")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "wal"))
-        .collect();
-    found.sort();
-    found
+    with_extension(dir, "wal")
 }
 
 /// Where the written part of a segment ends.
@@ -230,6 +226,7 @@ fn missing_and_foreign_files_stop_the_start() {
     ];
     for (name, damage) in &damages {
         damage(&data);
+        assert!(!log_of(&data, "verify").status.success(), "{name}: verify passes what does not start");
         let said = match place.spawn_with(&[], &[]).ready() {
             Err(said) => said,
             Ok(server) => panic!("{name}: it started and said\n{}", server.said()),
@@ -241,6 +238,133 @@ fn missing_and_foreign_files_stop_the_start() {
         cases.one();
     }
     place.start();
+}
+
+/// `papertape log verify` and a start say the same of a directory, also of one whose log begins behind its snapshots.
+#[test]
+fn verify_says_what_a_start_says() {
+    let cases = Cases::of("verdicts");
+    let Wreck { place, .. } = wreck(SEVERAL_SEGMENTS, Ended::Stopped);
+    let data = place.data();
+    for _ in 0..2 {
+        run_well([OsString::from("snapshot"), "create".into(), data.clone().into()]);
+    }
+    // What a running server gives up once two snapshots stand for it.
+    let mut covered = segments(&data);
+    let newest = covered.pop().expect("a segment");
+    assert!(covered.len() > 1, "several segments: {covered:?}");
+    covered.iter().for_each(|path| fs::remove_file(path).expect("removed"));
+    let snapshots = with_extension(&data, "snapshot");
+    let [older, newer] = &snapshots[..] else { panic!("two snapshots, not {snapshots:?}") };
+    let untouched = place.root().join("untouched");
+    copy_dir(&data, &untouched);
+    let flip = |path: &Path| {
+        let mut bytes = fs::read(path).expect("it can be read");
+        let at = bytes.len() / 2;
+        bytes[at] ^= 1;
+        fs::write(path, bytes).expect("it can be written");
+    };
+    let remove = |path: &Path| fs::remove_file(path).expect("removed");
+    let named = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
+    let place_of_end = || end_of(&fs::read(&newest).expect("a segment can be read")).next_multiple_of(8);
+    // What is done, whether a start takes it, and what the refusal names.
+    type Row<'a> = (&'a str, Box<dyn Fn() + 'a>, bool, Vec<String>);
+    let rows: Vec<Row<'_>> = vec![
+        ("nothing", Box::new(|| {}), true, vec![]),
+        ("the newer snapshot is damaged", Box::new(|| flip(newer)), true, vec![]),
+        ("the older snapshot is damaged", Box::new(|| flip(older)), true, vec![]),
+        ("the older snapshot is gone", Box::new(|| remove(older)), true, vec![]),
+        (
+            "both snapshots are damaged",
+            Box::new(|| [older, newer].into_iter().for_each(|path| flip(path))),
+            false,
+            vec![named(older), named(newer)],
+        ),
+        (
+            "one snapshot is damaged, the other one gone",
+            Box::new(|| {
+                flip(newer);
+                remove(older);
+            }),
+            false,
+            vec![named(newer)],
+        ),
+        (
+            "both snapshots are gone",
+            Box::new(|| [older, newer].into_iter().for_each(|path| remove(path))),
+            false,
+            vec!["snapshot".into()],
+        ),
+        (
+            "something behind the end of the log",
+            Box::new(|| {
+                let file = OpenOptions::new().write(true).open(&newest).expect("it can be opened");
+                file.write_at(&[7; 40], place_of_end() as u64).expect("written");
+            }),
+            true,
+            vec![],
+        ),
+        (
+            "a prepared segment that is not empty",
+            Box::new(|| flip(with_extension(&data, "spare").first().expect("a spare"))),
+            true,
+            vec![],
+        ),
+        ("the newest segment is gone", Box::new(|| remove(&newest)), false, vec![]),
+        ("no epoch", Box::new(|| remove(&data.join("epoch"))), false, vec!["epoch".into()]),
+        ("the lock is gone", Box::new(|| remove(&data.join("lock"))), true, vec![]),
+        (
+            "others may read the lock",
+            Box::new(|| {
+                fs::set_permissions(data.join("lock"), Permissions::from_mode(0o644)).expect("a mode");
+            }),
+            false,
+            vec!["lock".into()],
+        ),
+        (
+            "the server's secret is too short",
+            Box::new(|| fs::write(data.join("server_secret"), "short").expect("written")),
+            false,
+            vec!["server_secret".into()],
+        ),
+        ("the server's secret is gone", Box::new(|| remove(&data.join("server_secret"))), true, vec![]),
+        (
+            "the price history is gone",
+            Box::new(|| fs::remove_dir_all(data.join("history")).expect("removed")),
+            true,
+            vec![],
+        ),
+    ];
+    for (name, damage, starts, names) in &rows {
+        damage();
+        let verified = log_of(&data, "verify");
+        let verify_said = String::from_utf8_lossy(&verified.stderr).into_owned();
+        assert_eq!(verified.status.success(), *starts, "{name}: verify said {verify_said}");
+        match place.spawn_with(&[], &[]).ready() {
+            Ok(server) => assert!(starts, "{name}: it started and said\n{}", server.said()),
+            Err(said) => {
+                assert!(!starts && !said.contains("panicked"), "{name}: {said}");
+                for word in names {
+                    assert!(
+                        said.contains(word) && verify_said.contains(word),
+                        "{name}: {word} in {said}\n{verify_said}"
+                    );
+                }
+            }
+        }
+        fs::remove_dir_all(&data).expect("the damaged copy can be removed");
+        copy_dir(&untouched, &data);
+        cases.one();
+    }
+}
+
+/// The files of a directory with that extension, by name.
+fn with_extension(dir: &Path, wanted: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).expect("a data directory").map(|entry| entry.expect("an entry").path());
+    let mut found: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == wanted)).collect();
+    found.sort();
+    found
 }
 
 #[test]

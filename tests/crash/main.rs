@@ -4,7 +4,8 @@
 //! the server says with its own memory of what it was told. `points` ends the process at each named place of the log.
 //! `golden` are directories that older builds left. `damage` changes files behind the server's back. `operations` are
 //! the ordinary accidents of running one, `settings` those of setting one up, `seeds` those of making users, `disk` is a
-//! full one; `verbs` look at what a server leaves behind, and `stops` is about its orderly ends.
+//! full one; `verbs` look at what a server leaves behind, `stops` is about its orderly ends, and `outputs` about standard
+//! streams that take nothing.
 
 mod damage;
 mod disk;
@@ -13,6 +14,7 @@ mod kills;
 mod memory;
 mod money;
 mod operations;
+mod outputs;
 mod points;
 mod reconcile;
 mod seeds;

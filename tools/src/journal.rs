@@ -6,16 +6,16 @@ use clap::Subcommand;
 use engine::id::{MARKETS, UserId};
 use engine::market::mutation::MarketMutation;
 use engine::mutation::{Mutation, codec};
-use gateway::recover;
+use gateway::recover::{self, Report};
 use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
-use wal::{Entry, Files, Kind, Scan, Tail};
+use wal::{Entry, Files, Kind, Lsn, Scan, Tail};
 
 #[derive(Subcommand)]
 pub enum LogVerb {
     /// Print every record, one line each.
     Inspect(DirectoryArgument),
-    /// Check the whole chain, every payload and every snapshot.
+    /// Check whether the server would start on it, with the check of a start; then every record and snapshot that is there.
     Verify(DirectoryArgument),
     /// Print the state digest after a replay.
     Digest {
@@ -119,21 +119,46 @@ fn export(entry: &Entry<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The verdict is that of a start. What a start does not read is looked at as well, and what is wrong with it is said.
 fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
+    let (state, report) = recover::check(dir.path())?;
+    if report.lsn == Lsn::ZERO {
+        say("no log yet: a start begins one");
+        return Ok(());
+    }
+    let storage = Files::open_existing(dir.path())?;
+    let snapshots = wal::Snapshots::of(&storage)?;
+    let mut damaged = 0_u32;
+    let mut unneeded = |error: Failure| {
+        damaged += 1;
+        let _ = writeln!(std::io::stderr(), "damaged, and not needed by a start: {error}");
+    };
+    for lsn in snapshots.list()? {
+        let whole = snapshots.verify(lsn).map_err(Failure::from).and_then(|snapshot| {
+            recover::read_snapshot(&snapshots, &snapshot, 1)?;
+            Ok(snapshot)
+        });
+        match whole {
+            Ok(snapshot) => say(format_args!("snapshot {lsn}: whole, digest {}", hex(&snapshot.digest))),
+            Err(error) => unneeded(error),
+        }
+    }
     let (mut records, mut count) = (0_u64, 0_u64);
-    each(dir, |entry, _| {
+    let all = each(dir, |entry, _| {
         records += 1;
         count += facts(entry)?.len() as u64;
         Ok(())
-    })?;
-    let storage = Files::open_existing(dir.path())?;
-    let snapshots = wal::Snapshots::of(&storage)?;
-    for lsn in snapshots.list()? {
-        let snapshot = snapshots.verify(lsn)?;
-        recover::read_snapshot(&snapshots, &snapshot, 1)?;
-        say(format_args!("snapshot {lsn}: whole, digest {}", hex(&snapshot.digest)));
+    });
+    match all {
+        Ok(()) => say(format_args!("{records} records with {count} facts, every one whole and in order")),
+        Err(error) => unneeded(error),
     }
-    say(format_args!("{records} records with {count} facts, every one whole and in order"));
+    let Report { records, lsn, snapshot, .. } = report;
+    let digest = hex(&recover::digest(&state));
+    say(format_args!("a start reads {records} records behind snapshot {snapshot} up to LSN {lsn}, digest {digest}"));
+    if damaged > 0 {
+        say(format_args!("{damaged} damaged files are not needed by a start"));
+    }
     Ok(())
 }
 

@@ -11,7 +11,7 @@ mod snapshot;
 mod token;
 
 use clap::{Parser, Subcommand};
-use std::io::Write;
+use gateway::output;
 use std::process::ExitCode;
 use tools::signals::Interrupted;
 use tools::{Failure, load, settings};
@@ -69,10 +69,11 @@ fn main() -> ExitCode {
         Verb::Log(verb) => verb.run(),
         Verb::Snapshot(verb) => verb.run(),
     };
+    output::flush_log();
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "papertape: {failure}");
+            output::say_within_a_second(std::io::stderr, format!("papertape: {failure}\n"));
             failure.downcast_ref().map_or(ExitCode::FAILURE, |by: &Interrupted| by.exit_code().into())
         }
     }

@@ -59,7 +59,7 @@ impl Serve {
         let mut config = settings.load(flags)?;
         // By the build script.
         config.built_from = option_env!("PAPERTAPE_GIT_SHA").filter(|sha| !sha.is_empty());
-        log_events();
+        log_events()?;
         Ok(gateway::boot::serve(config)?)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use gateway::config::Config;
+use gateway::output;
 use std::io::{IsTerminal, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -28,15 +29,23 @@ impl Settings {
     }
 }
 
-/// Events go to standard error from now on: text for people, JSON lines for collectors. `RUST_LOG` chooses what.
-pub fn log_events() {
+/// Events go to standard error from now on: text for people, JSON lines for collectors. `RUST_LOG` chooses what. A stream
+/// that takes nothing costs lines, which are counted, and nothing else.
+///
+/// # Errors
+/// The system's, when the log's thread cannot be made.
+pub fn log_events() -> std::io::Result<()> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = output::log_lines()?;
+    output::log_panics();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
+    let log = log.with_writer(move || lines.clone());
     if std::io::stderr().is_terminal() {
         log.init();
     } else {
         log.json().init();
     }
+    Ok(())
 }
 
 /// A data directory as an argument.

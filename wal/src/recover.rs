@@ -6,7 +6,7 @@
 //! 1. drop segments behind the end   2. sync and name those before it   3. zero the rest of the last one   4. clear the rest
 
 use crate::behind::{is_zero, is_zero_from};
-use crate::dir::{Dir, EPOCH_NAME, SegmentFile, SpareFile};
+use crate::dir::{Dir, EPOCH_NAME, Identity, SegmentFile, SpareFile};
 use crate::dir::{lost_name, read_contents, segment_name, snapshot_name};
 use crate::error::{Error, Fault, Loss};
 use crate::log::OpenSegment;
@@ -77,23 +77,40 @@ impl TailSegment {
     }
 }
 
-impl<S: Storage> Recovery<S> {
-    pub(crate) fn begin(dir: &Dir<S>, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
-        let storage = dir.storage.clone();
-        forget_heads(&storage)?;
-        let mut contents = read_contents(&storage, dir.identity.as_ref().map(|identity| &identity.id))?;
+/// What a start looks at before it reads a record. Nothing is changed by it, so tools look the same way.
+pub(crate) struct Beginning<S: Storage> {
+    /// `None` where there is no log yet.
+    pub scan: Option<Scan<S>>,
+    making: Vec<String>,
+    snapshots: Vec<Lsn>,
+    /// Where there is no log yet: files of a first start that was interrupted, with nothing in them.
+    unfinished: Vec<String>,
+}
+
+impl<S: Storage> Beginning<S> {
+    /// Lists the directory and judges its files. With `wanted` they are read from the device again beside the replay, as
+    /// only a process needs that is going to write to them.
+    pub(crate) fn of(
+        storage: &S,
+        identity: Option<Identity>,
+        snapshot: Option<&Snapshot>,
+        wanted: Option<Wanted>,
+        accept_loss: bool,
+    ) -> Result<Beginning<S>, Error> {
+        forget_heads(storage)?;
+        let mut contents = read_contents(storage, identity.as_ref().map(|identity| &identity.id))?;
         // Whole, and not ours to throw away as a dirty spare: a newer program's segment, or another directory's.
         let is_kept = |spare: &&SpareFile| matches!(spare.fault, Fault::Version { .. } | Fault::Foreign);
         if let Some(SpareFile { name, fault, .. }) = contents.spares.iter().find(is_kept) {
             return Err(Error::format(name, fault.clone()));
         }
-        let contents_making = std::mem::take(&mut contents.making);
+        let making = std::mem::take(&mut contents.making);
         let snapshots = contents.snapshots.clone();
-        let wanted = Wanted { count: dir.options.spares_count as usize, bytes: dir.options.segment_bytes };
-        let mut reloads = Reloads::start(&storage, &contents, wanted);
+        let mut reloads = wanted.map_or_else(Reloads::default, |wanted| Reloads::start(storage, &contents, wanted));
         let after = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
         let after_crc = snapshot.map_or(0, |snapshot| snapshot.record_crc);
-        let scan = match dir.identity {
+        let mut unfinished = Vec::new();
+        let scan = match identity {
             Some(identity) => {
                 let scan = Scan::over(storage.clone(), identity, contents, after, Some(after_crc), accept_loss)?;
                 Some(scan.behind_reloads(reloads))
@@ -108,17 +125,34 @@ impl<S: Storage> Recovery<S> {
                 }
                 let spares = contents.spares.iter().map(|spare| &spare.name);
                 for name in contents.segments.iter().map(|segment| &segment.name).chain(spares) {
-                    if !is_zero_from(&storage, name, SEGMENT_HEADER_BYTES as u64)? {
+                    if !is_zero_from(storage, name, SEGMENT_HEADER_BYTES as u64)? {
                         return Err(missing());
                     }
-                    storage.remove(name).map_err(Error::io("remove", name))?;
+                    unfinished.push(name.clone());
                 }
-                storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
                 None
             }
         };
+        Ok(Beginning { scan, making, snapshots, unfinished })
+    }
+}
+
+impl<S: Storage> Recovery<S> {
+    pub(crate) fn begin(dir: &Dir<S>, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
+        let storage = dir.storage.clone();
+        let wanted = Wanted { count: dir.options.spares_count as usize, bytes: dir.options.segment_bytes };
+        let beginning = Beginning::of(&storage, dir.identity, snapshot, Some(wanted), accept_loss)?;
+        let Beginning { scan, making, snapshots, unfinished } = beginning;
+        if scan.is_none() {
+            for name in unfinished {
+                storage.remove(&name).map_err(Error::io("remove", &name))?;
+            }
+            storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
+        }
+        let after = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
+        let after_crc = snapshot.map_or(0, |snapshot| snapshot.record_crc);
         let points = dir.options.points.clone();
-        Ok(Recovery { scan, storage, contents_making, records: 0, points, after, after_crc, snapshots })
+        Ok(Recovery { scan, storage, contents_making: making, records: 0, points, after, after_crc, snapshots })
     }
 
     /// The next record to be replayed, or `None` when that was the last.

@@ -81,6 +81,15 @@ impl<S: Storage> Snapshots<S> {
         Ok(Snapshots::new(storage.clone(), identity.id, Points::default()))
     }
 
+    /// As [`Snapshots::of`], also where there is no log yet.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for a damaged epoch file; [`Error::Io`].
+    pub fn of_start(storage: &S) -> Result<Snapshots<S>, Error> {
+        let id = crate::dir::read_identity(storage)?.map_or([0; 16], |identity| identity.id);
+        Ok(Snapshots::new(storage.clone(), id, Points::default()))
+    }
+
     /// LSNs of the files that bear the name of a snapshot, oldest first; whole or not.
     ///
     /// # Errors

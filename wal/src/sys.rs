@@ -13,10 +13,14 @@ use std::sync::Once;
 const FAULT_LINE: &[u8] = b"log: a page of a mapped segment could not be read or written (SIGBUS); aborting\n";
 
 extern "C" fn on_fault(_signal: libc::c_int) {
-    // SAFETY: `write` and `abort` are on the list of calls that are allowed inside a signal handler (signal-safety(7));
-    // the line is a constant, so nothing is allocated, locked or formatted here.
+    let mut stderr = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: `poll`, `write` and `abort` are on the list of calls that are allowed inside a signal handler
+    // (signal-safety(7)); the line is a constant, so nothing is allocated, locked or formatted here. A pipe that nobody
+    // reads would hold the handler for ever, so it is asked first whether it takes the line.
     unsafe {
-        libc::write(libc::STDERR_FILENO, FAULT_LINE.as_ptr().cast(), FAULT_LINE.len());
+        if libc::poll(&mut stderr, 1, 0) == 1 {
+            libc::write(libc::STDERR_FILENO, FAULT_LINE.as_ptr().cast(), FAULT_LINE.len());
+        }
         libc::abort();
     }
 }

@@ -1,5 +1,6 @@
 //! Secrets: shown nowhere; one of them is kept in the data directory.
 
+use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -69,14 +70,63 @@ fn read_or_make(path: &Path) -> io::Result<Secret> {
 /// Makes it beside its place and moves it there whole: a death in between leaves no half secret behind.
 fn make(path: &Path) -> io::Result<Secret> {
     let secret = Secret::random().map_err(io::Error::other)?;
+    put(path, secret.expose().as_bytes())?;
+    Ok(secret)
+}
+
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let making = path.with_extension("making");
     match fs::remove_file(&making) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(&making)?;
-    file.write_all(secret.expose().as_bytes())?;
+    file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&making, path)?;
-    Ok(secret)
+    fs::rename(&making, path)
+}
+
+/// What became of a kept secret since the last start that looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// It is the same, or no start has looked before.
+    Same,
+    /// It was gone, so another one was made.
+    Missing,
+    /// Another one stands in its place.
+    Changed,
+}
+
+/// As [`kept`], and says what became of the secret. A fingerprint of it lies beside it for that (`NAME.check`): a hash, of
+/// no use to who reads it. `is_expected`: this directory must have the secret, even without a fingerprint.
+///
+/// # Errors
+/// As [`kept`]. A fingerprint that cannot be read or written is no error.
+pub(super) fn watched(path: &Path, is_expected: bool) -> io::Result<(Secret, Kept)> {
+    let check = path.with_extension("check");
+    let last = fs::read_to_string(&check).ok();
+    let was_there = path.try_exists().unwrap_or(true);
+    let secret = kept(path)?;
+    let now = fingerprint(&secret);
+    let became = match &last {
+        _ if !was_there && (is_expected || last.is_some()) => Kept::Missing,
+        Some(last) if last.trim_end() != now => Kept::Changed,
+        _ => Kept::Same,
+    };
+    if last.as_deref() != Some(&now)
+        && let Err(error) = put(&check, now.as_bytes())
+    {
+        tracing::warn!(%error, file = %check.display(), "a later change of this secret cannot be noticed");
+    }
+    Ok((secret, became))
+}
+
+/// Whether a start takes what lies there, if anything does.
+pub(super) fn look(path: &Path) -> io::Result<()> {
+    if path.try_exists()? { kept(path).map(drop) } else { Ok(()) }
+}
+
+fn fingerprint(secret: &Secret) -> String {
+    let hash = Sha256::new().chain_update(b"papertape kept secret\0").chain_update(secret.expose()).finalize();
+    hash[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }

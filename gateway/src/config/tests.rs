@@ -366,6 +366,65 @@ fn a_missing_secret_is_made_once_and_kept() {
     }
 }
 
+/// The start is told what became of the secrets, once; another verb that reads them takes nothing from that.
+#[test]
+fn a_secret_that_is_gone_or_another_is_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = || {
+        let mut config = Config::defaults();
+        config.data.dir = dir.path().to_owned();
+        config
+    };
+    let start = |has_records| config().complete_secrets_of_a_start(has_records).unwrap();
+    let (server, jwt) = (dir.path().join("server_secret"), dir.path().join("jwt_secret"));
+    let put = |path: &std::path::Path, text: &str| std::fs::write(path, text.repeat(32)).unwrap();
+    let remove = |path: &std::path::Path| std::fs::remove_file(path).unwrap();
+    // What is done, whether the log has records by then, and what the next start says of which file.
+    type Row<'a> = (&'a str, Box<dyn Fn() + 'a>, bool, &'a [(&'a str, &'a str)]);
+    let both: &[_] = &[("server_secret", "missing"), ("jwt_secret", "missing")];
+    let rows: Vec<Row<'_>> = vec![
+        ("a new directory", Box::new(|| {}), false, &[]),
+        ("nothing", Box::new(|| {}), true, &[]),
+        ("the server's is gone", Box::new(|| remove(&server)), true, &[("server_secret", "missing")]),
+        ("nothing again", Box::new(|| {}), true, &[]),
+        ("the server's is another", Box::new(|| put(&server, "a")), true, &[("server_secret", "last start")]),
+        ("a verb reads them", Box::new(|| config().complete_secrets().unwrap()), true, &[]),
+        ("the identity's is another", Box::new(|| put(&jwt, "b")), true, &[("jwt_secret", "last start")]),
+        ("both are gone", Box::new(|| [&server, &jwt].into_iter().for_each(|path| remove(path))), true, both),
+        (
+            "a verb reads what was put there",
+            Box::new(|| {
+                put(&server, "c");
+                config().complete_secrets().unwrap();
+            }),
+            true,
+            &[("server_secret", "last start")],
+        ),
+        (
+            "a directory of before fingerprints, without its secret",
+            Box::new(|| [&server, &server.with_extension("check")].into_iter().for_each(|path| remove(path))),
+            true,
+            &[("server_secret", "missing")],
+        ),
+        (
+            "a directory of before fingerprints",
+            Box::new(|| [&server, &jwt].into_iter().for_each(|path| remove(&path.with_extension("check")))),
+            true,
+            &[],
+        ),
+    ];
+    for (name, change, has_records, expected) in &rows {
+        change();
+        let told = start(*has_records);
+        assert_eq!(told.len(), expected.len(), "{name}: {told:?}");
+        for (line, (file, word)) in told.iter().zip(*expected) {
+            assert!(line.contains(file) && line.contains(word), "{name}: {line}");
+            assert!(!line.contains(&std::fs::read_to_string(dir.path().join(file)).unwrap()), "a secret is shown");
+        }
+    }
+    println!("secrets of a start: {} cases", rows.len());
+}
+
 #[test]
 fn what_tests_and_cargo_say_is_no_setting() {
     for name in ["PAPERTAPE_GIT_SHA", "PAPERTAPE_SEED", "PAPERTAPE_VENUE_DATA"] {

@@ -165,6 +165,10 @@ impl Store {
                 }
             }
         }
+        let left_out = damaged.0.borrow().len();
+        if left_out > 0 && minutes.is_empty() && hours.is_empty() {
+            tracing::warn!(left_out, dir = %dir.display(), "no file of the price history can be read: charts begin at this start");
+        }
         let open = &mut self.open;
         let mut trail = Trail::open(&dir.join("trail"), |frame, entry| {
             let hour = entry.minute / 60;

@@ -55,7 +55,14 @@ impl Trail {
             (length, sequence) = (next, number);
         }
         if length < bytes.len() {
-            tracing::info!(bytes = bytes.len() - length, "a torn end of the price history is cut off");
+            let (cut, name) = (bytes.len() - length, path.display());
+            if is_half_a_frame(&bytes[length..]) || length > 0 && bytes[length..].iter().all(|byte| *byte == 0) {
+                tracing::info!(bytes = cut, "a torn end of the price history is cut off");
+            } else if length == 0 {
+                tracing::warn!(bytes = cut, file = %name, "all of the newest price history is damaged and left out");
+            } else {
+                tracing::warn!(bytes = cut, kept = length, file = %name, "damaged: the newest price history ends there");
+            }
             file.set_len(length as u64)?;
         }
         Ok(Trail { path: path.to_owned(), file, length: length as u64, sequence })
@@ -138,6 +145,12 @@ fn frame(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     Some((u64::from_le_bytes(sequence.try_into().ok()?), entries, at + HEAD_BYTES + length))
 }
 
+/// Whether a frame begins there that goes on behind the end, as a kill leaves it.
+fn is_half_a_frame(rest: &[u8]) -> bool {
+    let length = rest.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
+    length.is_none_or(|length| length <= FRAME_BYTES_MAX && rest.len() < HEAD_BYTES + length)
+}
+
 fn read(bytes: &[u8]) -> Entry {
     let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     Entry { market: word(0), minute: word(4), row: Row::read(&bytes[8..]) }
@@ -177,6 +190,8 @@ mod tests {
             let (mut trail, found) = open(&path);
             let kept = if length == whole.len() { 3 } else { 2 * usize::from(length >= first) };
             assert_eq!(found, all[..kept], "{length} bytes");
+            let rest = &whole[if length < first { 0 } else { first }..length];
+            assert!(length == whole.len() || is_half_a_frame(rest), "{length} bytes");
             // What is appended behind a cut is found again.
             trail.append(&[entry(9, 9)]).unwrap();
             assert_eq!(open(&path).1.last().map(|(_, entry)| *entry), Some(entry(9, 9)));
@@ -188,6 +203,9 @@ mod tests {
             std::fs::write(&path, &bytes).unwrap();
             let kept = if at < first { 0 } else { 2 };
             assert_eq!(open(&path).1, all[..kept], "byte {at}");
+            let begin = if at < first { 0 } else { first };
+            // A wrong length may look like a frame that goes on.
+            assert!(at < begin + 4 || !is_half_a_frame(&bytes[begin..]), "byte {at} is damage");
             cases += 1;
         }
         println!("torn trails: {cases} cases");

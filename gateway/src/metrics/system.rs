@@ -1,7 +1,8 @@
 //! What the kernel says of this program, under the names that all programs use: memory, processor time, descriptors.
-//! Read from `/proc/self`; elsewhere these families have no rows.
+//! Read from `/proc/self`; elsewhere these families have no rows. And the log lines that standard error did not take.
 
 use super::family::{Family, Writer};
+use crate::output;
 use std::fmt::Error;
 use std::fs;
 
@@ -11,11 +12,14 @@ const RESIDENT: Family =
 const DESCRIPTORS: Family = Family::new("process_open_fds", "File descriptors open");
 const DESCRIPTORS_MAX: Family = Family::new("process_max_fds", "File descriptors that may be open");
 const THREADS: Family = Family::new("process_threads", "Threads");
+const LINES_LOST: Family =
+    Family::new("papertape_log_lines_lost_total", "Log lines that could not be written to standard error");
 
 /// Ticks of `/proc/self/stat` in a second: part of what Linux promises programs (`USER_HZ`), whatever its own timer does.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 pub(super) fn write(out: &mut Writer<'_>) -> Result<(), Error> {
+    out.counter(&LINES_LOST, output::log_lines_lost())?;
     let of = |name: &str| fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
     let (status, limits) = (of("status"), of("limits"));
     out.counters(&CPU, cpu_seconds(&of("stat")).map(|seconds| (&[][..], seconds)))?;

@@ -306,7 +306,11 @@ fn verify_says_what_a_start_says() {
         ),
         (
             "a prepared segment that is not empty",
-            Box::new(|| flip(with_extension(&data, "spare").first().expect("a spare"))),
+            Box::new(|| {
+                let spare = data.join("00000007.spare");
+                fs::write(&spare, vec![7; 1 << 20]).expect("written");
+                fs::set_permissions(spare, Permissions::from_mode(0o600)).expect("a mode");
+            }),
             true,
             vec![],
         ),

@@ -21,6 +21,7 @@ use crate::ws::hub::Hub;
 use crate::ws::news::News;
 use crate::ws::sockets::Sockets;
 use crate::ws::sse::Streams;
+use crate::ws::user_frames::UserFrames;
 use engine::book::Books;
 use engine::directory::Directory;
 use engine::market::catalog::Catalog;
@@ -57,6 +58,8 @@ pub struct App {
     pub upstream: Upstream,
     /// Places of open sockets.
     pub seats: Arc<Seats>,
+    /// Frames that sockets of one user share.
+    pub user_frames: Arc<UserFrames>,
     /// What the edge counts where a monitor may ask.
     pub meters: Option<EdgeMeters>,
 }

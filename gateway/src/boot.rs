@@ -337,6 +337,7 @@ impl Shared {
             cohort: Default::default(),
             news,
             seats: Arc::default(),
+            user_frames: Arc::default(),
             streams: Arc::default(),
             upstream,
             spot,

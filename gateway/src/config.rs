@@ -232,8 +232,17 @@ pub struct Export {
 pub struct Streams {
     /// Ids that one socket of an enterprise user may subscribe to; all others have [`SUBSCRIPTIONS_MAX`].
     pub max_subscriptions: usize,
-    /// The venue's own order events on `/ws/user`, for sockets that ask for them.
-    pub order_events: bool,
+    /// Which sockets of `/ws/user` are sent `order` frames.
+    pub order_events: OrderEvents,
+}
+
+/// Which sockets of `/ws/user` are sent `order` frames beside `trade` frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderEvents {
+    /// Those of the strict dialect, and those that ask by `auth.order_events`.
+    Strict,
+    All,
+    Off,
 }
 
 /// Ids that one socket may subscribe to (streams.md §1.4).
@@ -303,11 +312,7 @@ impl Config {
             access: read::access(&mut source),
             book: Book { stale_after: Duration::from_secs(source.integer("book.stale_after_s", 30, 1..=3_600)) },
             export: Export { max_rows: source.integer("export.max_rows", 100_000, 1..=100_000_000) },
-            streams: Streams {
-                max_subscriptions: source.integer("streams.max_subscriptions", 500, SUBSCRIPTIONS_MAX as u64..=100_000)
-                    as usize,
-                order_events: source.boolean("streams.order_events", false),
-            },
+            streams: read::streams(&mut source),
             rules,
             built_from: None,
             lines: Vec::new(),

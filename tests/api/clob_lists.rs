@@ -111,7 +111,9 @@ fn trade_rows_have_the_types_of_their_dialect() {
         let (owner, address) =
             (text(&found, "/data/0/owner").to_owned(), text(&found, "/data/0/maker_address").to_owned());
         let expected = json!({
-            "id": id, "taker_order_id": order, "market": rain.condition, "asset_id": rain.yes(), "side": "BUY",
+            "id": id, "taker_order_id": order, "market": rain.condition, "asset_id": rain.yes(),
+            // Of a maker's trade the venue shows the taker's side.
+            "side": if side == "MAKER" { "SELL" } else { "BUY" },
             "size": size, "fee_rate_bps": rate.to_string(), "price": price, "status": "MATCHED",
             "match_time": at_secs.to_string(), "last_update": at_secs.to_string(), "outcome": "Yes",
             "bucket_index": 0, "owner": owner, "maker_address": address, "transaction_hash": "",

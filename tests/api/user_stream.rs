@@ -1,6 +1,7 @@
 //! The venue's user channel (streams.md §4.1, §4.3).
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tests::cases::Cases;
 use tests::http::Client;
 use tests::json::{at, int, list, text};
@@ -42,6 +43,22 @@ fn listed(client: &mut Client) -> Vec<Value> {
     list(&client.get("/v1/data/trades?dialect=strict&limit=500").expect(200), "/data").to_vec()
 }
 
+/// A handshake's query and headers, and the key of the first frame.
+type Way<'a> = (&'a str, Vec<(&'a str, &'a str)>, &'a str);
+
+/// A socket that came that way and subscribed to everything.
+fn come(world: &World, (query, headers, key): &Way<'_>) -> Socket {
+    let mut socket = Socket::open(world.server.address(), &format!("{PATH}{query}"), headers);
+    socket.send(&auth(key));
+    socket.is_alive();
+    socket
+}
+
+/// The frames of that type among those that have come.
+fn of_type<'a>(frames: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    frames.iter().filter(|frame| text(frame, "/event_type") == kind).collect()
+}
+
 #[test]
 fn a_trade_is_what_rest_shows() {
     let cases = Cases::of("trade frames");
@@ -49,39 +66,72 @@ fn a_trade_is_what_rest_shows() {
     let mut client = world.user(0);
     let rain = world.markets.rain.clone();
     let made = client.post("/v1/keys", &json!({})).expect(201);
-    let alias = text(&made, "/venue_api_key").to_string();
-    let mut sockets = [
-        (open(&world, "", &json!({})), ""),
-        (open(&world, "", &auth(text(&made, "/raw_key"))), ""),
-        (open(&world, "", &auth(&alias)), alias.as_str()),
+    let (other, alias) = (text(&made, "/raw_key").to_string(), text(&made, "/venue_api_key").to_string());
+    let key = world.users[0].key.clone();
+    // Each way, and its owner: the UUID that it shows, the account's, or none where the socket is plain.
+    let account = "the account's";
+    let ways: [(Way<'_>, &str); 11] = [
+        (("", vec![], &key), ""),
+        (("", vec![], &other), ""),
+        (("", vec![("User-Agent", "python-websockets/15.0")], &key), ""),
+        (("?dialect=plain", vec![], &alias), ""),
+        (("?dialect=plain", vec![("POLY_ADDRESS", "0xA1")], &key), ""),
+        (("", vec![], &alias), &alias),
+        (("", vec![("POLY_API_KEY", &alias)], &other), &alias),
+        (("", vec![("POLY_PASSPHRASE", "svc")], &key), account),
+        (("", vec![("User-Agent", "py_clob_client_v2/1.2")], &key), account),
+        (("?dialect=strict", vec![], &key), account),
+        (("?dialect=strict&from_seq=0", vec![], &key), account),
     ];
+    let mut sockets: Vec<(Socket, &Way<'_>, &str)> =
+        ways.iter().map(|(way, owner)| (come(&world, way), way, *owner)).collect();
     let taken = take(&mut client, &rain, "0.42");
     let rested = int(&client.post("/v1/orders", &limit(&rain, "BUY", "0.37", "20")).expect(200), "/order_id");
     world.tape.books(&rain, &[("0.30", "10")], &[("0.36", "500")]);
-    for (socket, owner) in &mut sockets {
-        for (order, side) in [(taken, "TAKER"), (rested, "MAKER")] {
-            let frame = socket.json();
+    for (socket, way, owner) in &mut sockets {
+        let strict = !owner.is_empty();
+        // A strict one hears of its orders too: below.
+        let told: Vec<Value> = (0..if strict { 5 } else { 2 }).map(|_| socket.json()).collect();
+        assert_eq!(socket.so_far(), Vec::<Value>::new(), "{way:?}");
+        let trades = of_type(&told, "trade");
+        assert_eq!(trades.len(), 2, "{way:?}: {told:?}");
+        for (frame, (order, role)) in trades.iter().zip([(taken, "TAKER"), (rested, "MAKER")]) {
             // On hearing of it everybody finds it.
             let rows = listed(&mut client);
-            let row = rows.iter().find(|row| at(row, "/id") == at(&frame, "/id")).expect("REST has the trade");
+            let row = rows.iter().find(|row| at(row, "/id") == at(frame, "/id")).expect("REST has the trade");
             let fill = &list(&client.get(&format!("/v1/orders/{order}")).expect(200), "/fills")[0].clone();
-            assert_eq!(text(&frame, "/id"), at(fill, "/trade_id").to_string());
+            assert_eq!(text(frame, "/id"), at(fill, "/trade_id").to_string());
+            let owner = if *owner == account { at(row, "/owner") } else { &json!(owner) };
             let when = text(row, "/match_time");
-            let expected = json!({
+            let mut expected = json!({
                 "event_type": "trade", "type": "TRADE", "status": "MATCHED",
                 "id": at(row, "/id"), "taker_order_id": at(row, "/taker_order_id"), "market": rain.condition,
                 "asset_id": rain.yes(), "side": "BUY", "size": at(row, "/size"), "price": at(row, "/price"),
-                "outcome": "Yes", "timestamp": when, "last_update": when, "match_time": when, "matchtime": when,
+                "outcome": "Yes", "timestamp": when, "last_update": when, "match_time": when,
                 "maker_orders": [], "owner": owner, "trade_owner": owner, "fee_rate_bps": at(row, "/fee_rate_bps"),
-                "trader_side": side, "bucket_index": 0, "maker_address": at(row, "/maker_address"),
-                "transaction_hash": ""
+                "trader_side": role, "bucket_index": 0, "maker_address": at(row, "/maker_address"),
+                "transaction_hash": null
             });
-            assert_eq!(frame, expected);
-            assert_eq!((at(row, "/trader_side"), text(&frame, "/maker_address").len()), (&json!(side), 42));
-            assert!(text(&frame, "/taker_order_id").starts_with("0x"));
+            if strict {
+                let hash = Sha256::digest(format!("paper:{}", text(row, "/id")));
+                let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+                expected["transaction_hash"] = json!(format!("0x{hash}"));
+                expected["side"] = at(row, "/side").clone();
+            }
+            if strict && role == "MAKER" {
+                // The venue's clients take the side for that of the other party, and their own from the element.
+                assert_eq!(at(frame, "/side"), "SELL");
+                expected["maker_orders"] = json!([{
+                    "order_id": at(row, "/taker_order_id"), "owner": owner, "maker_address": at(row, "/maker_address"),
+                    "matched_amount": "20", "price": "0.37", "fee_rate_bps": "0", "asset_id": rain.yes(),
+                    "outcome": "Yes", "side": "BUY"
+                }]);
+            }
+            assert_eq!(changed(frame, &json!({"user_seq": null})), expected, "{way:?}");
+            assert_eq!((at(row, "/trader_side"), text(frame, "/maker_address").len()), (&json!(role), 42));
+            assert!(text(frame, "/taker_order_id").starts_with("0x"));
             cases.one();
         }
-        assert_eq!(socket.so_far(), Vec::<Value>::new(), "and nothing of orders");
     }
 }
 
@@ -304,85 +354,132 @@ fn at_option(frame: &Value) -> Option<&Value> {
 }
 
 #[test]
-fn order_events_come_where_both_sides_want_them() {
+fn order_events_come_to_clients_of_the_venue_and_to_those_that_ask() {
     let cases = Cases::of("venue order events");
-    for allowed in [false, true] {
+    // The setting, then whether a plain socket is sent them, one that asks, and a strict one.
+    for (setting, expected) in [
+        (None, [false, true, true]),
+        (Some("\"strict\""), [false, true, true]),
+        (Some("\"all\""), [true, true, true]),
+        (Some("\"off\""), [false, false, false]),
+        // As a config file of before has it.
+        (Some("true"), [true, true, true]),
+        (Some("false"), [false, false, false]),
+    ] {
         let mut world = World::start_with(1, |place| {
             place.set("flags", "match_interval_ms", "100");
-            place.set("streams", "order_events", if allowed { "true" } else { "false" });
+            if let Some(setting) = setting {
+                place.set("streams", "order_events", setting);
+            }
         });
         let (address, mut client) = (world.server.address(), world.user(0));
         let (key, rain) = (world.users[0].key.clone(), world.markets.rain.clone());
+        let alias = text(&client.post("/v1/keys", &json!({})).expect(201), "/venue_api_key").to_string();
         let mut wanted = auth(&key);
         wanted["auth"]["order_events"] = json!(true);
+        let account = text(&listed_order(&mut client, &rain), "/owner").to_string();
+        let [plain, asking, strict] = expected;
         let mut sockets = [
-            (vec![], wanted, allowed),
-            (vec![("User-Agent", "nautilus-trader/1.200")], auth(&key), allowed),
-            (vec![("User-Agent", "python-websockets")], auth(&key), false),
+            (vec![], wanted, asking, ""),
+            (vec![("User-Agent", "nautilus-trader/1.200")], auth(&key), asking, ""),
+            (vec![("User-Agent", "python-websockets")], auth(&key), plain, ""),
+            (vec![("POLY_ADDRESS", "0xA1")], auth(&key), strict, account.as_str()),
+            (vec![], auth(&alias), strict, alias.as_str()),
         ]
-        .map(|(headers, first, expected)| {
+        .map(|(headers, first, expected, owner)| {
             let mut socket = Socket::open(address, PATH, &headers);
             socket.send(&first);
             socket.is_alive();
-            (socket, expected)
+            (socket, expected, owner)
         });
         let rested = int(&client.post("/v1/orders", &limit(&rain, "BUY", "0.37", "20")).expect(200), "/order_id");
         let gone = int(&client.post("/v1/orders", &limit(&rain, "BUY", "0.31", "20")).expect(200), "/order_id");
         client.delete(&format!("/v1/orders/{gone}")).expect(200);
         world.tape.books(&rain, &[("0.30", "10")], &[("0.36", "12")]);
-        for (socket, expected) in &mut sockets {
+        for (socket, expected, owner) in &mut sockets {
             let got = frames(socket, if *expected { 5 } else { 1 });
-            let kinds: Vec<(&str, &str)> =
-                got.iter().map(|frame| (text(frame, "/event_type"), text(frame, "/type"))).collect();
-            let trade = got.iter().find(|frame| text(frame, "/event_type") == "trade").expect("a trade");
+            let trade = of_type(&got, "trade")[0];
+            let described = list(trade, "/maker_orders").len();
+            assert_eq!(described == 1, *expected || !owner.is_empty(), "{setting:?} {owner}");
             if !*expected {
-                assert_eq!(at(trade, "/maker_orders"), &json!([]));
                 cases.one();
                 continue;
             }
-            assert_eq!(
-                kinds,
-                [
-                    ("order", "PLACEMENT"),
-                    ("order", "PLACEMENT"),
-                    ("order", "CANCELLATION"),
-                    ("trade", "TRADE"),
-                    ("order", "UPDATE")
-                ]
-            );
-            let own = &list(trade, "/maker_orders")[0];
-            assert_eq!(
-                (at(own, "/order_id"), at(own, "/matched_amount")),
-                (at(trade, "/taker_order_id"), at(trade, "/size"))
-            );
-            assert_eq!((text(own, "/price"), text(own, "/asset_id")), ("0.37", rain.yes()));
-            let row = client.get(&format!("/v1/data/order/{rested}?dialect=strict")).expect(200);
-            let update = &got[4];
-            for field in [
-                "id",
-                "market",
-                "asset_id",
-                "side",
-                "outcome",
-                "original_size",
-                "size_matched",
-                "price",
-                "order_type",
-                "expiration",
-                "status",
-                "maker_address",
-            ] {
-                assert_eq!(at(update, &format!("/{field}")), at(&row, &format!("/{field}")), "{field}");
+            // Type, order, status, size matched, trades.
+            let ids = [rested, gone, gone, rested];
+            let told = [
+                ("PLACEMENT", "LIVE", "0", json!([])),
+                ("PLACEMENT", "LIVE", "0", json!([])),
+                ("CANCELLATION", "CANCELED", "0", json!([])),
+                ("UPDATE", "LIVE", "12", json!([at(trade, "/id")])),
+            ];
+            assert_eq!(at(&got[3], "/event_type"), "trade", "a trade comes before what it did to its order");
+            for ((frame, id), (kind, status, matched, trades)) in of_type(&got, "order").into_iter().zip(ids).zip(told)
+            {
+                let row = client.get(&format!("/v1/data/order/{id}?dialect=strict")).expect(200);
+                // Milliseconds, of the second in which it happened.
+                let when = text(frame, "/timestamp");
+                assert!(when.len() == 13 && when.parse::<i64>().is_ok_and(|at| at / 1_000 >= int(&row, "/created_at")));
+                let expected = json!({
+                    "event_type": "order", "type": kind, "id": at(&row, "/id"), "owner": owner, "order_owner": owner,
+                    "market": rain.condition, "asset_id": rain.yes(), "side": "BUY", "outcome": "Yes",
+                    "original_size": "20", "size_matched": matched, "price": at(&row, "/price"), "order_type": "GTC",
+                    "expiration": "0", "created_at": at(&row, "/created_at").to_string(), "timestamp": when,
+                    "associate_trades": trades, "status": status, "maker_address": at(&row, "/maker_address")
+                });
+                assert_eq!(frame, &expected, "{setting:?}");
+                cases.one();
             }
-            assert_eq!(text(update, "/created_at"), at(&row, "/created_at").to_string());
-            assert_eq!(at(update, "/associate_trades"), &json!([at(trade, "/id")]));
-            let states: Vec<(&str, &str)> = got
-                .iter()
-                .filter(|frame| text(frame, "/event_type") == "order")
-                .map(|frame| (text(frame, "/status"), text(frame, "/size_matched")))
-                .collect();
-            assert_eq!(states, [("LIVE", "0"), ("LIVE", "0"), ("CANCELED", "0"), ("LIVE", "12")]);
-            cases.one();
         }
     }
+}
+
+/// A strict row of an order that leaves nothing behind.
+fn listed_order(client: &mut Client, market_of: &tests::tape::Market) -> Value {
+    let id = int(&client.post("/v1/orders", &limit(market_of, "BUY", "0.01", "5")).expect(200), "/order_id");
+    client.delete(&format!("/v1/orders/{id}")).expect(200);
+    client.get(&format!("/v1/data/order/{id}?dialect=strict")).expect(200)
+}
+
+/// Orders in batches, one behind the other, with several sockets of the user's: each is told all of them.
+#[test]
+fn two_thousand_orders_close_no_socket_that_reads() {
+    const ORDERS: usize = 2_000;
+    let cases = Cases::of("bursts of order frames");
+    let world = brisk();
+    let mut client = world.user(0);
+    let rain = world.markets.rain.clone();
+    let alias = text(&client.post("/v1/keys", &json!({})).expect(201), "/venue_api_key").to_string();
+    // Two that look alike, and one that numbers its frames.
+    let ways: [Way<'_>; 3] = [("", vec![], &alias), ("", vec![], &alias), ("?from_seq=0", vec![], &alias)];
+    let mut sockets = ways.map(|way| come(&world, &way));
+    let mut plain = come(&world, &("", vec![], &world.users[0].key));
+    let batch = json!(vec![limit(&rain, "BUY", "0.10", "5"); 25]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..ORDERS / 25 {
+                client.post("/v1/orders/batch", &batch).expect(200);
+            }
+            client.post("/v1/cancel-all?confirm=true", &json!({})).expect(200);
+        });
+        // Each reads on a thread of its own: one that waits for the others would not be reading.
+        let reading = sockets.each_mut().map(|socket| {
+            scope.spawn(move || {
+                let frames: Vec<Value> = (0..2 * ORDERS).map(|_| socket.json()).collect();
+                assert_eq!(socket.so_far(), Vec::<Value>::new(), "nothing twice, and the socket is open");
+                frames
+            })
+        });
+        let [first, second, numbered] = reading.map(|reading| reading.join().expect("a socket that reads"));
+        assert_eq!(first, second);
+        let numbers = numbered.iter().map(|frame| int(frame, "/user_seq"));
+        assert!(numbers.eq(1..=2 * ORDERS as i64), "every fact once, in order");
+        for (at_row, (frame, numbered)) in first.iter().zip(&numbered).enumerate() {
+            let kind = if at_row < ORDERS { "PLACEMENT" } else { "CANCELLATION" };
+            assert_eq!(text(frame, "/type"), kind, "{at_row}");
+            assert_eq!(frame, &changed(numbered, &json!({"user_seq": null})));
+        }
+        cases.add(first.len());
+    });
+    assert_eq!(plain.so_far(), Vec::<Value>::new(), "a plain socket hears of trades alone");
 }

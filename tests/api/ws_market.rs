@@ -172,8 +172,7 @@ fn changes_show_levels_as_they_stand() {
     world.tape.trade(&rain, 0, "SELL", "0.42", "3.25");
     let trade = both.json();
     let expected = json!({"event_type": "last_trade_price", "market": rain.condition, "asset_id": rain.yes(),
-        "price": "0.42", "size": "3.25", "side": "SELL", "fee_rate_bps": "500", "timestamp": trade["timestamp"],
-        "transaction_hash": ""});
+        "price": "0.42", "size": "3.25", "side": "SELL", "fee_rate_bps": "500", "timestamp": trade["timestamp"]});
     assert_eq!(trade, expected);
     assert_eq!(custom.json(), trade);
     cases.one();

@@ -160,6 +160,22 @@ pub(super) fn auth(source: &mut Source) -> Auth {
     }
 }
 
+pub(super) fn streams(source: &mut Source) -> Streams {
+    // `true` and `false`: what this setting was before.
+    let words = [
+        ("strict", OrderEvents::Strict),
+        ("all", OrderEvents::All),
+        ("off", OrderEvents::Off),
+        ("true", OrderEvents::All),
+        ("false", OrderEvents::Off),
+    ];
+    Streams {
+        max_subscriptions: source.integer("streams.max_subscriptions", 500, SUBSCRIPTIONS_MAX as u64..=100_000)
+            as usize,
+        order_events: source.choice("streams.order_events", OrderEvents::Strict, "strict, all or off", &words),
+    }
+}
+
 pub(super) fn limits(source: &mut Source) -> Limits {
     let mut one = |key: &str, default: u64| source.integer(&format!("limits.{key}"), default, 1..=1_000_000) as u32;
     let mut limits = Limits {

@@ -158,6 +158,27 @@ impl Source {
         self.value(key, default, allowed, |raw| text(raw).and_then(|text| parse(&text)), show)
     }
 
+    /// One of these words, each with its meaning; booleans are the words `true` and `false`. Of words of one meaning
+    /// the first is shown. `allowed` names the words that are offered.
+    pub(super) fn choice<T: Copy + PartialEq>(
+        &mut self,
+        key: &str,
+        default: T,
+        allowed: &str,
+        words: &[(&str, T)],
+    ) -> T {
+        let meaning = |text: &str| words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
+        let parse = |raw: &Raw| match raw {
+            Raw::Toml(toml::Value::Boolean(value)) => meaning(if *value { "true" } else { "false" }),
+            raw => text(raw).and_then(|text| meaning(&text)),
+        };
+        let show = |value: &T| {
+            let word = words.iter().find(|(_, meaning)| meaning == value);
+            word.map_or_else(String::new, |(word, _)| (*word).to_owned())
+        };
+        self.value(key, default, allowed, parse, show)
+    }
+
     pub(super) fn text(&mut self, key: &str, default: &str, allowed: &str, sound: impl Fn(&str) -> bool) -> String {
         let parse = |text: &str| sound(text).then(|| text.to_owned());
         self.parsed(key, default.to_owned(), allowed, parse, |text| format!("{text:?}"))

@@ -104,6 +104,30 @@ fn later_layers_win() {
     assert!(line("limits.tiers.free.in_flight = 4 (environment, PAPERTAPE_LIMITS_TIERS_FREE_IN_FLIGHT)"));
 }
 
+/// A config file of before said `true` or `false`.
+#[test]
+fn order_events_are_a_word_or_the_switch_of_before() {
+    assert_eq!(Config::defaults().streams.order_events, OrderEvents::Strict);
+    let mut cases = 1;
+    for (file, env, expected, shown) in [
+        ("order_events = \"strict\"", None, OrderEvents::Strict, "strict"),
+        ("order_events = \"all\"", None, OrderEvents::All, "all"),
+        ("order_events = \"off\"", None, OrderEvents::Off, "off"),
+        ("order_events = true", None, OrderEvents::All, "all"),
+        ("order_events = false", None, OrderEvents::Off, "off"),
+        ("", Some("true"), OrderEvents::All, "all"),
+        ("order_events = \"all\"", Some("strict"), OrderEvents::Strict, "strict"),
+    ] {
+        let env: Vec<(&str, &str)> = env.map(|text| ("PAPERTAPE_STREAMS_ORDER_EVENTS", text)).into_iter().collect();
+        let config = read(&format!("[streams]\n{file}"), &env, &[]).unwrap();
+        assert_eq!(config.streams.order_events, expected, "{file} {env:?}");
+        let line = format!("streams.order_events = {shown} (");
+        assert!(config.lines.iter().any(|told| told.starts_with(&line)), "{line} in {:?}", config.lines);
+        cases += 1;
+    }
+    println!("{cases} cases");
+}
+
 #[test]
 fn every_kind_of_value_is_read() {
     let config = read(
@@ -249,6 +273,12 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             "journal.spares_count (papertape.toml): allowed is an integer from 2 to 8",
         ),
         ("[venue]\ntrade_ids = \"some\"", vec![], "none or real"),
+        (
+            "[streams]\norder_events = \"some\"",
+            vec![],
+            "streams.order_events (papertape.toml): allowed is strict, all or off",
+        ),
+        ("[streams]\norder_events = 1", vec![], "streams.order_events (papertape.toml): allowed is strict, all or off"),
         ("[venue]\nclient_agents = [\"\"]", vec![], "a list of beginnings of User-Agent texts, none empty"),
         ("[venue]\nspeed = 0", vec![], "a number from 0.001 to 1000000 with at most three decimals, or max"),
         (

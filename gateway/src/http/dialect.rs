@@ -9,11 +9,14 @@ use hyper::header::{self, HeaderMap};
 /// Headers that only the venue's own clients send.
 const CLIENT_HEADERS: [&str; 2] = ["poly_api_key", "poly_address"];
 
+/// What the names of all headers of the venue's clients begin with.
+const CLIENT_HEADER_PREFIX: &str = "poly_";
+
 /// What the venue's TypeScript client shows on its public reads: it names itself on signed requests only.
 const TRANSPORT: &[u8] = b"axios/";
 
 /// The two dialects of venue-shaped rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// The contract's own types.
     Plain,
@@ -34,6 +37,17 @@ impl Dialect {
         let is_client = CLIENT_HEADERS.iter().any(|name| headers.contains_key(*name))
             || client_agents.iter().any(|known| agent.starts_with(known.as_bytes()));
         if is_client { Dialect::Strict } else { Dialect::Plain }
+    }
+
+    /// The dialect that a socket's handshake settles: what `?dialect=` says, else strict where a request with these
+    /// headers would be answered strictly or any header of the venue's clients came. `None`: the form of the key
+    /// decides, strict for a UUID.
+    pub fn of_handshake(headers: &HeaderMap, asked: Option<&str>, client_agents: &[String]) -> Option<Dialect> {
+        if asked == Some("plain") {
+            return Some(Dialect::Plain);
+        }
+        let is_client = headers.keys().any(|name| name.as_str().starts_with(CLIENT_HEADER_PREFIX));
+        (is_client || Dialect::of(headers, asked, client_agents).is_strict()).then_some(Dialect::Strict)
     }
 
     pub fn is_strict(self) -> bool {
@@ -109,6 +123,31 @@ mod tests {
         }
         assert!(!Dialect::of(&HeaderMap::new(), None, &[]).is_strict());
         println!("{} cases", cases.len() + 1);
+    }
+
+    #[test]
+    fn a_handshake_settles_the_dialect_or_leaves_it_to_the_key() {
+        let agents = Config::defaults().compat.client_agents;
+        let (strict, plain) = (Some(Dialect::Strict), Some(Dialect::Plain));
+        let cases = [
+            (&[][..], None, None),
+            (&[("user-agent", "python-websockets"), ("x-api-key", "svc_live_1")], None, None),
+            (&[("poly_api_key", "svc_live_1")], None, strict),
+            (&[("POLY_PASSPHRASE", "svc")], None, strict),
+            (&[("poly-passphrase", "svc")], None, None),
+            (&[("user-agent", "py_clob_client_v2/1.2")], None, strict),
+            (&[], Some("strict"), strict),
+            (&[], Some("loose"), None),
+            (&[("poly_api_key", "svc_live_1"), ("user-agent", "py_clob_client")], Some("plain"), plain),
+        ];
+        for (sent, asked, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for (name, value) in sent {
+                headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_static(value));
+            }
+            assert_eq!(Dialect::of_handshake(&headers, asked, &agents), expected, "{sent:?} {asked:?}");
+        }
+        println!("{} cases", cases.len());
     }
 
     #[test]

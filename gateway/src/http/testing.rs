@@ -95,6 +95,7 @@ impl World {
             cohort: Default::default(),
             news: Arc::new(News::new(1, config.rules.fees.clone())),
             seats: Arc::default(),
+            user_frames: Arc::default(),
             meters: None,
             streams: Arc::default(),
             upstream: Default::default(),

@@ -93,7 +93,7 @@ pub fn best_bid_ask(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, top:
     });
 }
 
-/// `last_trade_price`: a trade at the venue. The feed carries no transaction hash.
+/// `last_trade_price`: a trade at the venue. The feed carries no transaction hash, so there is no field of it.
 pub fn last_trade_price(
     out: &mut Vec<u8>,
     cell: &MarketCell,
@@ -111,7 +111,6 @@ pub fn last_trade_price(
         o.word("side", if trade.taker_buys { "BUY" } else { "SELL" });
         quoted(o, "fee_rate_bps", |out| decimal::integer(out, fee_rate.0.into()));
         timestamp(o, at);
-        o.word("transaction_hash", "");
     });
 }
 

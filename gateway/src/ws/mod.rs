@@ -17,6 +17,7 @@
 //! | `prices.rs`, `price_text.rs` | the price channel and its frame |
 //! | `bells.rs`, `follow.rs` | who has new order facts; their facts, each once and in order, from any number on |
 //! | `executions.rs`, `user.rs`, `user_text.rs` | the two channels of a user's own orders |
+//! | `user_frames.rs` | frames of the user channel, encoded once for all sockets of a user that show them alike |
 //! | `sse.rs` | the price stream as server-sent events |
 //! | `trade.rs` | order entry: operations that run their REST twins' own routes |
 //! | `asyncapi.rs` | what a channel is for machines, and the AsyncAPI document of all |
@@ -49,6 +50,7 @@ pub mod sse;
 mod tests;
 pub mod trade;
 pub mod user;
+pub mod user_frames;
 pub mod user_text;
 
 use crate::http::route::Route;

@@ -2,8 +2,11 @@
 //! markets subscribed to.
 //!
 //! Who asks is said in a header, a token or the first frame. As at the venue nothing is acknowledged, and what makes no
-//! sense is passed over in silence; `?errors=1` asks for error frames. The venue's own order events come only where the
-//! server is set so (`streams.order_events`) and the socket asks for them.
+//! sense is passed over in silence; `?errors=1` asks for error frames.
+//!
+//! A socket speaks one of two dialects, as REST does. The plain one is the specification's: trades only, which name no
+//! owner and no maker. The strict one is the venue's own: trades have all of its fields, and `order` frames tell what
+//! becomes of orders. `streams.order_events` widens or ends the latter.
 
 use super::admit::{self, Bearer, Nobody, Which, admit};
 use super::close::Close;
@@ -11,18 +14,21 @@ use super::follow::{self, Following, Teller, follow};
 use super::frame::Frame;
 use super::market::ids;
 use super::session::{Channel, Said, Socket, upgrade};
+use super::user_frames::{Dress, Member};
 use super::user_text::Texts;
+use crate::api::clob::ids as clob_ids;
 use crate::app::Edge;
+use crate::config::OrderEvents;
 use crate::http::call::Call;
+use crate::http::dialect::Dialect;
 use crate::http::reply::Outcome;
 use crate::http::route::{RateClass, Route};
 use crate::wire::read;
 use crate::wire::value::Value;
 use crate::wire::write::{object, string};
 use engine::id::MarketId;
-use engine::order::Status;
 use engine::time::SECOND;
-use engine::view::{FactView, Happened};
+use engine::view::FactView;
 use hyper::header;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -43,6 +49,7 @@ async fn open(call: Call) -> Outcome {
     let query = call.query();
     let from = follow::from_seq(&query)?;
     let tells_errors = matches!(query.get("errors"), Some("1" | "true"));
+    let dialect = Dialect::of_handshake(&call.headers, query.get("dialect"), &call.app().config.compat.client_agents);
     let agent = call.header(&header::USER_AGENT).unwrap_or_default().to_ascii_lowercase();
     let wants_orders = agent.contains(EVENTFUL_AGENT);
     let admitted = admit(&call, Nobody::UntilAuth)?;
@@ -51,6 +58,7 @@ async fn open(call: Call) -> Outcome {
         edge,
         from,
         tells_errors,
+        dialect,
         wants_orders,
         wanted: Rc::default(),
         following: None,
@@ -62,6 +70,9 @@ struct User {
     edge: Rc<Edge>,
     from: Option<u64>,
     tells_errors: bool,
+    /// As the handshake settles it; else the form of the key does.
+    dialect: Option<Dialect>,
+    /// It asks for `order` frames.
     wants_orders: bool,
     wanted: Rc<RefCell<Wanted>>,
     /// Since the first subscription.
@@ -195,6 +206,24 @@ impl User {
         }
     }
 
+    /// How its frames look from the first subscription on.
+    fn dress(&self, bearer: &Bearer) -> Dress {
+        let by_key = if bearer.alias.is_some() { Dialect::Strict } else { Dialect::Plain };
+        let dialect = self.dialect.unwrap_or(by_key);
+        // As strict REST rows have it: the UUID that was shown, else the account's.
+        let owner = match (&bearer.alias, dialect) {
+            (_, Dialect::Plain) => "".into(),
+            (Some(alias), Dialect::Strict) => (**alias).into(),
+            (None, Dialect::Strict) => clob_ids::account(bearer.user).into(),
+        };
+        let tells_orders = match self.edge.app.config.streams.order_events {
+            OrderEvents::Strict => dialect.is_strict() || self.wants_orders,
+            OrderEvents::All => true,
+            OrderEvents::Off => false,
+        };
+        Dress { user: bearer.user, dialect, owner, numbered: self.from.is_some(), tells_orders }
+    }
+
     fn switch(&self, asked: &Asked<'_>) {
         let catalog = &self.edge.app.catalog;
         let action = if asked.subscribes { "subscribe" } else { "unsubscribe" };
@@ -256,9 +285,9 @@ impl Channel for User {
         };
         self.switch(&asked);
         if self.following.is_none() {
-            let tells_orders = self.wants_orders && self.edge.app.config.streams.order_events;
-            let texts = Texts::new(&self.edge.app, &bearer, self.from.is_some(), tells_orders);
-            let teller = Frames { texts, wanted: self.wanted.clone(), tells_orders };
+            let dress = self.dress(&bearer);
+            let texts = Texts::new(&self.edge.app, &dress);
+            let teller = Frames { texts, member: self.edge.app.user_frames.join(dress), wanted: self.wanted.clone() };
             let (socket, edge) = (self.socket.clone(), self.edge.clone());
             self.following = Some(follow(socket, edge, bearer.user, self.from, teller).await?);
         }
@@ -266,32 +295,21 @@ impl Channel for User {
     }
 }
 
-/// Makes the frames of one socket.
+/// The frames of one socket.
 struct Frames {
     texts: Texts,
+    member: Member,
     wanted: Rc<RefCell<Wanted>>,
-    tells_orders: bool,
 }
 
 impl Teller for Frames {
     fn tell(&self, fact: &FactView, frames: &mut Vec<Frame>) {
-        if !self.wanted.borrow().contains(fact.order.terms.instrument.market()) {
-            return;
+        let market = fact.order.terms.instrument.market();
+        if self.texts.tells(fact) && self.wanted.borrow().contains(market) {
+            frames.extend(self.member.frames(fact.seq, || self.texts.told(fact)).into_iter().flatten());
+        } else {
+            self.member.pass(fact.seq);
         }
-        if let Happened::Filled { fill, .. } = &fact.what {
-            frames.push(self.texts.trade(fact, fill));
-        }
-        if !self.tells_orders {
-            return;
-        }
-        let kind = match &fact.what {
-            Happened::Placed { rests: true } => "PLACEMENT",
-            Happened::Filled { .. } => "UPDATE",
-            Happened::Closed if fact.order.status() != Status::Filled => "CANCELLATION",
-            // What never rested, and the rest of a FAK order.
-            Happened::Placed { rests: false } | Happened::Closed => return,
-        };
-        frames.push(self.texts.order(fact, kind));
     }
 }
 

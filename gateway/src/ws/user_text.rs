@@ -1,8 +1,8 @@
 //! Frames of the user channel (streams.md §4.3): the fields that a fill or an order has in the venue-shaped lists, made by
 //! the same code, in the channel's dress.
 
-use super::admit::Bearer;
 use super::frame::Frame;
+use super::user_frames::{Dress, Told};
 use crate::api::clob::ids::{self, OrderIds};
 use crate::api::clob::{rows, words};
 use crate::api::orders::view;
@@ -10,79 +10,89 @@ use crate::api::orders::words as native;
 use crate::app::App;
 use crate::http::dialect::Dialect;
 use crate::wire::decimal;
-use crate::wire::write::{Object, array, object};
+use crate::wire::write::{Object, object};
 use engine::id::TradeId;
-use engine::order::{Fill, Liquidity, Order, Status};
+use engine::order::{Fill, Status};
 use engine::time::Timestamp;
 use engine::view::{FactView, Happened};
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// What all frames of one socket share.
 pub struct Texts {
     app: Arc<App>,
     ids: OrderIds,
-    /// The key's UUID where that was shown, else empty.
-    owner: Rc<str>,
     address: String,
-    /// Frames carry their `user_seq`.
-    numbered: bool,
-    /// Maker trades describe the own order.
-    describes_maker: bool,
+    dress: Dress,
 }
 
 impl Texts {
-    pub fn new(app: &Arc<App>, bearer: &Bearer, numbered: bool, describes_maker: bool) -> Texts {
+    pub fn new(app: &Arc<App>, dress: &Dress) -> Texts {
         Texts {
             app: app.clone(),
-            ids: OrderIds::new(app.config.auth.server_secret.expose(), bearer.user),
-            owner: bearer.alias.clone().unwrap_or_else(|| "".into()),
-            address: ids::address(bearer.user),
-            numbered,
-            describes_maker,
+            ids: OrderIds::new(app.config.auth.server_secret.expose(), dress.user),
+            address: ids::address(dress.user),
+            dress: dress.clone(),
+        }
+    }
+
+    /// What a socket is told of a fact.
+    pub fn told(&self, fact: &FactView) -> Told {
+        let trade = match &fact.what {
+            Happened::Filled { fill, .. } => Some(self.trade(fact, fill)),
+            Happened::Placed { .. } | Happened::Closed => None,
+        };
+        [trade, self.order_event(fact).map(|kind| self.order(fact, kind))]
+    }
+
+    /// Whether a socket is told anything of a fact.
+    pub fn tells(&self, fact: &FactView) -> bool {
+        matches!(fact.what, Happened::Filled { .. }) || self.order_event(fact).is_some()
+    }
+
+    /// The type of the `order` event that tells of a fact.
+    fn order_event(&self, fact: &FactView) -> Option<&'static str> {
+        match &fact.what {
+            _ if !self.dress.tells_orders => None,
+            Happened::Placed { rests: true } => Some("PLACEMENT"),
+            Happened::Filled { .. } => Some("UPDATE"),
+            Happened::Closed if fact.order.status() != Status::Filled => Some("CANCELLATION"),
+            // What never rested, and the rest of a FAK order.
+            Happened::Placed { rests: false } | Happened::Closed => None,
         }
     }
 
     /// A `trade` event.
-    pub fn trade(&self, fact: &FactView, fill: &Fill) -> Frame {
-        let order = &fact.order;
+    fn trade(&self, fact: &FactView, fill: &Fill) -> Frame {
+        let (order, dress) = (&fact.order, &self.dress);
+        let strict = dress.dialect.is_strict();
         let texts = view::Texts::of(&self.app.catalog, order.terms.instrument);
         self.frame(fact, |o| {
             o.word("event_type", "trade");
             o.word("type", "TRADE");
             o.word("status", "MATCHED");
-            rows::execution(o, &self.ids, fill, order, &texts);
-            for name in ["timestamp", "last_update", "match_time", "matchtime"] {
+            rows::execution(o, &self.ids, fill, order, &texts, dress.dialect);
+            for name in ["timestamp", "last_update", "match_time"] {
                 secs(o, name, fill.at);
             }
-            let describes = self.describes_maker && fill.liquidity == Liquidity::Maker;
-            array(o.name("maker_orders"), describes.then_some(()), |out, ()| {
-                object(out, |o| self.own_order(o, order, fill, &texts));
-            });
-            o.text("owner", &self.owner);
-            o.text("trade_owner", &self.owner);
+            match strict || dress.tells_orders {
+                true => rows::maker_orders(o, &self.ids, fill, order, &texts, (&dress.owner, &self.address)),
+                false => o.name("maker_orders").extend_from_slice(b"[]"),
+            }
+            o.text("owner", &dress.owner);
+            o.text("trade_owner", &dress.owner);
             rows::quoted(o, "fee_rate_bps", rows::rate(fill));
             o.word("trader_side", native::liquidity(fill.liquidity));
             o.integer("bucket_index", 0);
             o.text("maker_address", &self.address);
-            o.word("transaction_hash", "");
+            match strict {
+                true => o.text("transaction_hash", &ids::paper_transaction_hash(&fill.id.0.to_string())),
+                false => o.null("transaction_hash"),
+            }
         })
     }
 
-    fn own_order(&self, o: &mut Object<'_>, order: &Order, fill: &Fill, texts: &view::Texts<'_>) {
-        rows::order_id(o, "order_id", &self.ids, order.id);
-        o.text("owner", &self.owner);
-        o.text("maker_address", &self.address);
-        o.qty("matched_amount", fill.qty);
-        o.average("price", view::fill_price(fill));
-        rows::quoted(o, "fee_rate_bps", rows::rate(fill));
-        o.text("asset_id", texts.token());
-        o.text("outcome", texts.outcome());
-        o.word("side", native::side(order.terms.side));
-    }
-
     /// An `order` event of that type.
-    pub fn order(&self, fact: &FactView, kind: &'static str) -> Frame {
+    fn order(&self, fact: &FactView, kind: &'static str) -> Frame {
         let order = &fact.order;
         let texts = view::Texts::of(&self.app.catalog, order.terms.instrument);
         let (at, trade) = match &fact.what {
@@ -94,11 +104,12 @@ impl Texts {
             o.word("event_type", "order");
             o.word("type", kind);
             rows::placement(o, &self.ids, order, &texts);
-            o.text("owner", &self.owner);
-            o.text("order_owner", &self.owner);
+            o.text("owner", &self.dress.owner);
+            o.text("order_owner", &self.dress.owner);
             secs(o, "expiration", order.terms.expiration().unwrap_or_default());
             secs(o, "created_at", order.created_at);
-            secs(o, "timestamp", at);
+            // Milliseconds here alone, as the venue has it.
+            rows::quoted(o, "timestamp", at.millis());
             o.array("associate_trades", trade, |out, TradeId(id)| {
                 out.push(b'"');
                 decimal::integer(out, id);
@@ -119,7 +130,7 @@ impl Texts {
         Frame::json(|out| {
             object(out, |o| {
                 fields(o);
-                if self.numbered {
+                if self.dress.numbered {
                     o.integer("user_seq", fact.seq);
                 }
             });

@@ -10,7 +10,7 @@ use crate::wire::decimal;
 use crate::wire::write::{Object, object};
 use engine::id::OrderId;
 use engine::market::catalog::Catalog;
-use engine::order::{Fill, Liquidity, Order};
+use engine::order::{Fill, Liquidity, Order, Side};
 use engine::time::Timestamp;
 use engine::view::FillView;
 
@@ -65,7 +65,7 @@ impl<'a> Rows<'a> {
         let texts = Texts::of(self.catalog, view.order.terms.instrument);
         let strict = self.dialect.is_strict();
         object(out, |o| {
-            execution(o, &self.ids, fill, &view.order, &texts);
+            execution(o, &self.ids, fill, &view.order, &texts, self.dialect);
             quoted_if(o, "fee_rate_bps", rate(fill), strict);
             o.word("status", if self.confirmed { "CONFIRMED" } else { "MATCHED" });
             self.secs(o, "match_time", fill.at.secs());
@@ -108,15 +108,51 @@ pub fn placement(o: &mut Object<'_>, ids: &OrderIds, order: &Order, texts: &Text
 }
 
 /// What a fill is, wherever it is told of.
-pub fn execution(o: &mut Object<'_>, ids: &OrderIds, fill: &Fill, order: &Order, texts: &Texts<'_>) {
+pub fn execution(o: &mut Object<'_>, ids: &OrderIds, fill: &Fill, order: &Order, texts: &Texts<'_>, dialect: Dialect) {
     quoted(o, "id", fill.id.0);
     order_id(o, "taker_order_id", ids, order.id);
     o.text("market", texts.market());
     o.text("asset_id", texts.token());
-    o.word("side", native::side(order.terms.side));
+    o.word("side", native::side(trade_side(fill, order, dialect)));
     o.qty("size", fill.qty);
     o.average("price", fill_price(fill));
     o.text("outcome", texts.outcome());
+}
+
+/// The side that a trade shows: the own order's, but in the strict dialect the taker's, as at the venue. Its clients take
+/// the side of a maker's fill for that of the other party, and its own order from `maker_orders`.
+fn trade_side(fill: &Fill, order: &Order, dialect: Dialect) -> Side {
+    match (order.terms.side, fill.liquidity) {
+        (Side::Buy, Liquidity::Maker) if dialect.is_strict() => Side::Sell,
+        (Side::Sell, Liquidity::Maker) if dialect.is_strict() => Side::Buy,
+        (side, _) => side,
+    }
+}
+
+/// The `maker_orders` of a trade that describes its maker: the own order, as the venue tells of one; empty for a taker.
+/// `owner` and `address` are those of the trade.
+pub fn maker_orders(
+    o: &mut Object<'_>,
+    ids: &OrderIds,
+    fill: &Fill,
+    order: &Order,
+    texts: &Texts<'_>,
+    (owner, address): (&str, &str),
+) {
+    let maker = (fill.liquidity == Liquidity::Maker).then_some(());
+    o.array("maker_orders", maker, |out, ()| {
+        object(out, |o| {
+            order_id(o, "order_id", ids, order.id);
+            o.text("owner", owner);
+            o.text("maker_address", address);
+            o.qty("matched_amount", fill.qty);
+            o.average("price", fill_price(fill));
+            quoted(o, "fee_rate_bps", rate(fill));
+            o.text("asset_id", texts.token());
+            o.text("outcome", texts.outcome());
+            o.word("side", native::side(order.terms.side));
+        });
+    });
 }
 
 /// The rate that a fill paid, in basis points: makers pay nothing.

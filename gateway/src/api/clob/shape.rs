@@ -259,7 +259,7 @@ const TRADE_STRICT: Schema = Schema::Object(&Shape::new(
         field("taker_order_id", ORDER_HEX, "The caller's own order, also where it was the maker."),
         field("market", CONDITION_ID, ""),
         field("asset_id", TOKEN_ID, ""),
-        field("side", SIDE, "Of the caller's order."),
+        field("side", SIDE, "Of the taker's order, as at the venue."),
         field("size", QTY, ""),
         field("fee_rate_bps", ID, "0 for a maker."),
         field("price", PRICE, "Average of the fill."),

@@ -28,6 +28,11 @@ const TEXTS: Schema = Schema::Array(&TEXT);
 
 const TOKEN: Param = Param::query("token", TEXT, "A minted token: good for one handshake.");
 const KEY: Param = Param::header("X-API-Key", TEXT, "A key, in place of the token.");
+const DIALECT: Param = Param::query(
+    "dialect",
+    Schema::Word(&["plain", "strict"]),
+    "Types of the frames. Default: strict for clients of the venue's kind, else plain.",
+);
 const FROM_SEQ: Param = Param::query("from_seq", INTEGER, "Sends first, each once, what came after this `user_seq`.");
 
 const PING: Message = Message::text("PING", "Answered by `PONG`.", &Schema::Word(&["PING"]), "PING");

@@ -1,0 +1,220 @@
+//! Frames of the user channel that several sockets of one user share: each is encoded once for all sockets that show it
+//! alike, on whatever thread they are.
+//!
+//! Sockets of one [`Dress`] are a group. The first of a group to come to a fact encodes its frames; they are kept until
+//! the last one has come past that fact, so that a group that keeps pace keeps next to nothing. A socket alone in its
+//! group takes no lock and keeps nothing.
+
+use super::frame::Frame;
+use crate::http::dialect::Dialect;
+use ahash::AHashMap;
+use engine::id::UserId;
+use engine::shard::facts::FACTS_PER_PAGE_MAX;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Facts whose frames a group keeps at most: what one page tells. Beyond it the oldest are encoded again.
+const FACTS_KEPT_MAX: usize = FACTS_PER_PAGE_MAX;
+
+/// What decides how a socket's frames look. Sockets of equal dress are sent equal bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dress {
+    pub user: UserId,
+    pub dialect: Dialect,
+    /// What the frames call their owner.
+    pub owner: Arc<str>,
+    /// Frames carry their `user_seq`.
+    pub numbered: bool,
+    /// `order` frames are sent beside `trade` frames.
+    pub tells_orders: bool,
+}
+
+/// The frames of one fact: its `trade` and its `order`, as far as the dress has them.
+pub type Told = [Option<Frame>; 2];
+
+/// The groups of all users; shared by all IO threads.
+#[derive(Debug, Default)]
+pub struct UserFrames(Mutex<AHashMap<Dress, Arc<Group>>>);
+
+#[derive(Debug, Default)]
+struct Group {
+    /// Length of `State::members`.
+    size: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last_id: u64,
+    /// Each socket with the number of the fact that it came to last; 0 before the first.
+    members: Vec<(u64, u64)>,
+    /// By number of the fact.
+    kept: BTreeMap<u64, Told>,
+}
+
+/// One socket's place in the group of its dress; it leaves when dropped.
+#[derive(Debug)]
+pub struct Member {
+    all: Arc<UserFrames>,
+    dress: Dress,
+    group: Arc<Group>,
+    id: u64,
+}
+
+impl UserFrames {
+    /// A socket of that dress comes to its group.
+    pub fn join(self: &Arc<Self>, dress: Dress) -> Member {
+        let mut groups = self.0.lock();
+        let group = Arc::clone(groups.entry(dress.clone()).or_default());
+        let mut state = group.state.lock();
+        state.last_id += 1;
+        let id = state.last_id;
+        state.members.push((id, 0));
+        group.size.store(state.members.len(), Relaxed);
+        drop(state);
+        Member { all: Arc::clone(self), dress, group, id }
+    }
+}
+
+impl Member {
+    pub fn dress(&self) -> &Dress {
+        &self.dress
+    }
+
+    /// The frames of fact number `seq`: those that another socket of the group has made, else what `make` makes. The
+    /// numbers of one socket's calls, of [`Member::pass`] too, ascend.
+    pub fn frames(&self, seq: u64, make: impl FnOnce() -> Told) -> Told {
+        if self.is_alone() {
+            return make();
+        }
+        let mut state = self.group.state.lock();
+        let told = state.kept.entry(seq).or_insert_with(make).clone();
+        if state.kept.len() > FACTS_KEPT_MAX {
+            state.kept.pop_first();
+        }
+        state.advance(self.id, seq);
+        told
+    }
+
+    /// The socket is not told of fact number `seq`.
+    pub fn pass(&self, seq: u64) {
+        if !self.is_alone() {
+            self.group.state.lock().advance(self.id, seq);
+        }
+    }
+
+    fn is_alone(&self) -> bool {
+        self.group.size.load(Relaxed) == 1
+    }
+}
+
+impl State {
+    /// A socket has come to that fact; frames that every socket has come past go.
+    fn advance(&mut self, id: u64, seq: u64) {
+        if let Some((_, last)) = self.members.iter_mut().find(|(member, _)| *member == id) {
+            *last = seq;
+        }
+        self.drop_passed();
+    }
+
+    fn drop_passed(&mut self) {
+        let passed = self.members.iter().map(|(_, last)| *last).min().unwrap_or(u64::MAX);
+        while self.kept.first_key_value().is_some_and(|(seq, _)| *seq <= passed) {
+            self.kept.pop_first();
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let mut groups = self.all.0.lock();
+        let mut state = self.group.state.lock();
+        state.members.retain(|(id, _)| *id != self.id);
+        self.group.size.store(state.members.len(), Relaxed);
+        match state.members.len() {
+            0 => _ = groups.remove(&self.dress),
+            // A socket alone looks at nothing that is kept.
+            1 => state.kept.clear(),
+            _ => state.drop_passed(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    fn dress(owner: &str, dialect: Dialect) -> Dress {
+        Dress { user: UserId(7), dialect, owner: owner.into(), numbered: false, tells_orders: true }
+    }
+
+    /// A socket's frames of a fact, and how many have been encoded by then.
+    fn told(member: &Member, seq: u64, encoded: &Cell<usize>) -> (Vec<u8>, usize) {
+        let [trade, order] = member.frames(seq, || {
+            encoded.set(encoded.get() + 1);
+            [None, Some(Frame::text(format!("{} {seq}", member.dress().owner).as_bytes()))]
+        });
+        assert_eq!(trade, None);
+        (order.expect("an order frame").payload().to_vec(), encoded.get())
+    }
+
+    fn kept(member: &Member) -> usize {
+        member.group.state.lock().kept.len()
+    }
+
+    #[test]
+    fn sockets_of_one_dress_share_what_the_first_of_them_encodes() {
+        let all = Arc::<UserFrames>::default();
+        let encoded = Cell::new(0);
+        let first = all.join(dress("a", Dialect::Strict));
+        // Alone it keeps nothing.
+        assert_eq!(told(&first, 1, &encoded), (b"a 1".to_vec(), 1));
+        assert_eq!(kept(&first), 0);
+        let (second, third) = (all.join(dress("a", Dialect::Strict)), all.join(dress("a", Dialect::Strict)));
+        let others = [all.join(dress("b", Dialect::Strict)), all.join(dress("a", Dialect::Plain))];
+        for seq in 2..50 {
+            for member in [&second, &first, &third] {
+                assert_eq!(told(member, seq, &encoded), (format!("a {seq}").into_bytes(), seq as usize));
+            }
+            assert_eq!(kept(&first), 0, "all have come past it");
+        }
+        // Another dress has frames of its own.
+        for (member, text) in others.iter().zip(["b 50", "a 50"]) {
+            let before = encoded.get();
+            assert_eq!(told(member, 50, &encoded), (text.as_bytes().to_vec(), before + 1));
+        }
+        // One that is not told of a fact holds nothing up.
+        let before = encoded.get();
+        told(&first, 50, &encoded);
+        told(&second, 50, &encoded);
+        assert_eq!((encoded.get(), kept(&first)), (before + 1, 1));
+        third.pass(50);
+        assert_eq!(kept(&first), 0);
+        // Nor does one that leaves.
+        told(&first, 51, &encoded);
+        told(&third, 51, &encoded);
+        assert_eq!(kept(&first), 1);
+        drop(second);
+        assert_eq!(kept(&first), 0);
+        drop((first, third, others));
+        assert!(all.0.lock().is_empty(), "a group without sockets is forgotten");
+    }
+
+    #[test]
+    fn a_slow_socket_bounds_what_is_kept() {
+        let all = Arc::<UserFrames>::default();
+        let encoded = Cell::new(0);
+        let [fast, slow] = [(); 2].map(|()| all.join(dress("a", Dialect::Strict)));
+        let facts = FACTS_KEPT_MAX as u64 + 100;
+        (1..=facts).for_each(|seq| _ = told(&fast, seq, &encoded));
+        assert_eq!(kept(&fast), FACTS_KEPT_MAX);
+        for seq in 1..=facts {
+            assert_eq!(told(&slow, seq, &encoded).0, format!("a {seq}").into_bytes());
+        }
+        assert_eq!(encoded.get(), FACTS_KEPT_MAX + 200, "the first hundred twice");
+        assert_eq!(kept(&fast), 0);
+    }
+}

@@ -87,7 +87,7 @@ fn the_description_of_the_streams_is_an_asyncapi_document() {
     let validator = jsonschema::draft7::new(&schema).expect("a sound schema");
     let world = World::start(0);
     let mut document = world.public().get("/v1/asyncapi.json").expect(200);
-    let wrong: Vec<_> = validator.iter_errors(&document).map(|e| format!("{e} at {}", e.instance_path)).collect();
+    let wrong: Vec<_> = validator.iter_errors(&document).map(|e| format!("{e} at {}", e.instance_path())).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("; "));
     // The schema does look.
     document["operations"]["trade.takes"]["action"] = json!("takes");

@@ -17,6 +17,7 @@
 //! | [`commit`] | the one owner of the log: append, hold, release |
 //! | [`engine_client`] | a handler's way to its user's shard, and what a late answer means |
 //! | [`recover`], [`checkpoint`] | log to state; state to snapshot while the server runs |
+//! | [`backup`], [`restore`] | a directory into a backup with hashes, and back |
 //! | [`spares`] | segments made ahead, and given up behind the snapshots |
 //! | [`prefault`] | memory made ahead of its use |
 //! | [`http`] | server hygiene, route table, credentials, limits, error codes, envelope |
@@ -36,6 +37,7 @@
 
 pub mod api;
 pub mod app;
+pub mod backup;
 pub mod banner;
 pub mod boot;
 pub mod checkpoint;
@@ -55,6 +57,7 @@ pub mod output;
 pub mod paced;
 pub mod prefault;
 pub mod recover;
+pub mod restore;
 pub mod spares;
 pub mod thread;
 pub mod venue;

@@ -1,6 +1,6 @@
 //! Snapshot and log to state: what every start goes through, and the tools that only look.
 
-use crate::config;
+use crate::{config, restore};
 use engine::id::UserId;
 use engine::shard::replay::{Record, State};
 use engine::shard::{replay, snapshot};
@@ -66,6 +66,8 @@ pub enum RecoverError {
         lsn: Lsn,
         why: String,
     },
+    /// A restore into the directory did not come to its end.
+    Restoring,
     /// A secret that the directory keeps is none.
     Secret(std::io::Error),
     /// No snapshot stands for the records that the log has given up.
@@ -89,6 +91,9 @@ impl fmt::Display for RecoverError {
         match self {
             RecoverError::Log(error) => error.fmt(f),
             RecoverError::Content { lsn, why } => write!(f, "record {lsn}: {why}"),
+            RecoverError::Restoring => f.write_str(
+                "a restore into this directory is under way or was interrupted: remove the directory, and restore again",
+            ),
             RecoverError::Secret(error) => error.fmt(f),
             RecoverError::Snapshots { begins, faults, error } => {
                 write!(f, "the log begins at LSN {begins}, and no snapshot stands for the records before it: ")?;
@@ -130,7 +135,15 @@ pub struct Recovery<S: Storage = Files> {
 /// # Errors
 /// [`RecoverError`]: the directory is held by another process, promised records are missing, or a format is newer.
 pub fn recover(directory: &Path, options: Options, shards_count: usize) -> Result<Recovery, RecoverError> {
-    recover_from(Files::open(directory)?, options, shards_count)
+    let storage = Files::open(directory)?;
+    refuse_restoring(directory)?;
+    recover_from(storage, options, shards_count)
+}
+
+/// Once its epoch file is in its place a restore has ended, also where an empty folder is left of it.
+fn refuse_restoring(directory: &Path) -> Result<(), RecoverError> {
+    let is_left = std::fs::read_dir(directory.join(restore::RESTORING)).is_ok_and(|mut inside| inside.next().is_some());
+    if is_left { Err(RecoverError::Restoring) } else { Ok(()) }
 }
 
 /// [`recover`] from any storage.
@@ -305,6 +318,7 @@ impl Replay {
 pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), RecoverError> {
     let begun = Instant::now();
     let storage = Files::open_existing(directory)?;
+    refuse_restoring(directory)?;
     let snapshots = Snapshots::of_start(&storage)?;
     let newest = if from_nothing { None } else { snapshots.newest()? };
     let used = newest.as_ref().map_or(Lsn::ZERO, |newest| newest.lsn);

@@ -4,9 +4,10 @@
 //! the server says with its own memory of what it was told. `points` ends the process at each named place of the log.
 //! `golden` are directories that older builds left. `damage` changes files behind the server's back. `operations` are
 //! the ordinary accidents of running one, `settings` those of setting one up, `seeds` those of making users, `disk` is a
-//! full one; `verbs` look at what a server leaves behind, `stops` is about its orderly ends, and `outputs` about standard
-//! streams that take nothing.
+//! full one; `verbs` look at what a server leaves behind, `stops` is about its orderly ends, `outputs` about standard
+//! streams that take nothing, and `backups` about what comes back out of a backup.
 
+mod backups;
 mod damage;
 mod disk;
 mod golden;

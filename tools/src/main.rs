@@ -1,6 +1,7 @@
 //! `papertape`: the one binary. Each verb is a file; this one only knows their names.
 
 mod asyncapi;
+mod backup;
 mod doctor;
 mod journal;
 mod openapi;
@@ -51,10 +52,17 @@ enum Verb {
     /// Look into the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
+    /// Take a backup of a stopped data directory.
+    Backup(backup::Backup),
+    /// Make a data directory of a backup: 0 when it is sound, 1 when the backup is damaged, 2 for a wrong command.
+    Restore(backup::Restore),
     /// Make, list and verify snapshots of a stopped data directory.
     #[command(subcommand)]
     Snapshot(snapshot::SnapshotVerb),
 }
+
+/// What the parser of the command line ends with, too.
+const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let done = match CommandLine::parse().verb {
@@ -67,6 +75,8 @@ fn main() -> ExitCode {
         Verb::OpenApi(verb) => verb.run(),
         Verb::AsyncApi(verb) => verb.run(),
         Verb::Log(verb) => verb.run(),
+        Verb::Backup(backup) => backup.run(),
+        Verb::Restore(restore) => restore.run(),
         Verb::Snapshot(verb) => verb.run(),
     };
     output::flush_log();
@@ -74,6 +84,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::say_within_a_second(std::io::stderr, format!("papertape: {failure}\n"));
+            if failure.is::<backup::Usage>() {
+                return USAGE.into();
+            }
             failure.downcast_ref().map_or(ExitCode::FAILURE, |by: &Interrupted| by.exit_code().into())
         }
     }

@@ -70,6 +70,8 @@ pub struct Running<S: Storage = Files> {
     pub marks: Marks,
     /// The epoch of this start.
     pub epoch: u32,
+    /// Which copy of the directory this is; it stays through starts.
+    pub instance: [u8; 16],
 }
 
 impl<S: Storage> Dir<S> {
@@ -150,7 +152,8 @@ impl<S: Storage> Dir<S> {
             }
         };
         // Only now: where an epoch file is, there is a segment, and a directory without one has been robbed.
-        let identity = Identity { id, epoch, floor: recovered.last_lsn };
+        let instance = identity.map_or(id, |identity| identity.instance);
+        let identity = Identity { id, epoch, floor: recovered.last_lsn, instance };
         write_identity(&storage, &identity, &options.points)?;
         let describe = format!("pid {}\nepoch {epoch}\n", std::process::id());
         lock.describe(&describe).map_err(Error::io("write", crate::storage::LOCK_NAME))?;
@@ -204,7 +207,7 @@ impl<S: Storage> Dir<S> {
             }
         }
         let snapshots = Snapshots::new(storage, id, options.points);
-        Ok(Running { log, syncer, preparer, snapshots, marks, epoch })
+        Ok(Running { log, syncer, preparer, snapshots, marks, epoch, instance })
     }
 }
 
@@ -221,7 +224,8 @@ pub(crate) enum Name {
 pub(crate) const EPOCH_NAME: &str = "epoch";
 const EPOCH_MAKING: &str = "epoch.making";
 
-pub(crate) fn segment_name(first_lsn: Lsn) -> String {
+/// Name of a segment's file.
+pub fn segment_name(first_lsn: Lsn) -> String {
     format!("{:020}.wal", first_lsn.0)
 }
 
@@ -427,11 +431,15 @@ pub(crate) struct Identity {
     pub epoch: u32,
     /// An LSN that is certainly synced.
     pub floor: Lsn,
+    /// Which copy of the directory this is: that of `id` in the first one, and a random one in each that was restored.
+    pub instance: [u8; 16],
 }
 
 const EPOCH_MAGIC: [u8; 8] = *b"WALEPOC\n";
-const EPOCH_VERSION: u32 = 1;
-const EPOCH_BYTES: usize = 48;
+/// 1 has no instance: it ends before it, and the directory's identity stands for it.
+const EPOCH_VERSION: u32 = 2;
+const EPOCH_BYTES: usize = 64;
+const EPOCH_BYTES_1: usize = 48;
 
 impl Identity {
     fn encode(&self) -> [u8; EPOCH_BYTES] {
@@ -441,6 +449,7 @@ impl Identity {
         bytes[16..32].copy_from_slice(&self.id);
         bytes[32..40].copy_from_slice(&self.floor.0.to_le_bytes());
         bytes[40..44].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[48..64].copy_from_slice(&self.instance);
         let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[0..12]), &bytes[16..]);
         bytes[12..16].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -453,18 +462,24 @@ impl Identity {
         if head[0..8] != EPOCH_MAGIC {
             return Err(Fault::Magic);
         }
-        let found = u32::from_le_bytes(head[8..12].try_into().expect("four bytes"));
-        if found != EPOCH_VERSION {
-            return Err(Fault::Version { found, known: EPOCH_VERSION });
+        let version = u32::from_le_bytes(head[8..12].try_into().expect("four bytes"));
+        let length = match version {
+            1 => EPOCH_BYTES_1,
+            EPOCH_VERSION => EPOCH_BYTES,
+            found => return Err(Fault::Version { found, known: EPOCH_VERSION }),
+        };
+        if bytes.len() != length {
+            return Err(Fault::Structure);
         }
-        let bytes: &[u8; EPOCH_BYTES] = bytes.try_into().map_err(|_| Fault::Structure)?;
         let expected = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes"));
         let found = crc32c::crc32c_append(crc32c::crc32c(&bytes[0..12]), &bytes[16..]);
         if expected != found {
             return Err(Fault::Checksum { expected, found });
         }
+        let id = bytes[16..32].try_into().expect("sixteen bytes");
         Ok(Identity {
-            id: bytes[16..32].try_into().expect("sixteen bytes"),
+            id,
+            instance: bytes.get(48..64).map_or(id, |bytes| bytes.try_into().expect("sixteen bytes")),
             floor: Lsn(u64::from_le_bytes(bytes[32..40].try_into().expect("eight bytes"))),
             epoch: u32::from_le_bytes(bytes[40..44].try_into().expect("four bytes")),
         })
@@ -480,6 +495,36 @@ pub(crate) fn read_identity<S: Storage>(storage: &S) -> Result<Option<Identity>,
     let mut bytes = [0; EPOCH_BYTES + 1];
     let read = file.read_at(&mut bytes, 0).map_err(Error::io("read", EPOCH_NAME))?;
     Identity::decode(&bytes[..read]).map(Some).map_err(|fault| Error::format(EPOCH_NAME, fault))
+}
+
+/// Where the files of a log come from: what its epoch file says of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// In every segment and snapshot: the directory that first had the log, and all that were restored from it.
+    pub directory: [u8; 16],
+    /// Which of them this is.
+    pub instance: [u8; 16],
+    /// The last epoch that was started.
+    pub epoch: u32,
+}
+
+/// The origin of a directory's log, `None` where there is no log yet. Needs no lock.
+///
+/// # Errors
+/// [`Error::Format`] for a damaged or newer epoch file; [`Error::Io`].
+pub fn origin<S: Storage>(storage: &S) -> Result<Option<Origin>, Error> {
+    let identity = read_identity(storage)?;
+    Ok(identity.map(|Identity { id, epoch, instance, .. }| Origin { directory: id, instance, epoch }))
+}
+
+/// Makes a log of segments and snapshots that were copied into a directory: writes its epoch file. Records up to `floor`
+/// are to be there; without them no start succeeds.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn adopt<S: Storage>(storage: &S, origin: Origin, floor: Lsn) -> Result<(), Error> {
+    let Origin { directory, instance, epoch } = origin;
+    write_identity(storage, &Identity { id: directory, epoch, floor, instance }, &Points::default())
 }
 
 /// Writes the epoch file: a new file, synced, renamed over the old one, and the directory synced.

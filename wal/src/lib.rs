@@ -11,7 +11,7 @@
 //! | Name | What it is |
 //! |---|---|
 //! | `lock` | locked for the life of the owning process; its id and epoch inside |
-//! | `epoch` | identity of the directory, the current epoch, and an LSN that the log has certainly reached |
+//! | `epoch` | identity and instance of the directory, the current epoch, and an LSN that the log has certainly reached |
 //! | `00000000000000000001.wal` | a segment; the name is the first LSN it holds |
 //! | `00000007.spare` | a zeroed segment in reserve; with a header in it: taken into use and not yet named |
 //! | `00000000000000000900.snapshot` | one opaque blob that stands for all records up to that LSN |
@@ -115,7 +115,8 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-pub use dir::{Dir, Options, Running, SegmentFile, sealed_lsn, segments, snapshot_name};
+pub use dir::{Dir, Options, Origin, Running, SegmentFile};
+pub use dir::{adopt, origin, sealed_lsn, segment_name, segments, snapshot_name};
 pub use error::{Error, Fault, Full, Loss, PlaceFault};
 pub use log::Log;
 pub use prepare::{Prepared, Preparer};

@@ -233,6 +233,8 @@ impl Markets {
             MarketMutation::TapeReached { tape, reached } => {
                 self.tapes.insert(*tape, *reached);
             }
+            // A note for readers of the log.
+            MarketMutation::Restored { .. } => {}
         }
     }
 

@@ -51,4 +51,12 @@ pub enum MarketMutation {
         tape: [u8; 32],
         reached: Timestamp,
     },
+    /// The directory was restored from a backup and is `instance` from here on. The backup was taken of the directory
+    /// `parent` and ends with record `lsn`. In payloads of [`VERSION_RESTORED`](crate::mutation::codec::VERSION_RESTORED).
+    Restored {
+        instance: [u8; 16],
+        parent: [u8; 16],
+        lsn: u64,
+        at: Timestamp,
+    },
 }

@@ -10,6 +10,10 @@ use wincode::{SchemaRead, SchemaWrite};
 /// Format of the payloads that this build writes.
 pub const VERSION: u16 = 1;
 
+/// Format of a payload with the fact that a directory was restored. Nothing else differs from [`VERSION`]; builds that do
+/// not know the fact refuse the record by this number.
+pub const VERSION_RESTORED: u16 = 2;
+
 /// A record, and so anything in it, is smaller than this; a longer list or text is refused before it is allocated.
 const BYTES_MAX: usize = 1 << 20;
 
@@ -40,7 +44,9 @@ pub enum CodecError {
 impl std::fmt::Display for CodecError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            CodecError::Version(version) => write!(f, "format {version} is unknown; this build knows {VERSION}"),
+            CodecError::Version(version) => {
+                write!(f, "format {version} is unknown; this build knows up to {VERSION_RESTORED}")
+            }
             CodecError::Length => f.write_str("a length goes beyond the bytes"),
             CodecError::Text => f.write_str("a text is not UTF-8"),
             CodecError::Variant => f.write_str("no such variant"),
@@ -61,7 +67,7 @@ pub fn encode<F: Fact>(facts: &[F], out: &mut Vec<u8>) {
 
 /// The facts in a payload.
 pub fn decode<F: Fact>(version: u16, payload: &[u8]) -> Result<Facts<'_, F>, CodecError> {
-    if version != VERSION {
+    if !(VERSION..=VERSION_RESTORED).contains(&version) {
         return Err(CodecError::Version(version));
     }
     Ok(Facts { rest: payload, fact: std::marker::PhantomData })
@@ -71,7 +77,7 @@ pub fn decode<F: Fact>(version: u16, payload: &[u8]) -> Result<Facts<'_, F>, Cod
 /// moving a fact once it is read.
 #[inline]
 pub fn each<F: Fact>(version: u16, payload: &[u8], mut take: impl FnMut(&F)) -> Result<usize, CodecError> {
-    if version != VERSION {
+    if !(VERSION..=VERSION_RESTORED).contains(&version) {
         return Err(CodecError::Version(version));
     }
     let (mut rest, mut count) = (payload, 0);

@@ -21,13 +21,23 @@ fn names_are_read_as_they_are_made() {
     check("charts", Name::Other);
 }
 
-/// Version 1 of the epoch file, byte by byte.
+/// Both versions of the epoch file, byte by byte.
 #[test]
 fn golden_bytes_of_the_epoch_file() {
-    let identity = Identity { id: *b"0123456789abcdef", epoch: 3, floor: Lsn(41) };
-    let bytes = identity.encode();
+    let identity = Identity { id: *b"0123456789abcdef", epoch: 3, floor: Lsn(41), instance: *b"ABCDEFGHIJKLMNOP" };
     #[rustfmt::skip]
     let golden: [u8; EPOCH_BYTES] = [
+        b'W', b'A', b'L', b'E', b'P', b'O', b'C', b'\n',
+        2, 0, 0, 0,
+        0xb6, 0x25, 0xf5, 0xd4,
+        b'0', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'8', b'9', b'a', b'b', b'c', b'd', b'e', b'f',
+        41, 0, 0, 0, 0, 0, 0, 0,
+        3, 0, 0, 0,
+        0, 0, 0, 0,
+        b'A', b'B', b'C', b'D', b'E', b'F', b'G', b'H', b'I', b'J', b'K', b'L', b'M', b'N', b'O', b'P',
+    ];
+    #[rustfmt::skip]
+    let golden_1: [u8; EPOCH_BYTES_1] = [
         b'W', b'A', b'L', b'E', b'P', b'O', b'C', b'\n',
         1, 0, 0, 0,
         0xe1, 0x9c, 0x01, 0xc5,
@@ -36,14 +46,19 @@ fn golden_bytes_of_the_epoch_file() {
         3, 0, 0, 0,
         0, 0, 0, 0,
     ];
-    assert_eq!(bytes, golden);
+    assert_eq!(identity.encode(), golden);
     assert_eq!(Identity::decode(&golden), Ok(identity));
-    for bit in 0..golden.len() * 8 {
-        let mut damaged = golden;
-        damaged[bit / 8] ^= 1 << (bit % 8);
-        assert!(Identity::decode(&damaged).is_err(), "bit {bit}");
-    }
-    for length in 0..golden.len() {
-        assert!(Identity::decode(&golden[..length]).is_err(), "length {length}");
+    assert_eq!(Identity::decode(&golden_1), Ok(Identity { instance: identity.id, ..identity }));
+    for golden in [&golden[..], &golden_1[..]] {
+        for bit in 0..golden.len() * 8 {
+            let mut damaged = golden.to_vec();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Identity::decode(&damaged).is_err(), "bit {bit}");
+        }
+        for length in 0..golden.len() {
+            assert!(Identity::decode(&golden[..length]).is_err(), "length {length}");
+        }
+        let longer: Vec<u8> = golden.iter().copied().chain([0]).collect();
+        assert!(Identity::decode(&longer).is_err(), "longer");
     }
 }

@@ -52,6 +52,7 @@ fn market_name(fact: &MarketMutation) -> &'static str {
         MarketMutation::MarketResolved { .. } => "MarketResolved",
         MarketMutation::MarketSettled { .. } => "MarketSettled",
         MarketMutation::TapeReached { .. } => "TapeReached",
+        MarketMutation::Restored { .. } => "Restored",
     }
 }
 
@@ -154,6 +155,7 @@ fn every_market_variant(dice: &mut Dice) -> Vec<MarketMutation> {
         MarketMutation::MarketResolved { market, resolution: dice.pick(&resolutions), at },
         MarketMutation::MarketSettled { market, at },
         MarketMutation::TapeReached { tape: [dice.next() as u8; 32], reached: at },
+        MarketMutation::Restored { instance: [0xa5; 16], parent: [0x5a; 16], lsn: 41, at },
     ]
 }
 

@@ -67,7 +67,7 @@ fn market(fact: &MarketMutation) -> Option<MarketId> {
         | MarketMutation::EndChanged { market, .. }
         | MarketMutation::MarketResolved { market, .. }
         | MarketMutation::MarketSettled { market, .. } => Some(*market),
-        MarketMutation::TapeReached { .. } => None,
+        MarketMutation::TapeReached { .. } | MarketMutation::Restored { .. } => None,
     }
 }
 

@@ -1,0 +1,137 @@
+//! What a backup holds: the last of its files, so that a backup without one is not whole.
+
+use serde::{Deserialize, Serialize};
+use wal::Lsn;
+
+/// Its name in a backup.
+pub const MANIFEST: &str = "manifest.json";
+/// Format of a backup that this build writes and reads.
+pub const FORMAT: u32 = 1;
+/// A manifest is shorter than this; the price history of two years has fewer than a thousand files.
+pub const MANIFEST_BYTES_MAX: u64 = 16 << 20;
+
+/// The manifest of a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub format: u32,
+    /// Version of the program that took the backup.
+    pub program: String,
+    /// Server time at which it was taken, RFC 3339.
+    pub taken_at: String,
+    /// Hex: which copy of the log it was taken of, and the directory whose log this was first.
+    pub instance: String,
+    pub directory: String,
+    /// The last epoch of that copy.
+    pub epoch: u32,
+    /// The last record in the backup.
+    pub lsn: u64,
+    /// Hex: SHA-256 over the state up to that record, as `papertape log digest` prints it.
+    pub digest: String,
+    /// Whether the secrets of the server are among the files.
+    pub with_secrets: bool,
+    /// In the order in which they were copied.
+    pub files: Vec<FileEntry>,
+}
+
+/// One file of a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    pub name: String,
+    /// Bytes in the backup.
+    pub bytes: u64,
+    /// Bytes once it is restored: zeros follow in the last segment, which is copied as far as it is written.
+    pub length: u64,
+    /// Hex, over the bytes in the backup.
+    pub sha256: String,
+}
+
+/// What a name in a backup stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A segment, by its first record.
+    Segment(Lsn),
+    Snapshot(Lsn),
+    History,
+    Secret,
+}
+
+/// Files with secrets; copied only when they are asked for.
+pub const SECRETS: [&str; 4] = ["server_secret", "server_secret.check", "jwt_secret", "jwt_secret.check"];
+
+impl Part {
+    /// The part that a name stands for. Other names are in no backup, so a path cannot lead out of a directory.
+    pub fn of(name: &str) -> Option<Part> {
+        let lsn = |stem: &str| stem.parse().ok().map(Lsn);
+        if let Some(file) = name.strip_prefix("history/") {
+            return is_history(file).then_some(Part::History);
+        }
+        if let Some(lsn) = name.strip_suffix(".wal").and_then(lsn) {
+            return (wal::segment_name(lsn) == name).then_some(Part::Segment(lsn));
+        }
+        if let Some(lsn) = name.strip_suffix(".snapshot").and_then(lsn) {
+            return (wal::snapshot_name(lsn) == name).then_some(Part::Snapshot(lsn));
+        }
+        SECRETS.contains(&name).then_some(Part::Secret)
+    }
+}
+
+/// Whether a file of the history's folder holds prices.
+pub fn is_history(file: &str) -> bool {
+    let numbered = |prefix: &str| file.strip_prefix(prefix).is_some_and(|number| number.parse::<u32>().is_ok());
+    file == "trail" || numbered("minutes-") || numbered("hours-")
+}
+
+/// Lower-case hex digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The sixteen bytes that hex digits stand for.
+pub fn sixteen(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 || !text.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_a_backup_are_parts() {
+        let rows = [
+            ("00000000000000000001.wal", Some(Part::Segment(Lsn(1)))),
+            ("00000000000000000900.snapshot", Some(Part::Snapshot(Lsn(900)))),
+            ("history/trail", Some(Part::History)),
+            ("history/minutes-400000", Some(Part::History)),
+            ("history/hours-12", Some(Part::History)),
+            ("server_secret", Some(Part::Secret)),
+            ("jwt_secret.check", Some(Part::Secret)),
+            ("1.wal", None),
+            ("../00000000000000000001.wal", None),
+            ("history/../epoch", None),
+            ("history/minutes-x", None),
+            ("history/minutes-1/2", None),
+            ("/etc/passwd", None),
+            ("epoch", None),
+            ("lock", None),
+            ("00000007.spare", None),
+            ("manifest.json", None),
+            ("", None),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(Part::of(name), expected, "{name:?}");
+        }
+        let bytes = *b"0123456789abcdef";
+        assert_eq!(sixteen(&hex(&bytes)), Some(bytes));
+        for wrong in ["", "00", "zz", &"é".repeat(16), &"0".repeat(33)] {
+            assert_eq!(sixteen(wrong), None, "{wrong:?}");
+        }
+        println!("names of a backup: {} cases", rows.len() + 6);
+    }
+}

@@ -1,0 +1,334 @@
+//! A data directory made out of a backup: every file is checked against its hash, every record against its chain, and the
+//! state against the digest of the manifest, before the directory counts. It has an instance of its own and begins with the
+//! fact that it was restored.
+//!
+//! ```text
+//! DIR/epoch       a line of text while the restore is under way: no start takes it for a log
+//! DIR/restoring/  where everything is made and checked; its files move up, `epoch` last
+//! ```
+
+use crate::backup::manifest::{FORMAT, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, hex, sixteen};
+use crate::backup::{Hashing, sync_parent};
+use crate::recover::{self, RecoverError, Recovery};
+use engine::id::MARKETS;
+use engine::market::mutation::MarketMutation;
+use engine::mutation::codec;
+use engine::time::Timestamp;
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use wal::segment::{MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES, SEGMENT_HEADER_BYTES};
+use wal::{Files, Kind, Lsn, Options, Origin, Running};
+
+/// The folder inside of a target in which a restore works.
+pub const RESTORING: &str = "restoring";
+/// What the target's epoch file says meanwhile.
+const GUARD: &[u8] = b"A restore into this directory is under way, or was interrupted. This is no data directory.\n";
+const ZEROS: [u8; 4096] = [0; 4096];
+
+/// Why nothing was restored.
+#[derive(Debug)]
+pub enum RestoreError {
+    /// The target is not empty.
+    Target(PathBuf),
+    /// The backup is not what its manifest says, or no backup.
+    Damaged { file: String, why: String },
+    /// What was unpacked is no sound directory.
+    Log(RecoverError),
+    /// A file could not be read or written.
+    Io { file: String, error: io::Error },
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RestoreError::Target(path) => write!(f, "{} is not empty: restore into a new directory", path.display()),
+            RestoreError::Damaged { file, why } => write!(f, "the backup is damaged: {file}: {why}"),
+            RestoreError::Log(error) => write!(f, "the backup is damaged: {error}"),
+            RestoreError::Io { file, error } => write!(f, "{file}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RestoreError {}
+
+impl From<RecoverError> for RestoreError {
+    fn from(error: RecoverError) -> RestoreError {
+        RestoreError::Log(error)
+    }
+}
+
+impl From<wal::Error> for RestoreError {
+    fn from(error: wal::Error) -> RestoreError {
+        RestoreError::Log(error.into())
+    }
+}
+
+fn of_file(file: impl fmt::Display) -> impl FnOnce(io::Error) -> RestoreError {
+    let file = file.to_string();
+    |error| RestoreError::Io { file, error }
+}
+
+fn damaged(file: impl Into<String>, why: impl fmt::Display) -> RestoreError {
+    RestoreError::Damaged { file: file.into(), why: why.to_string() }
+}
+
+/// Where a backup is read from.
+pub enum Input {
+    Folder(PathBuf),
+    Stream(Box<dyn Read>),
+}
+
+/// What was restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// The state of the backup, as its manifest and the records say alike.
+    pub digest: String,
+    /// The last record of the backup.
+    pub lsn: Lsn,
+    /// Hex: the instance that the new directory is.
+    pub instance: String,
+}
+
+/// Makes a data directory of a backup. Where it fails nothing is left; where it is killed, what is left does not start.
+///
+/// # Errors
+/// [`RestoreError`].
+pub fn restore(from: Input, target: &Path, now: Timestamp) -> Result<Restored, RestoreError> {
+    let target_io = || of_file(target.display());
+    let made = match DirBuilder::new().mode(0o700).create(target) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(target_io()(error)),
+    };
+    if !made && fs::read_dir(target).map_err(target_io())?.next().is_some() {
+        return Err(RestoreError::Target(target.to_owned()));
+    }
+    let restored = restore_into(from, target, now);
+    if restored.is_err() {
+        // The target was empty, so all of it is ours.
+        let _ = fs::remove_dir_all(target.join(RESTORING));
+        let _ = fs::remove_file(target.join("epoch"));
+        if made {
+            let _ = fs::remove_dir_all(target);
+        }
+    }
+    restored
+}
+
+fn restore_into(from: Input, target: &Path, now: Timestamp) -> Result<Restored, RestoreError> {
+    let target_io = || of_file(target.display());
+    sync_parent(target).map_err(target_io())?;
+    let guard = target.join("epoch");
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(&guard).map_err(target_io())?;
+    file.write_all(GUARD).and_then(|()| file.sync_all()).map_err(target_io())?;
+    let work = target.join(RESTORING);
+    DirBuilder::new().mode(0o700).create(&work).map_err(target_io())?;
+    File::open(target).and_then(|target| target.sync_all()).map_err(target_io())?;
+
+    let mut unpacking = Unpacking { work: work.clone(), found: BTreeMap::new(), manifest: None };
+    match from {
+        Input::Folder(folder) => unpacking.folder(&folder)?,
+        Input::Stream(stream) => unpacking.stream(stream)?,
+    }
+    let manifest = unpacking.end()?;
+    let restored = settle(&work, &manifest, now)?;
+
+    // `epoch` of the checked directory takes the guard's place last: with it the directory starts.
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&work).map_err(target_io())? {
+        names.push(entry.map_err(target_io())?.file_name());
+    }
+    for name in names.iter().filter(|name| *name != "epoch") {
+        fs::rename(work.join(name), target.join(name)).map_err(target_io())?;
+    }
+    let directory = File::open(target).map_err(target_io())?;
+    directory.sync_all().map_err(target_io())?;
+    fs::rename(work.join("epoch"), &guard).map_err(target_io())?;
+    directory.sync_all().map_err(target_io())?;
+    let _ = fs::remove_dir(&work);
+    Ok(restored)
+}
+
+/// Files as they come out of a backup.
+struct Unpacking {
+    work: PathBuf,
+    /// Bytes and hash of each.
+    found: BTreeMap<String, (u64, String)>,
+    manifest: Option<Manifest>,
+}
+
+impl Unpacking {
+    fn folder(&mut self, folder: &Path) -> Result<(), RestoreError> {
+        let mut folders = vec![String::new()];
+        while let Some(inside) = folders.pop() {
+            let path = folder.join(&inside);
+            for entry in fs::read_dir(&path).map_err(of_file(path.display()))? {
+                let entry = entry.map_err(of_file(path.display()))?;
+                let name = format!("{inside}{}", entry.file_name().to_string_lossy());
+                let kind = entry.file_type().map_err(of_file(&name))?;
+                if kind.is_dir() && inside.is_empty() {
+                    folders.push(format!("{name}/"));
+                } else if kind.is_file() {
+                    let file = File::open(entry.path()).map_err(of_file(&name))?;
+                    self.take(&name, file)?;
+                } else {
+                    return Err(damaged(name, "is no file of a backup"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stream(&mut self, stream: Box<dyn Read>) -> Result<(), RestoreError> {
+        let mut archive = tar::Archive::new(stream);
+        let broken = |error: io::Error| damaged("the stream", error);
+        for entry in archive.entries().map_err(broken)? {
+            let entry = entry.map_err(broken)?;
+            let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            if !entry.header().entry_type().is_file() {
+                return Err(damaged(name, "is no file of a backup"));
+            }
+            self.take(&name, entry)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, name: &str, from: impl Read) -> Result<(), RestoreError> {
+        if self.manifest.is_some() && name == MANIFEST || self.found.contains_key(name) {
+            return Err(damaged(name, "is there twice"));
+        }
+        if name == MANIFEST {
+            let mut text = Vec::new();
+            from.take(MANIFEST_BYTES_MAX).read_to_end(&mut text).map_err(|error| damaged(name, error))?;
+            let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| damaged(name, error))?;
+            if manifest.format != FORMAT {
+                let why = format!("format {} is unknown; this program reads {FORMAT}", manifest.format);
+                return Err(damaged(name, why));
+            }
+            self.manifest = Some(manifest);
+            return Ok(());
+        }
+        if Part::of(name).is_none() {
+            return Err(damaged(name, "is no file of a backup"));
+        }
+        let path = self.work.join(name);
+        let folder = path.parent().expect("it lies in the folder");
+        DirBuilder::new().mode(0o700).recursive(true).create(folder).map_err(of_file(folder.display()))?;
+        let file = File::options().write(true).create_new(true).mode(0o600).open(&path);
+        let mut file = file.map_err(of_file(path.display()))?;
+        let mut read = Hashing { from, hash: Sha256::new(), bytes: 0 };
+        copy(&mut read, &mut file, name, &path)?;
+        file.sync_all().map_err(of_file(path.display()))?;
+        self.found.insert(name.to_owned(), (read.bytes, hex(&read.hash.finalize())));
+        Ok(())
+    }
+
+    /// Holds what came against the manifest, and gives the last segment its length again.
+    fn end(self) -> Result<Manifest, RestoreError> {
+        let Unpacking { work, mut found, manifest } = self;
+        let manifest = manifest.ok_or_else(|| damaged(MANIFEST, "is missing: this is no whole backup"))?;
+        for entry in &manifest.files {
+            let name = &entry.name;
+            let (bytes, sha256) = found.remove(name).ok_or_else(|| damaged(name, "is missing"))?;
+            if bytes != entry.bytes {
+                return Err(damaged(name, format_args!("has {bytes} bytes, and had {}", entry.bytes)));
+            }
+            if sha256 != entry.sha256 {
+                let place = first_damage(&work.join(name), name).unwrap_or_default();
+                return Err(damaged(name, format_args!("hash {} expected, {sha256} found{place}", entry.sha256)));
+            }
+            let is_segment = matches!(Part::of(name), Some(Part::Segment(_)));
+            if entry.length < bytes || (entry.length > bytes && (!is_segment || entry.length > MAX_SEGMENT_BYTES)) {
+                return Err(damaged(MANIFEST, format_args!("{name} cannot have {} bytes", entry.length)));
+            }
+            let path = work.join(name);
+            fill(&path, bytes, entry.length).map_err(of_file(path.display()))?;
+        }
+        match found.into_keys().next() {
+            Some(name) => Err(damaged(name, "is not in the manifest")),
+            None => Ok(manifest),
+        }
+    }
+}
+
+/// Copies a file; an error of the one side is damage of the backup, an error of the other side is not.
+fn copy(from: &mut impl Read, file: &mut File, name: &str, path: &Path) -> Result<(), RestoreError> {
+    let mut block = vec![0; 256 << 10];
+    loop {
+        let bytes = match from.read(&mut block) {
+            Ok(0) => return Ok(()),
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(damaged(name, error)),
+        };
+        file.write_all(&block[..bytes]).map_err(of_file(path.display()))?;
+    }
+}
+
+/// Writes zeros up to the length: a hole could be without room on the device when the log writes into it.
+fn fill(path: &Path, mut bytes: u64, length: u64) -> io::Result<()> {
+    if bytes == length {
+        return Ok(());
+    }
+    let mut file = File::options().append(true).open(path)?;
+    while bytes < length {
+        let zeros = (length - bytes).min(ZEROS.len() as u64);
+        file.write_all(&ZEROS[..zeros as usize])?;
+        bytes += zeros;
+    }
+    file.sync_all()
+}
+
+/// Where the records of a segment end that should not, in words.
+fn first_damage(path: &Path, name: &str) -> Option<String> {
+    let Some(Part::Segment(first)) = Part::of(name) else { return None };
+    let bytes = fs::read(path).ok()?;
+    let (mut at, mut lsn) = (SEGMENT_HEADER_BYTES, first);
+    while let Some(rest) = bytes.get(at..)
+        && let Ok(record) = wal::record::decode(rest)
+    {
+        lsn = record.header.lsn.next();
+        at += wal::record::slot_bytes(record.payload.len());
+    }
+    Some(format!(" (byte {at} at the latest, LSN {lsn})"))
+}
+
+/// Makes a log of what was unpacked, reads it as a start does, holds its state against the manifest, and writes down that it
+/// was restored.
+fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, RestoreError> {
+    let id = |text: &str| sixteen(text).ok_or_else(|| damaged(MANIFEST, "an identity is no sixteen bytes"));
+    let (directory, parent) = (id(&manifest.directory)?, id(&manifest.instance)?);
+    let mut instance = [0; 16];
+    getrandom::fill(&mut instance).map_err(|error| of_file("an instance")(io::Error::other(error)))?;
+    let lsn = Lsn(manifest.lsn);
+    wal::adopt(&Files::open_existing(work)?, Origin { directory, instance, epoch: manifest.epoch }, lsn)?;
+    let options = Options { segment_bytes: MIN_SEGMENT_BYTES, spares_count: 1, reserve_bytes: 0, ..Options::default() };
+    let Recovery { dir, log, state, report } = recover::recover(work, options, 1)?;
+    let digest = hex(&recover::digest(&state));
+    if report.lsn != lsn || digest != manifest.digest {
+        let why = format!(
+            "the records give LSN {} and digest {digest}, the manifest says LSN {lsn} and digest {}",
+            report.lsn, manifest.digest
+        );
+        return Err(damaged(MANIFEST, why));
+    }
+    let at = Timestamp(now.0.max(log.last_time));
+    let Running { mut log, mut syncer, mut preparer, .. } = dir.start(log, at.0, Box::new(|_| {}))?;
+    let mut payload = Vec::new();
+    codec::encode(&[MarketMutation::Restored { instance, parent, lsn: lsn.0, at }], &mut payload);
+    let append = |log: &mut wal::Log| log.append(Kind::Mutations, codec::VERSION_RESTORED, MARKETS.0, at.0, &payload);
+    if append(&mut log).is_err() {
+        syncer.turn()?;
+        preparer.turn()?;
+        append(&mut log).map_err(wal::Error::from)?;
+    }
+    // Without room there is no mark of an orderly end, which is no fault.
+    let _ = log.append_clean_stop(at.0);
+    syncer.finish()?;
+    Ok(Restored { digest, lsn, instance: hex(&instance) })
+}

@@ -1,0 +1,292 @@
+//! `papertape backup` and `papertape restore`: the same state comes back, a damaged backup leaves nothing, and a process
+//! that is killed leaves a sound source and no half directory that starts.
+
+use serde_json::Value;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+use tests::binary::{command, run, run_well};
+use tests::cases::Cases;
+use tests::chance::Chance;
+use tests::json::{int, text};
+use tests::server::{Place, User, digest_of, log_of};
+use tests::world::{World, limit, market};
+
+use crate::kills::copy_dir;
+use crate::verbs::fingerprint_of;
+
+/// A stopped directory with a snapshot, and records behind it.
+struct Stopped {
+    place: Place,
+    user: User,
+    balance: Value,
+}
+
+fn stopped() -> Stopped {
+    let World { place, mut server, users, markets, .. } = World::start(1);
+    let user = users.into_iter().next().expect("one user");
+    let mut client = server.with_key(&user.key);
+    for _ in 0..5 {
+        client.post("/v1/orders", &market(&markets.vote, "BUY", "0.65", "5")).expect(200);
+    }
+    server.kill();
+    run_well([OsString::from("snapshot"), "create".into(), place.data().into()]);
+    let mut server = place.start();
+    let mut client = server.with_key(&user.key);
+    for _ in 0..20 {
+        client.post("/v1/orders", &limit(&markets.rain, "BUY", "0.01", "5")).expect(200);
+    }
+    let balance = client.get("/v1/account/balance").expect(200);
+    server.kill();
+    Stopped { place, user, balance }
+}
+
+fn backup(data: &Path, out: &Path, more: &[&str]) -> Output {
+    let mut args: Vec<OsString> = vec!["backup".into(), data.into(), "--out".into(), out.into()];
+    args.extend(more.iter().map(OsString::from));
+    run(args)
+}
+
+fn restore(from: &Path, out: &Path) -> Output {
+    run([OsString::from("restore"), from.into(), "--out".into(), out.into()])
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What of a directory is evidence: all but the text of its lock.
+fn evidence(dir: &Path) -> impl PartialEq + std::fmt::Debug {
+    fingerprint_of(dir, |path| !path.ends_with("lock"))
+        .into_iter()
+        .map(|(path, (bytes, _))| (path, bytes.len(), digest(&bytes)))
+        .collect::<Vec<_>>()
+}
+
+fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[test]
+fn a_backup_comes_back_as_it_was() {
+    let cases = Cases::of("backups restored");
+    let Stopped { place, user, balance } = stopped();
+    let (data, root) = (place.data(), place.root().to_owned());
+    let (before, expected) = (evidence(&data), digest_of(&data));
+    let secrets = ["server_secret", "jwt_secret"];
+    let folder = root.join("folder");
+    let tar = root.join("file.tar");
+    for (out, more) in [(&folder, &[][..]), (&tar, &[][..]), (&root.join("secret"), &["--with-secrets"][..])] {
+        let taken = backup(&data, out, more);
+        assert!(taken.status.success(), "{}", said(&taken));
+        assert!(String::from_utf8_lossy(&taken.stdout).contains(&expected), "the digest is told");
+        cases.one();
+    }
+    assert_eq!(evidence(&data), before, "a backup changes nothing of its source");
+    let manifest: Value =
+        serde_json::from_slice(&fs::read(folder.join("manifest.json")).expect("a manifest")).expect("JSON");
+    assert_eq!(text(&manifest, "/digest"), expected);
+    // No secret, in no form, is in a backup that was not asked for it.
+    let kept = fs::read(data.join("server_secret")).expect("the server made one");
+    let plain = fs::read(&tar).expect("a tar file");
+    assert!(!plain.windows(kept.len()).any(|bytes| bytes == kept), "the secret is in a plain backup");
+    for name in secrets.iter().filter(|name| data.join(name).exists()) {
+        assert!(!folder.join(name).exists() && root.join("secret").join(name).exists(), "{name}");
+        cases.one();
+    }
+    // Standard output and input carry the same stream.
+    let streamed = backup(&data, Path::new("-"), &[]);
+    assert!(streamed.status.success() && streamed.stdout.len() == plain.len(), "{}", said(&streamed));
+    fs::write(root.join("stream.tar"), &streamed.stdout).expect("written");
+    for (number, from) in [folder.clone(), tar.clone(), root.join("stream.tar"), root.join("secret")].iter().enumerate()
+    {
+        let out = root.join(format!("restored-{number}"));
+        if number == 1 {
+            fs::create_dir(&out).expect("an empty folder is a target, too");
+            fs::set_permissions(&out, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("a mode");
+        }
+        let restored = restore(from, &out);
+        assert!(restored.status.success(), "{}", said(&restored));
+        assert!(String::from_utf8_lossy(&restored.stdout).contains(&expected), "the digest is told");
+        assert!(log_of(&out, "verify").status.success());
+        assert_eq!(digest_of(&out), expected, "facts about the directory are no state");
+        let inspected = String::from_utf8_lossy(&log_of(&out, "inspect").stdout).into_owned();
+        assert!(inspected.contains("Restored"), "the restore is a fact");
+        assert_eq!(out.join("server_secret").exists(), number == 3);
+        // It serves what was promised, and its own backup is one.
+        let args: Vec<OsString> = place.serve_command().get_args().map(OsString::from).collect();
+        let at = args.iter().position(|arg| arg == "--data-dir").expect("the harness names it");
+        let mut serve = command();
+        serve.args(&args[..=at]).arg(&out).args(&args[at + 2..]).current_dir(place.root());
+        let server = tests::server::Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("{said}"));
+        let now = server.with_key(&user.key).get("/v1/account/balance").expect(200);
+        assert_eq!(text(&now, "/balance"), text(&balance, "/balance"));
+        server.stop();
+        let again = backup(&out, &root.join(format!("again-{number}.tar")), &[]);
+        assert!(again.status.success(), "{}", said(&again));
+        cases.one();
+    }
+}
+
+#[test]
+fn a_directory_in_use_is_not_copied() {
+    let world = World::start(1);
+    let out = world.place.root().join("never.tar");
+    let refused = backup(&world.place.data(), &out, &[]);
+    assert!(!refused.status.success() && said(&refused).contains("owns the log directory"), "{}", said(&refused));
+    assert!(!out.exists() && !out.with_file_name("never.tar.making").exists());
+    world.user(0).get("/v1/account/balance").expect(200);
+}
+
+#[test]
+fn a_damaged_backup_leaves_nothing() {
+    let cases = Cases::of("damaged backups");
+    let Stopped { place, .. } = stopped();
+    let root = place.root().to_owned();
+    let (whole, copy, out) = (root.join("whole"), root.join("copy"), root.join("out"));
+    assert!(backup(&place.data(), &whole, &[]).status.success());
+    let manifest =
+        || -> Value { serde_json::from_slice(&fs::read(copy.join("manifest.json")).expect("read")).expect("JSON") };
+    let names: Vec<String> = {
+        copy_dir(&whole, &copy);
+        let listed = manifest();
+        fs::remove_dir_all(&copy).expect("removed");
+        listed["files"].as_array().expect("files").iter().map(|file| text(file, "/name").to_owned()).collect()
+    };
+    assert!(names.iter().any(|name| name.ends_with(".snapshot")) && names.iter().any(|name| name.ends_with(".wal")));
+    let change = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = fs::read(copy.join(name)).expect("read");
+        change(&mut bytes);
+        fs::write(copy.join(name), bytes).expect("written");
+    };
+    let tell = |field: &str, value: Value| {
+        let mut manifest = manifest();
+        manifest[field] = value;
+        fs::write(copy.join("manifest.json"), manifest.to_string()).expect("written");
+    };
+    type Row<'a> = (String, Box<dyn Fn() + 'a>);
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    let (change, folder) = (&change, &copy);
+    let flip = |bytes: &mut Vec<u8>| match bytes.last_mut() {
+        Some(byte) => *byte ^= 1,
+        None => bytes.push(1),
+    };
+    for name in &names {
+        rows.push((format!("a byte of {name}"), Box::new(move || change(name, &flip))));
+        rows.push((format!("{name} is longer"), Box::new(move || change(name, &|bytes| bytes.push(0)))));
+        rows.push((format!("{name} is gone"), Box::new(move || fs::remove_file(folder.join(name)).expect("removed"))));
+    }
+    rows.push(("manifest.json".into(), Box::new(|| fs::remove_file(copy.join("manifest.json")).expect("removed"))));
+    rows.push(("manifest.json".into(), Box::new(|| fs::write(copy.join("manifest.json"), "{}").expect("written"))));
+    rows.push(("digest".into(), Box::new(|| tell("digest", "0".repeat(64).into()))));
+    rows.push(("LSN".into(), Box::new(|| tell("lsn", (int(&manifest(), "/lsn") + 1).into()))));
+    rows.push(("LSN".into(), Box::new(|| tell("lsn", (int(&manifest(), "/lsn") - 1).into()))));
+    rows.push(("epoch".into(), Box::new(|| tell("epoch", 0.into()))));
+    rows.push(("".into(), Box::new(|| tell("directory", "0".repeat(32).into()))));
+    rows.push(("identity".into(), Box::new(|| tell("instance", "x".into()))));
+    rows.push(("format 2".into(), Box::new(|| tell("format", 2.into()))));
+    rows.push(("stranger".into(), Box::new(|| fs::write(copy.join("stranger"), "x").expect("written"))));
+    rows.push((
+        "not in the manifest".into(),
+        Box::new(|| fs::write(copy.join("00000000000099999999.wal"), "x").expect("written")),
+    ));
+    for (word, damage) in &rows {
+        copy_dir(&whole, &copy);
+        damage();
+        let refused = restore(&copy, &out);
+        assert_eq!(refused.status.code(), Some(1), "{word}: {}", said(&refused));
+        let named = word.split(' ').find(|word| names.iter().any(|name| name == word)).unwrap_or(word);
+        assert!(said(&refused).contains(named) && !said(&refused).contains("panicked"), "{word}: {}", said(&refused));
+        assert!(!out.exists(), "{word}: something is left");
+        fs::remove_dir_all(&copy).expect("removed");
+        cases.one();
+    }
+    // A stream that ends early, wherever that is.
+    let tar = root.join("whole.tar");
+    assert!(backup(&place.data(), &tar, &[]).status.success());
+    let bytes = fs::read(&tar).expect("read");
+    let mut chance = Chance::from_env("BACKUP_SEED");
+    for _ in 0..12 {
+        let cut = chance.below(bytes.len() - 2_048);
+        fs::write(root.join("cut.tar"), &bytes[..cut]).expect("written");
+        let refused = restore(&root.join("cut.tar"), &out);
+        assert_eq!(refused.status.code(), Some(1), "{cut} bytes of {}: {}", bytes.len(), said(&refused));
+        assert!(!out.exists(), "{cut}: something is left");
+        cases.one();
+    }
+    // What is no damage but a wrong command.
+    fs::create_dir(&out).expect("made");
+    fs::write(out.join("mine"), "x").expect("written");
+    for (from, out) in [(&tar, &out), (&root.join("nowhere"), &root.join("out-2"))] {
+        let refused = restore(from, out);
+        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+        cases.one();
+    }
+    assert_eq!(fs::read(out.join("mine")).expect("it is still there"), b"x");
+}
+
+/// Ends a verb with SIGKILL after that long, if it is not over by then; whether it was.
+fn killed_after(args: &[OsString], patience: Duration) -> bool {
+    let mut child =
+        command().args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("papertape can be run");
+    let begun = Instant::now();
+    while begun.elapsed() < patience {
+        if child.try_wait().expect("a child can be waited for").is_some() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let _ = child.kill();
+    child.wait().expect("a child can be waited for").code().is_none()
+}
+
+#[test]
+fn a_kill_leaves_a_sound_source_and_no_half_directory() {
+    let cases = Cases::of("backups and restores killed");
+    let Stopped { place, .. } = stopped();
+    let (data, root) = (place.data(), place.root().to_owned());
+    let (before, expected) = (evidence(&data), digest_of(&data));
+    let mut chance = Chance::from_env("BACKUP_SEED");
+    let whole = root.join("whole.tar");
+    let begun = Instant::now();
+    assert!(backup(&data, &whole, &[]).status.success());
+    let took_us = begun.elapsed().as_micros() as usize;
+    let (mut killed, mut half) = (0, 0);
+    for round in 0..16 {
+        let out = root.join(format!("killed-{round}{}", if round % 2 == 0 { "" } else { ".tar" }));
+        let args = [OsString::from("backup"), data.clone().into(), "--out".into(), out.clone().into()];
+        killed += u32::from(killed_after(&args, Duration::from_micros(chance.below(took_us) as u64)));
+        assert_eq!(evidence(&data), before, "the source is as it was");
+        let again: PathBuf = root.join(format!("again-{round}"));
+        match out.exists() {
+            true => assert!(restore(&out, &again).status.success(), "what has its name is whole"),
+            // The next attempt clears away what was left of this one.
+            false => assert!(backup(&data, &out, &[]).status.success()),
+        }
+        cases.one();
+    }
+    for round in 0..16 {
+        let out = root.join(format!("half-{round}"));
+        let args = [OsString::from("restore"), whole.clone().into(), "--out".into(), out.clone().into()];
+        killed += u32::from(killed_after(&args, Duration::from_micros(chance.below(2 * took_us) as u64)));
+        if !out.exists() || fs::read_dir(&out).expect("a folder").next().is_none() {
+            cases.one();
+            continue;
+        }
+        let verified = log_of(&out, "verify");
+        if verified.status.success() {
+            assert_eq!(digest_of(&out), expected, "what starts is whole");
+        } else {
+            half += 1;
+            let mut serve = command();
+            serve.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&out);
+            let said = tests::server::Starting::spawn(serve).ready().err().expect("a half restore does not start");
+            assert!(!said.contains("panicked"), "{said}");
+        }
+        cases.one();
+    }
+    println!("{killed} processes were killed, {half} half restores were left");
+    assert!(killed > 0, "some were in the middle");
+}

@@ -28,6 +28,7 @@
 //! share nothing that is written.
 
 pub mod amount;
+mod atomic;
 pub mod book;
 pub mod command;
 pub mod directory;

@@ -4,9 +4,8 @@
 //! parks its thread ([`Ring::wait`]), or, as a task of a runtime, arms a waker ([`Ring::set_waker`], [`Ring::arm`]).
 //! Producers wake only a consumer that sleeps, so a busy ring costs no system call.
 
-use crossbeam::queue::ArrayQueue;
+use crate::atomic::{ArrayQueue, AtomicBool, Ordering, fence};
 use crossbeam::utils::CachePadded;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;

@@ -18,7 +18,7 @@
 //! ticks of the scheduler, and a yield comes back at once where nobody else waits for this core. With yields alone one order
 //! in 10,000 gave up beside a feed at full rate on two busy cores.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// Tries of a reader before it yields its core, and after each yield.
@@ -39,7 +39,7 @@ pub struct Sequence(AtomicU64);
 pub struct Torn;
 
 impl Sequence {
-    pub const fn new() -> Sequence {
+    pub fn new() -> Sequence {
         Sequence(AtomicU64::new(0))
     }
 
@@ -64,8 +64,9 @@ impl Sequence {
         }
     }
 
+    /// One try of [`Sequence::read`]; `None` when a write came between.
     #[inline]
-    fn attempt<T>(&self, read: &mut impl FnMut() -> T) -> Option<T> {
+    pub fn attempt<T>(&self, read: &mut impl FnMut() -> T) -> Option<T> {
         let before = self.0.load(Ordering::Acquire);
         if !before.is_multiple_of(2) {
             return None;

@@ -32,12 +32,13 @@ fn utf8(bytes: &[u8], read: impl FnOnce(&str)) {
 
 /// The short way of a request's head agrees with the library, and takes no half of a head for a whole one.
 pub fn head(bytes: &[u8]) {
-    let plain::Plain { method, target, key, head_bytes, body_bytes, .. } = match plain::head(bytes) {
+    let plain::Plain { method, target, host, key, head_bytes, body_bytes, .. } = match plain::head(bytes) {
         Head::Plain(plain) => plain,
-        Head::Framed(whole) => return assert!(whole >= 4, "a head has at least its end"),
-        Head::Part | Head::Foreign => return,
+        Head::Framed(whole, _) => return assert!(whole >= 4, "a head has at least its end"),
+        Head::BareLineFeed => return assert!(bytes.contains(&b'\n'), "no line ends"),
+        Head::Part | Head::Endless(_) | Head::Unreadable => return,
     };
-    let mut room = [httparse::EMPTY_HEADER; 64];
+    let mut room = [httparse::EMPTY_HEADER; 256];
     let mut request = httparse::Request::new(&mut room);
     let whole = request.parse(bytes).expect("the library reads it too");
     assert_eq!(whole, httparse::Status::Complete(head_bytes), "the head ends at another place");
@@ -50,7 +51,7 @@ pub fn head(bytes: &[u8]) {
             .map(|header| header.value)
             .collect()
     };
-    assert_eq!(values("host").len(), 1, "a plain head has one Host");
+    assert_eq!(values("host"), [host], "a plain head has one Host");
     assert_eq!(values("x-api-key"), key.into_iter().collect::<Vec<_>>());
     let length = values("content-length")
         .first()

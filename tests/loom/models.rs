@@ -1,0 +1,110 @@
+//! Every order of the threads, and every value that a load may give. Each model has a control that must fail: the same
+//! without the fences.
+
+use loom::sync::Arc;
+use loom::sync::Notify;
+use loom::sync::atomic::AtomicU64;
+use loom::sync::atomic::Ordering::Relaxed;
+use loom::thread;
+use papertape_loom::atomic::without_fences;
+use papertape_loom::ring::Ring;
+use papertape_loom::sequence::Sequence;
+
+fn model(preemptions: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions;
+    builder.check(run);
+}
+
+/// A consumer that sleeps whenever it finds nothing gets the values of all producers. Loom calls it a deadlock when no
+/// producer wakes it.
+fn no_wake_up_is_lost(producers: u64) {
+    model(Some(3), move || {
+        let ring = Arc::new(Ring::new(producers as usize));
+        let woken = Arc::new(Notify::new());
+        let waker = woken.clone();
+        ring.set_waker(Box::new(move || waker.notify()));
+        let producing: Vec<_> = (1..=producers)
+            .map(|value| {
+                let ring = ring.clone();
+                thread::spawn(move || ring.push(value).expect("room"))
+            })
+            .collect();
+        let mut sum = 0;
+        let mut left = producers;
+        while left > 0 {
+            match ring.pop() {
+                Some(value) => {
+                    sum += value;
+                    left -= 1;
+                }
+                None if ring.arm() => woken.wait(),
+                // Claimed and not filled yet.
+                None => thread::yield_now(),
+            }
+        }
+        assert_eq!(sum, (1..=producers).sum());
+        producing.into_iter().for_each(|producer| producer.join().expect("a producer"));
+    });
+}
+
+#[test]
+fn the_ring_loses_no_wake_up() {
+    no_wake_up_is_lost(1);
+}
+
+/// Not explained yet: loom finds a schedule of two producers in which the consumer is never woken. By the rules of the
+/// fences there is none; either they are read wrongly, or the model of the queue or loom's own wake-up is at fault.
+#[test]
+#[ignore = "loom reports a deadlock that is not explained yet"]
+fn the_ring_loses_no_wake_up_of_two_producers() {
+    no_wake_up_is_lost(2);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_its_fences_the_ring_loses_one() {
+    without_fences(|| no_wake_up_is_lost(1));
+}
+
+/// The writer keeps two values equal; what a reader takes as whole is equal, and no older than what it had before.
+fn nothing_is_torn(writes: u64) {
+    model(None, move || {
+        let shared = Arc::new((Sequence::new(), AtomicU64::new(0), AtomicU64::new(0)));
+        let writer = shared.clone();
+        let writing = thread::spawn(move || {
+            let (sequence, first, second) = &*writer;
+            for value in 1..=writes {
+                sequence.write(|| {
+                    first.store(value, Relaxed);
+                    second.store(value, Relaxed);
+                });
+            }
+        });
+        let (sequence, first, second) = &*shared;
+        let mut before = 0;
+        for _ in 0..2 {
+            let version = sequence.version();
+            if let Some((one, two)) = sequence.attempt(&mut || (second.load(Relaxed), first.load(Relaxed))) {
+                assert_eq!(one, two, "torn");
+                assert!(one >= before, "older than before");
+                assert!(2 * one >= version, "older than its version");
+                before = one;
+            }
+        }
+        writing.join().expect("the writer");
+        assert_eq!(sequence.attempt(&mut || (first.load(Relaxed), second.load(Relaxed))), Some((writes, writes)));
+        assert_eq!(sequence.version(), 2 * writes);
+    });
+}
+
+#[test]
+fn a_sequence_is_never_read_torn() {
+    nothing_is_torn(1);
+}
+
+#[test]
+#[should_panic(expected = "torn")]
+fn without_its_fences_a_sequence_is_torn() {
+    without_fences(|| nothing_is_torn(1));
+}

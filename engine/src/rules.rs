@@ -4,13 +4,16 @@
 
 use crate::amount::{Bps, Cash, Qty};
 use crate::market::terms::Category;
-use crate::time::{MILLISECOND, SECOND, Timestamp};
+use crate::time::{DAY, MILLISECOND, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
 
 /// Waiting longer than this for one's turn is `TRADE_IN_PROGRESS` (spec, placement rule 1).
 pub const WAIT_MAX_US: u64 = 2 * SECOND;
 /// How long the implicit id of a signed order counts (venue.md §5.4).
 pub const IMPLICIT_ID_US: u64 = 600 * SECOND;
+/// Furthest expiration of a GTD order: ten years, in microseconds. What lies further is taken for milliseconds sent as
+/// seconds.
+pub const EXPIRATION_AHEAD_MAX_US: u64 = 3_653 * DAY;
 /// Longest `client_order_id` in characters (trading.md §1).
 pub const CLIENT_ORDER_ID_CHARS_MAX: usize = 256;
 /// Entries of one batch (trading.md §7).

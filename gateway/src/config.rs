@@ -4,13 +4,15 @@
 //! environment variables. [`Config::lines`] shows every value and where it came from, secrets left out.
 
 mod compat;
+mod local;
 mod network;
 mod read;
 mod secret;
 mod source;
 mod venue;
 
-pub use compat::Compat;
+pub use compat::{Allowance, Compat};
+pub use local::Local;
 pub use network::Network;
 use secret::Kept;
 pub use secret::Secret;
@@ -45,6 +47,8 @@ pub struct Config {
     pub journal: Journal,
     pub venue: VenueConfig,
     pub compat: Compat,
+    /// `None`: others than this machine reach the listener.
+    pub local: Option<Local>,
     pub brand: Brand,
     pub auth: Auth,
     pub engine: Engine,
@@ -303,6 +307,7 @@ impl Config {
             journal: read::journal(&mut source),
             venue: venue::venue(&mut source),
             compat: compat::compat(&mut source, own_machine_only),
+            local: Some(local::local(&mut source)).filter(|_| own_machine_only),
             brand: read::brand(&mut source),
             auth: read::auth(&mut source),
             engine: read::engine(&mut source),

@@ -56,10 +56,7 @@ fn a_key_gets_itself_back() {
 #[test]
 fn an_address_is_an_account() {
     let cases = Cases::of("accounts of addresses");
-    let mut world = World::start_with(0, |place| {
-        place.set("limits.tiers.free", "requests_per_second", "1000");
-        place.set("limits.tiers.free", "requests_per_minute", "100000");
-    });
+    let mut world = World::start(0);
     let (one, other) = (Account::new(1), Account::new(2));
     let now = unix_now();
     let made = log_in(&world, &one.sign(137, now, 0));
@@ -87,7 +84,7 @@ fn an_address_is_an_account() {
     let mut client = as_client(&world, &key);
     let me = client.get("/v1/me").expect(200);
     assert_eq!(text(&me, "/auth_user_id"), format!("address:{}", one.address()));
-    assert_eq!((text(&me, "/tier"), text(&me, "/balance")), ("free", "100.00"));
+    assert_eq!((text(&me, "/tier"), text(&me, "/balance")), ("enterprise", "25000.00"));
     assert_eq!(client.get("/v1/auth/api-keys").expect(200), json!({"apiKeys": [key]}));
     // It trades.
     let order = json!({"token_id": world.markets.rain.yes(), "side": "BUY", "order_type": "limit", "price": "0.41",
@@ -111,6 +108,47 @@ fn an_address_is_an_account() {
     }
     ask(&mut world.public(), CREATE, &one.sign(137, unix_now(), 6).headers()).refused(400, "TIER_KEY_LIMIT_EXCEEDED");
     cases.one();
+}
+
+/// `[local]`: on a server that only its own machine reaches, and nowhere else.
+#[test]
+fn the_account_of_an_address_has_the_plan_of_local() {
+    let cases = Cases::of("plans of addresses");
+    // (settings, tier, balance)
+    let table: [(&[(&str, &str, &str)], &str, &str); 6] = [
+        (&[], "enterprise", "25000.00"),
+        (&[("local", "tier", "\"pro\"")], "pro", "25000.00"),
+        (&[("local", "tier", "\"free\""), ("local", "balance", "\"100\"")], "free", "100.00"),
+        (&[("local", "balance", "\"0.5\"")], "enterprise", "0.50"),
+        (&[("flags", "paid_keys_enabled", "false")], "free", "100.00"),
+        // A proxy lets others in.
+        (&[("http", "trusted_proxies", "[\"10.0.0.1\"]"), ("venue", "address_login", "true")], "free", "100.00"),
+    ];
+    for (settings, tier, balance) in table {
+        let world = World::start_with(0, |place| {
+            settings.iter().for_each(|(section, name, value)| _ = place.set(section, name, value));
+        });
+        let made = log_in(&world, &Account::new(1).sign(137, unix_now(), 0));
+        let me = as_client(&world, text(&made, "/apiKey")).get("/v1/me").expect(200);
+        assert_eq!((text(&me, "/tier"), text(&me, "/balance")), (tier, balance), "{settings:?}");
+        cases.one();
+    }
+    // The same client without any setting: many requests at once, a batch, the CSV.
+    let mut world = World::start(0);
+    let account = Account::new(2);
+    let key = text(&log_in(&world, &account.sign(137, unix_now(), 0)), "/apiKey").to_owned();
+    let mut client = as_client(&world, &key);
+    for _ in 0..40 {
+        client.get("/v1/data/orders").expect(200);
+        cases.one();
+    }
+    assert_eq!(client.get("/v1/export/trades.csv").status, 200, "the CSV of an account's trades");
+    // An account keeps the plan that it was made with.
+    world.place.set("local", "tier", "\"pro\"");
+    world.crash();
+    let me = as_client(&world, &key).get("/v1/me").expect(200);
+    assert_eq!((text(&me, "/tier"), text(&me, "/balance")), ("enterprise", "25000.00"));
+    cases.add(2);
 }
 
 #[test]
@@ -209,9 +247,9 @@ fn calls_around_keys_are_answered() {
     let world = World::start(1);
     let made = world.user(0).post("/v1/keys", &json!({"permissions": ["read"]})).expect(201);
     let (raw, alias) = (text(&made, "/raw_key"), text(&made, "/venue_api_key"));
-    // Strict: the UUID of the key that asks, in whichever form it asked. Plain: prefixes, newest first.
+    // Strict: the key that asks, in the form in which it asked. Plain: prefixes, newest first.
     for key in [raw, alias] {
-        assert_eq!(as_client(&world, key).get("/v1/auth/api-keys").expect(200), json!({"apiKeys": [alias]}));
+        assert_eq!(as_client(&world, key).get("/v1/auth/api-keys").expect(200), json!({"apiKeys": [key]}));
     }
     let plain = world.server.with_key(raw).get("/v1/auth/api-keys").expect(200);
     assert_eq!(list(&plain, "/apiKeys").len(), 2);
@@ -219,7 +257,7 @@ fn calls_around_keys_are_answered() {
     let table = [
         ("DELETE", "/v1/auth/api-key", json!("OK"), true),
         ("GET", "/v1/auth/ban-status/closed-only", json!({"closed_only": false}), true),
-        ("GET", "/v1/auth/readonly-api-keys", json!([]), true),
+        ("GET", "/v1/auth/readonly-api-keys", json!({"readonlyApiKeys": []}), true),
         ("GET", "/v1/auth/readonly-api-key", json!([]), true),
         ("DELETE", "/v1/auth/readonly-api-key", json!("OK"), true),
         ("GET", "/v1/auth/validate-readonly-api-key?address=0xA1&key=k", json!({"valid": false}), false),

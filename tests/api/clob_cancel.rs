@@ -99,7 +99,12 @@ fn a_list_of_orders_is_cancelled_in_one_call() {
     assert_eq!(text(&row, "/cancelled_reason"), "user_cancelled");
     assert_eq!(list(&client.get("/v1/data/orders").expect(200), "/data").len(), 1);
     cases.add(4);
-    for body in [json!([]), json!({}), json!("x"), json!([null]), json!([[]]), json!([{}]), json!(vec!["1"; 3_001])] {
+    for client in [&mut world.user(0), &mut strict(&world, 0)] {
+        let none = delete(client, "/v1/orders", &json!([])).expect(200);
+        assert_eq!(none, json!({"canceled": [], "not_canceled": {}}));
+        cases.one();
+    }
+    for body in [json!({}), json!("x"), json!([null]), json!([[]]), json!([{}]), json!(vec!["1"; 3_001])] {
         delete(&mut client, "/v1/orders", &body).refused(400, "INVALID_BODY");
         cases.one();
     }
@@ -219,6 +224,13 @@ fn a_venue_heartbeat_goes_on_from_beat_to_beat() {
         client.post("/v1/heartbeats", &body).refused(422, "VALIDATION_FAILED");
         cases.one();
     }
+    // Without a body nothing is armed, and nothing that is armed ends.
+    let mut none = world.user(1);
+    for path in ["/v1/heartbeats", "/heartbeats", "/v1/v1/heartbeats"] {
+        assert_eq!(none.send(&Request::post(path)).expect(200), json!({"status": "ok"}));
+        cases.one();
+    }
+    wrong(&beat(&mut none, json!(second)), "");
     // Which of the two it is, is said by `interval_ms`.
     let native = client.post("/v1/heartbeats", &json!({"interval_ms": 60_000, "heartbeat_id": "x"})).expect(200);
     assert!(int(&native, "/expires_at_ms") > 0, "{native}");

@@ -41,6 +41,12 @@ fn order_rows_have_the_types_of_their_dialect() {
     let no = client.post("/v1/order", &signed(&v1(rain.no(), "BUY", "100000", "10000000"), "GTC")).expect(200);
     let no = text(&no, "/orderID").to_owned();
     client.send(&Request::new("DELETE", "/v1/order").json(&json!({"orderID": no}))).expect(200);
+    let trades = client.get("/v1/data/trades").expect(200);
+    let trades_of = |order: &str| -> Vec<&str> {
+        let rows = list(&trades, "/data").iter().rev();
+        rows.filter(|row| text(row, "/taker_order_id") == order).map(|row| text(row, "/id")).collect()
+    };
+    assert_eq!((trades_of(&part).len(), trades_of(&taken).len()), (1, 1));
     // Id → status, outcome, token, price, size, matched, order type, expiration.
     let rows = [
         (&resting, "LIVE", "Yes", rain.yes(), "0.37", "10", "0", "GTD", expiration),
@@ -49,6 +55,7 @@ fn order_rows_have_the_types_of_their_dialect() {
         (&no, "CANCELED", "No", rain.no(), "0.01", "10", "0", "GTC", 0),
     ];
     for (id, status, outcome, token, price, size, matched, kind, expires) in rows {
+        let trades = trades_of(id);
         for path in ["/v1/data/order/", "/v1/order/", "/data/order/", "/order/"] {
             let row = client.get(&format!("{path}{id}")).expect(200);
             let created = int(&row, "/created_at");
@@ -57,7 +64,7 @@ fn order_rows_have_the_types_of_their_dialect() {
                 "id": id, "status": format!("ORDER_STATUS_{status}"), "market": rain.condition, "asset_id": token,
                 "side": "BUY", "original_size": size, "size_matched": matched, "price": price, "outcome": outcome,
                 "order_type": kind, "owner": null, "maker_address": null, "expiration": expires,
-                "created_at": created, "associate_trades": [], "maker_orders": null, "transaction_hash": null,
+                "created_at": created, "associate_trades": trades, "maker_orders": null, "transaction_hash": null,
                 "trader_side": null, "fee_rate_bps": null
             });
             assert_eq!(row, expected, "{path}");
@@ -68,7 +75,7 @@ fn order_rows_have_the_types_of_their_dialect() {
                 "id": id, "status": status, "market": rain.condition, "asset_id": token, "side": "BUY",
                 "original_size": size, "size_matched": matched, "price": price, "outcome": outcome,
                 "order_type": kind, "owner": owner, "maker_address": address, "expiration": expires.to_string(),
-                "created_at": created, "associate_trades": []
+                "created_at": created, "associate_trades": trades
             });
             assert_eq!(row, expected, "{path}");
             cases.add(2);

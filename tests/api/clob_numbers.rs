@@ -44,7 +44,7 @@ fn numbers_that_break_parsers_break_no_order() {
                     let fine: &[&str] = match (*sound, field) {
                         (false, _) => &["INVALID_BODY"],
                         (true, "makerAmount" | "takerAmount" | "side") => &["INVALID_ORDER_PAYLOAD"],
-                        (true, "expiration") if kind == "GTD" => &["INVALID_ORDER_EXPIRATION", ""],
+                        (true, "expiration") if kind == "GTD" => &["INVALID_ORDER_EXPIRATION"],
                         (true, "tokenId") if kind == "GTD" => &["INVALID_ORDER_PAYLOAD", "INVALID_ORDER_EXPIRATION"],
                         (true, "tokenId") => &["INVALID_ORDER_PAYLOAD", "MARKET_NOT_FOUND"],
                         // The expiration of a GTD is "0" in the base.

@@ -94,6 +94,7 @@ fn refusals_are_said_in_the_venues_words() {
         body
     };
     let past = (unix_now() - 1).to_string();
+    let in_millis = ((unix_now() + 600) * 1_000).to_string();
     let fok = "order couldn't be fully filled. FOK orders are fully filled or killed.";
     let fak =
         "no orders found to match with FAK order. FAK orders are partially filled or killed if no match is found.";
@@ -124,6 +125,7 @@ fn refusals_are_said_in_the_venues_words() {
         (gtd("0"), 400, "INVALID_ORDER_EXPIRATION", "invalid expiration"),
         (gtd(&past), 400, "INVALID_ORDER_EXPIRATION", "invalid expiration"),
         (gtd("soon"), 400, "INVALID_ORDER_EXPIRATION", "invalid expiration"),
+        (gtd(&in_millis), 400, "INVALID_ORDER_EXPIRATION", "invalid expiration"),
         (signed(&v1("7", "BUY", "4100000", "10000000"), "GTC"), 404, "MARKET_NOT_FOUND", "market not found"),
         (of(&markets.decided, "GTC"), 400, "MARKET_CLOSED", "the market is not accepting orders"),
         (of(&markets.halted, "FOK"), 400, "MARKET_CLOSED", "the market is not accepting orders"),

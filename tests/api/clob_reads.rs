@@ -195,6 +195,13 @@ fn markets_come_in_the_venues_shape_for_its_clients() {
     for field in ["question", "description", "icon", "image", "neg_risk_market_id", "neg_risk_request_id"] {
         assert!(one[field].is_string(), "{field}: {one}");
     }
+    // Public to every client of the venue, by what it says it is.
+    for agent in ["py_clob_client", "py_clob_client_v2", "rs_clob_client", "@polymarket/clob-client", "NautilusTrader/1"] {
+        for path in [&path, &path[3..]] {
+            assert_eq!(world.public().with_header("User-Agent", agent).get(path).expect(200), one, "{agent}");
+            cases.one();
+        }
+    }
     world.public().get(&path).refused(401, "MISSING_API_KEY");
     world.public().get(&format!("{path}?next_cursor=MA==")).refused(401, "MISSING_API_KEY");
     let native = world.user(0).get(&path).expect(200);
@@ -309,6 +316,7 @@ fn parameters_are_told_before_an_order_is_signed() {
         assert_eq!(short.get("fd"), (bps > 0).then_some(&rate), "{short}");
         assert_eq!((&short["mbf"], &short["ao"]), (&json!(0), &json!(true)));
         assert!(short["mos"].is_number());
+        assert_eq!(short["r"], json!({}));
         let of_token = world.public().get(&format!("/v1/markets-by-token/{}", market.no())).expect(200);
         assert_eq!((text(&of_token, "/condition_id"), text(&of_token, "/outcome")), (market.condition.as_str(), "No"));
         cases.add(2);
@@ -436,4 +444,60 @@ fn the_root_is_a_setting() {
     }
     mounted.user(0).send(&Request::new("PUT", "/book")).refused(405, "HTTP_405");
     assert_eq!(mounted.user(0).send(&Request::new("HEAD", &book)).status, 200);
+}
+
+/// `[venue] allowance`: figures of the account for clients of the venue, one fixed amount for all others.
+#[test]
+fn a_balance_allowance_is_what_the_wallet_has_free() {
+    let cases = Cases::of("balance allowances");
+    let no_contract = "0x0000000000000000000000000000000000000001";
+    for (allowance, plain_is_real, strict_is_real) in
+        [(None, false, true), (Some("auto"), false, true), (Some("sentinel"), false, false), (Some("real"), true, true)]
+    {
+        let world = World::start_with(2, |place| {
+            place.set("venue", "sentinel_allowance", "77");
+            if let Some(allowance) = allowance {
+                place.set("venue", "allowance", &format!("{allowance:?}"));
+            }
+        });
+        let (yes, no) = (world.markets.rain.yes(), world.markets.rain.no());
+        let mut client = world.user(0);
+        let order = |side: &str, price: &str, quantity: &str| {
+            json!({"token_id": yes, "side": side, "order_type": "limit", "price": price, "quantity": quantity,
+                "time_in_force": "GTC"})
+        };
+        // 20 shares at 0.42, of which 5 are for sale; 10 more are wanted at 0.10.
+        for (side, price, quantity) in [("BUY", "0.42", "20"), ("SELL", "0.90", "5"), ("BUY", "0.10", "10")] {
+            client.post("/v1/orders", &order(side, price, quantity)).expect(200);
+        }
+        let balance = client.get("/v1/account/balance").expect(200);
+        let cash: f64 = text(&balance, "/available_balance").parse().expect("a figure");
+        let cash = format!("{:.0}", cash * 1e6);
+        assert!(cash != "10000000000" && cash.len() == 10, "{balance}");
+        let shares = "15000000";
+        // (query, balance, conditional)
+        let rows = [
+            ("", cash.as_str(), "0"),
+            ("asset_type=COLLATERAL&signature_type=0", cash.as_str(), "0"),
+            (&format!("asset_type=CONDITIONAL&token_id={yes}&signature_type=-1"), shares, shares),
+            (&format!("asset_type=CONDITIONAL&token_id={no}"), "0", "0"),
+            ("asset_type=CONDITIONAL&token_id=5", "0", "0"),
+            ("asset_type=CONDITIONAL&token_id=x", "0", "0"),
+            ("asset_type=CONDITIONAL", "0", "0"),
+            (&format!("token_id={yes}"), cash.as_str(), shares),
+        ];
+        for (query, free, conditional) in rows {
+            for path in ["/v1/balance-allowance", "/v1/balance-allowance/update", "/balance-allowance"] {
+                for (dialect, is_real) in [("plain", plain_is_real), ("strict", strict_is_real)] {
+                    let answer = client.get(&format!("{path}?{query}&dialect={dialect}")).expect(200);
+                    let (free, collateral, conditional) =
+                        if is_real { (free, cash.as_str(), conditional) } else { ("77", "77", "77") };
+                    let expected = json!({"balance": free, "allowance": free, "collateral": collateral,
+                        "conditional": conditional, "allowances": {no_contract: free}});
+                    assert_eq!(answer, expected, "{allowance:?} {path} {query} {dialect}");
+                    cases.one();
+                }
+            }
+        }
+    }
 }

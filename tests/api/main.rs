@@ -14,6 +14,7 @@ mod candles;
 mod clob_auth;
 mod clob_bodies;
 mod clob_cancel;
+mod clob_errors;
 mod clob_lists;
 mod clob_numbers;
 mod clob_place;

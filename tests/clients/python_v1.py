@@ -225,7 +225,7 @@ def pages_and_cancels():
     good = client.create_order(OrderArgs(TOKEN, float(MARKET["tick"]), 5, BUY))
     mixed = client.post_orders([PostOrdersArgs(good, OrderType.GTC), PostOrdersArgs(bad, OrderType.GTC)])
     same("one bad entry", [answer["success"] for answer in mixed], [True, False])
-    same("its code", mixed[1]["error"], "INVALID_ORDER_MIN_SIZE")
+    same("its code", mixed[1]["code"], "INVALID_ORDER_MIN_SIZE")
     here.append(mixed[0]["orderID"])
     rows = client.get_orders()
     same("every order once, newest first", [row["id"] for row in rows], (here[:-1] + there + here[-1:])[::-1])

@@ -103,10 +103,11 @@ impl Response {
             .unwrap_or_else(|error| panic!("not JSON ({error}): {} {:?}", self.status, self.lossy()))
     }
 
-    /// The machine code in the body; empty when there is none.
+    /// The machine code in the body, in either dialect; empty when there is none.
     pub fn code(&self) -> String {
         let body: Option<Value> = serde_json::from_slice(&self.body).ok();
-        body.and_then(|body| body.get("error")?.as_str().map(str::to_string)).unwrap_or_default()
+        let code = |body: Value| body.get("code").or_else(|| body.get("error"))?.as_str().map(str::to_string);
+        body.and_then(code).unwrap_or_default()
     }
 
     pub fn lossy(&self) -> String {
@@ -134,11 +135,16 @@ impl Response {
         self.json()
     }
 
-    /// What every error carries: two texts, the code header, a request id.
+    /// What every error carries: two texts, the code header, a request id. In the strict dialect both texts are the
+    /// sentence, and the code stands beside them.
     #[track_caller]
     pub fn assert_envelope(&self) {
         let body = self.json();
-        let code = body.get("error").and_then(Value::as_str).unwrap_or_else(|| panic!("no error code in {body}"));
+        let code = body.get("code").or_else(|| body.get("error")).and_then(Value::as_str);
+        let code = code.unwrap_or_else(|| panic!("no error code in {body}"));
+        if body.get("code").is_some() {
+            assert_eq!(body.get("error"), body.get("message"), "a strict error says its sentence twice");
+        }
         let message = body.get("message").and_then(Value::as_str).unwrap_or_else(|| panic!("no message in {body}"));
         assert!(!code.is_empty() && !message.is_empty(), "an empty code or message in {body}");
         let expected = match code {

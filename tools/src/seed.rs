@@ -43,7 +43,7 @@ pub struct Seed {
     /// Cash of each API wallet in USD.
     #[arg(long, allow_hyphen_values = true)]
     balance: String,
-    /// Where the keys go: one JSON line per user, readable by nobody else.
+    /// Where the keys go: one JSON line per user with the key and its UUID, readable by the owner of the file alone.
     #[arg(long)]
     out: PathBuf,
 }
@@ -95,8 +95,14 @@ impl Seed {
             let key = RawKey::mint(&config.brand.key_prefix, &config.brand.key_env)?;
             desk.create(user, tier, balance, &key)?;
             // Nothing in a key or in a tier's name needs an escape.
-            keys.line(format_args!(r#"{{"user_id":{},"api_key":"{}","tier":"{}"}}"#, user.0, key.expose(), self.tier))
-                .map_err(|error| self.unwritten(error))?;
+            keys.line(format_args!(
+                r#"{{"user_id":{},"api_key":"{}","venue_api_key":"{}","tier":"{}"}}"#,
+                user.0,
+                key.expose(),
+                key.expose_alias(),
+                self.tier
+            ))
+            .map_err(|error| self.unwritten(error))?;
         }
         // The users first: a file with keys of nobody would be worse than users without a file.
         desk.end()?;

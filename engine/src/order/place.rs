@@ -14,7 +14,7 @@ use crate::order::enter::Entry;
 use crate::order::take::{Desk, Ground};
 use crate::order::{EntryRoute, OrderTerms, OrderType, Quality, Side, TimeInForce};
 use crate::reject::Reject;
-use crate::rules::{IMPLICIT_ID_US, OPEN_ORDERS_PER_USER_MAX, Rules, SHARES_PER_ORDER_CEILING};
+use crate::rules::{EXPIRATION_AHEAD_MAX_US, IMPLICIT_ID_US, OPEN_ORDERS_PER_USER_MAX, Rules, SHARES_PER_ORDER_CEILING};
 use crate::time::Timestamp;
 use crate::user::issue::Numbers;
 use crate::user::{Tier, User, WalletKind};
@@ -180,7 +180,7 @@ fn sound(asked: &mut PlacementTerms, route: EntryRoute, rules: &Rules, now: Time
     if asked.post_only && immediate {
         return Err(Reject::PostOnlyType);
     }
-    if gtd && asked.expiration.is_none_or(|at| at <= now) {
+    if gtd && asked.expiration.is_none_or(|at| at <= now || at > now.plus(EXPIRATION_AHEAD_MAX_US)) {
         return Err(Reject::InvalidExpiration);
     }
     if gtd && !rules.flags.gtd_auto_expiry {

@@ -106,6 +106,7 @@ mod tests {
             uri: route.path.parse().expect("a path"),
             headers: HeaderMap::new(),
             typed: false,
+            dialect: crate::http::dialect::Dialect::Plain,
             variables: Default::default(),
             source: Source { address: [127, 0, 0, 1].into(), local: true },
             caller: None,

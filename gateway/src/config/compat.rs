@@ -17,13 +17,31 @@ pub struct Compat {
     pub order_version: u64,
     /// What a balance and its allowance say that nothing may size from, in 10⁻⁶ USD (venue.md §4).
     pub sentinel_allowance: u64,
+    /// What balances and allowances are answered with.
+    pub allowance: Allowance,
     /// Whether an address that signs for itself is an account (venue.md §8).
     pub address_login: bool,
 }
 
+/// What `balance-allowance` answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowance {
+    /// The account's figures in the strict dialect, the sentinel in the plain one.
+    Auto,
+    /// `sentinel_allowance`.
+    Sentinel,
+    /// The account's figures.
+    Real,
+}
+
+const ALLOWANCES: [(Allowance, &str); 3] =
+    [(Allowance::Auto, "auto"), (Allowance::Sentinel, "sentinel"), (Allowance::Real, "real")];
+
 /// `own_machine_only`: nobody but this machine reaches the listener, so that everyone who can sign may have an account.
 pub(super) fn compat(source: &mut Source, own_machine_only: bool) -> Compat {
-    let agents = ["py_clob_client", "py_clob_client_v2", "rs_clob_client", "@polymarket/clob-client"];
+    // The last one names itself on every request, and shows no key where the venue wants none.
+    let agents =
+        ["py_clob_client", "py_clob_client_v2", "rs_clob_client", "@polymarket/clob-client", "NautilusTrader/"];
     Compat {
         client_agents: source.list(
             "venue.client_agents",
@@ -50,6 +68,13 @@ pub(super) fn compat(source: &mut Source, own_machine_only: bool) -> Compat {
             "venue.sentinel_allowance",
             1_000_000_000_000,
             0..=1_000_000_000_000_000_000,
+        ),
+        allowance: source.parsed(
+            "venue.allowance",
+            Allowance::Auto,
+            "auto, sentinel or real",
+            |text| ALLOWANCES.iter().find(|(_, name)| *name == text).map(|(allowance, _)| *allowance),
+            |chosen| ALLOWANCES.iter().find(|(allowance, _)| allowance == chosen).map_or("", |(_, name)| *name).to_owned(),
         ),
         address_login: source.switch("venue.address_login", own_machine_only),
     }

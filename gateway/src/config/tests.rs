@@ -20,7 +20,7 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(config.data.dir, Path::new("papertape-data"));
     assert_eq!(config.journal.durability, Durability::Process);
     assert_eq!(config.venue.kind, VenueKind::Synthetic);
-    assert_eq!(config.compat.client_agents.len(), 4);
+    assert_eq!(config.compat.client_agents.len(), 5);
     assert!(!config.compat.trade_ids && !config.compat.confirmed_trades);
     assert!(config.compat.root_mount && config.compat.address_login);
     assert_eq!((config.compat.order_version, config.compat.sentinel_allowance), (2, 1_000_000_000_000));
@@ -82,6 +82,22 @@ fn addresses_log_in_on_loopback() {
         ("[server]\nlisten = \"0.0.0.0:1\"\n[venue]\naddress_login = \"auto\"", false),
     ] {
         assert_eq!(read(file, &[], &[]).unwrap().compat.address_login, expected, "{file}");
+    }
+}
+
+/// The plan of `[local]` is for a server that nobody else reaches, whatever lets addresses in.
+#[test]
+fn the_plan_of_addresses_is_local() {
+    let (enterprise, pro) = (Some((Tier::Enterprise, 25_000_000_000)), Some((Tier::Pro, 500_000)));
+    for (file, expected) in [
+        ("", enterprise),
+        ("[server]\nlisten = \"[::1]:1\"", enterprise),
+        ("[local]\ntier = \"pro\"\nbalance = \"0.5\"", pro),
+        ("[server]\nlisten = \"0.0.0.0:1\"\n[venue]\naddress_login = true\n[local]\ntier = \"pro\"", None),
+        ("[http]\ntrusted_proxies = [\"127.0.0.1\"]\n[venue]\naddress_login = true", None),
+    ] {
+        let local = read(file, &[], &[]).unwrap().local;
+        assert_eq!(local.map(|local| (local.tier, local.balance.0)), expected, "{file}");
     }
 }
 
@@ -279,6 +295,11 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             "streams.order_events (papertape.toml): allowed is strict, all or off",
         ),
         ("[streams]\norder_events = 1", vec![], "streams.order_events (papertape.toml): allowed is strict, all or off"),
+        ("[venue]\nallowance = \"none\"", vec![], "auto, sentinel or real"),
+        ("[local]\ntier = \"gold\"", vec![], "free, pro, pro_plus or enterprise"),
+        ("[local]\nbalance = \"-1\"", vec![], "a text of USD from 0 to 1000000000"),
+        ("[local]\nbalance = \"1000000000.01\"", vec![], "a text of USD from 0 to 1000000000"),
+        ("[local]\nbalance = \"0.0000001\"", vec![], "a text of USD from 0 to 1000000000"),
         ("[venue]\nclient_agents = [\"\"]", vec![], "a list of beginnings of User-Agent texts, none empty"),
         ("[venue]\nspeed = 0", vec![], "a number from 0.001 to 1000000 with at most three decimals, or max"),
         (

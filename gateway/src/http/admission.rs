@@ -10,6 +10,7 @@ use super::limit::{InFlight, Payer, Source};
 use super::reply::Refusal;
 use super::route::{Auth, Permission, RateClass, Route};
 use crate::app::{App, Edge};
+use crate::config::Local;
 use crate::engine_client::Late;
 use crate::wire::query::Query;
 use engine::command::{Answer, Command, CreateUser};
@@ -285,7 +286,7 @@ async fn by_token(
     let claims = app.front.identity.verify(token, now)?;
     let user = match app.directory.by_sub(&claims.sub) {
         Some(user) => user,
-        None => first_sight(edge, claims.sub, claims.email, now).await?,
+        None => first_sight(edge, claims.sub, claims.email, None, now).await?,
     };
     let grant = app.directory.grant(user);
     let tier = entitlement(grant, now);
@@ -308,12 +309,13 @@ async fn by_token(
     Ok((Caller { user, key: None, tier, permissions, grant }, in_flight))
 }
 
-/// Creates the user of a `sub` that was never seen (keys.md §6). Goes on when the request goes away, so that a
+/// Creates the user of a `sub` that was never seen (keys.md §6), with `plan` where one is given. Goes on when the request goes away, so that a
 /// reservation is always either used or given back.
 pub(crate) async fn first_sight(
     edge: &Rc<Edge>,
     sub: String,
     email: Option<String>,
+    plan: Option<Local>,
     now: Timestamp,
 ) -> Result<UserId, Refusal> {
     let user = match edge.app.directory.reserve(&sub) {
@@ -321,7 +323,8 @@ pub(crate) async fn first_sight(
         Reservation::Pending => return Err(Code::AuthStateIncomplete.into()),
         Reservation::Reserved(user) => user,
     };
-    let create = Command::CreateUser(CreateUser { sub: Some(sub), email, grant: None, api_balance: None });
+    let (grant, api_balance) = (plan.map(|plan| plan.tier), plan.map(|plan| plan.balance));
+    let create = Command::CreateUser(CreateUser { sub: Some(sub), email, grant, api_balance });
     let creating = Rc::clone(edge);
     let created = tokio::task::spawn_local(async move {
         let answer = creating.engine.ask(user, create, now).await;

@@ -129,11 +129,6 @@ impl RawKey {
     }
 }
 
-/// The UUID of a key that a request showed, whichever of its two forms that was.
-pub fn alias_of(shown: &str, key_prefix: &str) -> Zeroizing<String> {
-    if is_key(shown.as_bytes(), key_prefix) { alias(shown) } else { Zeroizing::new(shown.to_owned()) }
-}
-
 /// UUIDv8 whose free bits are those of SHA-256(`venue-uuid:` + key), in their places.
 fn alias(key: &str) -> Zeroizing<String> {
     let hash = Zeroizing::new(sha256(Zeroizing::new(format!("venue-uuid:{key}")).as_bytes()));

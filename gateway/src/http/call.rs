@@ -31,6 +31,8 @@ pub struct Call {
     pub headers: HeaderMap,
     /// The request says of what type its body is.
     pub typed: bool,
+    /// Which types the venue-shaped rows of the answer have.
+    pub dialect: Dialect,
     pub variables: Variables,
     /// Where it came from, as the windows of addresses count it.
     pub source: Source,
@@ -91,8 +93,7 @@ impl Call {
 
     /// Which types the venue-shaped rows of the answer have.
     pub fn dialect(&self) -> Dialect {
-        let query = self.query();
-        Dialect::of(&self.headers, query.get("dialect"), &self.app().config.compat.client_agents)
+        self.dialect
     }
 
     /// Whether a route of two shapes answers this request in the venue's (venue.md §2), as the pipeline saw it too.

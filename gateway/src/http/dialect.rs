@@ -28,14 +28,24 @@ impl Dialect {
     /// The dialect of one request: what `?dialect=` says (`strict` or `plain`; other words say nothing), else strict
     /// for a request with a header of the venue's clients, or whose `User-Agent` starts with one of `client_agents`.
     pub fn of(headers: &HeaderMap, asked: Option<&str>, client_agents: &[String]) -> Dialect {
-        match asked {
-            Some("strict") => return Dialect::Strict,
-            Some("plain") => return Dialect::Plain,
-            _ => {}
+        Dialect::asked(asked).unwrap_or_else(|| match CLIENT_HEADERS.iter().any(|name| headers.contains_key(*name)) {
+            true => Dialect::Strict,
+            false => Dialect::of_agent(agent(headers), client_agents),
+        })
+    }
+
+    /// What `?dialect=` says, if it says anything.
+    pub fn asked(word: Option<&str>) -> Option<Dialect> {
+        match word {
+            Some("strict") => Some(Dialect::Strict),
+            Some("plain") => Some(Dialect::Plain),
+            _ => None,
         }
-        let agent = agent(headers);
-        let is_client = CLIENT_HEADERS.iter().any(|name| headers.contains_key(*name))
-            || client_agents.iter().any(|known| agent.starts_with(known.as_bytes()));
+    }
+
+    /// That of a request of which nothing but the `User-Agent` says more.
+    pub fn of_agent(agent: &[u8], client_agents: &[String]) -> Dialect {
+        let is_client = client_agents.iter().any(|known| agent.starts_with(known.as_bytes()));
         if is_client { Dialect::Strict } else { Dialect::Plain }
     }
 

@@ -7,6 +7,7 @@ use super::auth::RequestId;
 use super::body::{Body, Pages, Streamed};
 use super::buffer;
 use super::code::{self, Code};
+use super::dialect::Dialect;
 use super::limit::RateState;
 use super::names::Names;
 use super::reply::{Outcome, Parts, Reply};
@@ -41,6 +42,8 @@ pub enum Cache {
 pub struct Dress<'a> {
     pub names: &'a Names,
     pub request_id: RequestId,
+    /// How refusals are written.
+    pub dialect: Dialect,
     /// Refusals show `details` and `request_id`.
     pub verbose: bool,
     pub is_head: bool,
@@ -83,6 +86,7 @@ impl<'a> Dress<'a> {
         Dress {
             names,
             request_id,
+            dialect: Dialect::Plain,
             verbose: false,
             is_head: false,
             is_read: false,
@@ -124,7 +128,7 @@ impl Dress<'_> {
                 (reply.status, reply.body, reply.pages, false)
             }
             Err(refusal) => {
-                let body = refusal.envelope(self.verbose, self.request_id.text());
+                let body = refusal.envelope(self.dialect, self.verbose, self.request_id.text());
                 let (status, body) = self.refused(&mut headers, *refusal.0, body);
                 (status, body, None, true)
             }

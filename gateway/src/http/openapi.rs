@@ -58,6 +58,7 @@ pub fn document(groups: &[Group], served: &Served<'_>) -> Value {
     }
     let mut schemas = shapes.written;
     schemas.insert("Error".to_owned(), error());
+    schemas.insert("StrictError".to_owned(), strict_error());
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -269,6 +270,7 @@ impl Answers<'_> {
             json_schemas.push(json!({
                 "allOf": [{"$ref": "#/components/schemas/Error"}, {"properties": {"error": {"enum": texts}}}],
             }));
+            json_schemas.push(json!({"$ref": "#/components/schemas/StrictError"}));
             example = example.or_else(|| Some(json!({"error": first.text(), "message": first.message()})));
             headers[served.names.code.as_str()] = json!({"$ref": "#/components/headers/Code"});
         }
@@ -359,13 +361,37 @@ pub fn refusals(route: &Route) -> Vec<Code> {
 }
 
 fn error() -> Value {
+    let code = json!({"type": "string", "description": "A stable machine code: branch on this."});
+    let message = json!({"type": "string", "description": "For people; its wording may change."});
     json!({
         "type": "object",
         "description": "Why a request was refused (wire.md §5).",
         "required": ["error", "message"],
-        "properties": {
-            "error": {"type": "string", "description": "A stable machine code: branch on this."},
-            "message": {"type": "string", "description": "For people; its wording may change."},
+        "properties": error_fields([("error", code), ("message", message)]),
+    })
+}
+
+/// The same in the strict dialect.
+fn strict_error() -> Value {
+    let sentence = "The venue's sentence where it has one, else ours.";
+    let fields = [
+        ("error", json!({"type": "string", "description": sentence})),
+        ("message", json!({"type": "string", "description": "The same."})),
+        ("code", json!({"enum": Code::ALL.iter().map(|code| code.text()).collect::<Vec<_>>(),
+            "description": "The stable machine code: branch on this."})),
+    ];
+    json!({
+        "type": "object",
+        "description": "Why a request was refused, as clients of the venue are told: those that `dialect=strict`, a \
+            POLY_API_KEY or POLY_ADDRESS header or the User-Agent shows.",
+        "required": ["error", "message", "code"],
+        "properties": error_fields(fields),
+    })
+}
+
+/// These fields, and those that single codes have beside them.
+fn error_fields<const N: usize>(first: [(&str, Value); N]) -> Value {
+    let mut fields = json!({
             "feature_key": {"type": "string", "description": "UPGRADE_REQUIRED: the feature that the plan lacks."},
             "upgrade_url": {"type": "string", "description": "UPGRADE_REQUIRED: where plans are changed."},
             "retry_after_ms": {"type": "integer", "description": "RATE_LIMITED: wait this long."},
@@ -376,8 +402,11 @@ fn error() -> Value {
             },
             "details": {"type": ["object", "null"], "description": "Only when asked for with the verbose header."},
             "request_id": {"type": "string", "description": "Only when asked for with the verbose header."},
-        },
-    })
+    });
+    for (name, field) in first {
+        fields[name] = field;
+    }
+    fields
 }
 
 fn headers() -> Value {

@@ -6,6 +6,7 @@ use super::auth::RequestId;
 use super::body::Body as Answered;
 use super::call::Call;
 use super::code::Code;
+use super::dialect::Dialect;
 use super::dress::{Cache, Dress, Used, takes_gzip};
 use super::limit::{InFlight, RateState, Source};
 use super::names::Names;
@@ -14,6 +15,7 @@ use super::route::{Auth, BodyKind, Route, Work};
 use super::router::{Found, Variables};
 use super::usage::Done;
 use crate::app::{App, Edge};
+use crate::wire::query::Query;
 use begun::{Begun, bounded, caught, placement};
 use bytes::Bytes;
 use hyper::body::Body;
@@ -140,7 +142,8 @@ fn operated(edge: &Rc<Edge>, by: Operator, operation: Operation, dress: &mut Dre
     }
     let (caller, in_flight) = admitted_again(edge, route, by.key_slot, now, dress)?;
     let (headers, source, edge) = (HeaderMap::new(), by.source, Rc::clone(edge));
-    let call = Call { edge, route, now, uri, headers, typed: false, variables, source, caller: Some(caller), body };
+    let (typed, dialect, caller) = (false, Dialect::Plain, Some(caller));
+    let call = Call { edge, route, now, uri, headers, typed, dialect, variables, source, caller, body };
     Begun::new(call, Some(in_flight))
 }
 
@@ -156,6 +159,8 @@ pub struct Asked<'a> {
     pub takes_gzip: bool,
     /// It says that its body is JSON.
     pub typed: bool,
+    /// As [`Dialect::of`] finds it.
+    pub dialect: Dialect,
     pub body: Bytes,
 }
 
@@ -176,7 +181,12 @@ pub fn begin<'a>(edge: &'a Rc<Edge>, peer: IpAddr, asked: Asked<'_>) -> Answerin
     let names = &edge.app.front.names;
     let id = asked.request_id.and_then(|id| HeaderValue::from_bytes(id).ok());
     let mut dress =
-        Dress { is_read, takes_gzip: asked.takes_gzip, ..Dress::of_request(names, request_id(id.as_ref())) };
+        Dress {
+            dialect: asked.dialect,
+            is_read,
+            takes_gzip: asked.takes_gzip,
+            ..Dress::of_request(names, request_id(id.as_ref()))
+        };
     let begun = Some(caught(asked.route.name, || admitted_whole(edge, peer, asked, &mut dress)));
     Answering { begun, dress }
 }
@@ -184,7 +194,7 @@ pub fn begin<'a>(edge: &'a Rc<Edge>, peer: IpAddr, asked: Asked<'_>) -> Answerin
 fn admitted_whole(edge: &Rc<Edge>, peer: IpAddr, asked: Asked<'_>, dress: &mut Dress<'_>) -> Result<Begun, Refusal> {
     let app = &*edge.app;
     let now = app.clock.now();
-    let Asked { route, uri, variables, key_hash, idempotency_key, typed, body, .. } = asked;
+    let Asked { route, uri, variables, key_hash, idempotency_key, typed, dialect, body, .. } = asked;
     (dress.used.begun, dress.used.route) = (now, Some(route));
     dress.cache = route.cache;
     dress.public_route = route.auth == Auth::Public;
@@ -197,7 +207,7 @@ fn admitted_whole(edge: &Rc<Edge>, peer: IpAddr, asked: Asked<'_>, dress: &mut D
     }
     let body = if route.body == BodyKind::Ignored { Bytes::new() } else { body };
     let edge = Rc::clone(edge);
-    Begun::new(Call { edge, route, now, uri, headers, typed, variables, source, caller, body }, in_flight)
+    Begun::new(Call { edge, route, now, uri, headers, typed, dialect, variables, source, caller, body }, in_flight)
 }
 
 impl Answering<'_> {
@@ -252,7 +262,9 @@ fn note(app: &App, used: Used, is_head: bool, status: StatusCode, refused: Optio
 fn dress<'a>(app: &'a App, parts: &Parts) -> Dress<'a> {
     let names = &app.front.names;
     let headers = &parts.headers;
+    let query = Query::read(parts.uri.query().unwrap_or_default());
     Dress {
+        dialect: Dialect::of(headers, query.get("dialect"), &app.config.compat.client_agents),
         verbose: wants_details(names, headers),
         is_head: parts.method == hyper::Method::HEAD,
         is_read: matches!(parts.method, hyper::Method::GET | hyper::Method::HEAD),
@@ -310,7 +322,9 @@ where
     let (caller, in_flight) = admitted(&edge, (route, needed), &parts.headers, source, now, dress).await?;
     let Parts { uri, headers, .. } = parts;
     let typed = headers.contains_key(header::CONTENT_TYPE);
-    let call = Call { edge, route, now, uri, headers, typed, variables, source, caller, body: Bytes::new() };
+    let (dialect, body_to_come) = (dress.dialect, Bytes::new());
+    let call =
+        Call { edge, route, now, uri, headers, typed, dialect, variables, source, caller, body: body_to_come };
     let read = async |headers: &HeaderMap| match route.body {
         BodyKind::Ignored => Ok(Bytes::new()),
         BodyKind::Optional | BodyKind::Required => {

@@ -44,6 +44,8 @@ pub struct Plain<'b> {
     pub request_id: Option<&'b [u8]>,
     pub idempotency_key: Option<&'b [u8]>,
     pub takes_gzip: bool,
+    /// `User-Agent`, the first of them; empty where there is none.
+    pub agent: &'b [u8],
     /// It says that its body is JSON.
     pub typed: bool,
     pub head_bytes: usize,
@@ -113,6 +115,7 @@ fn taken<'b>(request: &Request<'_, 'b>, head: &'b [u8]) -> Head<'b> {
         request_id: lines.request_id,
         idempotency_key: lines.idempotency_key,
         takes_gzip: lines.takes_gzip.unwrap_or(false),
+        agent: lines.agent.unwrap_or_default(),
         typed: lines.typed,
         head_bytes: head.len(),
         body_bytes,
@@ -136,6 +139,7 @@ struct Lines<'b> {
     request_id: Option<&'b [u8]>,
     idempotency_key: Option<&'b [u8]>,
     takes_gzip: Option<bool>,
+    agent: Option<&'b [u8]>,
     typed: bool,
     length: Option<u64>,
     /// One of them is not plain.
@@ -150,7 +154,7 @@ impl<'b> Lines<'b> {
         match name.len() {
             4 if is("host") => (self.hosts, self.host) = (self.hosts + 1, Some(value)),
             6 if is("accept") => {}
-            10 if is("user-agent") => {}
+            10 if is("user-agent") => _ = self.agent.get_or_insert(value),
             15 if is("accept-language") => {}
             9 if is("x-api-key") => self.odd |= value.is_empty() || self.key.replace(value).is_some(),
             12 if is("content-type") => {

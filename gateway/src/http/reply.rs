@@ -4,6 +4,7 @@
 use super::body::{Pages, Upgrade};
 use super::buffer;
 use super::code::{Code, Retry};
+use super::dialect::Dialect;
 use crate::wire::write;
 use engine::time::Timestamp;
 use hyper::StatusCode;
@@ -234,14 +235,28 @@ impl Refusal {
         self
     }
 
-    /// The body: two fields, more of the code's own, and two for those who asked for `verbose` (wire.md §5).
-    pub(crate) fn envelope(&self, verbose: bool, request_id: &str) -> Vec<u8> {
+    /// The body: two fields, more of the code's own, and two where `verbose` was asked for (wire.md §5). In the strict
+    /// dialect `error` is the sentence too, where the venue's clients look for it, and `code` is the code.
+    pub(crate) fn envelope(&self, dialect: Dialect, verbose: bool, request_id: &str) -> Vec<u8> {
         let Parts { code, message, fields, details, .. } = &*self.0;
         let mut body = Vec::with_capacity(128);
-        body.extend_from_slice(b"{\"error\":\"");
-        body.extend_from_slice(code.text().as_bytes());
-        body.extend_from_slice(b"\",\"message\":");
-        write::string(&mut body, message);
+        match dialect {
+            Dialect::Plain => {
+                body.extend_from_slice(b"{\"error\":\"");
+                body.extend_from_slice(code.text().as_bytes());
+                body.extend_from_slice(b"\",\"message\":");
+                write::string(&mut body, message);
+            }
+            Dialect::Strict => {
+                for name in ["{\"error\":", ",\"message\":"] {
+                    body.extend_from_slice(name.as_bytes());
+                    write::string(&mut body, message);
+                }
+                body.extend_from_slice(b",\"code\":\"");
+                body.extend_from_slice(code.text().as_bytes());
+                body.push(b'"');
+            }
+        }
         body.extend_from_slice(fields);
         if verbose {
             body.extend_from_slice(b",\"details\":");

@@ -15,6 +15,7 @@ use crate::http::auth::RequestId;
 use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::dialect::Dialect;
 use crate::http::limit::RateState;
 use crate::http::pipeline::{Operated, Operating, Operation, Operator, wants_details};
 use crate::http::reply::{Outcome, Refusal};
@@ -358,7 +359,7 @@ fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, operated: Operated, verbose:
             Err(refusal) => {
                 let request_id = verbose.then(RequestId::made);
                 let request_id = request_id.as_ref().map_or("", RequestId::text);
-                o.name("error").extend_from_slice(&refusal.envelope(verbose, request_id));
+                o.name("error").extend_from_slice(&refusal.envelope(Dialect::Plain, verbose, request_id));
                 o.word("code", refusal.code().header());
                 if let Some(secs) = refusal.retry_after_secs() {
                     o.integer("retry_after", secs.into());

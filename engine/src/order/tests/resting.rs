@@ -167,6 +167,13 @@ order #1                                     -> CANCELLED GtdExpired 0/10
 order #2                                     -> FILLED 10/10 @0.4 fee 0
 orders cancelled                             -> #1 of 1
 
+# GTD: ten years ahead at most; milliseconds sent for seconds are further
+market 0 geopolitics 0.01
+book Y asks 0.50x1000
+buy Y 10 limit 0.40 gtd exp=315619201s       -> InvalidExpiration
+buy Y 10 limit 0.40 gtd exp=315619201s venue -> InvalidExpiration
+buy Y 10 limit 0.40 gtd exp=315619200s       -> PENDING 0/10 reserved 4
+
 # outage: GTC rests untouched with its fee set aside and a hold reason; immediate orders are refused
 market 0 weather 0.01
 book Y bids 0.38x10 asks 0.42x100

@@ -1,5 +1,6 @@
 //! Accounts of addresses (venue.md §8): whoever signs for an address has its account and a key of it, on a server that
-//! lets addresses in. The first call of a venue client is this one, before it has any key.
+//! lets addresses in. The first call of a venue client is this one, before it has any key. On a server that only its own
+//! machine reaches the account gets the plan of `[local]`; elsewhere it is a free one.
 //!
 //! Key, secret and passphrase are derived from the server's secret, the address and the nonce: the same question has the
 //! same answer at any time, and only the hash of the key is kept.
@@ -75,7 +76,9 @@ pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
         Some(user) => user,
         None => {
             newcomer(call, &sub)?;
-            first_sight(&call.edge, sub, None, call.now).await?
+            // Where no paid keys are issued a plan would only keep its account from a key.
+            let plan = app.config.local.filter(|_| app.config.flags.paid_keys_enabled);
+            first_sight(&call.edge, sub, None, plan, call.now).await?
         }
     };
     if app.front.gatekeeper.restricts(user, &app.directory) {

@@ -36,7 +36,7 @@ const KEYS: Schema = Schema::Object(&Shape::new(
     &[field(
         "apiKeys",
         Schema::Array(&TEXT),
-        "Strict: the UUID of the key that asks. Plain: the prefixes of all keys.",
+        "Strict: the key that asks, in the form in which it was shown. Plain: the prefixes of all keys.",
     )],
 ));
 const CLOSED_ONLY: Schema = Schema::Object(&Shape::new(
@@ -50,6 +50,11 @@ const VALID: Schema = Schema::Object(&Shape::new(
     &[field("valid", BOOLEAN, "Always false.")],
 ));
 const NOTHING: Schema = Schema::List { of: &Schema::Any, min: 0, max: 0 };
+const READONLY_KEYS: Schema = Schema::Object(&Shape::new(
+    "ReadonlyKeys",
+    "Read-only keys of the venue's kind: there are none.",
+    &[field("readonlyApiKeys", NOTHING, "Always empty.")],
+));
 
 /// The headers of an address that signs for itself.
 const SIGNED: &[Param] = &[
@@ -108,7 +113,12 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Key)
         .gives(200, &CLOSED_ONLY, r#"{"closed_only": false}"#)
         .run(|call| Box::pin(closed_only(call))),
-    none("/v1/auth/readonly-api-keys", "list_readonly_keys"),
+    Route::get("/v1/auth/readonly-api-keys", "list_readonly_keys")
+        .about("Keys of a kind that there is not: none.")
+        .at_root()
+        .auth(Auth::Key)
+        .gives(200, &READONLY_KEYS, r#"{"readonlyApiKeys": []}"#)
+        .run(|_| Box::pin(std::future::ready(Ok(Reply::json(br#"{"readonlyApiKeys":[]}"#.to_vec()))))),
     none("/v1/auth/readonly-api-key", "get_readonly_keys"),
     unsupported("/v1/auth/readonly-api-key", "create_readonly_key"),
     gone("/v1/auth/readonly-api-key", "delete_readonly_key").auth(Auth::Key),
@@ -181,11 +191,11 @@ fn shown(call: &Call) -> Result<&str, Refusal> {
     key.and_then(|key| std::str::from_utf8(key).ok()).ok_or_else(|| Code::InternalError.into())
 }
 
-/// Only hashes are kept: the one UUID that can be told is that of the key that asks. Typed clients read nothing else.
+/// Only hashes are kept: the one key that can be told is the one that asks. A client that does not find its key here,
+/// letter by letter, takes it for revoked and derives another one.
 async fn list(call: Call) -> Outcome {
-    let asking = auth::alias_of(shown(&call)?, &call.app().config.brand.key_prefix);
     if call.dialect().is_strict() {
-        return Ok(keys([asking.as_str()]));
+        return Ok(keys([shown(&call)?]));
     }
     match call.ask(Command::Query(Query::Keys)).await? {
         Answer::Keys(known) => Ok(keys(known.iter().map(|key| &*key.prefix))),

@@ -1,16 +1,20 @@
 //! What venue clients ask around their trading, and what does not exist here (venue.md §1.6, §4, §8): answers that are
 //! true, of the right shape, and mostly empty.
 
+use super::rows::quoted;
+use super::signed;
 use super::tokens::BATCH_MAX;
+use crate::api::refuse::unexpected;
+use crate::config::Allowance;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, Permission, Route};
 use crate::http::schema::{BOOLEAN, INTEGER, Param, Schema, Shape, TEXT, field};
 use crate::wire::cursor;
-use crate::wire::decimal;
 use crate::wire::value::Value;
-use crate::wire::write::{Object, array, boolean, separate, string};
+use crate::wire::write::{array, boolean, separate, string};
+use engine::command::{Answer, Command, Query, Wallets};
 
 /// The name of the one contract that allowances are shown for. It is nobody's.
 const NO_CONTRACT: &str = "0x0000000000000000000000000000000000000001";
@@ -42,14 +46,14 @@ const UNITS: Schema = Schema::Format(&crate::http::schema::Format {
 });
 const ALLOWANCE: Schema = Schema::Object(&Shape::new(
     "BalanceAllowance",
-    "A fixed balance and allowance for clients that look before they trade. Nothing may size from it; the real balance \
-     is at /v1/account/balance.",
+    "Strict: what the API wallet can spend, or the shares of a token that it can sell. Plain: a fixed amount for clients \
+     that look before they trade, from which nothing may be sized. `[venue] allowance` chooses otherwise.",
     &[
-        field("balance", UNITS, "The configured value."),
+        field("balance", UNITS, "`collateral`, or `conditional` for the asset type CONDITIONAL."),
         field("allowance", UNITS, "The same."),
-        field("collateral", UNITS, "The same."),
-        field("conditional", UNITS, "The same."),
-        field("allowances", Schema::Map(&UNITS), "The same, by contract."),
+        field("collateral", UNITS, "Available cash of the API wallet."),
+        field("conditional", UNITS, "Available shares of `token_id`; 0 without one."),
+        field("allowances", Schema::Map(&UNITS), "The allowance, by contract."),
     ],
 ));
 const SCORING: Schema = Schema::Object(&Shape::new(
@@ -191,18 +195,18 @@ const fn page(path: &'static str, name: &'static str) -> Route {
 
 const fn allowance(path: &'static str, name: &'static str) -> Route {
     Route::get(path, name)
-        .about("A fixed balance and allowance for clients that look before they trade.")
+        .about("Balance and allowance, in base units, for clients that look before they trade.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Read)
-        .params(NOT_LOOKED_AT)
+        .params(ASSET)
         .gives(200, &ALLOWANCE, ALLOWANCE_EXAMPLE)
         .run(|call| Box::pin(balance_allowance(call)))
 }
 
-const NOT_LOOKED_AT: &[Param] = &[
-    Param::query("asset_type", TEXT, "Not looked at."),
-    Param::query("token_id", TEXT, "Not looked at."),
+const ASSET: &[Param] = &[
+    Param::query("asset_type", TEXT, "CONDITIONAL for shares; anything else is COLLATERAL."),
+    Param::query("token_id", TEXT, "The outcome token of CONDITIONAL."),
     Param::query("signature_type", TEXT, "Not looked at."),
 ];
 const ALLOWANCE_EXAMPLE: &str = r#"{
@@ -241,19 +245,40 @@ async fn not_blocked() -> Outcome {
 }
 
 async fn balance_allowance(call: Call) -> Outcome {
-    let units = call.app().config.compat.sentinel_allowance;
-    let quoted = |o: &mut Object<'_>, name: &str| {
-        let out = o.name(name);
-        out.push(b'"');
-        decimal::integer(out, units);
-        out.push(b'"');
+    let compat = &call.app().config.compat;
+    let is_real = match compat.allowance {
+        Allowance::Auto => call.dialect().is_strict(),
+        Allowance::Sentinel => false,
+        Allowance::Real => true,
     };
+    let query = call.query();
+    let of_shares = query.get("asset_type").is_some_and(|asset| asset.starts_with("CONDITIONAL"));
+    let (collateral, conditional) = match is_real {
+        true => available(&call, query.get("token_id")).await?,
+        false => (compat.sentinel_allowance, compat.sentinel_allowance),
+    };
+    let units = if of_shares { conditional } else { collateral };
     Ok(Reply::object(|o| {
-        for name in ["balance", "allowance", "collateral", "conditional"] {
-            quoted(o, name);
-        }
-        o.object("allowances", |o| quoted(o, NO_CONTRACT));
+        quoted(o, "balance", units);
+        quoted(o, "allowance", units);
+        quoted(o, "collateral", collateral);
+        quoted(o, "conditional", conditional);
+        o.object("allowances", |o| quoted(o, NO_CONTRACT, units));
     }))
+}
+
+/// What the API wallet has free, in 10⁻⁶: cash, and shares of a token; 0 of one that nobody knows.
+async fn available(call: &Call, token: Option<&str>) -> Result<(u64, u64), Refusal> {
+    let wallets = Wallets::Api;
+    let account = match call.ask(Command::Query(Query::Account { wallets })).await? {
+        Answer::Account(account) => account,
+        other => return Err(unexpected(&other, call.now)),
+    };
+    let cash = account.wallets.iter().map(|wallet| wallet.available().0).sum::<i64>();
+    let instrument = token.and_then(|token| signed::instrument(&call.app().catalog, token));
+    let held = account.positions.iter().map(|row| &row.position);
+    let shares = held.filter(|position| Some(position.instrument) == instrument).map(|held| held.available().0).sum();
+    Ok((u64::try_from(cash).unwrap_or_default(), shares))
 }
 
 async fn scorings_of_query(call: Call) -> Outcome {

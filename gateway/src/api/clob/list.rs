@@ -22,6 +22,8 @@ use engine::view::VenuePage;
 const LIMIT_MAX: u64 = 500;
 const LIMIT_DEFAULT: u64 = 100;
 const ROW_BYTES: usize = 720;
+/// Trades that an order in a list names; a lookup of one order names all.
+const TRADES_MAX: usize = 100;
 
 /// `status` of the order list: the venue's words, old and new, and ours.
 const STATUSES: [(&str, Statuses); 15] = {
@@ -52,7 +54,7 @@ pub async fn order(call: Call) -> Outcome {
     match call.ask(Command::Query(Query::Order(id))).await? {
         Answer::Order(view) => {
             let mut out = Vec::with_capacity(ROW_BYTES);
-            Rows::of(&call).order(&mut out, &view.order);
+            Rows::of(&call).order(&mut out, &view, usize::MAX);
             Ok(Reply::json(out))
         }
         other => Err(unexpected(&other, call.now)),
@@ -79,7 +81,7 @@ pub async fn orders(call: Call) -> Outcome {
     };
     let rows = Rows::of(&call);
     Ok(page(limit, found.more_after, found.rows.len(), |o| {
-        o.array("data", &found.rows, |out, view| rows.order(out, &view.order));
+        o.array("data", &found.rows, |out, view| rows.order(out, view, TRADES_MAX));
     }))
 }
 

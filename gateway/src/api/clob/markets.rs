@@ -225,6 +225,8 @@ async fn clob_market(call: Call) -> Outcome {
                 o.boolean("to", true);
             });
         }
+        // There are no rewards. Typed clients want the object all the same.
+        o.object("r", |_| {});
         o.null("gst");
         o.boolean("ao", Phase::of(cell, call.now).accepting_orders);
         // Nothing of what these switch on is modelled.

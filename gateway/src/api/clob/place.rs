@@ -9,6 +9,7 @@ use crate::api::orders::words as native;
 use crate::api::refuse::{rejected, unexpected};
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::dialect::Dialect;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::wire::decimal;
 use crate::wire::value::Value;
@@ -71,7 +72,7 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
                         (Reject::Unsound, Some(fault)) => fault,
                         _ => words::said(rejected(reject, call.now), Some(reject), &asked),
                     };
-                    failed(out, &refusal);
+                    failed(out, &refusal, call.dialect());
                 }
             });
             Ok(Reply::json(out))
@@ -158,7 +159,7 @@ fn accepted_flat(out: &mut Vec<u8>, order: &Order, ids: &OrderIds) {
 }
 
 /// An entry of a batch that was not taken, or was killed (venue.md §5.5).
-fn failed(out: &mut Vec<u8>, refusal: &Refusal) {
+fn failed(out: &mut Vec<u8>, refusal: &Refusal, dialect: Dialect) {
     object(out, |o| {
         o.boolean("success", false);
         o.text("errorMsg", refusal.message());
@@ -168,7 +169,14 @@ fn failed(out: &mut Vec<u8>, refusal: &Refusal) {
         o.word("takingAmount", "0");
         o.name("transactionsHashes").extend_from_slice(b"[]");
         o.name("tradeIDs").extend_from_slice(b"[]");
-        o.word("error", refusal.code().text());
+        match dialect {
+            Dialect::Plain => o.word("error", refusal.code().text()),
+            Dialect::Strict => {
+                o.text("error", refusal.message());
+                o.text("message", refusal.message());
+                o.word("code", refusal.code().text());
+            }
+        }
     });
 }
 

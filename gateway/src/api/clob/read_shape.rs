@@ -219,6 +219,7 @@ const FEE_DETAILS: Schema = Schema::Object(&Shape::new(
         field("to", BOOLEAN, "Takers alone pay."),
     ],
 ));
+const NO_REWARDS: Shape = Shape::new("ClobRewards", "An object without fields: there are no rewards.", &[]);
 pub const CLOB_MARKET: Schema = Schema::Object(&Shape::new(
     "ClobMarket",
     "What newer venue clients build their orders from.",
@@ -231,6 +232,7 @@ pub const CLOB_MARKET: Schema = Schema::Object(&Shape::new(
         field("mbf", Schema::Integer { min: 0, max: 0 }, "Base fee of makers."),
         field("tbf", BASE_FEE, "Base fee of takers."),
         optional("fd", FEE_DETAILS, "The fee; left out where there is none."),
+        field("r", Schema::Object(&NO_REWARDS), "Rewards: an empty object."),
         field("gst", Schema::Null, "When the game starts: not known."),
         field("ao", BOOLEAN, "Orders are taken now."),
         field("cbos", BOOLEAN, "The book is cleared at the start: never."),
@@ -242,6 +244,6 @@ pub const CLOB_MARKET: Schema = Schema::Object(&Shape::new(
 pub const CLOB_MARKET_EXAMPLE: &str = r#"{
     "c": "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4",
     "t": [{"t": "81140002", "o": "Yes"}, {"t": "55200077", "o": "No"}], "mts": 0.01, "mos": 5, "nr": false,
-    "mbf": 0, "tbf": 1000, "fd": {"r": 0.04, "e": 1, "to": true}, "gst": null, "ao": true, "cbos": false,
+    "mbf": 0, "tbf": 1000, "fd": {"r": 0.04, "e": 1, "to": true}, "r": {}, "gst": null, "ao": true, "cbos": false,
     "ibce": false, "rfqe": false, "oas": 0
 }"#;

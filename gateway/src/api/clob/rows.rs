@@ -12,7 +12,7 @@ use engine::id::OrderId;
 use engine::market::catalog::Catalog;
 use engine::order::{Fill, Liquidity, Order, Side};
 use engine::time::Timestamp;
-use engine::view::FillView;
+use engine::view::{FillView, OrderView};
 
 /// What all rows of one answer share.
 pub struct Rows<'a> {
@@ -40,8 +40,9 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// One order.
-    pub fn order(&self, out: &mut Vec<u8>, order: &Order) {
+    /// One order, with the newest of its trades, at most so many.
+    pub fn order(&self, out: &mut Vec<u8>, view: &OrderView, trades_max: usize) {
+        let order = &view.order;
         let terms = &order.terms;
         let texts = Texts::of(self.catalog, terms.instrument);
         object(out, |o| {
@@ -50,7 +51,12 @@ impl<'a> Rows<'a> {
             self.account(o);
             self.secs(o, "expiration", terms.expiration().map_or(0, Timestamp::secs));
             o.integer("created_at", order.created_at.secs());
-            o.name("associate_trades").extend_from_slice(b"[]");
+            let trades = &view.fills[view.fills.len().saturating_sub(trades_max)..];
+            o.array("associate_trades", trades, |out, fill| {
+                out.push(b'"');
+                decimal::integer(out, fill.id.0);
+                out.push(b'"');
+            });
             if !self.dialect.is_strict() {
                 for name in ["maker_orders", "transaction_hash", "trader_side", "fee_rate_bps"] {
                     o.null(name);

@@ -38,7 +38,7 @@ const SIGNED: Schema = Schema::Object(&Shape::new(
         ),
         field("makerAmount", DIGITS_IN, "What is given, in 10⁻⁶: USD of a BUY, shares of a SELL. Above 0."),
         field("takerAmount", DIGITS_IN, "What is taken, in 10⁻⁶: shares of a BUY, USD of a SELL. Above 0."),
-        optional("expiration", Schema::OneOf(&[TEXT, INTEGER, Schema::Null]), "Unix seconds in the future, for GTD."),
+        optional("expiration", Schema::OneOf(&[TEXT, INTEGER, Schema::Null]), "Unix seconds in the future, at most ten years ahead, for GTD."),
         optional("salt", Schema::Any, "With the signature it makes a repeated order known for ten minutes."),
         optional("signature", Schema::Any, ""),
         optional("signatureType", Schema::Any, "Ignored."),
@@ -96,7 +96,9 @@ const FAILED: Schema = Schema::Object(&Shape::new(
         field("takingAmount", Schema::Word(&["0"]), ""),
         field("transactionsHashes", EMPTY_LIST, ""),
         field("tradeIDs", EMPTY_LIST, ""),
-        field("error", TEXT, "The code."),
+        field("error", TEXT, "The code; in the strict dialect the sentence again."),
+        optional("message", TEXT, "Strict: the sentence."),
+        optional("code", TEXT, "Strict: the code."),
     ],
 ));
 
@@ -110,7 +112,7 @@ pub const FLAT: Schema = Schema::Object(&Shape::new(
         optional("size", DECIMAL_IN, "Shares, above 0, cut down to four decimals. Required, here or as `quantity`."),
         optional("quantity", DECIMAL_IN, "The same as `size`, which wins."),
         optional("order_type", Schema::Nullable(&ORDER_TYPE), "In any case. Default GTC."),
-        optional("expiration", Schema::OneOf(&[INTEGER, TEXT, Schema::Null]), "Unix seconds in the future, for GTD."),
+        optional("expiration", Schema::OneOf(&[INTEGER, TEXT, Schema::Null]), "Unix seconds in the future, at most ten years ahead, for GTD."),
         optional("post_only", Schema::Nullable(&BOOLEAN), "Refuse instead of taking liquidity. Default false."),
         optional("client_order_id", CLIENT_ORDER_ID, "The same id again answers the same order."),
     ],
@@ -148,7 +150,7 @@ pub const CANCEL: Schema = Schema::Object(&Shape::new(
     ],
 ));
 pub const CANCEL_EXAMPLE: &str = r#"{"orderID":"268435460"}"#;
-pub const CANCEL_MANY: Schema = Schema::List { of: &ID_IN, min: 1, max: 3_000 };
+pub const CANCEL_MANY: Schema = Schema::List { of: &ID_IN, min: 0, max: 3_000 };
 pub const CANCEL_MANY_EXAMPLE: &str = r#"["268435460","268435461"]"#;
 pub const CANCELED: Schema = Schema::Object(&Shape::new(
     "CanceledOrders",
@@ -168,6 +170,7 @@ const DIALECT: Param = Param::query(
 );
 pub const LOOKUP: [Param; 1] = [DIALECT];
 
+const TRADES_ABOUT: &str = "Ids of its trades, oldest first; in a list the newest 100 at most.";
 const ORDER_PLAIN: Schema = Schema::Object(&Shape::new(
     "VenueOrder",
     "An order row in the plain dialect.",
@@ -195,7 +198,7 @@ const ORDER_PLAIN: Schema = Schema::Object(&Shape::new(
         field("maker_address", Schema::Null, ""),
         field("expiration", UNIX_SECS, "0: none."),
         field("created_at", UNIX_SECS, ""),
-        field("associate_trades", EMPTY_LIST, ""),
+        field("associate_trades", Schema::Array(&ID), TRADES_ABOUT),
         field("maker_orders", Schema::Null, ""),
         field("transaction_hash", Schema::Null, ""),
         field("trader_side", Schema::Null, ""),
@@ -220,7 +223,7 @@ const ORDER_STRICT: Schema = Schema::Object(&Shape::new(
         field("maker_address", TEXT, "The account's address."),
         field("expiration", ID, "Unix seconds; 0: none."),
         field("created_at", UNIX_SECS, ""),
-        field("associate_trades", EMPTY_LIST, ""),
+        field("associate_trades", Schema::Array(&ID), TRADES_ABOUT),
     ],
 ));
 pub const ORDER: Schema = Schema::OneOf(&[ORDER_PLAIN, ORDER_STRICT]);

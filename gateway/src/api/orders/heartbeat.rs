@@ -1,5 +1,6 @@
 //! The heartbeat safeguard: when it lapses, all open orders of the user are cancelled. One route has two forms: the
-//! native one (trading.md §8), and the venue's, in which each beat names the one before it (venue.md §8).
+//! native one (trading.md §8), and the venue's, in which each beat names the one before it (venue.md §8). A request without
+//! a body arms nothing; some clients send it to see that the server is there.
 
 use crate::api::clob::ids;
 use crate::api::refuse::unexpected;
@@ -18,6 +19,9 @@ const LABEL_CHARS_MAX: usize = 64;
 const WRONG_BEAT: &str = "Invalid Heartbeat ID";
 
 pub async fn beat(call: Call) -> Outcome {
+    if call.body.is_empty() {
+        return Ok(Reply::object(|o| o.word("status", "ok")));
+    }
     let value = call.json_object()?;
     if value.get("interval_ms").is_none_or(|interval| *interval == Value::Null)
         && let Some(shown) = value.get("heartbeat_id")

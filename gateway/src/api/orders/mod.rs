@@ -170,6 +170,7 @@ pub const ROUTES: &[Route] = &[
         .at_root()
         .about("Arm the safeguard, or keep it from lapsing: then every open order is cancelled.")
         .takes(&shape::BEAT, shape::BEAT_EXAMPLE)
+        .body(BodyKind::Optional)
         .gives(200, &shape::BEATING, shape::BEATING_EXAMPLE)
         .auth(Auth::Key)
         .needs(Permission::Trade)

@@ -119,7 +119,7 @@ pub const PLACE: Schema = Schema::Object(&Shape::new(
         optional(
             "expiration",
             Schema::OneOf(&[INTEGER, TEXT, Schema::Null]),
-            "Unix seconds in the future; needed for GTD, ignored otherwise.",
+            "Unix seconds in the future, at most ten years ahead; needed for GTD, ignored otherwise.",
         ),
         optional("post_only", BOOLEAN, "Refuse instead of taking liquidity. Default false."),
         optional("client_order_id", Schema::Nullable(&Schema::Text(256)), "The same id again answers the same order."),
@@ -434,7 +434,12 @@ const VENUE_BEATING: Schema = Schema::Object(&Shape::new(
     "The safeguard is armed for ten seconds.",
     &[field("heartbeat_id", UUID, "For the next beat.")],
 ));
-pub const BEATING: Schema = Schema::OneOf(&[NATIVE_BEATING, VENUE_BEATING]);
+const NO_BEAT: Schema = Schema::Object(&Shape::new(
+    "NoHeartbeat",
+    "The request had no body: nothing was armed.",
+    &[field("status", Schema::Word(&["ok"]), "")],
+));
+pub const BEATING: Schema = Schema::OneOf(&[NATIVE_BEATING, VENUE_BEATING, NO_BEAT]);
 pub const BEATING_EXAMPLE: &str = r#"{"ok":true,"expires_at_ms":1790932451250}"#;
 
 pub const ENDED: Schema =

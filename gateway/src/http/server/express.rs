@@ -16,11 +16,13 @@ use crate::app::Edge;
 use crate::http::auth;
 use crate::http::body::Body;
 use crate::http::code::Code;
+use crate::http::dialect::Dialect;
 use crate::http::pipeline::{Answering, Asked, answers_plainly, begin};
 use crate::http::plain::{self, Head, Plain};
 use crate::http::reply::Refusal;
 use crate::http::route::{Method, Route};
 use crate::http::router::{Found, Variables};
+use crate::wire::query::Query;
 use bytes::Bytes;
 use hyper::{Response, Uri};
 use std::cell::{Cell, RefCell};
@@ -100,12 +102,16 @@ struct Known {
     key_hash: Option<Option<[u8; 32]>>,
     takes_gzip: bool,
     typed: bool,
+    /// With what `last` says.
+    dialect: Dialect,
 }
 
 struct Last {
     method: Method,
     target: Box<str>,
     uri: Uri,
+    /// What its query says, if it says anything.
+    dialect: Option<Dialect>,
     /// `None`: the long way.
     route: Option<(&'static Route, Variables)>,
 }
@@ -297,11 +303,22 @@ impl<'a> Express<'a> {
             if whole <= bytes.len() as u64
                 && let Some((route, uri, variables)) = self.last.as_ref().and_then(Last::plain)
             {
-                let (key_hash, takes_gzip, typed) = (known.key_hash, known.takes_gzip, known.typed);
+                let (key_hash, takes_gzip, typed, dialect) =
+                    (known.key_hash, known.takes_gzip, known.typed, known.dialect);
                 let body = body(&bytes[head_bytes..whole as usize]);
                 let (request_id, idempotency_key) = (None, None);
-                let asked =
-                    Asked { route, uri, variables, key_hash, request_id, idempotency_key, takes_gzip, typed, body };
+                let asked = Asked {
+                    route,
+                    uri,
+                    variables,
+                    key_hash,
+                    request_id,
+                    idempotency_key,
+                    takes_gzip,
+                    typed,
+                    dialect,
+                    body,
+                };
                 return self.answer(context, asked, whole);
             }
         }
@@ -339,13 +356,17 @@ impl<'a> Express<'a> {
         }
         let Some((route, uri, variables)) = self.route(&plain) else { return Next::Granted(whole) };
         let key_hash = plain.key.map(|key| self.key_hash(key));
-        let Plain { request_id, idempotency_key, takes_gzip, typed, head_bytes, body_bytes, .. } = plain;
+        let Plain { request_id, idempotency_key, takes_gzip, typed, agent, head_bytes, body_bytes, .. } = plain;
+        let asked = self.last.as_ref().and_then(|last| last.dialect);
+        let agents = &self.edge.app.config.compat.client_agents;
+        let dialect = asked.unwrap_or_else(|| Dialect::of_agent(agent, agents));
         if request_id.is_none() && idempotency_key.is_none() && head_bytes <= KNOWN_BYTES_MAX {
             let head = Zeroizing::new(bytes[..head_bytes].to_vec());
-            self.known = Some(Known { head, body_bytes, key_hash, takes_gzip, typed });
+            self.known = Some(Known { head, body_bytes, key_hash, takes_gzip, typed, dialect });
         }
         let body = body(&bytes[head_bytes..whole as usize]);
-        let asked = Asked { route, uri, variables, key_hash, request_id, idempotency_key, takes_gzip, typed, body };
+        let asked =
+            Asked { route, uri, variables, key_hash, request_id, idempotency_key, takes_gzip, typed, dialect, body };
         self.answer(context, asked, whole)
     }
 
@@ -395,7 +416,8 @@ impl<'a> Express<'a> {
                 Found::Route(route, variables) if answers_plainly(route) => Some((route, variables)),
                 _ => None,
             };
-            self.last = Some(Last { method: plain.method, target: plain.target.into(), uri, route });
+            let dialect = Dialect::asked(Query::read(uri.query().unwrap_or_default()).get("dialect"));
+            self.last = Some(Last { method: plain.method, target: plain.target.into(), uri, dialect, route });
         }
         self.last.as_ref()?.plain()
     }

@@ -117,14 +117,19 @@ fn trade_rows_have_the_types_of_their_dialect() {
         let found = strict(&world, 0).get(&format!("/v1/data/trades?id={id}")).expect(200);
         let (owner, address) =
             (text(&found, "/data/0/owner").to_owned(), text(&found, "/data/0/maker_address").to_owned());
+        let hash = text(&found, "/data/0/transaction_hash");
+        assert!(is_hex(hash, 64), "{found}");
+        let own = json!({"order_id": order, "owner": owner, "maker_address": address, "matched_amount": size,
+            "price": price, "fee_rate_bps": "0", "asset_id": rain.yes(), "outcome": "Yes", "side": "BUY"});
+        let makers = if side == "MAKER" { vec![own] } else { Vec::new() };
         let expected = json!({
             "id": id, "taker_order_id": order, "market": rain.condition, "asset_id": rain.yes(),
             // Of a maker's trade the venue shows the taker's side.
             "side": if side == "MAKER" { "SELL" } else { "BUY" },
             "size": size, "fee_rate_bps": rate.to_string(), "price": price, "status": "MATCHED",
             "match_time": at_secs.to_string(), "last_update": at_secs.to_string(), "outcome": "Yes",
-            "bucket_index": 0, "owner": owner, "maker_address": address, "transaction_hash": "",
-            "trader_side": side, "maker_orders": [], "fee": fee
+            "bucket_index": 0, "owner": owner, "maker_address": address, "transaction_hash": hash,
+            "trader_side": side, "maker_orders": makers, "fee": fee
         });
         assert_eq!(list(&found, "/data"), [expected]);
         cases.add(2);

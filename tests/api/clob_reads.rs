@@ -196,7 +196,9 @@ fn markets_come_in_the_venues_shape_for_its_clients() {
         assert!(one[field].is_string(), "{field}: {one}");
     }
     // Public to every client of the venue, by what it says it is.
-    for agent in ["py_clob_client", "py_clob_client_v2", "rs_clob_client", "@polymarket/clob-client", "NautilusTrader/1"] {
+    for agent in
+        ["py_clob_client", "py_clob_client_v2", "rs_clob_client", "@polymarket/clob-client", "NautilusTrader/1"]
+    {
         for path in [&path, &path[3..]] {
             assert_eq!(world.public().with_header("User-Agent", agent).get(path).expect(200), one, "{agent}");
             cases.one();
@@ -471,7 +473,7 @@ fn a_balance_allowance_is_what_the_wallet_has_free() {
             client.post("/v1/orders", &order(side, price, quantity)).expect(200);
         }
         let balance = client.get("/v1/account/balance").expect(200);
-        let cash: f64 = text(&balance, "/available_balance").parse().expect("a figure");
+        let cash: f64 = text(&balance, "/balance").parse().expect("a figure");
         let cash = format!("{:.0}", cash * 1e6);
         assert!(cash != "10000000000" && cash.len() == 10, "{balance}");
         let shares = "15000000";

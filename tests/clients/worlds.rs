@@ -20,15 +20,9 @@ const MORE_MARKETS: u64 = 1_005;
 /// With the one of the batch and the six elsewhere, orders for three pages of a hundred.
 const RESTING: usize = 210;
 
-/// A free account may do more than the contract grants it: the clients page through hundreds of orders.
-fn raised(place: &mut Place) {
-    place.set("limits", "free_daily_orders", "1000000");
-    place.set("limits.tiers.free", "max_batch_size", "15");
-}
-
 /// The world of the tests, in which every figure is known beforehand.
 pub fn known() -> (World, Facts) {
-    let mut world = World::start_with(1, raised);
+    let mut world = World::start(1);
     let more: Vec<Market> =
         (0..MORE_MARKETS).map(|number| Market::new(100 + number, &format!("more-{number}"), "other", 0.01)).collect();
     world.tape.list(&more.iter().collect::<Vec<_>>());
@@ -84,7 +78,7 @@ pub fn recorded() -> Option<(Place, Server, Facts)> {
         println!("SKIPPED: no recordings in {}", folder.display());
         return None;
     }
-    let mut place = Place::new();
+    let place = Place::new();
     let tape = place.root().join("tape");
     for name in ["events", "metadata"] {
         fs::create_dir_all(tape.join(name)).expect("a folder");
@@ -96,7 +90,6 @@ pub fn recorded() -> Option<(Place, Server, Facts)> {
             }
         }
     }
-    raised(&mut place);
     let user = place.seed(1, "enterprise", "100").remove(0);
     // A second of the recording takes a thousand: the book stands still while the clients look at it.
     let tape = tape.to_str().expect("a path of ours");

@@ -47,7 +47,7 @@ impl Description {
         let document: Value = serde_json::from_slice(&of_the_default()).expect("the description is JSON");
         let mut components = document["components"].clone();
         for (name, shape) in components["schemas"].as_object_mut().expect("schemas") {
-            if name != "Error" && shape.get("properties").is_some() {
+            if !matches!(name.as_str(), "Error" | "StrictError") && shape.get("properties").is_some() {
                 shape["additionalProperties"] = json!(false);
             }
         }

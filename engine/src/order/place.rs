@@ -14,7 +14,9 @@ use crate::order::enter::Entry;
 use crate::order::take::{Desk, Ground};
 use crate::order::{EntryRoute, OrderTerms, OrderType, Quality, Side, TimeInForce};
 use crate::reject::Reject;
-use crate::rules::{EXPIRATION_AHEAD_MAX_US, IMPLICIT_ID_US, OPEN_ORDERS_PER_USER_MAX, Rules, SHARES_PER_ORDER_CEILING};
+use crate::rules::{
+    EXPIRATION_AHEAD_MAX_US, IMPLICIT_ID_US, OPEN_ORDERS_PER_USER_MAX, Rules, SHARES_PER_ORDER_CEILING,
+};
 use crate::time::Timestamp;
 use crate::user::issue::Numbers;
 use crate::user::{Tier, User, WalletKind};

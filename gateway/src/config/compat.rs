@@ -74,7 +74,9 @@ pub(super) fn compat(source: &mut Source, own_machine_only: bool) -> Compat {
             Allowance::Auto,
             "auto, sentinel or real",
             |text| ALLOWANCES.iter().find(|(_, name)| *name == text).map(|(allowance, _)| *allowance),
-            |chosen| ALLOWANCES.iter().find(|(allowance, _)| allowance == chosen).map_or("", |(_, name)| *name).to_owned(),
+            |chosen| {
+                ALLOWANCES.iter().find(|(allowance, _)| allowance == chosen).map_or("", |(_, name)| *name).to_owned()
+            },
         ),
         address_login: source.switch("venue.address_login", own_machine_only),
     }

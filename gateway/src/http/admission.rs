@@ -309,8 +309,8 @@ async fn by_token(
     Ok((Caller { user, key: None, tier, permissions, grant }, in_flight))
 }
 
-/// Creates the user of a `sub` that was never seen (keys.md §6), with `plan` where one is given. Goes on when the request goes away, so that a
-/// reservation is always either used or given back.
+/// Creates the user of a `sub` that was never seen (keys.md §6), with `plan` where one is given. Goes on when the request
+/// goes away, so that a reservation is always either used or given back.
 pub(crate) async fn first_sight(
     edge: &Rc<Edge>,
     sub: String,

@@ -377,8 +377,11 @@ fn strict_error() -> Value {
     let fields = [
         ("error", json!({"type": "string", "description": sentence})),
         ("message", json!({"type": "string", "description": "The same."})),
-        ("code", json!({"enum": Code::ALL.iter().map(|code| code.text()).collect::<Vec<_>>(),
-            "description": "The stable machine code: branch on this."})),
+        (
+            "code",
+            json!({"enum": Code::ALL.iter().map(|code| code.text()).collect::<Vec<_>>(),
+            "description": "The stable machine code: branch on this."}),
+        ),
     ];
     json!({
         "type": "object",

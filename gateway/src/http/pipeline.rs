@@ -180,13 +180,12 @@ pub fn begin<'a>(edge: &'a Rc<Edge>, peer: IpAddr, asked: Asked<'_>) -> Answerin
     let is_read = asked.route.method == super::route::Method::Get;
     let names = &edge.app.front.names;
     let id = asked.request_id.and_then(|id| HeaderValue::from_bytes(id).ok());
-    let mut dress =
-        Dress {
-            dialect: asked.dialect,
-            is_read,
-            takes_gzip: asked.takes_gzip,
-            ..Dress::of_request(names, request_id(id.as_ref()))
-        };
+    let mut dress = Dress {
+        dialect: asked.dialect,
+        is_read,
+        takes_gzip: asked.takes_gzip,
+        ..Dress::of_request(names, request_id(id.as_ref()))
+    };
     let begun = Some(caught(asked.route.name, || admitted_whole(edge, peer, asked, &mut dress)));
     Answering { begun, dress }
 }
@@ -323,8 +322,7 @@ where
     let Parts { uri, headers, .. } = parts;
     let typed = headers.contains_key(header::CONTENT_TYPE);
     let (dialect, body_to_come) = (dress.dialect, Bytes::new());
-    let call =
-        Call { edge, route, now, uri, headers, typed, dialect, variables, source, caller, body: body_to_come };
+    let call = Call { edge, route, now, uri, headers, typed, dialect, variables, source, caller, body: body_to_come };
     let read = async |headers: &HeaderMap| match route.body {
         BodyKind::Ignored => Ok(Bytes::new()),
         BodyKind::Optional | BodyKind::Required => {

@@ -279,6 +279,16 @@ mod tests {
             let many = format!("GET /a HTTP/1.1\r\nHost: x\r\n{}\r\n", "Accept: */*\r\n".repeat(count));
             assert_eq!(taken(&many), expected, "{count} headers beside the host");
         }
+        for (lines, agent) in [
+            ("Host: x", ""),
+            ("Host: x\r\nUser-Agent:", ""),
+            ("User-Agent: py_clob_client\r\nHost: x", "py_clob_client"),
+            ("Host: x\r\nuser-agent: a\r\nUser-Agent: b", "a"),
+        ] {
+            let bytes = format!("GET /a HTTP/1.1\r\n{lines}\r\n\r\n");
+            let Head::Plain(plain) = head(bytes.as_bytes()) else { panic!("{lines} is plain") };
+            assert_eq!(plain.agent, agent.as_bytes(), "{lines}");
+        }
         let long = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(TARGET_BYTES_MAX));
         assert_eq!(taken(&long), "framed +0");
         println!("heads: {} cases", rows.len() + 4);

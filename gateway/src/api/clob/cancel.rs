@@ -31,9 +31,7 @@ pub async fn one(call: Call) -> Outcome {
 pub async fn several(call: Call) -> Outcome {
     match call.json()? {
         // Nothing to do is no mistake: a client sends what it has.
-        Some(Value::Array(ids)) if ids.is_empty() => {
-            Ok(Reply::json(br#"{"canceled":[],"not_canceled":{}}"#.to_vec()))
-        }
+        Some(Value::Array(ids)) if ids.is_empty() => Ok(Reply::json(br#"{"canceled":[],"not_canceled":{}}"#.to_vec())),
         Some(Value::Array(ids)) if ids.len() <= IDS_MAX => cancel(&call, &ids).await,
         Some(Value::Array(ids)) => {
             let message = format!("{} ids were sent; at most {IDS_MAX} can be.", ids.len());

@@ -79,11 +79,14 @@ impl<'a> Rows<'a> {
             o.integer("bucket_index", 0);
             self.account(o);
             match strict {
-                true => o.word("transaction_hash", ""),
+                true => o.text("transaction_hash", &ids::paper_transaction_hash(&fill.id.0.to_string())),
                 false => o.null("transaction_hash"),
             }
             o.word_or_null("trader_side", strict.then(|| native::liquidity(fill.liquidity)));
-            o.name("maker_orders").extend_from_slice(b"[]");
+            match (&self.owner, &self.address) {
+                (Some(owner), Some(address)) => maker_orders(o, &self.ids, fill, &view.order, &texts, (owner, address)),
+                _ => o.name("maker_orders").extend_from_slice(b"[]"),
+            }
             o.money("fee", fill.fee);
         });
     }

@@ -38,7 +38,11 @@ const SIGNED: Schema = Schema::Object(&Shape::new(
         ),
         field("makerAmount", DIGITS_IN, "What is given, in 10⁻⁶: USD of a BUY, shares of a SELL. Above 0."),
         field("takerAmount", DIGITS_IN, "What is taken, in 10⁻⁶: shares of a BUY, USD of a SELL. Above 0."),
-        optional("expiration", Schema::OneOf(&[TEXT, INTEGER, Schema::Null]), "Unix seconds in the future, at most ten years ahead, for GTD."),
+        optional(
+            "expiration",
+            Schema::OneOf(&[TEXT, INTEGER, Schema::Null]),
+            "Unix seconds in the future, at most ten years ahead, for GTD.",
+        ),
         optional("salt", Schema::Any, "With the signature it makes a repeated order known for ten minutes."),
         optional("signature", Schema::Any, ""),
         optional("signatureType", Schema::Any, "Ignored."),
@@ -112,7 +116,11 @@ pub const FLAT: Schema = Schema::Object(&Shape::new(
         optional("size", DECIMAL_IN, "Shares, above 0, cut down to four decimals. Required, here or as `quantity`."),
         optional("quantity", DECIMAL_IN, "The same as `size`, which wins."),
         optional("order_type", Schema::Nullable(&ORDER_TYPE), "In any case. Default GTC."),
-        optional("expiration", Schema::OneOf(&[INTEGER, TEXT, Schema::Null]), "Unix seconds in the future, at most ten years ahead, for GTD."),
+        optional(
+            "expiration",
+            Schema::OneOf(&[INTEGER, TEXT, Schema::Null]),
+            "Unix seconds in the future, at most ten years ahead, for GTD.",
+        ),
         optional("post_only", Schema::Nullable(&BOOLEAN), "Refuse instead of taking liquidity. Default false."),
         optional("client_order_id", CLIENT_ORDER_ID, "The same id again answers the same order."),
     ],
@@ -254,6 +262,30 @@ const TRADE_PLAIN: Schema = Schema::Object(&Shape::new(
         field("fee", MONEY, "USD charged."),
     ],
 ));
+const PAPER_HASH: Schema = Schema::Format(&crate::http::schema::Format {
+    name: "PaperHash",
+    about: "0x and 64 hexadecimal digits.",
+    pattern: r"^0x[0-9a-f]{64}$",
+});
+const MAKER_ORDERS: Schema = Schema::List {
+    of: &Schema::Object(&Shape::new(
+        "MakerOrder",
+        "The order that a trade was made with.",
+        &[
+            field("order_id", ORDER_HEX, ""),
+            field("owner", UUID, "As of the row."),
+            field("maker_address", TEXT, "As of the row."),
+            field("matched_amount", QTY, "Shares of this trade."),
+            field("price", PRICE, "Average of the fill."),
+            field("fee_rate_bps", ID, "0: makers pay nothing."),
+            field("asset_id", TOKEN_ID, ""),
+            field("outcome", TEXT, ""),
+            field("side", SIDE, "Of the caller's order."),
+        ],
+    )),
+    min: 0,
+    max: 1,
+};
 const TRADE_STRICT: Schema = Schema::Object(&Shape::new(
     "StrictVenueTrade",
     "A trade row in the strict dialect.",
@@ -273,9 +305,9 @@ const TRADE_STRICT: Schema = Schema::Object(&Shape::new(
         field("bucket_index", Schema::Integer { min: 0, max: 0 }, ""),
         field("owner", UUID, "What the request authenticated with, else the account's."),
         field("maker_address", TEXT, "The account's address."),
-        field("transaction_hash", Schema::Word(&[""]), ""),
+        field("transaction_hash", PAPER_HASH, "Of the trade's id: there is no transaction."),
         field("trader_side", Schema::Word(&["TAKER", "MAKER"]), ""),
-        field("maker_orders", EMPTY_LIST, ""),
+        field("maker_orders", MAKER_ORDERS, "Of a MAKER row the caller's own order; else empty."),
         field("fee", MONEY, "USD charged."),
     ],
 ));

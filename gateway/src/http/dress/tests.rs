@@ -11,6 +11,7 @@ fn dress(names: &Names) -> Dress<'_> {
     Dress {
         names,
         request_id: RequestId::Sent(HeaderValue::from_static("r-1")),
+        dialect: Dialect::Plain,
         verbose: false,
         is_head: false,
         is_read: true,
@@ -62,6 +63,17 @@ fn the_envelope_has_two_fields_unless_verbose() {
         concat!(
             r#"{"error":"RATE_LIMITED","message":"Too many orders at once.","retry_after_ms":250,"#,
             r#""details":null,"request_id":"r-1"}"#
+        )
+    );
+    // To a client of the venue: the sentence where it looks for it, then the code.
+    let strict = Dress { dialect: Dialect::Strict, verbose: true, ..dress(&names) };
+    let response = strict.finish(Err(Refusal::placements(250)));
+    assert_eq!(header(&response, "x-svc-code"), Some("RATE_LIMITED"));
+    assert_eq!(
+        body(response),
+        concat!(
+            r#"{"error":"Too many orders at once.","message":"Too many orders at once.","code":"RATE_LIMITED","#,
+            r#""retry_after_ms":250,"details":null,"request_id":"r-1"}"#
         )
     );
 }

@@ -33,7 +33,7 @@ fn the_first_book_is_the_one_that_is_read() {
         socket.send(&json!({"type": "market", "assets_ids": [market.yes()]}));
         let books = socket.json();
         let [book] = list(&books, "") else { panic!("one book: {books}") };
-        let shown = world.public().get(&format!("/v1/book?token_id={}", market.yes())).expect(200);
+        let shown = world.public().get(&format!("/v1/book?token_id={}&dialect=strict", market.yes())).expect(200);
         assert_eq!(text(book, "/event_type"), "book");
         for field in [
             "asset_id",
@@ -133,7 +133,9 @@ fn changes_show_levels_as_they_stand() {
     let mut custom = open(&world, "");
     custom.send(&json!({"type": "market", "assets_ids": [rain.yes()], "custom_feature_enabled": true}));
     custom.json();
-    let book = |world: &World, token: &str| world.public().get(&format!("/v1/book?token_id={token}")).expect(200);
+    let book = |world: &World, token: &str| {
+        world.public().get(&format!("/v1/book?token_id={token}&dialect=strict")).expect(200)
+    };
 
     // A level of the middle: the best prices stay.
     world.tape.level(&rain, 0, "BUY", "0.40", "55.5");

@@ -5,8 +5,8 @@ use crate::model::Market;
 use crate::model::book::Levels;
 use crate::workload::Feed;
 use crate::world::World;
-use engine::amount::{Price, Qty, TickSize};
-use engine::book::{BookSide, LastTrade};
+use engine::amount::{Cash, Price, Qty, TickSize};
+use engine::book::{BookSide, LastTrade, Stated};
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::mutation::MarketMutation;
 use engine::market::terms::{Category, Listing, MarketState, Resolution, Venue};
@@ -130,7 +130,9 @@ impl World {
                 self.model.books.outage = outage;
             }
             Feed::Display { token, price } if self.is_published(token) => {
-                self.life.writer.display(InstrumentId(token), Some(Price(price)));
+                let (instrument, mut stated) = (InstrumentId(token), Stated::default());
+                stated.shown[instrument.outcome() as usize] = Some(Cash(i64::from(price) * 100));
+                self.life.writer.stated(instrument.market(), &stated);
                 self.model.books.tokens.entry(token).or_default().display = Some(price);
             }
             Feed::Trade { .. } | Feed::Display { .. } => {}

@@ -4,6 +4,8 @@ mod catalogue;
 mod faults;
 mod lost;
 mod recorded;
+mod stated;
+mod ticks;
 
 use crate::fake_polymarket::{Fake, Market, Mood, RestFault};
 use serde_json::{Value, json};

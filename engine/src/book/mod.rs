@@ -8,6 +8,7 @@
 //! | `side.rs` | [`DepthSide`]: the levels of one side of such a copy, packed |
 //! | `effective.rs` | [`Effective`]: a book merged with its complement's, as orders see it |
 //! | `registry.rs` | [`Books`]: instrument → book, quote age, last trade, marks |
+//! | `stated.rs` | prices that the venue states beside its books |
 //! | `writer.rs` | [`BookWriter`]: the feed's half; whole frames |
 //! | `candles.rs` | prices of a stretch of time, and their folding (pure) |
 //! | `walk.rs` | what an order takes from a side (pure) |
@@ -24,6 +25,7 @@ pub mod ladder;
 pub mod registry;
 pub mod sequence;
 pub mod side;
+pub mod stated;
 pub mod walk;
 pub mod writer;
 
@@ -34,6 +36,7 @@ pub use depth::{Depth, Level, Quote, SnapshotHash, Top};
 pub use effective::{Effective, EffectiveLevel, EffectiveTop, Part, Reach};
 pub use registry::{Book, Books, LastTrade, Mark, MarkSource};
 pub use side::DepthSide;
+pub use stated::{LastPrice, Stated};
 pub use walk::{Offer, Taken, Walk, Want, walk};
 pub use writer::{BookWriter, Frame, FrameReport, SINGLE_ANSWERS};
 

@@ -9,13 +9,14 @@ use crate::book::depth::{Depth, HashCell, PackedQuote, SnapshotHash, Top, TopCel
 use crate::book::effective::{Effective, EffectiveTop, Faces, Mirrors, Reach, Rule, Sides};
 use crate::book::ladder::Ladder;
 use crate::book::sequence::{Sequence, Torn};
+use crate::book::stated::{LastPrice, StatedCell};
 use crate::book::writer::BookWriter;
 use crate::book::{BookSide, Unavailable};
-use crate::id::{InstrumentId, MarketId, Outcome};
+use crate::id::{InstrumentId, MarketId};
 use crate::index::Table;
 use crate::time::{SECOND, Timestamp};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering, Ordering::Relaxed};
 
 /// `[book] stale_after_s` where nothing else is configured (execution.md §10).
 pub const STALE_AFTER_US: u64 = 30 * SECOND;
@@ -27,6 +28,8 @@ const CONNECTIONS: usize = 256;
 /// All books, shared by everybody; written through the one [`BookWriter`].
 pub struct Books {
     pub(super) pairs: Table<Box<Pair>>,
+    /// What the venue states beside its books, by market.
+    pub(super) stated: Table<StatedCell>,
     /// Venue time of the last proof of life, by connection; 0 = none.
     pub(super) alive: [AtomicU64; CONNECTIONS],
     /// Venue time where a recording drives the age of quotes; 0 = they age on server time.
@@ -66,8 +69,6 @@ pub(super) struct Half {
     pub connection: AtomicU16,
     /// The view is broken until the next snapshot.
     pub gap: AtomicBool,
-    /// Price from market data in 10⁻⁴ USD; 0 = none.
-    pub display: AtomicU32,
 }
 
 /// A last trade or none: four atomics under a version of their own.
@@ -103,16 +104,18 @@ pub struct Mark {
 pub enum MarkSource {
     /// Midpoint of the effective book, spread at most 0.10.
     Midpoint,
+    /// A trade that was seen, or the price that the venue states for the last one.
     LastTrade,
-    /// Price from the venue's market data.
+    /// The price that the venue's catalogue shows.
     Display,
 }
 
 /// The book of one instrument.
 #[derive(Clone, Copy)]
 pub struct Book<'a> {
+    books: &'a Books,
     pair: &'a Pair,
-    outcome: Outcome,
+    instrument: InstrumentId,
 }
 
 impl Books {
@@ -125,6 +128,7 @@ impl Books {
     pub fn with_stale_after(stale_after_us: u64) -> Books {
         Books {
             pairs: Table::new(),
+            stated: Table::new(),
             alive: [const { AtomicU64::new(0) }; CONNECTIONS],
             clock: AtomicU64::new(0),
             outage: AtomicBool::new(false),
@@ -144,7 +148,7 @@ impl Books {
     #[inline]
     pub fn book(&self, instrument: InstrumentId) -> Option<Book<'_>> {
         let pair = self.pairs.get(instrument.market().0 as usize)?;
-        Some(Book { pair, outcome: instrument.outcome() })
+        Some(Book { books: self, pair, instrument })
     }
 
     /// [`Book::copy`] of the instrument's book.
@@ -192,19 +196,34 @@ impl Books {
         self.frames.load(Relaxed)
     }
 
+    /// The last trade that was seen.
     pub fn last_trade(&self, instrument: InstrumentId) -> Option<LastTrade> {
         self.book(instrument)?.last_trade()
     }
 
-    /// [`Book::mark`] of the instrument.
-    pub fn mark(&self, instrument: InstrumentId) -> Option<Mark> {
-        self.book(instrument)?.mark()
+    /// The price of the last trade: of the one that was seen last, unless the venue has stated another since.
+    pub fn last_price(&self, instrument: InstrumentId) -> Option<LastPrice> {
+        let trade = self.last_trade(instrument);
+        let stated = self.stated.get(instrument.market().0 as usize).and_then(|cell| cell.last(instrument.outcome()));
+        match stated {
+            Some((price, decimals)) => {
+                Some(LastPrice { price, decimals, trade: trade.filter(|trade| trade.price == price) })
+            }
+            None => trade.map(|trade| LastPrice { price: trade.price, decimals: None, trade: Some(trade) }),
+        }
     }
 
-    /// [`Book::mark`] and [`Book::effective_top`] of the instrument, of one reading.
+    /// [`Book::mark`] of the instrument; without a book, what the venue states.
+    pub fn mark(&self, instrument: InstrumentId) -> Option<Mark> {
+        self.book(instrument).map_or_else(|| self.mark_without_midpoint(instrument), |book| book.mark())
+    }
+
+    /// [`Books::mark`] and [`Book::effective_top`] of the instrument, of one reading.
     #[inline]
     pub fn mark_and_top(&self, instrument: InstrumentId) -> (Option<Mark>, Result<EffectiveTop, Unavailable>) {
-        let Some(book) = self.book(instrument) else { return (None, Err(Unavailable::Unknown)) };
+        let Some(book) = self.book(instrument) else {
+            return (self.mark_without_midpoint(instrument), Err(Unavailable::Unknown));
+        };
         let top = book.effective_top();
         (book.mark_at(top), top)
     }
@@ -214,10 +233,17 @@ impl Books {
         Some(self.mark(instrument)?.price)
     }
 
-    /// The price from the venue's market data, 10⁻⁶ USD a share.
+    /// The price that the venue's catalogue shows, 10⁻⁶ USD a share.
     pub fn display(&self, instrument: InstrumentId) -> Option<Cash> {
-        let price = self.book(instrument)?.half().display.load(Relaxed);
-        (price != 0).then_some(Cash(i64::from(price) * 100))
+        self.stated.get(instrument.market().0 as usize)?.shown(instrument.outcome())
+    }
+
+    /// The price of the last trade, else the one that the catalogue shows.
+    fn mark_without_midpoint(&self, instrument: InstrumentId) -> Option<Mark> {
+        match self.last_price(instrument) {
+            Some(last) => Some(Mark { price: Cash(i64::from(last.price.0) * 100), source: MarkSource::LastTrade }),
+            None => Some(Mark { price: self.display(instrument)?, source: MarkSource::Display }),
+        }
     }
 
     /// The venue's hash of the snapshot that the book still is.
@@ -289,12 +315,12 @@ impl Default for Books {
 impl<'a> Book<'a> {
     #[inline]
     fn half(&self) -> &'a Half {
-        &self.pair.halves[self.outcome as usize]
+        &self.pair.halves[self.instrument.outcome() as usize]
     }
 
     #[inline]
     fn complement(&self) -> &'a Half {
-        &self.pair.halves[1 - self.outcome as usize]
+        &self.pair.halves[1 - self.instrument.outcome() as usize]
     }
 
     /// Copies the book as the venue shows it, at most `levels_max` levels a side, best first. When it fails, the copy
@@ -331,7 +357,7 @@ impl<'a> Book<'a> {
         let (own, complement) = (self.half(), self.complement());
         let known = self.pair.sequence.read(|| {
             effective.version = self.pair.sequence.version();
-            let rule = Rule::of(self.pair.mirrors(), self.outcome, own.prices(), complement.prices());
+            let rule = Rule::of(self.pair.mirrors(), self.instrument.outcome(), own.prices(), complement.prices());
             effective.fill(own.sides(), complement.sides(), rule, reach);
             own.known.load(Relaxed) || complement.known.load(Relaxed)
         })?;
@@ -371,8 +397,8 @@ impl<'a> Book<'a> {
         })
     }
 
-    /// Midpoint of the effective book when both sides exist and are at most 0.10 apart, else the last trade, else the
-    /// price from market data (account.md §3, rules 2 to 4). Never refused: where the feed is writing at every try, the
+    /// Midpoint of the effective book when both sides exist and are at most 0.10 apart, else the price of the last
+    /// trade, else the one that the catalogue shows (account.md §3, rules 2 to 4). Never refused: where the feed is writing at every try, the
     /// best prices are taken as they stand, each whole by itself.
     pub fn mark(&self) -> Option<Mark> {
         self.mark_at(self.effective_top())
@@ -393,13 +419,7 @@ impl<'a> Book<'a> {
         {
             return Some(Mark { price, source: MarkSource::Midpoint });
         }
-        if let Some(trade) = self.last_trade() {
-            return Some(Mark { price: Cash(i64::from(trade.price.0) * 100), source: MarkSource::LastTrade });
-        }
-        match self.half().display.load(Relaxed) {
-            0 => None,
-            price => Some(Mark { price: Cash(i64::from(price) * 100), source: MarkSource::Display }),
-        }
+        self.books.mark_without_midpoint(self.instrument)
     }
 
     /// The venue's hash of the snapshot that the book still is.

@@ -350,9 +350,10 @@ fn an_answer_on_behalf_of_a_connection_proves_only_the_tokens_it_names() {
 fn a_mark_is_midpoint_then_trade_then_display() {
     let (books, mut writer) = books();
     assert_eq!(books.mark(YES), None);
-    writer.display(YES, Some(Price(3_000)));
+    let stated = Stated { shown: [Some(Cash(300_050)), None], last: [None; 2] };
+    assert!(writer.stated(YES.market(), &stated) && !writer.stated(YES.market(), &stated), "news once");
     let mark = |source, price| Some(Mark { price: Cash(price), source });
-    assert_eq!(books.mark(YES), mark(MarkSource::Display, 300_000));
+    assert_eq!(books.mark(YES), mark(MarkSource::Display, 300_050));
     let trade = LastTrade { price: Price(4_444), size: Qty(9), taker_buys: true, at: Timestamp(5) };
     writer.frame(0, Timestamp(1), |frame| frame.trade(YES, trade));
     assert_eq!((books.last_trade(YES), books.last_trade(NO)), (Some(trade), None));
@@ -478,4 +479,55 @@ fn readers_never_see_half_a_frame() {
     });
     println!("{copies} copies during {FRAMES} frames, {refused} refused, none torn");
     assert!(copies > 0);
+}
+
+/// What the venue states of a last trade, and what is seen of trades, in their order.
+#[test]
+fn the_last_price_is_the_newest_that_was_told() {
+    enum Told {
+        Trade(u16, u64),
+        Book(u16, Option<u8>, u64),
+        Row(u16),
+    }
+    use Told::*;
+    let cases: [(&str, Vec<Told>, Option<(u16, Option<u8>, bool)>); 9] = [
+        ("nothing was told", vec![], None),
+        ("a row", vec![Row(4_100)], Some((4_100, None, false))),
+        ("a later row", vec![Row(4_100), Row(4_200)], Some((4_200, None, false))),
+        ("a book after a row", vec![Row(4_100), Book(4_200, Some(3), 5)], Some((4_200, Some(3), false))),
+        ("a row lags", vec![Book(4_200, Some(3), 5), Row(4_100)], Some((4_200, Some(3), false))),
+        ("a trade", vec![Book(4_200, Some(3), 5), Trade(4_300, 6), Row(4_100)], Some((4_300, None, true))),
+        ("a book of the trade", vec![Trade(4_300, 6), Book(4_300, Some(2), 6)], Some((4_300, Some(2), true))),
+        ("a book of before", vec![Trade(4_300, 6), Book(4_200, Some(2), 5)], Some((4_300, None, true))),
+        ("a book of after", vec![Trade(4_300, 6), Book(4_400, None, 7)], Some((4_400, None, false))),
+    ];
+    for (case, told, expected) in cases {
+        let (books, mut writer) = books();
+        for told in told {
+            match told {
+                Trade(price, at) => {
+                    let trade = LastTrade { price: Price(price), size: Qty(9), taker_buys: true, at: Timestamp(at) };
+                    writer.frame(0, Timestamp(at), |frame| frame.trade(YES, trade));
+                }
+                Book(price, decimals, at) => drop(writer.frame(0, Timestamp(at), |frame| {
+                    frame.snapshot(YES, &[], &[], Timestamp(at), None);
+                    frame.last_price(YES, Price(price), decimals, Timestamp(at));
+                })),
+                Row(price) => {
+                    writer.stated(YES.market(), &Stated { shown: [None; 2], last: [Some(Price(price)), None] });
+                }
+            }
+        }
+        let last = books.last_price(YES);
+        let seen = last.map(|last| (last.price.0, last.decimals, last.trade.is_some()));
+        assert_eq!(seen, expected, "{case}");
+        assert_eq!(books.displayed(YES), expected.map(|(price, ..)| Cash(i64::from(price) * 100)), "{case}");
+        assert_eq!((books.last_price(NO), books.displayed(NO)), (None, None), "{case}");
+    }
+    let (books, mut writer) = books();
+    for placeholder in [0, 1_000_000, -1, i64::MAX] {
+        writer.stated(YES.market(), &Stated { shown: [Some(Cash(placeholder)), None], last: [None; 2] });
+        assert_eq!(books.display(YES), None, "{placeholder} is no price between 0 and 1");
+    }
+    println!("last prices: 13 cases");
 }

@@ -10,6 +10,7 @@ use crate::book::depth::SnapshotHash;
 use crate::book::effective::Faces;
 use crate::book::ladder::RANK_MAX;
 use crate::book::registry::{Books, Half, LastTrade, Pair};
+use crate::book::stated::{Stated, StatedCell};
 use crate::id::{InstrumentId, MarketId, Outcome};
 use crate::time::Timestamp;
 use std::ops::Range;
@@ -58,9 +59,23 @@ struct Update {
 }
 
 enum What {
-    Snapshot { bids: Range<usize>, asks: Range<usize>, at: Timestamp, hash: Option<SnapshotHash> },
-    Delta { levels: Range<usize>, at: Timestamp },
+    Snapshot {
+        bids: Range<usize>,
+        asks: Range<usize>,
+        at: Timestamp,
+        hash: Option<SnapshotHash>,
+    },
+    Delta {
+        levels: Range<usize>,
+        at: Timestamp,
+    },
     Trade(LastTrade),
+    /// The price of the last trade that a book of that moment came with, and the decimals of its text.
+    LastPrice {
+        price: Price,
+        decimals: Option<u8>,
+        at: Timestamp,
+    },
 }
 
 impl BookWriter {
@@ -160,11 +175,10 @@ impl BookWriter {
         }
     }
 
-    /// A price from market data, shown where there is neither midpoint nor trade. `None` takes it back.
-    pub fn display(&mut self, instrument: InstrumentId, price: Option<Price>) {
-        let pair = self.pair(instrument.market());
-        let price = price.map_or(0, |price| u32::from(price.0));
-        pair.halves[instrument.outcome() as usize].display.store(price, Relaxed);
+    /// What the venue's catalogue states of a market. Answers whether it is new.
+    pub fn stated(&mut self, market: MarketId, stated: &Stated) -> bool {
+        let traded = [Outcome::First, Outcome::Second].map(|of| self.books.last_trade(market.instrument(of)).is_some());
+        self.stated_cell(market).by_catalogue(stated, traded)
     }
 
     /// A message or a pong came on `connection` at this venue time.
@@ -199,6 +213,10 @@ impl BookWriter {
         self.books.pairs.get_or_set(market.0 as usize, || Box::new(Pair::new()))
     }
 
+    fn stated_cell(&self, market: MarketId) -> &StatedCell {
+        self.books.stated.get_or_set(market.0 as usize, StatedCell::default)
+    }
+
     /// Applies all updates of one pair as one change.
     fn apply(&mut self, connection: u8, received: Timestamp, updates: &[Update]) {
         let market = updates[0].instrument.market();
@@ -220,6 +238,16 @@ impl BookWriter {
             match what {
                 What::Trade(trade) => {
                     half.trade.store(trade);
+                    if let Some(stated) = self.books.stated.get(market.0 as usize) {
+                        stated.traded(outcome);
+                    }
+                    continue;
+                }
+                What::LastPrice { price, decimals, at } => {
+                    // A book of before a trade that was seen knows nothing of it.
+                    if self.books.last_trade(*instrument).is_none_or(|trade| trade.at <= *at) {
+                        self.stated_cell(market).with_book(outcome, *price, *decimals);
+                    }
                     continue;
                 }
                 What::Snapshot { .. } => faces = Faces::ALL,
@@ -276,7 +304,7 @@ impl Half {
                 self.hash.store(None);
                 (clamped, at)
             }
-            What::Trade(_) => return 0,
+            What::Trade(_) | What::LastPrice { .. } => return 0,
         };
         self.known.store(true, Relaxed);
         self.changed_at.store(at.0, Relaxed);
@@ -315,6 +343,11 @@ impl Frame<'_> {
     /// A trade at the venue.
     pub fn trade(&mut self, instrument: InstrumentId, trade: LastTrade) {
         self.writer.updates.push(Update { instrument, what: What::Trade(trade) });
+    }
+
+    /// The price of the last trade as a book of `at` states it; `decimals` of its text.
+    pub fn last_price(&mut self, instrument: InstrumentId, price: Price, decimals: Option<u8>, at: Timestamp) {
+        self.writer.updates.push(Update { instrument, what: What::LastPrice { price, decimals, at } });
     }
 
     fn write(&mut self, levels: impl Iterator<Item = (BookSide, Price, Qty)>) -> Range<usize> {

@@ -14,7 +14,7 @@ use crate::wire::decimal;
 use crate::wire::query::Query;
 use crate::wire::write::Object;
 use engine::amount::Price;
-use engine::book::{BookSide, LastTrade, Top};
+use engine::book::{BookSide, LastPrice, Top};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
 use engine::order::Side;
@@ -180,18 +180,18 @@ pub fn book_of(app: &App, instrument: InstrumentId, cell: &MarketCell) -> Option
     if cell.resolution().is_some() { None } else { app.books.best(instrument).ok() }
 }
 
-/// Who took the trade's other side, as the wire says it.
-pub fn taker_word(trade: &LastTrade) -> &'static str {
-    if trade.taker_buys { "BUY" } else { "SELL" }
+/// Side of the taker in the last trade, as the wire says it; empty where the venue stated only the price.
+pub fn taker_word(last: &LastPrice) -> &'static str {
+    last.trade.map_or("", |trade| if trade.taker_buys { "BUY" } else { "SELL" })
 }
 
 fn last_trade_price(call: &Call) -> Outcome {
     let (instrument, _) = named(call, "market not found")?;
-    let trade = call.app().books.last_trade(instrument);
-    Ok(Reply::object(|o| match trade {
-        Some(trade) => {
-            o.price("price", trade.price);
-            o.word("side", taker_word(&trade));
+    let last = call.app().books.last_price(instrument);
+    Ok(Reply::object(|o| match last {
+        Some(last) => {
+            o.price("price", last.price);
+            o.word("side", taker_word(&last));
         }
         None => {
             o.word("price", NEVER_TRADED);

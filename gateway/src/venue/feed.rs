@@ -396,7 +396,9 @@ fn meets_markets(frame: &Frame<'_>) -> bool {
             FeedUpdate::BookSnapshot { .. }
                 | FeedUpdate::BookDelta { .. }
                 | FeedUpdate::LastTrade { .. }
+                | FeedUpdate::LastPrice { .. }
                 | FeedUpdate::Figures { .. }
+                | FeedUpdate::Stated { .. }
                 | FeedUpdate::Strike { .. }
                 | FeedUpdate::Gap { .. }
                 | FeedUpdate::Left { .. }
@@ -434,6 +436,10 @@ fn write(
             let trade = book::LastTrade { price: *price, size: *size, taker_buys: *taker_buys, at: *venue_ts };
             books.trade(instrument, trade);
             Some((instrument, Some(*price)))
+        }
+        FeedUpdate::LastPrice { token, price, decimals, venue_ts } => {
+            books.last_price(listed(token)?, *price, *decimals, *venue_ts);
+            None
         }
         _ => None,
     }

@@ -28,7 +28,7 @@ pub mod updown;
 use crate::clock::Clock;
 use category::Names;
 use engine::amount::{Price, Qty, TickSize};
-pub use engine::book::BookSide;
+pub use engine::book::{BookSide, Stated};
 use engine::market::Market;
 use engine::market::terms::{Asset, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
@@ -73,6 +73,11 @@ pub enum FeedUpdate {
         condition: String,
         figures: Figures,
     },
+    /// Prices that the venue's catalogue states of a market; never journaled.
+    Stated {
+        condition: String,
+        prices: Stated,
+    },
     /// What the price must beat in an up-or-down market, as plain decimals of the venue: by the market's own threshold,
     /// by what its event says. Never journaled.
     Strike {
@@ -92,6 +97,14 @@ pub enum FeedUpdate {
     BookDelta {
         token: Arc<str>,
         levels: Changes,
+        venue_ts: Timestamp,
+    },
+    /// The price of a token's last trade as its book states it, and the decimals of that text; follows the book's
+    /// snapshot in the same frame.
+    LastPrice {
+        token: Arc<str>,
+        price: Price,
+        decimals: Option<u8>,
         venue_ts: Timestamp,
     },
     TickChanged {

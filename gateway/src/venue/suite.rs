@@ -106,6 +106,14 @@ impl Witness {
                 self.known(condition);
                 "figures"
             }
+            FeedUpdate::Stated { condition, .. } => {
+                self.known(condition);
+                "stated"
+            }
+            FeedUpdate::LastPrice { token, .. } => {
+                assert!(self.books.contains_key(&**token), "a last price follows the book it came with: {token}");
+                "last"
+            }
             FeedUpdate::Strike { condition, .. } => {
                 self.known(condition);
                 "strike"

@@ -127,6 +127,14 @@ pub fn price(out: &mut Vec<u8>, price: Price) {
     fixed::<4>(out, u64::from(price.0), 2);
 }
 
+/// An exact price below 1 USD with this many decimals; those that are not zero are never left out: `0.420`.
+pub fn price_with(out: &mut Vec<u8>, price: Price, decimals: u8) {
+    let from = out.len();
+    fixed::<4>(out, u64::from(price.0), usize::from(decimals.min(4)));
+    let written = out.len() - from - "0.".len();
+    out.resize(out.len() + usize::from(decimals).saturating_sub(written), b'0');
+}
+
 /// Format `price` and format `money`, which are one: at least 2, at most 6 decimals: `0.418333`, `-3.20`, `0.00`.
 /// Takes averages and midpoints in 10⁻⁶ USD a share as well as amounts.
 pub fn money(out: &mut Vec<u8>, cash: Cash) {

@@ -5,7 +5,7 @@ use super::frame::Frame;
 use super::market_text::{self as text, Moved, Stands};
 use crate::api::books::view::Shown;
 use engine::amount::{Bps, TickSize};
-use engine::book::{Depth, LastTrade, SnapshotHash, Top};
+use engine::book::{Depth, LastPrice, LastTrade, SnapshotHash, Top};
 use engine::id::{MarketId, Outcome};
 use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
@@ -59,7 +59,7 @@ pub enum What {
     /// These levels stand so now.
     Levels(Vec<Stands>),
     /// The venue showed the whole book, or its terms changed.
-    Whole { depth: Box<Depth>, trade: Option<LastTrade> },
+    Whole { depth: Box<Depth>, last: Option<LastPrice> },
 }
 
 /// A trade at the venue.
@@ -113,8 +113,8 @@ impl Change {
     pub fn book_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Frame> {
         let token = self.token(outcome);
         let book = token.book.as_ref()?;
-        let What::Whole { depth, trade } = &book.what else { return None };
-        let shown = Shown { cell, instrument: cell.instrument(outcome), depth, trade: *trade, tick: self.tick };
+        let What::Whole { depth, last } = &book.what else { return None };
+        let shown = Shown { cell, instrument: cell.instrument(outcome), depth, last: *last, tick: self.tick };
         Some(book.whole.get_or_init(|| Frame::json(|out| text::book(out, shown, &book.hash, token.at))))
     }
 

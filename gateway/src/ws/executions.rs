@@ -163,7 +163,7 @@ fn filled(o: &mut Object<'_>, order: &Order, fill: &Fill, texts: &Texts<'_>) {
     o.text("market_id", texts.market());
     o.word("side", words::side(terms.side));
     o.text("outcome", texts.outcome());
-    o.average("price", fill_price(fill));
+    o.average("price", fill_price(order, fill));
     o.qty("quantity", fill.qty);
     o.ts("filled_at", fill.at);
     o.text_or_null("client_order_id", terms.client_order_id());

@@ -8,7 +8,7 @@ use crate::wire::decimal;
 use crate::wire::instant;
 use crate::wire::write::{Object, object};
 use engine::amount::Cash;
-use engine::book::{Depth, LastTrade, Top};
+use engine::book::{Depth, LastPrice, Top};
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::Resolution;
@@ -29,7 +29,7 @@ struct Quoted {
     top: Option<(Top, Timestamp)>,
     /// Half way between its own bid and ask, 10⁻⁶ USD a share.
     midpoint: Option<Cash>,
-    trade: Option<LastTrade>,
+    last: Option<LastPrice>,
 }
 
 impl Price {
@@ -106,9 +106,11 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
             if let Some(ask) = quoted.top.and_then(|(top, _)| top.ask) {
                 o.price("best_ask", ask.price);
             }
-            if let Some(trade) = quoted.trade {
-                o.price("last_trade", trade.price);
-                moment(o, "last_trade_at", trade.at);
+            if let Some(last) = quoted.last {
+                o.price("last_trade", last.price);
+                if let Some(trade) = last.trade {
+                    moment(o, "last_trade_at", trade.at);
+                }
             }
         });
     });
@@ -121,13 +123,14 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
         }
     });
     o.vol_or_null("volume", cell.figures().volume_total);
-    let Quoted { top, trade, .. } = &quoted[0];
+    let Quoted { top, last, .. } = &quoted[0];
+    let trade = last.and_then(|last| last.trade);
     let (bid, ask) = (top.and_then(|(top, _)| top.bid), top.and_then(|(top, _)| top.ask));
     for (bid_name, ask_name) in [("buy", "sell"), ("best_bid", "best_ask")] {
         o.or_null(bid_name, bid.map(|quote| quote.price), Object::price);
         o.or_null(ask_name, ask.map(|quote| quote.price), Object::price);
     }
-    o.or_null("last_trade", trade.map(|trade| trade.price), Object::price);
+    o.or_null("last_trade", last.map(|last| last.price), Object::price);
     o.word_or_null("last_trade_side", trade.map(|trade| if trade.taker_buys { "BUY" } else { "SELL" }));
     o.or_null("last_trade_size", trade.map(|trade| trade.size), crate::api::books::view::size);
     let phase = Phase::of(cell, now);
@@ -145,14 +148,14 @@ impl Quoted {
         Quoted {
             top: copied.map(|(top, at, _)| (top, at)),
             midpoint: copied.and_then(|(.., midpoint)| midpoint),
-            trade: app.books.last_trade(instrument),
+            last: app.books.last_price(instrument),
         }
     }
 
     /// Its own midpoint however wide, else its last trade (streams.md §2.2): what it trades at by itself, where a mark
     /// looks at the complement too and mistrusts a wide spread.
     fn price(&self) -> Option<Cash> {
-        self.midpoint.or_else(|| self.trade.map(|trade| Cash(i64::from(trade.price.0) * 100)))
+        self.midpoint.or_else(|| self.last.map(|last| Cash(i64::from(last.price.0) * 100)))
     }
 }
 

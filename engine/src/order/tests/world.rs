@@ -3,7 +3,7 @@
 use super::Count;
 use super::words::{cash, level, number, price, span, tier, token};
 use crate::amount::{Cash, Qty, TickSize};
-use crate::book::{BookSide, BookWriter, Books, LastTrade};
+use crate::book::{BookSide, BookWriter, Books, LastTrade, Stated};
 use crate::command::{Answer, Command, CreateUser, Envelope};
 use crate::directory::Directory;
 use crate::id::{KeyId, MarketId, OrderId, Outcome, UserId, object_number};
@@ -232,7 +232,9 @@ impl World {
                 String::new()
             }
             "display" => {
-                self.writer.display(token(rest[0]), Some(price(rest[1])));
+                let (token, mut stated) = (token(rest[0]), Stated::default());
+                stated.shown[token.outcome() as usize] = Some(Cash(i64::from(price(rest[1]).0) * 100));
+                self.writer.stated(token.market(), &stated);
                 String::new()
             }
             "state" => {

@@ -1,10 +1,10 @@
 //! Balances, positions and fills on the wire (account.md §4).
 
 use super::valuation::{Balance, Marks, market_value};
-use crate::api::orders::view::Texts;
+use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words;
 use crate::wire::write::{Object, object};
-use engine::amount::{Qty, average_half_up};
+use engine::amount::Qty;
 use engine::order::Liquidity;
 use engine::user::Position;
 use engine::view::{FillView, PositionView};
@@ -63,7 +63,7 @@ pub fn fill(out: &mut Vec<u8>, view: &FillView, marks: Marks<'_>) {
         o.text("market_id", texts.market());
         o.word("side", words::side(terms.side));
         o.text("outcome", texts.outcome());
-        o.average("price", average_half_up(fill.notional, fill.qty).unwrap_or_default());
+        o.average("price", fill_price(order, fill));
         o.qty("quantity", fill.qty);
         o.money("notional", fill.notional);
         o.money("fee", fill.fee);

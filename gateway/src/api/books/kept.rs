@@ -3,7 +3,7 @@
 //! older than what it would be written as.
 
 use engine::amount::TickSize;
-use engine::book::LastTrade;
+use engine::book::LastPrice;
 use engine::id::InstrumentId;
 use std::cell::RefCell;
 
@@ -22,9 +22,11 @@ pub struct MadeOf {
     pub levels_max: Option<usize>,
     /// Of the pair of books.
     pub version: u64,
-    pub trade: Option<LastTrade>,
+    pub last: Option<LastPrice>,
     pub tick: TickSize,
     pub stale: bool,
+    /// Set only where the dialects differ: before the first trade.
+    pub is_strict: bool,
 }
 
 struct Text {
@@ -72,25 +74,30 @@ fn place(made_of: &MadeOf) -> usize {
 mod tests {
     use super::*;
     use engine::amount::{Price, Qty};
+    use engine::book::LastTrade;
     use engine::time::Timestamp;
 
     #[test]
     fn a_text_is_found_by_all_that_it_is_made_of() {
         let texts = Texts::default();
         let trade = LastTrade { price: Price(4_100), size: Qty(1), taker_buys: true, at: Timestamp(9) };
+        let last = LastPrice { price: trade.price, decimals: None, trade: Some(trade) };
         let first = MadeOf {
             instrument: InstrumentId(3),
             levels_max: None,
             version: 8,
-            trade: Some(trade),
+            last: Some(last),
             tick: TickSize(100),
             stale: false,
+            is_strict: false,
         };
         let others = [
             MadeOf { instrument: InstrumentId(3 + PLACES as u32), ..first },
             MadeOf { levels_max: Some(PLACES - 1), ..first },
             MadeOf { version: 10, ..first },
-            MadeOf { trade: None, ..first },
+            MadeOf { last: None, ..first },
+            MadeOf { last: Some(LastPrice { decimals: Some(3), ..last }), ..first },
+            MadeOf { is_strict: true, ..first },
             MadeOf { tick: TickSize(10), ..first },
             MadeOf { stale: true, ..first },
         ];

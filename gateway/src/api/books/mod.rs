@@ -11,14 +11,16 @@ use super::tokens;
 use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::dialect;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::http::route::Route;
+use crate::http::route::{Route, VenueShape};
 use crate::http::schema::{Param, TOKEN_ID};
 use crate::wire::fields::{Body, Params};
 use crate::wire::query::Query;
 use crate::wire::value::Value;
 use crate::wire::write::separate;
-use engine::id::Outcome as MarketOutcome;
+use engine::id::{InstrumentId, Outcome as MarketOutcome};
+use engine::market::catalog::MarketCell;
 use view::Asked;
 
 const DEPTH_MAX: u64 = 500;
@@ -83,7 +85,7 @@ fn by_path(call: &Call) -> Outcome {
 fn by_token(call: &Call, query: &Query<'_>, token: &str) -> Outcome {
     let levels_max = depth(query)?;
     let (instrument, cell) = tokens::find(&call.app().catalog, token).ok_or(Code::BookUnavailable)?;
-    one(call, Asked { cell, instrument, levels_max })
+    one(call, asked(call, cell, instrument, levels_max))
 }
 
 fn by_market(call: &Call) -> Outcome {
@@ -101,7 +103,14 @@ fn by_market(call: &Call) -> Outcome {
             outcome.ok_or(Code::MarketNotFound)?
         }
     };
-    one(call, Asked { cell, instrument: cell.instrument(outcome), levels_max })
+    one(call, asked(call, cell, cell.instrument(outcome), levels_max))
+}
+
+fn asked<'a>(call: &Call, cell: &'a MarketCell, instrument: InstrumentId, levels_max: Option<usize>) -> Asked<'a> {
+    // Looked at only where the dialects differ. The venue's TypeScript client does not name itself here.
+    let is_venues = || dialect::in_venue_shape(call.app(), VenueShape::Strict, &call.headers, &call.query());
+    let is_strict = call.app().books.last_price(instrument).is_none() && is_venues();
+    Asked { cell, instrument, levels_max, is_strict }
 }
 
 fn one(call: &Call, asked: Asked<'_>) -> Outcome {
@@ -138,7 +147,7 @@ async fn batch(call: Call) -> Outcome {
         if let Some((instrument, cell)) = tokens::find(&call.app().catalog, token) {
             let before = out.len();
             separate(&mut out);
-            if view::kept_book(&mut out, Asked { cell, instrument, levels_max }, &call.edge, call.now).is_err() {
+            if view::kept_book(&mut out, asked(&call, cell, instrument, levels_max), &call.edge, call.now).is_err() {
                 // No book: left out, as the venue does.
                 out.truncate(before);
             }

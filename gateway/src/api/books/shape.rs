@@ -10,21 +10,29 @@ const LEVEL: Schema = Schema::Object(&Shape::new(
     "All orders at one price.",
     &[field("price", PRICE, "US dollars per share."), field("size", QTY, "Shares.")],
 ));
-/// The price of the last trade; empty before the first one.
-const LAST_TRADE: Schema = Schema::OneOf(&[PRICE, Schema::Word(&[""])]);
+/// The price of the last trade; before the first one null, and an empty text in the strict dialect.
+const LAST_TRADE: Schema = Schema::Nullable(&Schema::OneOf(&[DECIMAL, Schema::Word(&[""])]));
 
 pub const BOOK: Schema = Schema::Object(&Shape::new("Book", "The venue's own book of one outcome token.", BOOK_FIELDS));
 const BOOK_FIELDS: &[Field] = &[
     field("token_id", TOKEN_ID, "The outcome token."),
     field("asset_id", TOKEN_ID, "The same."),
     field("market", CONDITION_ID, "Its market."),
-    field("hash", Schema::Text(64), "Of the book as it is shown; the venue's own while this is the venue's snapshot."),
+    field(
+        "hash",
+        Schema::Text(64),
+        "SHA-1 of the venue's ten fields as they are shown, in the venue's order, with an empty hash.",
+    ),
     field("bids", Schema::Array(&LEVEL), "Ascending: the best is last."),
     field("asks", Schema::Array(&LEVEL), "Descending: the best is last."),
     field("min_order_size", QTY, "The least number of shares the venue takes."),
     field("tick_size", DECIMAL, "The grid of prices."),
     field("neg_risk", BOOLEAN, "Belongs to a group of markets with one winner."),
-    field("last_trade_price", LAST_TRADE, "Empty when nothing was traded yet."),
+    field(
+        "last_trade_price",
+        LAST_TRADE,
+        "Of the last trade at the venue, seen or stated by it. Before the first one null; in the strict dialect empty.",
+    ),
     field("mid", PRICE_OR_NULL, "Half way between the best prices; null when a side is empty."),
     field("spread", PRICE_OR_NULL, "Best ask less best bid; null when a side is empty."),
     field("timestamp", MILLIS, "When the venue last changed the book."),

@@ -9,7 +9,7 @@ use engine::time::Timestamp;
 use sha1::Digest as _;
 
 const BOOK: &str = concat!(
-    r#"{"token_id":"81140002","asset_id":"81140002","market":"CONDITION","hash":"9ae1","#,
+    r#"{"token_id":"81140002","asset_id":"81140002","market":"CONDITION","hash":"e6eba9311b85732b7ac68ef3fe9dd38403be2e50","#,
     r#""bids":[{"price":"0.40","size":"310"},{"price":"0.41","size":"85"}],"#,
     r#""asks":[{"price":"0.44","size":"120"},{"price":"0.42","size":"60.5"}],"min_order_size":"5","#,
     r#""tick_size":"0.01","neg_risk":false,"last_trade_price":"0.42","mid":"0.415","spread":"0.01","#,
@@ -47,8 +47,8 @@ fn the_best_levels_stay_when_a_book_is_trimmed() {
         r#""spread":"0.01"}"#
     );
     shows(answer.text().as_bytes(), expected);
-    // What is shown is no longer the venue's snapshot.
-    assert_ne!(answer.json()["hash"], "9ae1");
+    // Other levels make another hash.
+    assert_ne!(answer.json()["hash"], "e6eba9311b85732b7ac68ef3fe9dd38403be2e50");
     for (depth, status) in [("0", 422), ("501", 422), ("x", 422), ("-1", 422), ("", 422), ("500", 200)] {
         let answer = town.send("GET", &format!("/v1/book?token_id=81140002&depth={depth}"), "");
         assert_eq!(answer.status, status, "{depth}");
@@ -86,10 +86,43 @@ fn one_side_is_a_book_too() {
     });
     let answer = town.send("GET", "/v1/book?token_id=90000001", "");
     let expected = concat!(
-        r#"{"bids":[{"price":"0.4155","size":"1"}],"asks":[],"mid":null,"spread":null,"last_trade_price":"","#,
+        r#"{"bids":[{"price":"0.4155","size":"1"}],"asks":[],"mid":null,"spread":null,"last_trade_price":null,"#,
         r#""min_order_size":"1","tick_size":"0.001"}"#
     );
     shows(answer.text().as_bytes(), expected);
+    // The venue's own clients read an empty text, and the hash is of that one for all.
+    let strict = town.send("GET", "/v1/book?token_id=90000001&dialect=strict", "");
+    shows(strict.text().as_bytes(), r#"{"last_trade_price":""}"#);
+    assert_eq!(strict.json()["hash"], answer.json()["hash"]);
+    let again = town.send("GET", "/v1/book?token_id=90000001", "");
+    assert_eq!(again.text(), answer.text(), "a kept text is of one dialect");
+}
+
+/// The text of the last price is the venue's where a book came with it.
+#[test]
+fn a_stated_last_price_is_shown_as_the_venue_writes_it() {
+    let town = Town::new();
+    let first = town.unquoted.instrument(Outcome::First);
+    let at = Timestamp(1_790_932_445_000_000);
+    for (price, decimals, expected) in [
+        (4_200, Some(3), "0.420"),
+        (4_200, Some(2), "0.42"),
+        (5_000, Some(1), "0.5"),
+        (4_155, Some(4), "0.4155"),
+        (4_155, Some(1), "0.4155"),
+        (4_155, Some(6), "0.415500"),
+        (5_000, None, "0.50"),
+        (4_155, Some(200), "0.4155"),
+    ] {
+        town.writer.borrow_mut().frame(0, at, |frame| {
+            frame.snapshot(first, &[], &[], at, None);
+            frame.last_price(first, Price(price), decimals, at);
+        });
+        for dialect in ["plain", "strict"] {
+            let answer = town.send("GET", &format!("/v1/book?token_id=90000001&dialect={dialect}"), "");
+            assert_eq!(answer.json()["last_trade_price"], expected, "{price} {decimals:?}");
+        }
+    }
 }
 
 #[test]
@@ -172,9 +205,10 @@ fn the_second_answer_is_the_kept_text() {
             instrument,
             levels_max,
             version: books.version(instrument),
-            trade: books.last_trade(instrument),
+            last: books.last_price(instrument),
             tick: town.catalog.market(town.market).expect("listed").tick(),
             stale: books.stale(instrument, town.edge.app.clock.now()),
+            is_strict: false,
         };
         let mut found = Vec::new();
         assert!(town.edge.book_texts.write(&mut found, &made_of) && found == written, "{target}: it was kept");
@@ -235,7 +269,7 @@ fn a_kept_text_is_never_older_than_what_it_shows() {
         for ((target, levels_max), before) in targets.iter().zip(&mut before) {
             let cell = town.catalog.market(town.market).expect("listed");
             let mut fresh = Vec::new();
-            let asked = Asked { cell, instrument: first(&town), levels_max: *levels_max };
+            let asked = Asked { cell, instrument: first(&town), levels_max: *levels_max, is_strict: false };
             view::book(&mut fresh, asked, &town.edge.app, town.edge.app.clock.now()).expect("a book");
             for _ in 0..2 {
                 assert_eq!(town.send("GET", target, "").body, fresh, "{what}: {target}");

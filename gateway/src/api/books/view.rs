@@ -5,7 +5,7 @@ use crate::app::{App, Edge};
 use crate::wire::decimal;
 use crate::wire::write::{Object, object, string};
 use engine::amount::{Price, Qty, TickSize};
-use engine::book::{Books, Depth, LastTrade, Level, SnapshotHash, Top, Unavailable};
+use engine::book::{Books, Depth, LastPrice, Level, SnapshotHash, Top, Unavailable};
 use engine::id::InstrumentId;
 use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
@@ -20,6 +20,9 @@ thread_local! {
 /// Stands where the digest will: it is made of what is written behind it.
 const NO_DIGEST: &str = "0000000000000000000000000000000000000000";
 
+/// The last price of a book never traded, as the venue writes it.
+const NEVER_TRADED: &[u8] = b"\"\"";
+
 /// What of a book is asked for.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
@@ -27,6 +30,8 @@ pub struct Asked<'a> {
     pub instrument: InstrumentId,
     /// `None`: all levels.
     pub levels_max: Option<usize>,
+    /// In the strict dialect the last price of a book never traded is an empty text; in the plain one it is null.
+    pub is_strict: bool,
 }
 
 /// A token's book as it was at one moment, whichever way it is shown.
@@ -35,7 +40,7 @@ pub struct Shown<'a> {
     pub cell: &'a MarketCell,
     pub instrument: InstrumentId,
     pub depth: &'a Depth,
-    pub trade: Option<LastTrade>,
+    pub last: Option<LastPrice>,
     pub tick: TickSize,
 }
 
@@ -45,9 +50,9 @@ pub struct Shown<'a> {
 /// When no message about the book has arrived, when its market is resolved, or when the feed was writing at every try.
 /// Nothing is written then.
 pub fn book(out: &mut Vec<u8>, asked: Asked<'_>, app: &App, now: Timestamp) -> Result<(), Unavailable> {
-    let Asked { cell, instrument, levels_max } = asked;
+    let Asked { cell, instrument, levels_max, is_strict } = asked;
     copied(&app.books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
-        write(out, shown, levels_max, app.books.stale(instrument, now));
+        write(out, shown, app.books.stale(instrument, now), is_strict);
     })
 }
 
@@ -56,17 +61,19 @@ pub fn book(out: &mut Vec<u8>, asked: Asked<'_>, app: &App, now: Timestamp) -> R
 /// # Errors
 /// As [`book`].
 pub fn kept_book(out: &mut Vec<u8>, asked: Asked<'_>, edge: &Edge, now: Timestamp) -> Result<(), Unavailable> {
-    let Asked { cell, instrument, levels_max } = asked;
+    let Asked { cell, instrument, levels_max, is_strict } = asked;
     let (books, texts) = (&edge.app.books, &edge.book_texts);
     // Each is looked at once: a text is kept under just what it was made of.
-    let (trade, tick, stale) = (books.last_trade(instrument), cell.tick(), books.stale(instrument, now));
-    let made_of = |version| MadeOf { instrument, levels_max, version, trade, tick, stale };
+    let (last, tick, stale) = (books.last_price(instrument), cell.tick(), books.stale(instrument, now));
+    // Where there is a last price, both dialects show the same.
+    let is_strict = is_strict && last.is_none();
+    let made_of = |version| MadeOf { instrument, levels_max, version, last, tick, stale, is_strict };
     if cell.resolution().is_none() && texts.write(out, &made_of(books.version(instrument))) {
         return Ok(());
     }
     let from = out.len();
     let version = copied(books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
-        write(out, Shown { trade, tick, ..shown }, levels_max, stale);
+        write(out, Shown { last, tick, ..shown }, stale, is_strict);
         shown.depth.version
     })?;
     texts.keep(made_of(version), &out[from..]);
@@ -89,29 +96,30 @@ pub fn copied<T>(
     }
     DEPTH.with_borrow_mut(|depth| {
         books.copy(instrument, levels_max, depth)?;
-        let (trade, tick) = (books.last_trade(instrument), cell.tick());
-        Ok(look(Shown { cell, instrument, depth, trade, tick }))
+        let (last, tick) = (books.last_price(instrument), cell.tick());
+        Ok(look(Shown { cell, instrument, depth, last, tick }))
     })
 }
 
-fn write(out: &mut Vec<u8>, shown: Shown<'_>, levels_max: Option<usize>, stale: bool) {
+fn write(out: &mut Vec<u8>, shown: Shown<'_>, stale: bool, is_strict: bool) {
     let Shown { cell, depth, .. } = shown;
-    let whole = levels_max.is_none_or(|max| depth.bids.len() < max && depth.asks.len() < max);
-    let known = depth.hash.filter(|_| whole);
     object(out, |o| {
         o.text("token_id", shown.token());
         o.text("asset_id", shown.token());
         o.text("market", &cell.listing.condition);
         let hash_at = o.name("hash").len() + 1;
         let out = o.out();
-        string(out, known.as_ref().map_or(NO_DIGEST, SnapshotHash::as_str));
+        string(out, NO_DIGEST);
         let fields_at = out.len();
         shown.sides(o);
         shown.terms(o);
-        if known.is_none() {
-            let out = o.out();
-            let digest = shown.digest_of(&out[fields_at..]);
-            out[hash_at..hash_at + NO_DIGEST.len()].copy_from_slice(digest.as_str().as_bytes());
+        let out = o.out();
+        let digest = shown.digest_of(&out[fields_at..]);
+        out[hash_at..hash_at + NO_DIGEST.len()].copy_from_slice(digest.as_str().as_bytes());
+        if shown.last.is_none() && !is_strict {
+            // The digest is of the venue's text, an empty one, in both dialects.
+            out.truncate(out.len() - NEVER_TRADED.len());
+            out.extend_from_slice(b"null");
         }
         o.or_null("mid", depth.top.midpoint(), Object::average);
         o.or_null("spread", spread(depth.top), Object::price);
@@ -126,13 +134,10 @@ impl Shown<'_> {
         self.cell.token(self.instrument.outcome())
     }
 
-    /// The hash of the whole book: the venue's own while the book is exactly the venue's snapshot, else its digest.
+    /// The hash of the whole book: SHA-1 over the venue's ten fields as they are shown here, in the venue's order and
+    /// with an empty hash (venue.md §1.1). It is the venue's own hash where the venue writes its numbers as they are
+    /// written here, and it can be recomputed from what is shown in any case.
     pub fn hash(&self) -> SnapshotHash {
-        self.depth.hash.unwrap_or_else(|| self.digest())
-    }
-
-    /// SHA-1 over the venue's ten fields in the venue's order, with an empty hash (venue.md §1.1).
-    fn digest(&self) -> SnapshotHash {
         let levels = self.depth.bids.len() + self.depth.asks.len();
         let mut fields = Vec::with_capacity(128 + 40 * levels);
         // A comma stands before them, as behind any field.
@@ -180,9 +185,12 @@ impl Shown<'_> {
         size(o, "min_order_size", minimum);
         quoted(o, "tick_size", |out| decimal::tick(out, self.tick));
         o.boolean("neg_risk", self.cell.listing.neg_risk);
-        match self.trade {
-            Some(trade) => o.price("last_trade_price", trade.price),
-            None => o.word("last_trade_price", ""),
+        match self.last {
+            Some(LastPrice { price, decimals: Some(decimals), .. }) => {
+                quoted(o, "last_trade_price", |out| decimal::price_with(out, price, decimals));
+            }
+            Some(last) => o.price("last_trade_price", last.price),
+            None => o.name("last_trade_price").extend_from_slice(NEVER_TRADED),
         }
     }
 

@@ -122,7 +122,7 @@ fn price(units: u128) -> Option<Price> {
 mod tests {
     use super::*;
 
-    const TICKS: [u16; 4] = [1_000, 100, 10, 1];
+    const TICKS: [u16; 6] = [1_000, 100, 50, 25, 10, 1];
 
     fn amounts(side: Side, maker: u64, taker: u64) -> Amounts {
         Amounts::new(side, maker, taker).expect("not zero")
@@ -212,6 +212,10 @@ mod tests {
             (Side::Buy, 1_000_000, 3_333_300, 1_000, at(3_000)),
             (Side::Buy, 10_000_000, 15_503_800, 10, at(6_450)),
             (Side::Sell, 7_770_000, 958_818, 1, at(1_234)),
+            (Side::Buy, 5_000_000, 12_048_192, 50, at(4_150)),
+            (Side::Sell, 12_340_000, 5_121_100, 50, at(4_150)),
+            (Side::Buy, 5_000_000, 12_121_212, 25, at(4_125)),
+            (Side::Sell, 12_340_000, 5_090_250, 25, at(4_125)),
         ];
         for (side, maker, taker, tick, expected) in rows {
             let order = amounts(side, maker, taker);

@@ -192,14 +192,14 @@ async fn last_trades(call: Call) -> Outcome {
     let app = call.app();
     let found = wanted.iter().filter_map(|wanted| {
         let (instrument, cell) = find(&app.catalog, &wanted.token)?;
-        Some((instrument, cell, app.books.last_trade(instrument)?))
+        Some((instrument, cell, app.books.last_price(instrument)?))
     });
     let mut out = Vec::with_capacity(64 + 128 * wanted.len());
-    array(&mut out, found, |out, (instrument, cell, trade)| {
+    array(&mut out, found, |out, (instrument, cell, last)| {
         object(out, |o| {
             o.text("token_id", cell.token(instrument.outcome()));
-            o.price("price", trade.price);
-            o.word("side", taker_word(&trade));
+            o.price("price", last.price);
+            o.word("side", taker_word(&last));
         });
     });
     Ok(Reply::json(out))

@@ -124,7 +124,7 @@ pub fn execution(o: &mut Object<'_>, ids: &OrderIds, fill: &Fill, order: &Order,
     o.text("asset_id", texts.token());
     o.word("side", native::side(trade_side(fill, order, dialect)));
     o.qty("size", fill.qty);
-    o.average("price", fill_price(fill));
+    o.average("price", fill_price(order, fill));
     o.text("outcome", texts.outcome());
 }
 

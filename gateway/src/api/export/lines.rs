@@ -1,11 +1,11 @@
 //! Lines of the CSV exports: RFC 4180 with CRLF, numbers and times as in JSON, nothing for null.
 
 use crate::api::account::settlements::Row;
-use crate::api::orders::view::Texts;
+use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words;
 use crate::wire::{decimal, instant};
 use csv::{Terminator, Writer, WriterBuilder};
-use engine::amount::{Cash, average_half_up};
+use engine::amount::Cash;
 use engine::market::catalog::Catalog;
 use engine::order::Liquidity;
 use engine::user::Position;
@@ -113,7 +113,7 @@ impl Lines {
         self.word(words::order_type(terms.order_type));
         self.word(words::time_in_force(terms.time_in_force.normalised()));
         self.word(words::liquidity(fill.liquidity));
-        self.money(average_half_up(fill.notional, fill.qty).unwrap_or_default());
+        self.money(fill_price(order, fill));
         self.written(|out| decimal::qty(out, fill.qty));
         self.money(fill.notional);
         self.money(fill.fee);

@@ -64,7 +64,8 @@ pub fn detail(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp, w
         venue_fields(o, cell, app, now);
         if with_book {
             let out = o.name("order_book");
-            let asked = book::Asked { cell, instrument: cell.instrument(Outcome::First), levels_max: None };
+            let asked =
+                book::Asked { cell, instrument: cell.instrument(Outcome::First), levels_max: None, is_strict: false };
             if book::book(out, asked, app, now).is_err() {
                 out.extend_from_slice(b"null");
             }
@@ -91,8 +92,8 @@ fn summary_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timesta
     o.array("clob_token_ids", &listing.tokens, |out, token| string(out, token));
     o.vol_or_null("volume_24h", figures.volume_24h);
     o.vol_or_null("volume_total", figures.volume_total);
-    let traded = app.books.last_trade(cell.instrument(Outcome::First));
-    o.or_null("last_price", traded.map(|trade| trade.price), Object::price);
+    let last = app.books.last_price(cell.instrument(Outcome::First));
+    o.or_null("last_price", last.map(|last| last.price), Object::price);
     live_price(o, cell, app);
 }
 

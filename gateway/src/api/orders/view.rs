@@ -36,7 +36,7 @@ pub fn row(out: &mut Vec<u8>, view: &OrderView, catalog: &Catalog) {
         o.text_or_null("client_order_id", terms.client_order_id());
         o.ts("created_at", order.created_at);
         o.ts_or_null("filled_at", order.filled_at());
-        order_price(o, order);
+        o.or_null("fill_price", filled_price(view), Object::average);
         cancelled_at(o, order);
         o.word_or_null("cancelled_reason", cancelled_reason(order));
         o.word_or_null("hold_reason", hold_reason(order));
@@ -54,11 +54,11 @@ pub fn detail(out: &mut Vec<u8>, view: &OrderView, catalog: &Catalog) {
     object(out, |o| {
         order_fields(o, view, catalog, None);
         o.price("limit_price", order.terms.limit);
-        order_price(o, order);
+        o.or_null("fill_price", filled_price(view), Object::average);
         cancelled_at(o, order);
         o.integer_or_null("expiration", order.terms.expiration().map(|at| at.secs()));
         o.boolean("post_only", order.terms.post_only);
-        o.array("fills", &view.fills[..], fill);
+        o.array("fills", &view.fills[..], |out, row| fill(out, order, row));
     });
 }
 
@@ -132,8 +132,8 @@ fn order_fields(o: &mut Object<'_>, view: &OrderView, catalog: &Catalog, failure
     as_is(out, r#"","outcome":"#);
     write::string(out, texts.outcome());
     as_is(out, r#","price":""#);
-    match average_half_up(order.notional, order.filled) {
-        Some(average) => decimal::money(out, average),
+    match filled_price(view) {
+        Some(price) => decimal::money(out, price),
         None => decimal::price(out, terms.limit),
     }
     as_is(out, r#"","quantity":""#);
@@ -238,10 +238,6 @@ fn shown_notional(order: &Order) -> Cash {
     }
 }
 
-fn order_price(o: &mut Object<'_>, order: &Order) {
-    o.or_null("fill_price", average_half_up(order.notional, order.filled), Object::average);
-}
-
 fn cancelled_at(o: &mut Object<'_>, order: &Order) {
     let closed = order.closed().filter(|(reason, _)| words::cancelled_reason(*reason).is_some());
     o.ts_or_null("cancelled_at", closed.map(|(_, at)| at));
@@ -269,15 +265,33 @@ fn position(o: &mut Object<'_>, held: &Position, texts: &Texts<'_>) {
     o.word("status", if held.is_open() { "OPEN" } else { "CLOSED" });
 }
 
-/// What a fill brought or cost by the share, wherever it is told of.
-pub fn fill_price(fill: &Fill) -> Cash {
+/// The price of a fill by the share, 10⁻⁶ USD, wherever it is told of. A maker fill at the order's limit has exactly that
+/// price; its notional is rounded to 10⁻⁶ USD, so the quotient need not give it back. Else the average of the walk.
+pub fn fill_price(order: &Order, fill: &Fill) -> Cash {
+    let limit = order.terms.limit;
+    let at_limit = notional_half_up(exact_notional(limit, fill.qty));
+    if fill.liquidity == Liquidity::Maker && fill.notional.0.abs_diff(at_limit.0) <= 1 {
+        return Cash(i64::from(limit.0) * 100);
+    }
     average_half_up(fill.notional, fill.qty).unwrap_or_default()
 }
 
-fn fill(out: &mut Vec<u8>, fill: &Fill) {
+/// The price that an order was filled at so far: the one that all its fills have, else their average. `None` before the
+/// first.
+fn filled_price(view: &OrderView) -> Option<Cash> {
+    let order = &view.order;
+    let mut prices = view.fills.iter().map(|fill| fill_price(order, fill));
+    let average = || average_half_up(order.notional, order.filled);
+    match prices.next() {
+        Some(first) if prices.all(|price| price == first) => Some(first),
+        _ => average(),
+    }
+}
+
+fn fill(out: &mut Vec<u8>, order: &Order, fill: &Fill) {
     object(out, |o| {
         o.integer("trade_id", fill.id.0);
-        o.average("price", fill_price(fill));
+        o.average("price", fill_price(order, fill));
         o.qty("quantity", fill.qty);
         o.money("notional", fill.notional);
         o.money("fee", fill.fee);

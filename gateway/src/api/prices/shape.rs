@@ -52,7 +52,11 @@ pub const LAST_TRADE: Schema = Schema::Object(&object(
     "The last trade; 0.5 and no side before the first one.",
     &[
         field("price", Schema::OneOf(&[PRICE, Schema::Word(&["0.5"])]), "Per share."),
-        field("side", Schema::Word(&["BUY", "SELL", ""]), "What the taker did."),
+        field(
+            "side",
+            Schema::Word(&["BUY", "SELL", ""]),
+            "What the taker did; empty where the venue states only the price.",
+        ),
     ],
 ));
 pub const LAST_TRADE_EXAMPLE: &str = r#"{"price": "0.39", "side": "SELL"}"#;

@@ -49,6 +49,13 @@ impl Desk {
                     self.publisher.touched(market);
                 }
             }
+            FeedUpdate::Stated { condition, prices } => {
+                if let Some(market) = self.known(condition).filter(|market| self.catalog.market(*market).is_some())
+                    && self.writer.stated(market, prices)
+                {
+                    self.publisher.touched(market);
+                }
+            }
             FeedUpdate::Strike { condition, strike, price_to_beat } => {
                 if let Some(market) = self.known(condition) {
                     self.catalog.strike(market, strike.as_deref(), price_to_beat.as_deref());

@@ -80,6 +80,8 @@ pub(super) struct Held {
     at: Timestamp,
     hash: Option<String>,
     trade: Option<LastTrade>,
+    /// The price of the last trade as the book stated it, and the decimals of that text.
+    last: Option<(Price, Option<u8>, Timestamp)>,
 }
 
 impl Held {
@@ -91,6 +93,9 @@ impl Held {
         if let Some(trade) = self.trade {
             books.trade(instrument, trade);
         }
+        if let Some((price, decimals, at)) = self.last {
+            books.last_price(instrument, price, decimals, at);
+        }
     }
 }
 
@@ -101,7 +106,8 @@ pub(super) fn hold(held: &mut AHashMap<Arc<str>, Held>, update: &FeedUpdate, con
             let trade = held.remove(token).and_then(|before| before.trade);
             let (bids, asks) = (bids.iter().copied().collect(), asks.iter().copied().collect());
             let hash = hash.clone();
-            held.insert(token.clone(), Held { connection, received, bids, asks, at: *venue_ts, hash, trade });
+            let book = Held { connection, received, bids, asks, at: *venue_ts, hash, trade, last: None };
+            held.insert(token.clone(), book);
         }
         FeedUpdate::BookDelta { token, levels, venue_ts } => {
             let Some(held) = held.get_mut(token) else { return };
@@ -117,7 +123,12 @@ pub(super) fn hold(held: &mut AHashMap<Arc<str>, Held>, update: &FeedUpdate, con
         }
         FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } => {
             let Some(held) = held.get_mut(token) else { return };
+            held.last = None;
             held.trade = Some(LastTrade { price: *price, size: *size, taker_buys: *taker_buys, at: *venue_ts });
+        }
+        FeedUpdate::LastPrice { token, price, decimals, venue_ts } => {
+            let Some(held) = held.get_mut(token) else { return };
+            held.last = Some((*price, *decimals, *venue_ts));
         }
         _ => {}
     }
@@ -128,7 +139,8 @@ pub(super) fn token(update: &FeedUpdate) -> Option<&str> {
     match update {
         FeedUpdate::BookSnapshot { token, .. }
         | FeedUpdate::BookDelta { token, .. }
-        | FeedUpdate::LastTrade { token, .. } => Some(token),
+        | FeedUpdate::LastTrade { token, .. }
+        | FeedUpdate::LastPrice { token, .. } => Some(token),
         _ => None,
     }
 }

@@ -208,7 +208,7 @@ impl Said {
     fn book(&self, shown: Shown<'_>) -> BookChange {
         let depth = shown.depth;
         let what = if self.whole {
-            What::Whole { depth: Box::new(depth.clone()), trade: shown.trade }
+            What::Whole { depth: Box::new(depth.clone()), last: shown.last }
         } else {
             What::Levels(self.levels.iter().map(|(side, price)| stands(depth, *side, *price)).collect())
         };

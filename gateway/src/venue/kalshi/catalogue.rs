@@ -7,7 +7,7 @@ use super::translate::{Market, Sequence, Sides, Translate};
 use crate::venue::bounds;
 use crate::venue::loose::Loose;
 use crate::venue::skips::Skip;
-use crate::venue::{FeedUpdate, Figures, rest_path};
+use crate::venue::{FeedUpdate, Figures, Stated, rest_path};
 use engine::market::terms::{Category, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 
@@ -122,6 +122,17 @@ impl Translate {
         };
         if let Some(market) = self.markets.get(&*ticker).filter(|_| figures != Figures::default()) {
             updates.push(FeedUpdate::Figures { condition: market.condition.clone(), figures });
+        }
+        let last = match market.last_price_dollars.is_absent() {
+            true => market.last_price.cents(),
+            false => market.last_price_dollars.dollars(),
+        };
+        if let Some(known) = self.markets.get(&*ticker).filter(|known| known.resolved.is_none())
+            && let Ok(yes) = last
+        {
+            // A trade of Yes at this price is one of No at its complement.
+            let prices = Stated { shown: [None; 2], last: [Some(yes), Some(yes.complement())] };
+            updates.push(FeedUpdate::Stated { condition: known.condition.clone(), prices });
         }
         if let Some(known) = self.markets.get_mut(&*ticker) {
             // A dispute takes back what was announced; an amendment names another result.

@@ -181,6 +181,12 @@ pub struct Market<'a> {
     pub volume_24h: Loose<'a>,
     #[serde(borrow, default)]
     pub liquidity_dollars: Loose<'a>,
+    /// Of the last trade, for Yes; 0 before the first one.
+    #[serde(borrow, default)]
+    pub last_price_dollars: Loose<'a>,
+    /// Older: in cents.
+    #[serde(borrow, default)]
+    pub last_price: Loose<'a>,
 }
 
 /// A stretch of the price axis and its step.

@@ -93,7 +93,7 @@ pub(super) fn grid(market: &dto::Market<'_>) -> Grid {
 /// The tick for a venue's step, and whether its levels must be rounded to it.
 fn step(step: Loose<'_>) -> (TickSize, bool) {
     match step.tick() {
-        Ok(tick @ TickSize(100 | 10 | 1)) => (tick, false),
+        Ok(tick @ TickSize(100 | 50 | 25 | 10 | 1)) => (tick, false),
         // Every level of a coarser grid lies on whole cents anyway.
         Ok(TickSize(coarser)) if coarser.is_multiple_of(100) => (TickSize(100), false),
         _ => (TickSize(100), true),
@@ -151,13 +151,15 @@ mod tests {
     }
 
     #[test]
-    fn steps_become_ticks_of_the_specification() {
+    fn steps_become_ticks_that_markets_trade_on() {
         for (raw, expected) in [
             ("\"0.0100\"", (100, false)),
             ("\"0.0010\"", (10, false)),
             ("\"0.0001\"", (1, false)),
             ("\"0.1000\"", (100, false)),
-            ("\"0.0050\"", (100, true)),
+            ("\"0.0050\"", (50, false)),
+            ("\"0.0025\"", (25, false)),
+            ("\"0.0020\"", (100, true)),
             ("\"0.00001\"", (100, true)),
             ("null", (100, true)),
         ] {

@@ -60,7 +60,7 @@ fn row<'r>(ticker: &str, ranges: impl IntoIterator<Item = &'r Range>) -> String 
     let dollars = |units: u16| format!("{}.{:04}", units / 10_000, units % 10_000);
     let stretch = |range: &Range| {
         // A step that is none of ours is read as one again.
-        const ODD: TickSize = TickSize(50);
+        const ODD: TickSize = TickSize(20);
         let step = if range.rounded { ODD } else { range.tick };
         Stretch { start: dollars(range.start), end: dollars(range.end), step: dollars(step.0) }
     };
@@ -95,7 +95,9 @@ mod tests {
             (r#"[{"start":"0","end":"1","step":"0.01"}]"#, false),
             (r#"[{"start":"0","end":"1","step":"0.001"}]"#, false),
             (r#"[{"start":"0","end":"1","step":"0.0001"}]"#, false),
-            (r#"[{"start":"0","end":"1","step":"0.005"}]"#, true),
+            (r#"[{"start":"0","end":"1","step":"0.005"}]"#, false),
+            (r#"[{"start":"0","end":"1","step":"0.0025"}]"#, false),
+            (r#"[{"start":"0","end":"1","step":"0.002"}]"#, true),
             (
                 r#"[{"start":"0","end":"0.1","step":"0.001"},{"start":"0.1","end":"0.9","step":"0.01"},{"start":"0.9","end":"1","step":"0.001"}]"#,
                 true,

@@ -225,7 +225,7 @@ impl Live {
         // A book that was on its way when its market was left has nobody to carry on with it.
         let roster = &self.roster;
         self.updates.retain(|update| match update {
-            FeedUpdate::BookSnapshot { token, .. } => roster.follows(token),
+            FeedUpdate::BookSnapshot { token, .. } | FeedUpdate::LastPrice { token, .. } => roster.follows(token),
             _ => true,
         });
         let is_answer = matches!(capture.heard, Heard::Answer { .. });

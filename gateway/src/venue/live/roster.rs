@@ -236,6 +236,7 @@ fn subject_of(update: &FeedUpdate) -> Option<&str> {
         FeedUpdate::Listed { listing, .. } => Some(&listing.condition),
         FeedUpdate::StateChanged { condition, .. }
         | FeedUpdate::EndChanged { condition, .. }
+        | FeedUpdate::Stated { condition, .. }
         | FeedUpdate::Figures { condition, .. } => Some(condition),
         _ => None,
     }

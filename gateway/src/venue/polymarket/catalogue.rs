@@ -7,7 +7,8 @@ use super::translate::{BookTold, Market, Token, Translate, Via, moment};
 use crate::venue::bounds;
 use crate::venue::loose::{Loose, scaled};
 use crate::venue::skips::Skip;
-use crate::venue::{FeedUpdate, Figures, rest_path};
+use crate::venue::{FeedUpdate, Figures, Stated, rest_path};
+use engine::amount::Cash;
 use engine::id::Outcome;
 use engine::market::terms::{Listing, MarketState, Resolution};
 use engine::time::{SECOND, Timestamp};
@@ -169,7 +170,21 @@ impl Translate {
         if figures != Figures::default() {
             updates.push(FeedUpdate::Figures { condition: self.markets[number].condition.clone(), figures });
         }
+        let shown = row.outcome_prices.with_elements(|elements| match elements {
+            [first, second] => [stated(*first), stated(*second)],
+            _ => [None; 2],
+        });
+        let last = [row.last_trade_price.dollars().ok(), None];
+        self.state(number, Stated { shown: shown.unwrap_or_default(), last }, updates);
         self.conclude(number, received, updates);
+    }
+
+    /// Hands out the prices that a row states, where it states any.
+    fn state(&self, number: usize, prices: Stated, updates: &mut Vec<FeedUpdate>) {
+        let market = &self.markets[number];
+        if prices != Stated::default() && market.resolved.is_none() {
+            updates.push(FeedUpdate::Stated { condition: market.condition.clone(), prices });
+        }
     }
 
     fn clob_market(&mut self, row: &dto::ClobMarket<'_>, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
@@ -202,6 +217,14 @@ impl Translate {
         let names = self.names.clone();
         let listing = || listing::of_clob(row, &names);
         let Some(number) = self.row(row.condition_id, facts, clob, listing, updates) else { return };
+        let mut stated = Stated::default();
+        for token in &tokens {
+            let of = self.markets[number].tokens.iter().position(|id| Some(&**id) == token.token_id.text().as_deref());
+            if let Some(of) = of {
+                stated.shown[of] = self::stated(token.price);
+            }
+        }
+        self.state(number, stated, updates);
         self.conclude(number, received, updates);
     }
 
@@ -377,6 +400,12 @@ fn prices(field: Loose<'_>) -> Option<Resolution> {
         [first, second] => final_prices([exact(*first)?, exact(*second)?]),
         _ => None,
     })?
+}
+
+/// A price that a row states, 10⁻⁶ USD a share and cut off there. 0 and 1 are results or placeholders, and no prices.
+fn stated(field: Loose<'_>) -> Option<Cash> {
+    let micros = field.figure().filter(|micros| (1..1_000_000).contains(micros))?;
+    i64::try_from(micros).ok().map(Cash)
 }
 
 fn exact(field: Loose<'_>) -> Option<u64> {

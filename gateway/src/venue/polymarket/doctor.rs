@@ -24,7 +24,8 @@ const MARKET: &[Field] = &[
     Field::optional("endDate", &[Kind::Text]),
     Field::required("updatedAt", &[Kind::Text]),
     Field::optional("outcomePrices", &[Kind::ListText, Kind::List]),
-    Field::optional("orderPriceMinTickSize", &[Kind::Number]).one_of(&["0.1", "0.01", "0.001", "0.0001"]),
+    Field::optional("orderPriceMinTickSize", &[Kind::Number])
+        .one_of(&["0.1", "0.01", "0.005", "0.0025", "0.001", "0.0001"]),
     Field::optional("orderMinSize", &[Kind::Number]),
     Field::optional("volume24hr", &[Kind::Number]),
     Field::optional("umaResolutionStatus", &[Kind::Text]).one_of(&[

@@ -30,6 +30,9 @@ pub struct GammaMarket<'a> {
     pub clob_token_ids: Loose<'a>,
     #[serde(borrow, default)]
     pub outcome_prices: Loose<'a>,
+    /// Of the first token.
+    #[serde(borrow, default)]
+    pub last_trade_price: Loose<'a>,
     #[serde(borrow, default)]
     pub uma_resolution_status: Loose<'a>,
     #[serde(borrow, default)]
@@ -236,6 +239,8 @@ pub struct Message<'a> {
     pub sells: Option<Vec<Level<'a>>>,
     #[serde(borrow, default)]
     pub tick_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub last_trade_price: Loose<'a>,
     /// Absolute sizes by token.
     #[serde(borrow, default)]
     pub price_changes: Option<Vec<Change<'a>>>,

@@ -37,6 +37,8 @@ pub(super) struct Book<'a> {
     pub(super) bids: Vec<Level>,
     pub(super) asks: Vec<Level>,
     pub(super) tick: Option<&'a str>,
+    /// The price of the last trade as it was written.
+    pub(super) last: Option<&'a str>,
 }
 
 /// Fields by name, before it is known what they mean together.
@@ -48,6 +50,7 @@ struct Fields<'a> {
     timestamp: Option<&'a str>,
     hash: Option<&'a str>,
     tick: Option<&'a str>,
+    last: Option<&'a str>,
     bids: Option<Vec<Level>>,
     asks: Option<Vec<Level>>,
     changes: Option<SmallVec<[Change<'a>; 4]>>,
@@ -67,19 +70,18 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
         "bids" => once(&mut fields.bids, levels(plain)?),
         "asks" => once(&mut fields.asks, levels(plain)?),
         "tick_size" => once(&mut fields.tick, plain.text()?),
-        // Of a book; nobody here asks for it, however often it comes.
-        "last_trade_price" => plain.text().map(drop),
+        "last_trade_price" => once(&mut fields.last, plain.text()?),
         _ => None,
     })?;
     plain.end()?;
-    let Fields { kind, token, timestamp, hash, tick, bids, asks, changes, .. } = fields;
+    let Fields { kind, token, timestamp, hash, tick, last, bids, asks, changes, .. } = fields;
     let what = match (kind?, changes, token) {
         // A token or a hash of the message would stand for those that a change lacks.
         ("price_change", Some(changes), None) if hash.is_none() && bids.is_none() && asks.is_none() => {
             What::Changes(changes)
         }
         ("book", None, Some(token)) => {
-            What::Book(Book { token, hash: hash.unwrap_or_default(), bids: bids?, asks: asks?, tick })
+            What::Book(Book { token, hash: hash.unwrap_or_default(), bids: bids?, asks: asks?, tick, last })
         }
         _ => return None,
     };

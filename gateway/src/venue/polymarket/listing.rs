@@ -9,7 +9,7 @@ use engine::amount::TickSize;
 use engine::market::terms::{Category, EventTerms, Listing, UpDown, Venue};
 use engine::time::Timestamp;
 
-/// A tick of the specification's set, or what to do with another one.
+/// A tick that markets trade on, or what to do with another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tick {
     Known(TickSize),
@@ -27,9 +27,9 @@ pub(super) fn tick(field: Loose<'_>) -> Tick {
     }
 }
 
-/// Whether the specification names that tick.
+/// Whether markets trade on that tick: those of the specification, and 0.005 and 0.0025.
 pub(super) fn is_known(tick: TickSize) -> bool {
-    matches!(tick.0, 1_000 | 100 | 10 | 1)
+    matches!(tick.0, 1_000 | 100 | 50 | 25 | 10 | 1)
 }
 
 impl Tick {

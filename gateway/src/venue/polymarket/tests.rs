@@ -84,6 +84,8 @@ fn told(updates: &[FeedUpdate]) -> String {
         FeedUpdate::Gap { .. } => "gap".into(),
         FeedUpdate::Left { .. } => "left".into(),
         FeedUpdate::Figures { .. } => "figures".into(),
+        FeedUpdate::Stated { .. } => "stated".into(),
+        FeedUpdate::LastPrice { token, price, decimals, .. } => format!("last {token} {} {decimals:?}", price.0),
         FeedUpdate::Strike { .. } => "strike".into(),
         FeedUpdate::Top { token, bid, ask } => {
             let units = |price: &Option<Price>| price.map_or("none".into(), |price| price.0.to_string());
@@ -93,5 +95,5 @@ fn told(updates: &[FeedUpdate]) -> String {
             format!("{} {family:?} {micros} at {}", asset.name(), at.millis())
         }
     });
-    words.filter(|word| word != "figures").collect::<Vec<_>>().join(" ")
+    words.filter(|word| word != "figures" && word != "stated").collect::<Vec<_>>().join(" ")
 }

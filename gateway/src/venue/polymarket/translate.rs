@@ -25,7 +25,7 @@ use smallvec::{SmallVec, smallvec};
 use std::borrow::Cow;
 use std::sync::Arc;
 pub(super) use told::BookTold;
-use told::{Odd, Told, ascending, filled, level_change, top};
+use told::{Odd, Told, ascending, filled, last_price, level_change, top};
 
 /// The translation of Polymarket's messages to [`FeedUpdate`]s.
 pub struct Translate {
@@ -159,6 +159,7 @@ impl Translate {
                         token: Some(Cow::Borrowed(book.token)),
                         hash: filled(book.hash).into(),
                         tick: book.tick.map(Cow::Borrowed),
+                        last: book.last.map(Cow::Borrowed),
                         sides: |_: &Skips| [ascending(book.bids), ascending(book.asks)],
                     };
                     self.book(told, Via::Socket, connection, at, updates);
@@ -237,7 +238,7 @@ impl Translate {
         at: Timestamp,
         updates: &mut Vec<FeedUpdate>,
     ) {
-        let BookTold { token, mut hash, tick, sides } = told;
+        let BookTold { token, mut hash, tick, last, sides } = told;
         let Some(number) = self.token(token.as_deref()) else { return };
         let (token, skips) = (&mut self.tokens[number], &self.skips);
         let caught_up = matches!(via, Via::Rest) && at >= token.snapshot_ts && token.recent.reaches(at);
@@ -271,7 +272,12 @@ impl Translate {
             self.retick(market, &tick, updates);
         }
         let hash = Some(hash.into_owned()).filter(|hash| !hash.is_empty());
+        let last = last.as_deref().and_then(last_price);
+        let last = last.map(|(price, decimals)| (token.clone(), price, decimals));
         updates.push(FeedUpdate::BookSnapshot { token, bids, asks, venue_ts, hash });
+        if let Some((token, price, decimals)) = last {
+            updates.push(FeedUpdate::LastPrice { token, price, decimals, venue_ts: at });
+        }
     }
 
     fn loose_price_change(

@@ -3,13 +3,13 @@
 use super::figures::{self, Figure, TooLarge, average, drawdown, extremes, gain, percent, ratio, since};
 use super::{Found, Held};
 use crate::api::account::valuation::{Balance, Marks};
-use crate::api::orders::view::Texts;
+use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words;
 use crate::config::TIERS;
 use crate::http::call::Caller;
 use crate::wire::decimal;
 use crate::wire::write::{Object, object, separate};
-use engine::amount::{Cash, average_half_up};
+use engine::amount::Cash;
 use engine::time::{DAY, Timestamp};
 use engine::view::FillView;
 use rust_decimal::prelude::{Decimal, RoundingStrategy};
@@ -236,7 +236,7 @@ fn trade(out: &mut Vec<u8>, view: &FillView, marks: Marks<'_>) {
         o.text_or_null("market_question", texts.question());
         o.word("side", words::side(order.terms.side));
         o.text("outcome", texts.outcome());
-        o.average("price", average_half_up(fill.notional, fill.qty).unwrap_or_default());
+        o.average("price", fill_price(order, fill));
         o.qty("quantity", fill.qty);
         o.money("notional", fill.notional);
         o.ts("filled_at", fill.at);

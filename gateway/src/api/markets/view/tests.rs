@@ -1,7 +1,8 @@
 use super::*;
 use crate::api::testing::{Town, shows};
 use crate::http::testing::NOW;
-use engine::amount::Price;
+use engine::amount::Cash;
+use engine::book::Stated;
 use engine::market::mutation::MarketMutation;
 
 fn shown(town: &Town, market: engine::id::MarketId, now: Timestamp) -> Vec<u8> {
@@ -39,10 +40,8 @@ fn what_was_never_quoted_has_no_live_price() {
     );
     shows(&shown(&town, town.unquoted, NOW), expected);
     // A price from market data stands in for both sides.
-    let second = town.unquoted.instrument(Outcome::Second);
-    let first = town.unquoted.instrument(Outcome::First);
-    town.writer.borrow_mut().display(first, Some(Price(3_000)));
-    town.writer.borrow_mut().display(second, Some(Price(7_000)));
+    let stated = Stated { shown: [Some(Cash(300_000)), Some(Cash(700_000))], last: [None; 2] };
+    town.writer.borrow_mut().stated(town.unquoted, &stated);
     let expected = concat!(
         r#"{"live_price":{"buy":"0.30","sell":"0.30","updated_at":null,"source":"upstream_meta","synced_at":null,"#,
         r#""outcomes":[{"price":"0.30"},{"price":"0.70"}]},"tokens":[{"price":0.3},{"price":0.7}]}"#
@@ -85,7 +84,10 @@ fn a_detail_carries_its_book_when_asked() {
     let town = Town::new();
     let cell = town.catalog.market(town.market).expect("listed");
     for (market, expected) in [
-        (cell, r#"{"order_book":{"token_id":"81140002","hash":"9ae1","mid":"0.415"}}"#),
+        (
+            cell,
+            r#"{"order_book":{"token_id":"81140002","hash":"e6eba9311b85732b7ac68ef3fe9dd38403be2e50","mid":"0.415"}}"#,
+        ),
         (town.catalog.market(town.unquoted).expect("listed"), r#"{"order_book":null}"#),
     ] {
         let mut out = Vec::new();

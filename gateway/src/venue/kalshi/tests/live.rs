@@ -153,7 +153,7 @@ fn another_grid_is_taken_over() {
     let updates = world.rest("/markets/KXG-1/orderbook", book);
     assert!(matches!(&updates[..], [_, _, FeedUpdate::TickChanged { tick: TickSize(10), .. }]), "{updates:?}");
     // Levels that were rounded to the old grid are not those of the new one.
-    let rounded = world.rest("/markets/KXG-1", &row(&ranges("0.005")));
+    let rounded = world.rest("/markets/KXG-1", &row(&ranges("0.002")));
     assert!(rounded.iter().any(|update| matches!(update, FeedUpdate::Gap { .. })), "{rounded:?}");
 }
 

@@ -325,11 +325,16 @@ fn ticks_trades_and_new_markets() {
     let (listing, state) = listings(&updates)[0];
     assert_eq!((state, listing.category, listing.sports), (MarketState::Active, Category::Finance, false));
     assert_eq!(told(&world.frame(&new("0.01"))), "");
-    // A tick that is none of the specification's: listed, not tradable.
-    assert_eq!(told(&World::new().frame(&new("0.005"))), "listed Halted");
+    for (text, units) in [("0.005", 50), ("0.0025", 25)] {
+        assert_eq!(told(&World::new().frame(&new(text))), "listed Active", "{text}");
+        assert_eq!(told(&world.frame(&tick("1001", text))), format!("tick {units}"));
+        assert_eq!(told(&world.frame(&tick("1002", text))), "", "{text}");
+    }
+    // A tick that no market trades on: listed, not tradable.
+    assert_eq!(told(&World::new().frame(&new("0.02"))), "listed Halted");
     // One that becomes so as well, until a row has another.
-    assert_eq!(told(&world.frame(&tick("1001", "0.005"))), "tick 50 Halted");
-    assert_eq!(told(&world.frame(&tick("1002", "0.005"))), "");
+    assert_eq!(told(&world.frame(&tick("1001", "0.02"))), "tick 200 Halted");
+    assert_eq!(told(&world.frame(&tick("1002", "0.02"))), "");
     assert_eq!(world.skips.get(Skip::UnknownTick), 2);
 }
 

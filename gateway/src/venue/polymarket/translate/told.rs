@@ -1,6 +1,6 @@
 //! Changes and books as they were told, whatever their form.
 
-use crate::venue::loose::{Fault, Loose};
+use crate::venue::loose::{Fault, Loose, dollars};
 use crate::venue::polymarket::{dto, hot};
 use crate::venue::skips::Skips;
 use crate::venue::{BookSide, Level};
@@ -36,6 +36,8 @@ pub(in super::super) struct BookTold<'a, S> {
     pub(super) token: Option<Cow<'a, str>>,
     pub(super) hash: Cow<'a, str>,
     pub(super) tick: Option<Cow<'a, str>>,
+    /// The price of the last trade as it was written; blank before the first one.
+    pub(super) last: Option<Cow<'a, str>>,
     pub(super) sides: S,
 }
 
@@ -52,9 +54,16 @@ impl<'a> BookTold<'a, ()> {
             token: message.asset_id.filled(),
             hash: message.hash.filled().unwrap_or_default(),
             tick: (!message.tick_size.is_absent()).then(|| message.tick_size.text().unwrap_or_default()),
+            last: message.last_trade_price.text(),
             sides,
         }
     }
+}
+
+/// A price and the decimals of its text, where the text is one of ours: `0.` and digits.
+pub(super) fn last_price(text: &str) -> Option<(Price, Option<u8>)> {
+    let decimals = text.strip_prefix("0.").and_then(|digits| u8::try_from(digits.len()).ok());
+    Some((dollars(text).ok()?, decimals))
 }
 
 /// Levels of one side that can be read, in the order in which they were told.

@@ -11,7 +11,11 @@ pub const BALANCE: Schema = Schema::Object(&Shape::new(
     &[
         field("balance", MONEY, "Available cash, after reservations."),
         field("currency", Schema::Word(&["USD"]), ""),
-        field("unrealized_pnl", MONEY, "total_value less starting_balance."),
+        field(
+            "unrealized_pnl",
+            MONEY,
+            "total_value less starting_balance: all that was won and lost since the start, realised or not, with fees.",
+        ),
         field("total_value", MONEY, "Cash and open positions at their marks."),
         field("starting_balance", MONEY, "Baselines of the present generations."),
         field("reserved", MONEY, "Cash set aside for open orders."),
@@ -28,8 +32,16 @@ const POSITION_FIELDS: &[Field] = &[
     field("quantity", QTY, "Shares held, those reserved included; 0 when closed."),
     field("avg_entry_price", PRICE, "Of the last open state."),
     field("current_price", PRICE_OR_NULL, "The mark; null where there is none."),
-    field("unrealized_pnl", MONEY_OR_NULL, "null without a mark, and when closed."),
-    field("market_value", MONEY_OR_NULL, "null without a mark, and when closed."),
+    field(
+        "unrealized_pnl",
+        MONEY_OR_NULL,
+        "Market value less cost of what is held, without fees; null without a mark, and when closed.",
+    ),
+    field(
+        "market_value",
+        MONEY_OR_NULL,
+        "Market value less cost of what is held, without fees; null without a mark, and when closed.",
+    ),
     field("status", Schema::Word(&["OPEN", "CLOSED", "CLOSED_BY_RESET"]), ""),
     field("market_question", TEXT_OR_NULL, ""),
     field("token_id", TOKEN_ID, ""),

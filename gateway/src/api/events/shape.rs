@@ -1,6 +1,6 @@
 //! What events look like on the wire, for the machine description.
 
-use crate::api::markets::shape::{CATEGORY, OUTCOMES, TOKENS};
+use crate::api::markets::shape::{CATEGORY, MARKET_NUMBER, OUTCOMES, TOKENS};
 use crate::http::schema::{
     BOOLEAN, CONDITION_ID, INTEGER, OFFSET, PRICE_OR_NULL, Param, Schema, Shape, TEXT, TEXT_OR_NULL, TS_OR_NULL,
     VOL_OR_NULL, field,
@@ -35,6 +35,11 @@ const CHILD: Shape = Shape::new(
         field("display_label", TEXT_OR_NULL, "Label inside the event; without one the question serves."),
         field("volume_24h", VOL_OR_NULL, ""),
         field("volume_total", VOL_OR_NULL, ""),
+        field(
+            "id",
+            MARKET_NUMBER,
+            "The venue's own number of the market, else one made of its condition id; never changes.",
+        ),
     ],
 );
 const EVENT: Shape = Shape::new(
@@ -82,5 +87,5 @@ pub const WARMING: Shape = Shape::new(
     ],
 );
 
-pub const EXAMPLE: &str = r#"{"events":[{"id":"e-771","slug":"lisbon-weather","title":"Lisbon weather","image":null,"end_date":"2026-10-04T00:00:00Z","is_hot":true,"category":"weather","markets":[{"condition_id":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","slug":"rain-in-lisbon-oct-3","question":"Rain in Lisbon on 3 October?","outcomes":["Yes","No"],"live_price":{"buy":"0.41","sell":"0.42"},"clob_token_ids":["81140002","55200077"],"display_label":null,"volume_24h":"1822.5","volume_total":"9310"}]}],"total":1,"limit":50,"offset":0,"cache_source":"memory","has_sports":null}"#;
+pub const EXAMPLE: &str = r#"{"events":[{"id":"e-771","slug":"lisbon-weather","title":"Lisbon weather","image":null,"end_date":"2026-10-04T00:00:00Z","is_hot":true,"category":"weather","markets":[{"condition_id":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","slug":"rain-in-lisbon-oct-3","question":"Rain in Lisbon on 3 October?","outcomes":["Yes","No"],"live_price":{"buy":"0.41","sell":"0.42"},"clob_token_ids":["81140002","55200077"],"display_label":null,"volume_24h":"1822.5","volume_total":"9310","id":55871}]}],"total":1,"limit":50,"offset":0,"cache_source":"memory","has_sports":null}"#;
 pub const WARMING_EXAMPLE: &str = r#"{"error":"HTTP_503","message":"The market list is still being loaded.","events":[],"total":0,"limit":50,"offset":0,"cache_source":"warming","has_sports":null}"#;

@@ -99,7 +99,7 @@ fn an_event_shows_itself_and_its_open_markets() {
             r#""end_date":null,"is_hot":true,"category":"weather","markets":[{{"condition_id":"{}","#,
             r#""slug":"rain-in-lisbon-oct-3","question":"Rain in Lisbon on 3 October?","outcomes":["Yes","No"],"#,
             r#""live_price":{{"buy":"0.41","sell":"0.42"}},"clob_token_ids":["81140002","55200077"],"#,
-            r#""display_label":null,"volume_24h":"1822.5","volume_total":"9310"}}]}}],"#,
+            r#""display_label":null,"volume_24h":"1822.5","volume_total":"9310","id":81}}]}}],"#,
             r#""total":1,"limit":50,"offset":0,"cache_source":"memory","has_sports":null}}"#
         ),
         town.condition()

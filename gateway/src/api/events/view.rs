@@ -2,7 +2,7 @@
 
 use super::Shown;
 use crate::api::markets::quote::Quote;
-use crate::api::markets::view::is_hot_volume;
+use crate::api::markets::view::{is_hot_volume, number};
 use crate::app::App;
 use crate::wire::write::{Object, object, string};
 use engine::market::catalog::MarketCell;
@@ -38,4 +38,5 @@ fn child(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
     o.text_or_null("display_label", listing.label.as_deref());
     o.vol_or_null("volume_24h", figures.volume_24h);
     o.vol_or_null("volume_total", figures.volume_total);
+    o.integer("id", number(listing));
 }

@@ -63,6 +63,9 @@ const LIVE_PRICE: Shape = Shape::new(
     ],
 );
 
+/// The number of a market: at most 2^53 − 1.
+pub const MARKET_NUMBER: Schema = Schema::Integer { min: 0, max: 9_007_199_254_740_991 };
+
 /// The fields of the summary, and more.
 macro_rules! with_summary {
     ($($more:expr),* $(,)?) => {
@@ -80,8 +83,9 @@ macro_rules! with_summary {
             field("clob_token_ids", TOKENS, ""),
             field("volume_24h", VOL_OR_NULL, "Trailing 24 hours; null when not reported."),
             field("volume_total", VOL_OR_NULL, "All-time; null when not reported."),
-            field("last_price", PRICE_OR_NULL, "Last trade of the first outcome."),
+            field("last_price", PRICE_OR_NULL, "Of the last trade of the first outcome at the venue, seen or stated by it."),
             field("live_price", Schema::Nullable(&Schema::Object(&LIVE_PRICE)), "Null while nothing was ever quoted."),
+            field("id", MARKET_NUMBER, "The venue's own number of the market, else one made of its condition id; never changes."),
             $($more),*
         ]
     };
@@ -154,5 +158,5 @@ pub const DETAIL: Shape = Shape::new(
     ),
 );
 
-pub const SUMMARY_EXAMPLE: &str = r#"[{"condition_id":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","slug":"rain-in-lisbon-oct-3","question":"Rain in Lisbon on 3 October?","outcomes":["Yes","No"],"active":true,"closed":false,"is_hot":true,"image_url":null,"category":"weather","display_label":null,"clob_token_ids":["81140002","55200077"],"volume_24h":"1822.5","volume_total":"9310","last_price":"0.42","live_price":{"buy":"0.41","sell":"0.42","volume":"9310","updated_at":"2026-10-02T09:14:59Z","source":"clob","outcomes":[{"label":"Yes","price":"0.415","token_id":"81140002"},{"label":"No","price":"0.585","token_id":"55200077"}],"synced_at":"2026-10-02T09:14:10Z"}}]"#;
-pub const DETAIL_EXAMPLE: &str = r#"{"condition_id":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","slug":"rain-in-lisbon-oct-3","question":"Rain in Lisbon on 3 October?","outcomes":["Yes","No"],"active":true,"closed":false,"is_hot":true,"image_url":null,"category":"weather","display_label":null,"clob_token_ids":["81140002","55200077"],"volume_24h":"1822.5","volume_total":"9310","last_price":"0.42","live_price":null,"event_group_id":"e-771","event_title":"Lisbon weather","end_date":"2026-10-04T00:00:00Z","resolved_outcome":null,"archived":false,"archived_at":null,"tokens":[{"token_id":"81140002","outcome":"Yes","price":0.415,"winner":false},{"token_id":"55200077","outcome":"No","price":0.585,"winner":false}],"question_id":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","market_slug":"rain-in-lisbon-oct-3","neg_risk":false,"tick_size":"0.01","min_order_size":"5","fee_rate_bps":500,"description":null,"venue":"synthetic","enable_order_book":true,"accepting_orders":true,"accepting_order_timestamp":null,"minimum_order_size":5,"minimum_tick_size":0.01,"end_date_iso":"2026-10-04T00:00:00Z","game_start_time":null,"seconds_delay":0,"maker_base_fee":0,"taker_base_fee":1000,"notifications_enabled":false,"is_50_50_outcome":false,"neg_risk_market_id":"","neg_risk_request_id":"","fpmm":"","icon":"","image":"","rewards":{"rates":null,"min_size":0,"max_spread":0},"tags":[]}"#;
+pub const SUMMARY_EXAMPLE: &str = r#"[{"condition_id":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","slug":"rain-in-lisbon-oct-3","question":"Rain in Lisbon on 3 October?","outcomes":["Yes","No"],"active":true,"closed":false,"is_hot":true,"image_url":null,"category":"weather","display_label":null,"clob_token_ids":["81140002","55200077"],"volume_24h":"1822.5","volume_total":"9310","last_price":"0.42","live_price":{"buy":"0.41","sell":"0.42","volume":"9310","updated_at":"2026-10-02T09:14:59Z","source":"clob","outcomes":[{"label":"Yes","price":"0.415","token_id":"81140002"},{"label":"No","price":"0.585","token_id":"55200077"}],"synced_at":"2026-10-02T09:14:10Z"},"id":55871}]"#;
+pub const DETAIL_EXAMPLE: &str = r#"{"condition_id":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","slug":"rain-in-lisbon-oct-3","question":"Rain in Lisbon on 3 October?","outcomes":["Yes","No"],"active":true,"closed":false,"is_hot":true,"image_url":null,"category":"weather","display_label":null,"clob_token_ids":["81140002","55200077"],"volume_24h":"1822.5","volume_total":"9310","last_price":"0.42","live_price":null,"id":55871,"event_group_id":"e-771","event_title":"Lisbon weather","end_date":"2026-10-04T00:00:00Z","resolved_outcome":null,"archived":false,"archived_at":null,"tokens":[{"token_id":"81140002","outcome":"Yes","price":0.415,"winner":false},{"token_id":"55200077","outcome":"No","price":0.585,"winner":false}],"question_id":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","market_slug":"rain-in-lisbon-oct-3","neg_risk":false,"tick_size":"0.01","min_order_size":"5","fee_rate_bps":500,"description":null,"venue":"synthetic","enable_order_book":true,"accepting_orders":true,"accepting_order_timestamp":null,"minimum_order_size":5,"minimum_tick_size":0.01,"end_date_iso":"2026-10-04T00:00:00Z","game_start_time":null,"seconds_delay":0,"maker_base_fee":0,"taker_base_fee":1000,"notifications_enabled":false,"is_50_50_outcome":false,"neg_risk_market_id":"","neg_risk_request_id":"","fpmm":"","icon":"","image":"","rewards":{"rates":null,"min_size":0,"max_spread":0},"tags":[]}"#;

@@ -1,7 +1,7 @@
 //! Markets on the wire (market-data.md §2): the summary of lists, and the detail, which carries the venue's own fields
 //! too (venue.md §2).
 
-use super::quote::{OUTCOMES, Quote, number};
+use super::quote::{OUTCOMES, Quote};
 use crate::api::account::valuation::Marks;
 use crate::api::books::view as book;
 use crate::api::prices::base_fee;
@@ -10,8 +10,9 @@ use crate::wire::decimal;
 use crate::wire::write::{Object, object, string};
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
-use engine::market::terms::{MarketState, Resolution, Venue};
+use engine::market::terms::{Listing, MarketState, Resolution, Venue};
 use engine::time::{DAY, Timestamp};
+use sha2::{Digest as _, Sha256};
 
 /// A market with more traded than this is hot (10⁻⁶ of the venue's unit).
 const HOT_VOLUME_ABOVE: u64 = 5_000_000_000;
@@ -95,6 +96,21 @@ fn summary_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timesta
     let last = app.books.last_price(cell.instrument(Outcome::First));
     o.or_null("last_price", last.map(|last| last.price), Object::price);
     live_price(o, cell, app);
+    o.integer("id", number(&cell.listing));
+}
+
+/// Largest number that every reader of JSON holds exactly.
+const NUMBER_MAX: u64 = (1 << 53) - 1;
+
+/// The market's number: the venue's own where it has one, else the first 53 bits of SHA-256 of the condition id. Part of
+/// the listing alone, so it never changes.
+pub fn number(listing: &Listing) -> u64 {
+    let own = listing.venue_market_id.parse().ok().filter(|number| *number <= NUMBER_MAX);
+    own.unwrap_or_else(|| {
+        let digest = Sha256::digest(listing.condition.as_bytes());
+        let (first, _) = digest.split_first_chunk().expect("a digest is longer than eight bytes");
+        u64::from_be_bytes(*first) >> 11
+    })
 }
 
 /// `"live_price"`: null while nothing was ever quoted.
@@ -130,7 +146,7 @@ fn detail_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestam
             o.text("token_id", cell.token(outcome));
             o.text("outcome", cell.outcome(outcome));
             match marks.mark(cell.instrument(outcome)) {
-                Some(mark) => number(o, "price", mark),
+                Some(mark) => super::quote::number(o, "price", mark),
                 None => o.null("price"),
             }
             o.boolean("winner", winner == Some(outcome));

@@ -186,7 +186,11 @@ macro_rules! order_fields {
                 "Average fill price against the best level walked, in basis points; null: no walk, or a replay.",
             ),
             field("book_walk_levels", INTEGER_OR_NULL, "Levels that the walk touched; null: no walk, or a replay."),
-            field("account_balance", MONEY, "Available cash of the wallet after the order."),
+            field(
+                "account_balance",
+                MONEY,
+                "Available cash of the wallet: after the order in the answer to a placement and in its replay, now in a read.",
+            ),
             field("position", Schema::Nullable(&POSITION), "In its token after the order; null: none."),
             field("client_order_id", TEXT_OR_NULL, ""),
             field("error", TEXT_OR_NULL, "Batch entries only."),

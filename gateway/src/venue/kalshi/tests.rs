@@ -328,3 +328,28 @@ fn nothing_a_venue_writes_stops_the_translator() {
     println!("{cases} broken messages, {counted} skips counted");
     assert!(cases > 1_000 && counted > 1_000, "{cases} cases, {counted} counted");
 }
+
+/// The last price of a row is one of Yes, and its complement one of No.
+#[test]
+fn the_last_price_of_a_row_is_handed_out() {
+    let cases = [
+        (r#""last_price_dollars":"0.4100""#, Some([4_100, 5_900])),
+        (r#""last_price_dollars":"0.4155","last_price":40"#, Some([4_155, 5_845])),
+        (r#""last_price":41"#, Some([4_100, 5_900])),
+        (r#""last_price_dollars":"0.0000""#, None),
+        (r#""last_price_dollars":"1.0000""#, None),
+        (r#""last_price_dollars":"""#, None),
+        (r#""last_price":0"#, None),
+        (r#""title":"t""#, None),
+    ];
+    for (fields, expected) in cases {
+        let row = format!(r#"{{"markets":[{{"ticker":"KXP-1","status":"active",{fields}}}]}}"#);
+        let updates = World::new(Sequence::Ignored).rest("/markets", &row);
+        let last = updates.iter().find_map(|update| match update {
+            FeedUpdate::Stated { prices, .. } => Some(prices.last.map(|price| price.expect("both").0)),
+            _ => None,
+        });
+        assert_eq!(last, expected, "{fields}");
+    }
+    println!("last prices: {} cases", cases.len());
+}

@@ -23,7 +23,7 @@ fn a_summary_has_the_shape_of_the_contract() {
         r#""volume_total":"9310","last_price":"0.42","live_price":{"buy":"0.41","sell":"0.42","volume":"9310","#,
         r#""updated_at":"2026-10-02T09:14:04.120000Z","source":"clob","outcomes":[{"label":"Yes","price":"0.415","#,
         r#""token_id":"81140002"},{"label":"No","price":"0.585","token_id":"55200077"}],"#,
-        r#""synced_at":"2026-10-02T09:14:00Z"}}"#
+        r#""synced_at":"2026-10-02T09:14:00Z"},"id":81}"#
     );
     assert_eq!(String::from_utf8(out).unwrap(), expected.replace("CONDITION", town.condition()));
 }
@@ -97,3 +97,27 @@ fn a_detail_carries_its_book_when_asked() {
     // `enable_order_book` is another field.
     assert!(!String::from_utf8(shown(&town, town.market, NOW)).unwrap().contains("\"order_book\""));
 }
+
+/// The venue's own number where it has one, else a number made of the condition id.
+#[test]
+fn a_market_has_a_number_that_never_changes() {
+    let town = Town::new();
+    let listing = &town.catalog.market(town.market).expect("listed").listing;
+    for (own, expected) in [
+        ("3047949", 3_047_949),
+        ("0", 0),
+        ("9007199254740991", 9_007_199_254_740_991),
+        // SHA-256 of the condition id begins with these 53 bits.
+        ("9007199254740992", MADE),
+        ("KXRAIN-26SEP01-T1", MADE),
+        ("0x5151", MADE),
+        ("", MADE),
+        ("-1", MADE),
+    ] {
+        let listing = Listing { venue_market_id: own.into(), ..listing.clone() };
+        assert_eq!(number(&listing), expected, "{own:?}");
+    }
+}
+
+/// 53 bits of SHA-256 of `0x5151…51`.
+const MADE: u64 = 2_406_524_530_623_146;

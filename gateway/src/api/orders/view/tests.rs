@@ -256,3 +256,38 @@ fn a_sweep_lists_ids_as_texts() {
     sweep(&mut out, &Default::default());
     assert_eq!(out, br#"{"canceled":[],"not_canceled":{}}"#);
 }
+
+/// A maker fill has the limit as its price, whatever the rounding of its notional makes of the quotient.
+#[test]
+fn a_fill_at_the_limit_has_exactly_that_price() {
+    let rows = [
+        // quantity and notional of the fills, in 10⁻⁶; maker; what the order and its last fill show
+        (vec![(550_400, 307_619)], true, "0.5589", "0.5589"),
+        (vec![(550_400, 307_618)], true, "0.5589", "0.5589"),
+        (vec![(550_400, 307_620)], true, "0.5589", "0.5589"),
+        (vec![(100, 56)], true, "0.5589", "0.5589"),
+        (vec![(550_400, 307_619), (1_300, 727), (100, 56)], true, "0.5589", "0.5589"),
+        // Not at the limit: the walked price, with the flag off.
+        (vec![(550_400, 307_000)], true, "0.557776", "0.557776"),
+        // A taker pays what the walk came to.
+        (vec![(550_400, 307_620)], false, "0.558903", "0.558903"),
+        (vec![(1_000_000, 550_000)], false, "0.55", "0.55"),
+    ];
+    for (fills, is_maker, of_order, of_fill) in &rows {
+        let town = Town::new();
+        let mut trader = trader(&town);
+        let terms = trader.terms(5_589, 50);
+        trader.place(1, terms, FILLED_AT);
+        for (number, (qty, notional)) in (2..).zip(fills) {
+            let how = if *is_maker { rested(FILLED_AT) } else { at_once(FILLED_AT) };
+            trader.fill(1, number, (*qty, *notional, 0), how);
+        }
+        let mut out = Vec::new();
+        detail(&mut out, &trader.view(1), &town.catalog);
+        let shown: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
+        let last = shown["fills"].as_array().and_then(|fills| fills.last()).expect("a fill");
+        let prices = [&shown["price"], &shown["fill_price"], &last["price"]];
+        assert_eq!(prices, [*of_order, *of_order, *of_fill], "{fills:?}");
+    }
+    println!("prices of fills: {} cases", rows.len());
+}

@@ -263,3 +263,69 @@ fn a_new_market_waits_for_its_row_where_one_can_be_asked_for() {
     assert_eq!(world.translate.announced().next().map(|listing| &*listing.slug), Some("new-176"));
     println!("announced markets: 9 cases");
 }
+
+/// What rows and books state of prices; 0 and 1 are results and placeholders.
+#[test]
+fn prices_that_the_venue_states_are_handed_out() {
+    let stated = |updates: &[FeedUpdate]| {
+        updates.iter().find_map(|update| match update {
+            FeedUpdate::Stated { prices, .. } => {
+                Some((prices.shown.map(|price| price.map(|price| price.0)), prices.last.map(|p| p.map(|p| p.0))))
+            }
+            _ => None,
+        })
+    };
+    let gamma = |fields: &str| {
+        format!(
+            r#"[{{"id":"7","conditionId":"{}","clobTokenIds":"[\"71\",\"72\"]","outcomes":"[\"Yes\",\"No\"]","active":true,"closed":false,{fields}}}]"#,
+            ADAMS.replace("aa", "ee")
+        )
+    };
+    let both = Some(([Some(452_500), Some(547_500)], [Some(4_600), None]));
+    let cases = [
+        (gamma(r#""outcomePrices":"[\"0.4525\", \"0.5475\"]","lastTradePrice":0.46"#), both),
+        (gamma(r#""outcomePrices":["0.4525","0.5475"],"lastTradePrice":"0.46""#), both),
+        (gamma(r#""outcomePrices":"[\"0.45255\", \"0.54745\"]""#), Some(([Some(452_550), Some(547_450)], [None; 2]))),
+        (gamma(r#""outcomePrices":"[\"0\", \"1\"]""#), None),
+        (gamma(r#""outcomePrices":"[\"0\", \"0\"]","lastTradePrice":0"#), None),
+        (gamma(r#""outcomePrices":"""#), None),
+        (gamma(r#""outcomePrices":"[\"x\", \"0.5\", \"0.1\"]","lastTradePrice":1"#), None),
+        (gamma(r#""lastTradePrice":0.001"#), Some(([None; 2], [Some(10), None]))),
+        (
+            // The order book's own service, with its tokens in any order.
+            format!(
+                r#"{{"condition_id":"{}","question":"q","minimum_tick_size":0.01,"active":true,"closed":false,"tokens":[{{"token_id":"71","outcome":"Yes","price":0.31}},{{"token_id":"72","outcome":"No","price":0.69}}]}}"#,
+                ADAMS.replace("aa", "ee")
+            ),
+            Some(([Some(310_000), Some(690_000)], [None; 2])),
+        ),
+    ];
+    for (row, expected) in &cases {
+        assert_eq!(stated(&World::new().rest("/markets", row)), *expected, "{row}");
+    }
+    let last = |text: &str, rest: bool| {
+        let book = format!(
+            r#"{{"event_type":"book","asset_id":"1001","timestamp":"1788000000100","hash":"h","bids":[],"asks":[],"last_trade_price":{text}}}"#
+        );
+        let mut world = World::listed();
+        told(&if rest { world.rest("/book", &book) } else { world.frame(&book) })
+    };
+    let books = [
+        (r#""0.420""#, "1001=0/0 last 1001 4200 Some(3)"),
+        (r#""0.5""#, "1001=0/0 last 1001 5000 Some(1)"),
+        (r#"".42""#, "1001=0/0 last 1001 4200 None"),
+        (r#""""#, "1001=0/0"),
+        ("null", "1001=0/0"),
+        (r#""0""#, "1001=0/0"),
+        (r#""1""#, "1001=0/0"),
+        (r#""0.42001""#, "1001=0/0"),
+        (r#""up""#, "1001=0/0"),
+        ("[]", "1001=0/0"),
+    ];
+    for (text, expected) in books {
+        for rest in [false, true] {
+            assert_eq!(last(text, rest), expected, "{text} {rest}");
+        }
+    }
+    println!("stated prices: {} cases", cases.len() + 2 * books.len());
+}

@@ -155,7 +155,7 @@ pub fn maker_orders(
             o.text("owner", owner);
             o.text("maker_address", address);
             o.qty("matched_amount", fill.qty);
-            o.average("price", fill_price(fill));
+            o.average("price", fill_price(order, fill));
             quoted(o, "fee_rate_bps", rate(fill));
             o.text("asset_id", texts.token());
             o.text("outcome", texts.outcome());

@@ -51,8 +51,26 @@ fn text(app: &App, at: Addresses, venue: &str, report: &Report, warnings: &[Stri
             ));
         }
     }
+    if demo.is_none() {
+        lines.extend(way_to_a_key(at.server, report.users));
+    }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// How to come by a key where this start printed none.
+fn way_to_a_key(address: SocketAddr, users: usize) -> Option<String> {
+    match (address.ip().is_loopback(), users) {
+        (false, 0) => Some(format!(
+            "  keys        none yet; `papertape key --sub NAME --server 127.0.0.1:{}` makes a user and a key, with the \
+             settings of this server, on this machine. The free user `demo` is made on a loopback address only",
+            address.port()
+        )),
+        // A first start printed one, or `seed` wrote them to a file.
+        _ => {
+            Some("  keys        a lost one is replaced by `papertape key --sub NAME`, by default for `demo`".to_owned())
+        }
+    }
 }
 
 /// A token with an offer to buy from, so that the line works.

@@ -5,6 +5,7 @@ use crate::app::{App, Edge};
 use crate::clock::Clock;
 use crate::commit::{CommitFigures, Reply};
 use crate::config::Config;
+use crate::directory_venue::{self, OtherVenue};
 use crate::history::{History, Reader};
 use crate::http::front::Front;
 use crate::http::server::{self, Connections};
@@ -60,6 +61,8 @@ pub enum BootError {
     },
     /// The log failed while serving: what was promised stands, the rest is unknown. The next start recovers.
     Journal(String),
+    /// The data directory was used with another venue.
+    OtherVenue(OtherVenue),
     /// The feed ended before the listener opened.
     Feed,
     /// The route table or the brand's names contradict themselves.
@@ -71,6 +74,7 @@ impl fmt::Display for BootError {
         match self {
             BootError::Recover(error) => error.fmt(f),
             BootError::Venue(error) => error.fmt(f),
+            BootError::OtherVenue(error) => error.fmt(f),
             BootError::Io { what, error } => write!(f, "{what}: {error}"),
             BootError::Journal(why) => write!(f, "the journal failed and serving stopped: {why}"),
             BootError::Edge(why) => f.write_str(why),
@@ -115,6 +119,12 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let prefaulting = Prefaulting::start(config.engine.prefault_bytes);
     let recovery = recovered(&config)?;
     prefaulting.loaded();
+    if venue.is_none() {
+        let (dir, chosen) = (&config.data.dir, &config.venue);
+        directory_venue::claim(dir, chosen.kind, chosen.mix, recovery.state.markets.iter())
+            .map_err(io(dir.join("venue_kinds").display().to_string()))?
+            .map_err(BootError::OtherVenue)?;
+    }
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
     let has_records = recovery.report.lsn != Lsn::ZERO;
     let changes = config.complete_secrets_of_a_start(has_records).map_err(io("a secret"))?;

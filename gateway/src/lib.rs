@@ -28,6 +28,7 @@
 //! | [`history`] | prices as they went, by minute and hour, in files beside the log |
 //! | [`metrics`] | what the server tells a monitor: counters, histograms, and the listener that shows them |
 //! | [`config`], [`clock`], [`app`] | what is set, what time it is, what all threads share |
+//! | `directory_venue` | which venues a data directory was used with |
 //! | [`demo`], [`banner`] | a newcomer's user and the lines that a start prints |
 //! | [`output`] | standard output and standard error, which may fail or stall |
 //!
@@ -46,6 +47,7 @@ pub mod commit;
 pub mod config;
 pub mod core;
 pub mod demo;
+mod directory_venue;
 pub mod engine_client;
 mod failing;
 pub mod history;

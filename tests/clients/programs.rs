@@ -25,7 +25,7 @@ impl Clients {
         }
         let required = env::var_os("PAPERTAPE_REQUIRE_CLIENTS").is_some_and(|value| !value.is_empty() && value != "0");
         assert!(!required, "clients are required and not in {}", folder.display());
-        println!("SKIPPED: no clients in {}; tests/clients/install fetches them", folder.display());
+        tests::binary::skipped(&format!("no clients in {}; tests/clients/install fetches them", folder.display()));
         None
     }
 

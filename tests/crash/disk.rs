@@ -32,7 +32,7 @@ fn a_full_disk_refuses_orders_and_nothing_else() {
     let cases = Cases::of("full disk");
     let mut place = Place::new();
     let Some(disk) = SmallDisk::mount(&place.root().join("disk")) else {
-        println!("skipped: no small file system can be mounted here");
+        tests::binary::skipped("no small file system can be mounted here");
         cases.one();
         return;
     };

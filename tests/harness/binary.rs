@@ -1,12 +1,18 @@
 //! The program under test, built once per test program.
 //!
-//! `cargo test` builds no other package's binary, so this does: same profile and same target directory as the test
-//! that runs, found from the place of the test itself. `PAPERTAPE_BINARY` names a ready one instead.
+//! `cargo test -p tests` builds no other package's binary, so this does: same profile and same target directory as the
+//! test that runs, found from the place of the test itself. `PAPERTAPE_BINARY` names a ready one instead.
 
 use std::env;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How long a build may take before the tests say that they wait for it.
+const BUILD_TOLD_AFTER: Duration = Duration::from_secs(3);
 
 /// Where `papertape` lies.
 pub fn papertape() -> &'static Path {
@@ -65,23 +71,56 @@ pub fn cargo() -> Command {
     cargo
 }
 
-/// …/target/PROFILE/deps/api-0123 → build into …/target with that profile.
+/// Builds the program where the running test lies: …/target/PROFILE/deps/api-0123 → …/target/PROFILE/papertape.
+///
+/// The target `binary` of the package `tools` is a test, and cargo builds a package's programs for its tests. Asked for
+/// with the whole workspace, its dependencies have the same features as in `cargo test --workspace`, which has built
+/// it already; then this takes a second.
 fn build() -> PathBuf {
     let test = env::current_exe().expect("a running test has a path");
     let profile_dir = test.ancestors().nth(2).expect("tests lie in target/PROFILE/deps");
     let target_dir = profile_dir.parent().expect("a profile lies in a target directory");
-    let profile = match profile_dir.file_name().and_then(|name| name.to_str()) {
-        Some("debug") => "dev",
-        Some(name) => name,
-        None => panic!("no profile in {}", profile_dir.display()),
+    let release: &[&str] = match profile_dir.file_name().and_then(|name| name.to_str()) {
+        Some("debug") => &[],
+        Some("release") => &["--release"],
+        _ => panic!("{} is no directory of the profiles dev and release", profile_dir.display()),
     };
+    let begun = Instant::now();
+    let told = told_after(BUILD_TOLD_AFTER);
     let output = cargo()
-        .args(["build", "--quiet", "--package", "tools", "--bin", "papertape", "--profile", profile])
-        .arg("--target-dir")
+        .args(["test", "--quiet", "--workspace", "--test", "binary", "--no-run", "--target-dir"])
         .arg(target_dir)
+        .args(release)
         .current_dir(workspace())
         .output()
         .expect("cargo can be run");
     assert!(output.status.success(), "papertape does not build:\n{}", String::from_utf8_lossy(&output.stderr));
+    if told.load(Ordering::Relaxed) {
+        say(&format!("papertape is built, after {} s", begun.elapsed().as_secs()));
+    }
+    told.store(true, Ordering::Relaxed);
     profile_dir.join("papertape")
+}
+
+/// Says that the program is being built, should that take long. True once it was said, or need not be any more.
+fn told_after(delay: Duration) -> Arc<AtomicBool> {
+    let told = Arc::new(AtomicBool::new(false));
+    let later = told.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(delay);
+        if !later.swap(true, Ordering::Relaxed) {
+            say("building the program papertape for these tests");
+        }
+    });
+    told
+}
+
+/// Says that the running test is skipped, and why.
+pub fn skipped(why: &str) {
+    say(&format!("SKIPPED {}: {why}", std::thread::current().name().unwrap_or("a test")));
+}
+
+/// Writes a line to standard error itself, which the test runner captures only where a print macro writes it.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,6 +1,8 @@
 //! The README as a newcomer meets it: the first start, the line that its banner offers, every line of the tour, and the
 //! kill at its end. The lines are taken from README.md as they stand there.
 
+mod first_steps;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;

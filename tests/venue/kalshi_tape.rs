@@ -35,7 +35,7 @@ pub fn tapes() -> Option<PathBuf> {
     }
     let required = env::var_os("PAPERTAPE_REQUIRE_VENUE_DATA").is_some_and(|value| !value.is_empty() && value != "0");
     assert!(!required, "recordings are required and not in {}", folder.display());
-    println!("SKIPPED: no recordings in {}", folder.display());
+    tests::binary::skipped(&format!("no recordings in {}", folder.display()));
     None
 }
 

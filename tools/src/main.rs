@@ -4,6 +4,7 @@ mod asyncapi;
 mod backup;
 mod doctor;
 mod journal;
+mod key;
 mod openapi;
 mod record;
 mod seed;
@@ -41,6 +42,8 @@ enum Verb {
     Seed(seed::Seed),
     /// Load a running server with orders, and say how fast it answers.
     Load(load::Load),
+    /// Make another API key for a user of the running server, as when the demo key is lost.
+    Key(key::Key),
     /// Print an identity JWT signed with the configured secret.
     Token(token::Token),
     /// Print the OpenAPI document of the wire.
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Verb::Record(record) => record.run(),
         Verb::Seed(seed) => seed.run(),
         Verb::Load(load) => load.run(),
+        Verb::Key(key) => key.run(),
         Verb::Token(token) => token.run(),
         Verb::OpenApi(verb) => verb.run(),
         Verb::AsyncApi(verb) => verb.run(),

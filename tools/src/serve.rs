@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::settings::{Settings, log_events};
 use clap::Args;
+use gateway::venue::VenueKind;
 
 #[derive(Args)]
 pub struct Serve {
@@ -26,6 +27,9 @@ pub struct Serve {
     /// Record what a live venue sends, into this folder (default: tape in the data directory).
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "")]
     record: Option<String>,
+    /// Trade several venues in one data directory. Without it, a start on another venue than before is refused.
+    #[arg(long)]
+    mix_venues: bool,
     /// What an answer waits for: process or power.
     #[arg(long, value_name = "PROMISE")]
     durability: Option<String>,
@@ -36,7 +40,8 @@ pub struct Serve {
 
 impl Serve {
     pub fn run(self) -> Result<(), Failure> {
-        let Serve { settings, listen, venue, tape, speed, follow, record, durability, busy_poll } = self;
+        let Serve { settings, listen, venue, tape, speed, follow, record, mix_venues, durability, busy_poll } = self;
+        let replay_only = [("--speed", speed.is_some()), ("--follow", follow)];
         // A tape is for a replay; whoever names one need not say so twice.
         let venue = venue.or_else(|| tape.is_some().then(|| "replay".to_owned()));
         let mut flags = vec![
@@ -45,6 +50,7 @@ impl Serve {
             ("venue.tape", tape),
             ("venue.speed", speed),
             ("venue.follow", follow.then(|| "true".to_owned())),
+            ("venue.mix", mix_venues.then(|| "true".to_owned())),
             ("journal.durability", durability),
             ("server.busy_poll", busy_poll.then(|| "true".to_owned())),
         ];
@@ -57,6 +63,11 @@ impl Serve {
             flags.push(("venue.record", Some(folder)));
         }
         let mut config = settings.load(flags)?;
+        if let Some((option, _)) =
+            replay_only.iter().find(|(_, given)| *given && config.venue.kind != VenueKind::Replay)
+        {
+            return Err(format!("{option}: only a replay takes it; name a recording with --tape PATH").into());
+        }
         // By the build script.
         config.built_from = option_env!("PAPERTAPE_GIT_SHA").filter(|sha| !sha.is_empty());
         log_events()?;

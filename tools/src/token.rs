@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::settings::{self, Settings, say};
 use clap::Args;
 use gateway::clock::Clock;
+use gateway::config::Config;
 use gateway::http::jwt;
 
 #[derive(Args)]
@@ -27,17 +28,26 @@ impl Token {
             return Err("--sub has 1 to 128 characters".into());
         }
         let mut config = self.settings.load(Vec::new())?;
-        if config.auth.jwt_secrets.is_empty() {
-            // One made here would be a secret that no server signs with: the directory's name was mistyped.
-            let (dir, kept) = (&config.data.dir, config.kept_jwt_secret());
-            if !kept.try_exists().map_err(|error| format!("{}: {error}", kept.display()))? {
-                let way = "the server makes one when it first starts; or set auth.jwt_secret";
-                return Err(format!("{}: no server's secret is in this directory; {way}", dir.display()).into());
-            }
-            config.complete_secrets()?;
-        }
-        let secret = config.auth.jwt_secrets.first().expect("the secrets are complete");
-        say(format_args!("{}", jwt::sign(secret, &self.sub, self.email.as_deref(), Clock::wall().now(), self.ttl)));
+        say(signed(&mut config, &self.sub, self.email.as_deref(), self.ttl)?);
         Ok(())
     }
+}
+
+/// A token for `sub` that lives for `ttl` seconds, signed with the first secret of the configuration or of its data
+/// directory.
+///
+/// # Errors
+/// No server has made a secret in the data directory, or it cannot be read.
+pub fn signed(config: &mut Config, sub: &str, email: Option<&str>, ttl: u64) -> Result<String, Failure> {
+    if config.auth.jwt_secrets.is_empty() {
+        // One made here would be a secret that no server signs with: the directory's name was mistyped.
+        let (dir, kept) = (&config.data.dir, config.kept_jwt_secret());
+        if !kept.try_exists().map_err(|error| format!("{}: {error}", kept.display()))? {
+            let way = "the server makes one when it first starts; or set auth.jwt_secret";
+            return Err(format!("{}: no server's secret is in this directory; {way}", dir.display()).into());
+        }
+        config.complete_secrets()?;
+    }
+    let secret = config.auth.jwt_secrets.first().expect("the secrets are complete");
+    Ok(jwt::sign(secret, sub, email, Clock::wall().now(), ttl))
 }

@@ -67,6 +67,11 @@ impl Markets {
         Markets::default()
     }
 
+    /// All markets, in the order of their listing.
+    pub fn iter(&self) -> impl Iterator<Item = &Market> {
+        self.markets.iter()
+    }
+
     /// The market with that id.
     pub fn market(&self, market: MarketId) -> Option<&Market> {
         self.markets.get(market.0 as usize)

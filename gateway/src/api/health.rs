@@ -7,6 +7,8 @@ use crate::app::App;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{RateClass, Route};
+use crate::venue::playback::Playback;
+use crate::venue::replay::Speed;
 use crate::wire::decimal;
 use crate::wire::write::Object;
 use engine::command::{Command, Query};
@@ -248,7 +250,22 @@ async fn status(call: Call) -> Outcome {
             o.integer("hot", markets.hot);
             o.ts_or_null("last_sync_at", markets.synced_at);
         });
+        match &app.upstream.playback {
+            Some(playback) => o.object("recording", |o| recording(o, playback)),
+            None => o.null("recording"),
+        }
     }))
+}
+
+/// Where the replayed recording stands.
+fn recording(o: &mut Object<'_>, playback: &Playback) {
+    o.ts_or_null("at", playback.at());
+    o.boolean("ended", playback.has_ended());
+    match playback.speed {
+        Some(Speed::Max) => o.word("speed", "max"),
+        Some(speed) => o.text("speed", &speed.to_string()),
+        None => o.null("speed"),
+    }
 }
 
 /// Bytes of the files in a directory and below it. What cannot be read counts nothing; links are not followed.

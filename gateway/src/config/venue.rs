@@ -32,6 +32,7 @@ pub(super) fn venue(source: &mut Source) -> VenueConfig {
             Speed::to_string,
         ),
         follow: source.boolean("venue.follow", false),
+        mix: source.boolean("venue.mix", false),
         categories: category_map(source),
         live: live::Settings {
             polymarket: polymarket(source),

@@ -31,7 +31,7 @@ const GAPS: Family = Family::new(
 
 pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
     let read = |figure: &AtomicU64| figure.load(Relaxed);
-    let Upstream { venues, skips, recording } = &app.upstream;
+    let Upstream { venues, skips, recording, playback: _ } = &app.upstream;
     if !venues.is_empty() {
         let now = app.clock.now();
         let labels: Vec<_> = venues.iter().map(|(origin, _)| [("venue", origin.name())]).collect();

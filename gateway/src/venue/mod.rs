@@ -12,6 +12,7 @@ pub mod kalshi;
 pub mod live;
 pub mod loose;
 mod plain;
+pub mod playback;
 pub mod polymarket;
 pub mod replay;
 pub mod skips;
@@ -34,6 +35,7 @@ use engine::market::terms::{Asset, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 pub use live::Health;
 use live::Live;
+use playback::Playback;
 use replay::Replay;
 pub use replay::Speed;
 use skips::Skips;
@@ -281,6 +283,8 @@ pub struct Upstream {
     pub skips: Option<Arc<Skips>>,
     /// What is recorded of it, where it is.
     pub recording: Option<Arc<live::recorder::Figures>>,
+    /// Where the recording stands that is replayed, if one is.
+    pub playback: Option<Arc<Playback>>,
 }
 
 /// Updates that one message of the venue carried; applied together, then published. A message that came to nothing
@@ -311,6 +315,8 @@ pub struct VenueConfig {
     pub speed: Speed,
     /// Read the tape as it grows; `speed` is then without meaning.
     pub follow: bool,
+    /// Whether a data directory may be used with several venues.
+    pub mix: bool,
     /// Of the configuration (`[fees.category_map]`).
     pub categories: Names,
     /// Of live venues.

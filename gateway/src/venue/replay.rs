@@ -6,6 +6,7 @@
 
 use super::category::Names;
 use super::kalshi::{self, metadata::Change};
+use super::playback::Playback;
 use super::skips::{Skip, Skips};
 use super::tape::{Origin, Record, Tape, TapeError};
 use super::translators::Translators;
@@ -89,6 +90,7 @@ pub struct Replay {
     at_end: bool,
     updates: Vec<FeedUpdate>,
     skips: Arc<Skips>,
+    playback: Arc<Playback>,
 }
 
 impl Replay {
@@ -125,6 +127,7 @@ impl Replay {
             anchor: None,
             updates: Vec::new(),
             skips,
+            playback: Arc::new(Playback::new((!follow).then_some(speed))),
         })
     }
 
@@ -232,6 +235,13 @@ impl Replay {
         }
         self.at_end = at_end;
     }
+
+    /// Tells readers of the status where the recording stands.
+    fn note_playback(&self) {
+        if self.begun {
+            self.playback.note(self.venue_now, self.at_end && !self.follow);
+        }
+    }
 }
 
 /// The number of a connection, given out in the order of appearance; the last one is shared by all beyond.
@@ -258,6 +268,7 @@ impl Venue for Replay {
         let mut due = self.due(server_now).min(until);
         while self.next_at().is_some_and(|at| at <= due) {
             if handed == FRAMES_PER_POLL_MAX {
+                self.note_playback();
                 return Polled { venue_now: self.venue_now, wake_at: Some(server_now) };
             }
             self.step(frame);
@@ -268,6 +279,7 @@ impl Venue for Replay {
             }
         }
         self.venue_now = self.venue_now.max(due);
+        self.note_playback();
         let stop = self.next_at().map_or(until, |next| next.min(until));
         let wake_at = match self.hastens() && !self.at_end {
             // Held back by `until` alone.
@@ -303,6 +315,7 @@ impl Venue for Replay {
         }
         self.venue_now = self.venue_now.max(self.resumed.unwrap_or_default());
         self.mark_end(server_now);
+        self.note_playback();
         self.anchor = None;
         self.venue_now
     }
@@ -322,7 +335,8 @@ impl Venue for Replay {
     }
 
     fn upstream(&self) -> Upstream {
-        Upstream { skips: Some(self.skips.clone()), ..Upstream::default() }
+        let playback = Some(self.playback.clone());
+        Upstream { skips: Some(self.skips.clone()), playback, ..Upstream::default() }
     }
 }
 

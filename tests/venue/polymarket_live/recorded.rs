@@ -15,7 +15,7 @@ fn recording(path: &str) -> Option<PathBuf> {
     }
     let required = std::env::var_os("PAPERTAPE_REQUIRE_VENUE_DATA").is_some_and(|value| value != "0");
     assert!(!required, "recordings are required and not at {}", path.display());
-    println!("SKIPPED: no recording at {}", path.display());
+    tests::binary::skipped(&format!("no recording at {}", path.display()));
     None
 }
 

@@ -1,6 +1,6 @@
 //! The shapes of health and status for the machine description (market-data.md §11).
 
-use crate::http::schema::{Field, INTEGER, Schema, Shape, TEXT, TS, TS_OR_NULL, field};
+use crate::http::schema::{BOOLEAN, Field, INTEGER, Schema, Shape, TEXT, TEXT_OR_NULL, TS, TS_OR_NULL, field};
 
 pub const HEALTH: Schema = Schema::Object(&Shape::new(
     "Health",
@@ -145,6 +145,23 @@ pub const STATUS: Schema = Schema::Object(&Shape::new(
             )),
             "",
         ),
+        field(
+            "recording",
+            Schema::Nullable(&Schema::Object(&Shape::new(
+                "RecordingStatus",
+                "",
+                &[
+                    field("at", TS_OR_NULL, "The recording's clock; null before its first line."),
+                    field(
+                        "ended",
+                        BOOLEAN,
+                        "Its last line has been played. Its clock goes on, and its last books stay.",
+                    ),
+                    field("speed", TEXT_OR_NULL, "`max`, or as `60x`; null where it is followed as it grows."),
+                ],
+            ))),
+            "Of a replay; null on other venues.",
+        ),
     ],
 ));
 pub const STATUS_EXAMPLE: &str = concat!(
@@ -152,5 +169,6 @@ pub const STATUS_EXAMPLE: &str = concat!(
     r#""database":{"status":"ok","latency_ms":0.3,"size_bytes":201326592,"last_commit_at":null},"#,
     r#""redis":{"status":"not_used"},"matching_engine":{"status":"ok","last_cycle_at":null,"last_cycle_ms":null,"#,
     r#""pending_orders":0,"upstream":"live"},"websocket":{"connections":0,"upstream_connections":0,"#,
-    r#""last_upstream_message_at":null},"markets":{"active":280,"hot":12,"last_sync_at":null}}"#
+    r#""last_upstream_message_at":null},"markets":{"active":280,"hot":12,"last_sync_at":null},"#,
+    r#""recording":{"at":"2026-08-10T22:15:00Z","ended":false,"speed":"60x"}}"#
 );

@@ -421,6 +421,7 @@ impl Venue for Live {
             venues: self.adapters.iter().map(|adapter| (adapter.origin, adapter.health.clone())).collect(),
             skips: Some(self.skips.clone()),
             recording: self.running.as_ref().and_then(|running| Some(running.recorder.as_ref()?.figures())),
+            playback: None,
         }
     }
 }

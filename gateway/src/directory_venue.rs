@@ -1,0 +1,119 @@
+//! Which venues a data directory was used with.
+//!
+//! Users, orders and markets of one directory belong together. A start on another venue would list that venue's
+//! markets beside the old ones and leave the old positions without prices, so it is refused unless it is asked for.
+//! The names are kept in the file `venue_kinds`, one line, separated by commas. A directory without the file, of an
+//! earlier version, is judged by its markets.
+
+use crate::venue::VenueKind;
+use engine::market::Market;
+use engine::market::terms::Venue;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+const FILE: &str = "venue_kinds";
+/// Longest content that is read: four short names.
+const BYTES_MAX: usize = 256;
+
+/// A start on a venue that the directory was not used with.
+#[derive(Debug, PartialEq, Eq)]
+pub struct OtherVenue {
+    /// What the directory was used with.
+    known: String,
+    /// What the start asks for.
+    wanted: String,
+}
+
+impl fmt::Display for OtherVenue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OtherVenue { known, wanted } = self;
+        write!(
+            f,
+            "this data directory was used with venue {known}, not with {wanted}: name another one with --data-dir, or \
+             trade both in one directory with --mix-venues"
+        )
+    }
+}
+
+/// Checks that the directory was used with `kind` before or with nothing, and notes `kind`.
+///
+/// # Errors
+/// The inner error: another venue, and `mix` is false. The outer one: the file cannot be read or written.
+pub fn claim(
+    dir: &Path,
+    kind: VenueKind,
+    mix: bool,
+    markets: impl Iterator<Item = impl std::borrow::Borrow<Market>>,
+) -> io::Result<Result<(), OtherVenue>> {
+    let wanted = names(kind);
+    let mut known = match noted(dir)? {
+        Some(known) => known,
+        None => of_markets(kind, markets),
+    };
+    if !known.is_empty() && !mix && !wanted.is_subset(&known) {
+        let text = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+        return Ok(Err(OtherVenue { known: text(&known), wanted: text(&wanted) }));
+    }
+    let before = known.len();
+    known.extend(wanted);
+    if known.len() > before {
+        note(dir, &known)?;
+    }
+    Ok(Ok(()))
+}
+
+fn names(kind: VenueKind) -> BTreeSet<String> {
+    kind.to_string().split(',').map(str::to_owned).collect()
+}
+
+/// What an earlier start noted.
+fn noted(dir: &Path) -> io::Result<Option<BTreeSet<String>>> {
+    let text = match fs::read_to_string(dir.join(FILE)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let names: BTreeSet<String> = text.trim().split(',').map(str::to_owned).collect();
+    let sound = |name: &String| name.parse::<VenueKind>().is_ok_and(|kind| kind.to_string() == *name);
+    if text.len() > BYTES_MAX || !names.iter().all(sound) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "not a list of venues; remove the file to make it again",
+        ));
+    }
+    Ok(Some(names))
+}
+
+/// The venues of the markets. A recording's markets are those of the venue that was recorded, so a replay is at home
+/// with any but synthetic ones.
+fn of_markets(kind: VenueKind, markets: impl Iterator<Item = impl std::borrow::Borrow<Market>>) -> BTreeSet<String> {
+    let mut known = BTreeSet::new();
+    for market in markets {
+        let name = match market.borrow().listing.venue {
+            Venue::Synthetic => "synthetic",
+            _ if kind == VenueKind::Replay => "replay",
+            Venue::Polymarket => "polymarket",
+            Venue::Kalshi => "kalshi",
+        };
+        known.insert(name.to_owned());
+    }
+    known
+}
+
+fn note(dir: &Path, names: &BTreeSet<String>) -> io::Result<()> {
+    let text = names.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+    let mut file = tempfile(dir)?;
+    writeln!(file.1, "{text}")?;
+    file.1.sync_all()?;
+    fs::rename(&file.0, dir.join(FILE))
+}
+
+fn tempfile(dir: &Path) -> io::Result<(std::path::PathBuf, fs::File)> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let path = dir.join("venue_kinds.part");
+    let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+    Ok((path, file))
+}

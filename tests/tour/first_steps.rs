@@ -1,0 +1,137 @@
+//! What a newcomer tries next: another venue in the same directory, options that do not fit, a lost key, a server on
+//! every address, and where a recording stands.
+
+use std::fs;
+use std::process::Output;
+use tests::binary::{command, run};
+use tests::cases::Cases;
+use tests::eventually;
+use tests::server::Place;
+use tests::tape::{Market, Tape};
+
+/// A finished recording of one market.
+fn recording(place: &Place) -> std::path::PathBuf {
+    let path = place.root().join("tape.ndjson");
+    let market = Market::new(1, "rain", "weather", 0.01);
+    let mut tape = Tape::create(&path);
+    tape.list(&[&market]);
+    tape.books(&market, &[("0.40", "100")], &[("0.42", "100")]);
+    path
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn another_venue_in_the_same_directory_has_to_be_asked_for() {
+    let cases = Cases::of("starts");
+    let place = Place::new();
+    place.start().stop();
+    let tape = recording(&place).display().to_string();
+    let replay = ["--tape", tape.as_str()];
+    // (arguments, whether it starts)
+    for (args, starts) in [
+        (&[][..], true),
+        (&replay[..], false),
+        (&[&replay[..], &["--mix-venues"]].concat()[..], true),
+        // From now on both are known.
+        (&replay[..], true),
+        (&[][..], true),
+        (&["--venue", "polymarket"][..], false),
+    ] {
+        match place.spawn_with(args, &[]).ready() {
+            Ok(server) => {
+                assert!(starts, "{args:?} started:\n{}", server.said());
+                server.stop();
+            }
+            Err(said) => {
+                assert!(!starts, "{args:?} did not start:\n{said}");
+                for words in ["used with venue", "--data-dir", "--mix-venues"] {
+                    assert!(said.contains(words), "{args:?}: {words} in\n{said}");
+                }
+            }
+        }
+        cases.one();
+    }
+    // A directory of an earlier version has no list; its markets tell.
+    fs::remove_file(place.data().join("venue_kinds")).expect("the list is there");
+    let said = place.spawn_with(&["--venue", "kalshi"], &[]).ready().err().expect("refused");
+    assert!(said.contains("used with venue synthetic"), "{said}");
+    fs::write(place.data().join("venue_kinds"), "moon\n").expect("it can be written");
+    let said = place.spawn_with(&[], &[]).ready().err().expect("refused");
+    assert!(said.contains("venue_kinds: not a list of venues"), "{said}");
+    cases.add(2);
+}
+
+#[test]
+fn options_of_a_replay_are_refused_elsewhere() {
+    let cases = Cases::of("options");
+    for args in [&["--speed", "60"][..], &["--follow"], &["--speed", "max", "--venue", "synthetic"]] {
+        let home = tempfile::tempdir().expect("a directory");
+        let output = command().arg("serve").args(args).current_dir(home.path()).output().expect("it runs");
+        assert!(!output.status.success(), "{args:?}");
+        assert!(stderr(&output).contains("only a replay takes it"), "{args:?}: {}", stderr(&output));
+        assert!(!home.path().join("papertape-data").exists(), "{args:?}: nothing is made");
+        cases.one();
+    }
+}
+
+#[test]
+fn a_lost_key_is_replaced() {
+    let cases = Cases::of("keys");
+    let mut place = Place::new();
+    place.unset("auth", "jwt_secret");
+    let server = place.start();
+    let (config, data) = (place.config().display().to_string(), place.data().display().to_string());
+    let address = server.address().to_string();
+    let key = |sub: &str| run(["key", "--sub", sub, "--server", &address, "--config", &config, "--data-dir", &data]);
+    for sub in ["demo", "somebody-new"] {
+        let made = key(sub);
+        assert!(made.status.success(), "{sub}: {}", stderr(&made));
+        let key = String::from_utf8(made.stdout).expect("text").trim().to_owned();
+        let me = server.with_key(&key).get("/v1/me").expect(200);
+        assert_eq!(me["auth_user_id"], sub);
+        cases.one();
+    }
+    for _ in 0..3 {
+        assert!(key("demo").status.success());
+    }
+    let sixth = key("demo");
+    assert!(stderr(&sixth).contains("made no key: 400"), "{}", stderr(&sixth));
+    server.stop();
+    let gone = key("demo");
+    assert!(stderr(&gone).contains("is the server of this data directory running there?"), "{}", stderr(&gone));
+    cases.add(2);
+}
+
+#[test]
+fn a_server_on_every_address_says_how_to_make_a_key() {
+    let cases = Cases::of("starts");
+    let mut place = Place::new();
+    place.set("server", "listen", "\"0.0.0.0:0\"");
+    let server = place.start();
+    assert!(server.demo_key().is_none());
+    assert!(server.said().contains("papertape key --sub NAME --server 127.0.0.1:"), "{}", server.said());
+    server.stop();
+    cases.one();
+}
+
+#[test]
+fn the_status_says_where_a_recording_stands() {
+    let cases = Cases::of("venues");
+    let place = Place::new();
+    let tape = recording(&place).display().to_string();
+    let server = place.start_with(&["--tape", &tape, "--speed", "max"], &[]);
+    let recording = eventually("the recording ends", || {
+        let status = server.client().get("/v1/status").expect(200);
+        (status["recording"]["ended"] == true).then(|| status["recording"].clone())
+    });
+    assert_eq!(recording["speed"], "max");
+    assert!(recording["at"].as_str().is_some_and(|at| at.ends_with('Z')), "{recording}");
+    server.stop();
+    let synthetic = Place::new().start();
+    assert!(synthetic.client().get("/v1/status").expect(200)["recording"].is_null());
+    synthetic.stop();
+    cases.add(2);
+}

@@ -57,6 +57,8 @@ impl Place {
         let mut place = Place { root, settings: BTreeMap::new() };
         place.set("server", "listen", "\"127.0.0.1:0\"");
         place.set("auth", "jwt_secret", &format!("{SECRET:?}"));
+        // Few changes, so that more of the machine is the test's.
+        place.set("venue", "liveliness", "1");
         place.set("journal", "segment_bytes", "2097152");
         for tier in ["free", "pro", "pro_plus", "enterprise"] {
             place.set(&format!("limits.tiers.{tier}"), "requests_per_second", "100000");

@@ -5,7 +5,7 @@ use super::source::Source;
 use crate::venue::category::Names;
 use crate::venue::live::{self, Pace};
 use crate::venue::replay::Speed;
-use crate::venue::{VenueConfig, VenueKind, kalshi, polymarket};
+use crate::venue::{VenueConfig, VenueKind, kalshi, polymarket, synthetic};
 use engine::market::terms::Category;
 use std::time::Duration;
 
@@ -32,6 +32,7 @@ pub(super) fn venue(source: &mut Source) -> VenueConfig {
             Speed::to_string,
         ),
         follow: source.boolean("venue.follow", false),
+        liveliness: source.integer("venue.liveliness", 10, 1..=synthetic::LIVELINESS_MAX),
         mix: source.boolean("venue.mix", false),
         categories: category_map(source),
         live: live::Settings {

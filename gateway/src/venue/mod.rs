@@ -315,6 +315,8 @@ pub struct VenueConfig {
     pub speed: Speed,
     /// Read the tape as it grows; `speed` is then without meaning.
     pub follow: bool,
+    /// How many times as often the synthetic books change as at 1, from 1 to [`synthetic::LIVELINESS_MAX`].
+    pub liveliness: u64,
     /// Whether a data directory may be used with several venues.
     pub mix: bool,
     /// Of the configuration (`[fees.category_map]`).
@@ -431,7 +433,9 @@ impl std::error::Error for VenueError {}
 /// Opens the configured venue.
 pub fn open(config: &VenueConfig, clock: &Clock) -> Result<Box<dyn Venue>, VenueError> {
     Ok(match config.kind {
-        VenueKind::Synthetic => Box::new(Synthetic::new(config.seed, clock.now(), config.categories.clone())),
+        VenueKind::Synthetic => Box::new(
+            Synthetic::new(config.seed, clock.now(), config.categories.clone()).with_liveliness(config.liveliness),
+        ),
         VenueKind::Replay => Box::new(
             Replay::open(&config.tape, config.speed, config.follow, &config.categories).map_err(VenueError::Tape)?,
         ),

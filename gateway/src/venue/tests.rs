@@ -38,6 +38,8 @@ fn a_missing_tape_is_an_error_with_its_path() {
         tape: "/nowhere/tape.ndjson".into(),
         speed: Speed::RECORDED,
         follow: false,
+        liveliness: 1,
+        mix: false,
         categories: Default::default(),
         live: Default::default(),
     };
@@ -53,6 +55,8 @@ fn settings_that_cannot_be_meant_are_refused_before_anything_is_made() {
         tape: Default::default(),
         speed: Speed::RECORDED,
         follow: false,
+        liveliness: 1,
+        mix: false,
         categories: Default::default(),
         live: Default::default(),
     };
@@ -138,6 +142,8 @@ fn every_venue_keeps_the_promises_of_the_seam() {
         tape: tape.clone(),
         speed,
         follow: false,
+        liveliness: 1,
+        mix: false,
         categories: categories.clone(),
         live: Default::default(),
     };
@@ -194,6 +200,8 @@ fn markets_are_listed_with_the_categories_of_the_configuration() {
         tape: tape.clone(),
         speed: Speed::Max,
         follow: false,
+        liveliness: 1,
+        mix: false,
         categories: Names::default(),
         live: Default::default(),
     };

@@ -32,8 +32,8 @@ const DENSE_TICKS: u16 = 30;
 /// With some 40 levels about three change a step.
 const LIVES: [u64; 6] = [3, 6, 12, 25, 50, 100];
 
-/// How often a book takes a step. The tapes change 84 times a second and market; an idle server must not work that
-/// much, so the whole world makes about 90 steps a second.
+/// How often a book takes a step at liveliness 1. The tapes change 84 times a second and market; an idle server must not
+/// work that much, so the whole world makes about 90 steps a second at liveliness 1 and 900 at 10, the default.
 const STEP_WINDOW: u64 = 250 * MILLISECOND;
 const STEP_WAITING: u64 = 10 * SECOND;
 const STEP_BUSY: u64 = 500 * MILLISECOND;
@@ -74,7 +74,7 @@ pub(super) struct Trade {
 
 /// The time between two steps of a market, before and after its start.
 fn step_length(spec: &Spec, at: Timestamp) -> u64 {
-    match spec.key {
+    let length = match spec.key {
         Key::Window { .. } if at < spec.start => STEP_WAITING,
         Key::Window { interval, .. } => match interval {
             Interval::FiveMinutes => STEP_WINDOW,
@@ -87,7 +87,8 @@ fn step_length(spec: &Spec, at: Timestamp) -> u64 {
             1..=3 => STEP_QUIET,
             _ => STEP_IDLE,
         },
-    }
+    };
+    length / spec.liveliness
 }
 
 /// The moment of step `number` on a grid: somewhere inside its cell, so that markets do not move in step.

@@ -36,6 +36,8 @@ const FIGURES_EVERY: u64 = 300 * SECOND;
 /// Steps older than this when their turn comes are passed over: a server that was asleep goes on with the books as
 /// they stand now. Listings and results are never passed over.
 const STEPS_LATE_MAX: u64 = 600 * SECOND;
+/// The liveliest world that can be asked for: its busiest books take a step each 2.5 ms.
+pub const LIVELINESS_MAX: u64 = 100;
 /// All markets come on one connection.
 const CONNECTION: u8 = 0;
 
@@ -79,7 +81,7 @@ impl Synthetic {
     /// The world of a seed, from `now` on. The first poll lists it.
     pub fn new(seed: u64, now: Timestamp, names: Names) -> Synthetic {
         Synthetic {
-            world: World { seed },
+            world: World { seed, liveliness: 1 },
             names,
             now,
             begun: false,
@@ -88,6 +90,12 @@ impl Synthetic {
             recalled: Vec::new(),
             updates: Vec::new(),
         }
+    }
+
+    /// The same world with books that change, and trades that happen, `times` as often; 1 to 100.
+    pub fn with_liveliness(mut self, times: u64) -> Synthetic {
+        self.world.liveliness = times.clamp(1, LIVELINESS_MAX);
+        self
     }
 
     /// The price of an asset in this world, in dollars: what decides its windows.

@@ -146,6 +146,37 @@ fn a_window_pays_what_its_price_says() {
 }
 
 #[test]
+fn a_livelier_world_has_as_many_times_the_changes_and_trades() {
+    let counts = |liveliness| {
+        let mut venue = Synthetic::new(3, NOW, Default::default()).with_liveliness(liveliness);
+        let mut witness = Witness::default();
+        witness.run(&mut venue, NOW, NOW.plus(300 * SECOND), 100 * MILLISECOND);
+        witness.assert_mirrored();
+        let listed: Vec<String> = witness.listings.keys().cloned().collect();
+        (witness.count("delta") as f64, witness.count("trade") as f64, listed)
+    };
+    let (calm, lively) = (counts(1), counts(10));
+    let (changes, trades) = (lively.0 / calm.0, lively.1 / calm.1);
+    println!("{changes:.1} times the changes, {trades:.1} times the trades");
+    assert!((7.0..13.0).contains(&changes) && (7.0..13.0).contains(&trades), "{changes} {trades}");
+    assert_eq!(calm.2, lively.2, "the markets are the same");
+}
+
+#[test]
+fn a_market_always_resolves_within_five_minutes() {
+    let witness = run(4, NOW, 1_300, SECOND);
+    let mut resolved: Vec<Timestamp> = witness.resolutions.values().map(|(_, _, seen)| *seen).collect();
+    resolved.sort_unstable();
+    resolved.retain(|at| *at >= NOW);
+    let (mut from, mut longest) = (NOW, 0);
+    for at in resolved.into_iter().chain([NOW.plus(1_300 * SECOND)]) {
+        longest = longest.max(at.since(from));
+        from = at;
+    }
+    assert!(longest <= 300 * SECOND, "{} s without a resolution", longest / SECOND);
+}
+
+#[test]
 fn prices_lead_to_their_result_and_ticks_get_finer_on_the_way() {
     // Touches of every 5-minute window in its last seconds.
     let mut venue = Synthetic::new(8, NOW, Default::default());

@@ -36,6 +36,8 @@ pub(super) enum Series {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct World {
     pub(super) seed: u64,
+    /// How many times as often books change and trades happen as at 1; not 0.
+    pub(super) liveliness: u64,
 }
 
 /// Everything fixed about one market.
@@ -52,6 +54,8 @@ pub(super) struct Spec {
     pub(super) tick: TickSize,
     /// Seeds its book.
     pub(super) seed: u64,
+    /// That of the world.
+    pub(super) liveliness: u64,
     worth: Worth,
 }
 
@@ -167,6 +171,7 @@ impl World {
                     active_when_listed: false,
                     tick: plain_tick(subject, about.labels.len()),
                     seed,
+                    liveliness: self.liveliness,
                     worth: Worth::Plain { fortune, market, may_split },
                 })
             }
@@ -188,6 +193,7 @@ impl World {
                     active_when_listed: true,
                     tick: TickSize(100),
                     seed,
+                    liveliness: self.liveliness,
                     worth: Worth::Window { underlying, window: underlying.window(interval, start, end) },
                 })
             }

@@ -72,6 +72,8 @@ fn hear(count: u32, recording: Option<PathBuf>) -> Heard {
         tape: PathBuf::new(),
         speed: Speed::RECORDED,
         follow: false,
+        liveliness: 1,
+        mix: false,
         categories: Default::default(),
         live: Settings { polymarket: settings, recording, ..Settings::default() },
     };

@@ -114,8 +114,9 @@ fn an_address_is_an_account() {
 #[test]
 fn the_account_of_an_address_has_the_plan_of_local() {
     let cases = Cases::of("plans of addresses");
-    // (settings, tier, balance)
-    let table: [(&[(&str, &str, &str)], &str, &str); 6] = [
+    /// Settings, tier, balance.
+    type Row<'a> = (&'a [(&'a str, &'a str, &'a str)], &'a str, &'a str);
+    let table: [Row<'_>; 6] = [
         (&[], "enterprise", "25000.00"),
         (&[("local", "tier", "\"pro\"")], "pro", "25000.00"),
         (&[("local", "tier", "\"free\""), ("local", "balance", "\"100\"")], "free", "100.00"),

@@ -60,12 +60,12 @@ impl StatedCell {
             changed |= to.load(Relaxed) != value;
             to.store(value, Relaxed);
         };
-        for outcome in 0..2 {
+        for (outcome, traded) in traded.into_iter().enumerate() {
             let shown = stated.shown[outcome].and_then(|price| u32::try_from(price.0).ok());
             if let Some(price) = shown.filter(|price| (1..1_000_000).contains(price)) {
                 set(&self.shown[outcome], price);
             }
-            let known = self.last[outcome].load(Relaxed) & WITH_A_BOOK != 0 || traded[outcome];
+            let known = self.last[outcome].load(Relaxed) & WITH_A_BOOK != 0 || traded;
             if let Some(price) = stated.last[outcome].filter(|_| !known) {
                 set(&self.last[outcome], u32::from(price.0));
             }

@@ -490,7 +490,9 @@ fn the_last_price_is_the_newest_that_was_told() {
         Row(u16),
     }
     use Told::*;
-    let cases: [(&str, Vec<Told>, Option<(u16, Option<u8>, bool)>); 9] = [
+    /// Price, decimals of its text, and whether a trade was seen.
+    type Last = Option<(u16, Option<u8>, bool)>;
+    let cases: [(&str, Vec<Told>, Last); 9] = [
         ("nothing was told", vec![], None),
         ("a row", vec![Row(4_100)], Some((4_100, None, false))),
         ("a later row", vec![Row(4_100), Row(4_200)], Some((4_200, None, false))),

@@ -4,8 +4,10 @@ use super::*;
 
 #[test]
 fn ticks_of_a_half_and_a_quarter_of_a_cent_are_traded() {
-    // Tick of the catalogue, the one that a frame tells of next, prices that are taken and refused at the second.
-    const ROWS: [(u64, f64, &str, &str, &[&str], &[&str]); 2] = [
+    /// Market, tick of the catalogue as number and text, the tick of a later frame, prices that fit the later tick and
+    /// prices that do not.
+    type Row = (u64, f64, &'static str, &'static str, &'static [&'static str], &'static [&'static str]);
+    const ROWS: [Row; 2] = [
         (41, 0.01, "0.01", "0.005", &["0.305", "0.31", "0.005", "0.995"], &["0.3025", "0.001", "0.301"]),
         (42, 0.005, "0.005", "0.0025", &["0.3025", "0.305", "0.0025", "0.9975"], &["0.301", "0.3024", "0.001"]),
     ];

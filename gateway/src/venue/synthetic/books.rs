@@ -254,7 +254,7 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_790_000_123 * SECOND);
 
     fn specs() -> Vec<Spec> {
-        let world = World { seed: 42 };
+        let world = World { seed: 42, liveliness: 1 };
         let keys = World::series().flat_map(|series| world.listed(series, NOW, 0));
         keys.filter_map(|key| world.spec(key)).filter(|spec| spec.opens() <= NOW).collect()
     }

@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn the_world_has_all_that_the_contract_names() {
-        let world = World { seed: 42 };
+        let world = World { seed: 42, liveliness: 1 };
         let specs: Vec<Spec> =
             World::series().flat_map(|series| world.listed(series, NOW, 0)).filter_map(|key| world.spec(key)).collect();
         let listings: Vec<Listing> = specs.iter().map(|spec| world.listing(spec)).collect();
@@ -432,7 +432,7 @@ mod tests {
 
     #[test]
     fn keys_read_back_and_series_go_on_without_holes() {
-        let world = World { seed: 5 };
+        let world = World { seed: 5, liveliness: 1 };
         for series in World::series() {
             let listed = world.listed(series, NOW, 3 * HOUR);
             for key in &listed {

@@ -15,6 +15,8 @@ pub enum Reject {
     TooManySafeguards,
     /// Waited longer than 2 s for its turn (`TRADE_IN_PROGRESS`).
     WaitedTooLong,
+    /// The first request with this id is not decided, or its record is not released (`IDEMPOTENCY_CONFLICT_PENDING`).
+    StillRunning,
     UserNotFound,
     /// The key that asks was revoked, or its overlap ended, while the request was on its way.
     KeyRevoked,

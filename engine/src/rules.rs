@@ -9,6 +9,8 @@ use crate::user::{Tier, WalletKind};
 
 /// Waiting longer than this for one's turn is `TRADE_IN_PROGRESS` (spec, placement rule 1).
 pub const WAIT_MAX_US: u64 = 2 * SECOND;
+/// Age of a user's oldest unreleased record from which on the next write of that user waits undecided, µs.
+pub const UNRELEASED_MAX_US: u64 = 250 * MILLISECOND;
 /// How long the implicit id of a signed order counts (venue.md §5.4).
 pub const IMPLICIT_ID_US: u64 = 600 * SECOND;
 /// Furthest expiration of a GTD order: ten years, in microseconds. What lies further is taken for milliseconds sent as

@@ -13,14 +13,14 @@ use crate::metrics::journal::JournalMeters;
 use crate::ws::bells::Bells;
 use crossbeam::utils::CachePadded;
 use engine::command::Answer;
-use engine::id::UserId;
+use engine::id::{MARKETS, UserId};
 use engine::notice::Notice;
 use engine::ring::Ring;
-use engine::shard::{Outbox, Room, Shard};
+use engine::shard::{Outbox, Room, Shard, shard_of};
 use engine::time::Timestamp;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Instant;
 use tokio::sync::oneshot;
@@ -142,6 +142,14 @@ struct Held {
     answer: Answer,
 }
 
+/// A record of a user that is in the log and not released.
+#[derive(Clone, Copy)]
+struct Unreleased {
+    lsn: Lsn,
+    owner: UserId,
+    made_at: Timestamp,
+}
+
 /// Where the log stands, for health answers and for those who ask for room from another thread. Plain numbers; nothing
 /// is ordered by them.
 #[derive(Debug, Default)]
@@ -153,6 +161,8 @@ pub struct CommitFigures {
     /// Bytes of log that records in the ring are going to take. Taken off only after the room without them was published,
     /// so that room less crossing is never more than there is.
     crossing_bytes: CachePadded<AtomicU64>,
+    /// Records of users that were released, by the shard that they came from.
+    released: OnceLock<Box<[CachePadded<AtomicU64>]>>,
     /// Shares filled, for the price history.
     pub fills: Fills,
     /// Whoever follows a user's orders.
@@ -170,6 +180,11 @@ impl CommitFigures {
         if let Some(meters) = &self.meters {
             meters.fact(&notice.what);
         }
+    }
+
+    /// Counters of released records, one for each shard of a log of that size.
+    fn released(&self, size: LogSize) -> &[CachePadded<AtomicU64>] {
+        self.released.get_or_init(|| (1..size.writers_count).map(|_| CachePadded::default()).collect())
     }
 
     /// How many orders of a shard rest, for a monitor, behind the records of its last command.
@@ -201,6 +216,9 @@ pub struct Committer<S: Storage = Files> {
     /// Format of the payloads.
     version: u16,
     held: VecDeque<(Lsn, Held)>,
+    /// Records of users, from the oldest on that may not be released.
+    unreleased: VecDeque<Unreleased>,
+    size: LogSize,
     /// Released to [`Reply::Here`] and not claimed yet.
     here: Option<Answer>,
     waiting: Waiting,
@@ -224,6 +242,8 @@ impl<S: Storage> Committer<S> {
             durability,
             version,
             held: VecDeque::new(),
+            unreleased: VecDeque::new(),
+            size,
             here: None,
             waiting: Waiting::default(),
             room_marks: RoomMarks::checked(size),
@@ -237,6 +257,11 @@ impl<S: Storage> Committer<S> {
     /// Who prepares segments: woken when one was taken.
     pub fn wake_when_low(&mut self, preparer: Thread) {
         self.preparer = Some(preparer);
+    }
+
+    /// The newest record in the log.
+    pub fn appended(&self) -> Lsn {
+        self.log.last_lsn()
     }
 
     /// Where the log stands.
@@ -282,6 +307,7 @@ impl<S: Storage> Committer<S> {
         if self.marks.is_poisoned() {
             self.held.clear();
         }
+        self.note_released();
         if self.held.is_empty() && worked {
             self.waiting.0.store(false, Ordering::Relaxed);
         }
@@ -320,6 +346,24 @@ impl<S: Storage> Committer<S> {
             Durability::Process => self.log.last_lsn(),
             Durability::Power => self.marks.synced(),
         }
+    }
+
+    /// Lets go of the records that the release mark has passed, and counts them for the shards that they came from.
+    fn note_released(&mut self) {
+        let mark = self.mark();
+        while let Some(&Unreleased { lsn, owner, .. }) = self.unreleased.front()
+            && lsn <= mark
+        {
+            self.unreleased.pop_front();
+            self.count_released(owner);
+        }
+    }
+
+    fn count_released(&self, owner: UserId) {
+        let released = self.figures.released(self.size);
+        // One thread counts.
+        let count = &released[shard_of(owner, released.len())];
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     fn hold(&mut self, held: Held) {
@@ -370,8 +414,8 @@ impl<S: Storage> Outbox<Reply> for Committer<S> {
         self.room_marks.room(room_bytes.saturating_sub(crossing_bytes))
     }
 
-    fn record(&mut self, owner: UserId, time: Timestamp, payload: &[u8]) {
-        let time = self.monotone(time);
+    fn record(&mut self, owner: UserId, made_at: Timestamp, payload: &[u8]) {
+        let time = self.monotone(made_at);
         let timer = self.figures.meters.as_ref().and_then(|meters| meters.times_append(self.log.last_lsn()));
         let timed = timer.map(|timer| (timer, Instant::now()));
         let appended = self.log.append(Kind::Mutations, self.version, owner.0, time, payload);
@@ -381,6 +425,17 @@ impl<S: Storage> Outbox<Reply> for Committer<S> {
             timer.note(begun.elapsed());
         }
         self.figures.last_commit_at.store(time, Ordering::Relaxed);
+        if owner == MARKETS {
+            return;
+        }
+        match self.durability {
+            // Released as it is appended.
+            Durability::Process => self.count_released(owner),
+            Durability::Power => {
+                self.note_released();
+                self.unreleased.push_back(Unreleased { lsn: self.log.last_lsn(), owner, made_at });
+            }
+        }
     }
 
     fn notice(&mut self, notice: Notice) {
@@ -390,6 +445,22 @@ impl<S: Storage> Outbox<Reply> for Committer<S> {
     fn answer(&mut self, reply: Reply, answer: Answer) {
         self.hold(Held { reply, answer });
     }
+
+    fn answer_at_once(&mut self, reply: Reply, answer: Answer) {
+        self.fill(Held { reply, answer });
+    }
+
+    fn oldest_unreleased(&mut self) -> Option<Timestamp> {
+        if self.unreleased.is_empty() {
+            return None;
+        }
+        self.note_released();
+        self.unreleased.front().map(|first| first.made_at)
+    }
+
+    fn oldest_unreleased_of(&mut self, owner: UserId) -> Option<Timestamp> {
+        self.unreleased.iter().find(|record| record.owner == owner).map(|record| record.made_at)
+    }
 }
 
 /// The way to a committer on another thread.
@@ -398,13 +469,41 @@ pub struct CommitLane {
     ring: Arc<Ring<CommitItem>>,
     room_marks: RoomMarks,
     figures: Arc<CommitFigures>,
+    size: LogSize,
+    /// Whose way it is; `None`: nobody asks here what is not released.
+    shard: Option<usize>,
+    /// Records of users that may not be released, oldest first, and how many went before them.
+    unreleased: VecDeque<(UserId, Timestamp)>,
+    released: u64,
 }
 
 impl CommitLane {
     /// A way to the committer that was made with the same size and figures.
     pub fn new(size: LogSize, figures: Arc<CommitFigures>) -> CommitLane {
         let room_marks = RoomMarks::checked(size);
-        CommitLane { ring: Arc::new(Ring::new(COMMIT_RING_SLOTS)), room_marks, figures }
+        CommitLane {
+            ring: Arc::new(Ring::new(COMMIT_RING_SLOTS)),
+            room_marks,
+            figures,
+            size,
+            shard: None,
+            unreleased: VecDeque::new(),
+            released: 0,
+        }
+    }
+
+    /// The same way as that shard's own. Only the shard that users belong to may send their records by it.
+    pub fn of_shard(&self, index: usize) -> CommitLane {
+        CommitLane { shard: Some(index), ..self.clone() }
+    }
+
+    /// Lets go of the records that the committer has released.
+    fn note_released(&mut self) {
+        let Some(shard) = self.shard else { return };
+        let released = self.figures.released(self.size)[shard].load(Ordering::Relaxed);
+        while self.released < released && self.unreleased.pop_front().is_some() {
+            self.released += 1;
+        }
     }
 
     /// What goes to the committer, first in, first out.
@@ -450,6 +549,10 @@ impl Outbox<Reply> for CommitLane {
     fn record(&mut self, owner: UserId, time: Timestamp, payload: &[u8]) {
         self.figures.crossing_bytes.fetch_add(slot_bytes(payload.len()) as u64, Ordering::Relaxed);
         self.push(CommitItem::Record { owner, time, payload: payload.to_vec() });
+        if self.shard.is_some() && owner != MARKETS {
+            self.note_released();
+            self.unreleased.push_back((owner, time));
+        }
     }
 
     fn notice(&mut self, notice: Notice) {
@@ -458,6 +561,22 @@ impl Outbox<Reply> for CommitLane {
 
     fn answer(&mut self, reply: Reply, answer: Answer) {
         self.push(CommitItem::Answer { reply, answer });
+    }
+
+    fn answer_at_once(&mut self, reply: Reply, answer: Answer) {
+        reply.fill(answer);
+    }
+
+    fn oldest_unreleased(&mut self) -> Option<Timestamp> {
+        if self.unreleased.is_empty() {
+            return None;
+        }
+        self.note_released();
+        self.unreleased.front().map(|(_, made_at)| *made_at)
+    }
+
+    fn oldest_unreleased_of(&mut self, owner: UserId) -> Option<Timestamp> {
+        self.unreleased.iter().find(|(of, _)| *of == owner).map(|(_, made_at)| *made_at)
     }
 }
 

@@ -37,7 +37,7 @@ impl Core {
     pub fn take(&mut self, envelope: Envelope<Reply>, now: Timestamp) {
         guard(|| self.shard.take(envelope, now, &mut self.committer));
         self.committer.figures().look_at(&self.shard);
-        if self.shard.has_work() {
+        if self.shard.has_work() || self.shard.holds_up() {
             self.inbox.wake();
         }
     }
@@ -60,6 +60,11 @@ impl Core {
         // In one piece: an answer that nobody claims would be the next one's.
         guard(|| {
             self.take(Envelope { owner, command, received_at: now, reply: Reply::Here }, now);
+            if let Some(reply @ Reply::Here) = self.shard.last_held_up() {
+                let (sender, receiver) = oneshot::channel();
+                *reply = Reply::Request(sender);
+                return Err(receiver);
+            }
             self.committer.claim()
         })
     }
@@ -74,6 +79,11 @@ impl Core {
             self.committer.release();
             more || !self.commits.is_empty()
         })
+    }
+
+    /// Whether commands wait for the log to move: [`Core::turn`] is to be called within [`crate::layout::LINE_LOOK`].
+    pub fn holds_up(&self) -> bool {
+        self.shard.holds_up()
     }
 
     /// Whether anything waits for a sync, to be asked from the sync thread.

@@ -27,6 +27,9 @@ use wal::{Files, Progress, Syncer};
 /// Longest sleep of a thread that waits for work: a stop is noticed within it.
 const PARK_MAX: Duration = Duration::from_millis(250);
 
+/// How often a shard looks through the commands that wait for the log to move: some are refused when they waited too long.
+pub const LINE_LOOK: Duration = Duration::from_millis(20);
+
 /// Rest of the sync thread behind a sync that no answer waits for (`process`). A sync write-protects the page that the
 /// next append writes to, and interrupts every core: without a rest each order paid for both. With it a power failure
 /// takes back what `process` never promised to keep: the rest, and a sync on either side of it.
@@ -94,13 +97,13 @@ pub fn spawn_shards(
     let shards = shards.into_iter().zip(inboxes).enumerate();
     shards
         .map(|(index, (mut shard, inbox))| {
-            let (inbox, mut lane, clock, stop) = (inbox.clone(), lane.clone(), clock.clone(), stop.clone());
+            let (inbox, mut lane, clock, stop) = (inbox.clone(), lane.of_shard(index), clock.clone(), stop.clone());
             thread::spawn(&format!("shard-{index}"), move || {
                 while !stop.is_set() {
                     let more = shard.turn(&inbox, clock.now(), &mut lane);
                     lane.figures().look_at(&shard);
                     if !more {
-                        inbox.wait(PARK_MAX);
+                        inbox.wait(if shard.holds_up() { LINE_LOOK } else { PARK_MAX });
                     }
                 }
             })
@@ -162,7 +165,13 @@ pub fn drive(
                 continue;
             }
             if inbox.arm() && commits.arm() {
-                notify.notified().await;
+                let holds_up = core.borrow().holds_up();
+                let news = notify.notified();
+                match holds_up {
+                    // Either way it is looked through.
+                    true => drop(tokio::time::timeout(LINE_LOOK, news).await),
+                    false => news.await,
+                }
             }
         }
     });

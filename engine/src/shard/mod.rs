@@ -15,6 +15,7 @@ mod emptying;
 pub mod facts;
 mod history;
 mod hourly;
+mod line;
 mod placing;
 pub mod query;
 pub mod replay;
@@ -39,6 +40,7 @@ use crate::user::{Users, issue, wallets};
 use cycle::Cycles;
 use emptying::Emptying;
 use hourly::Hourly;
+use line::Line;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sweep::{Settling, Sweep};
@@ -65,6 +67,19 @@ pub trait Outbox<R> {
     fn record(&mut self, owner: UserId, now: Timestamp, payload: &[u8]);
     fn notice(&mut self, notice: Notice);
     fn answer(&mut self, reply: R, answer: Answer);
+    /// An answer that shows nothing of any record, and so need not wait for one.
+    fn answer_at_once(&mut self, reply: R, answer: Answer) {
+        self.answer(reply, answer);
+    }
+    /// When the oldest record was made, of those of users from here, that is not released; an outbox that releases at once
+    /// has none.
+    fn oldest_unreleased(&mut self) -> Option<Timestamp> {
+        None
+    }
+    /// The same of one user's records. Looks through all that are not released.
+    fn oldest_unreleased_of(&mut self, _owner: UserId) -> Option<Timestamp> {
+        None
+    }
 }
 
 /// The shard that a user belongs to, of `count`. Ids come from one counter, so this spreads them evenly.
@@ -91,6 +106,7 @@ pub struct Shard<R> {
     record: Vec<u8>,
     /// Commands that were popped and are run next; empty between turns.
     ahead: Vec<Envelope<R>>,
+    line: Line<R>,
     sweeps: VecDeque<Sweep<R>>,
     emptyings: VecDeque<Emptying<R>>,
     settlings: VecDeque<Settling<R>>,
@@ -129,6 +145,7 @@ impl<R> Shard<R> {
             notices: Vec::new(),
             record: Vec::new(),
             ahead: Vec::with_capacity(COMMANDS_AHEAD),
+            line: Line::default(),
             sweeps: VecDeque::new(),
             emptyings: VecDeque::new(),
             settlings: VecDeque::new(),
@@ -162,6 +179,15 @@ impl<R> Shard<R> {
     /// [`Shard::turn`] goes on with it.
     pub fn take(&mut self, envelope: Envelope<R>, now: Timestamp, outbox: &mut impl Outbox<R>) {
         self.reach(now);
+        if self.may_be_held_up(&envelope.command, outbox) {
+            return self.line_up(envelope, outbox);
+        }
+        self.take_now(envelope, outbox);
+    }
+
+    /// Runs one command now, whatever stands in line.
+    #[inline]
+    fn take_now(&mut self, envelope: Envelope<R>, outbox: &mut impl Outbox<R>) {
         let Envelope { owner, command, received_at, reply } = envelope;
         let admitted = self.admit(&command, received_at, outbox).and_then(|()| self.key_usable(owner, &command));
         // What it changes happens behind the hour. The reserve is for what changes something.
@@ -179,6 +205,7 @@ impl<R> Shard<R> {
     pub fn turn(&mut self, inbox: &Ring<Envelope<R>>, now: Timestamp, outbox: &mut impl Outbox<R>) -> bool {
         self.reach(now);
         self.note_hour(outbox);
+        self.move_line(outbox);
         let mut ahead = std::mem::take(&mut self.ahead);
         for _ in 0..COMMANDS_PER_TURN_MAX / COMMANDS_AHEAD {
             ahead.extend(std::iter::from_fn(|| inbox.pop()).take(COMMANDS_AHEAD));

@@ -8,20 +8,21 @@ use crate::recover::recover;
 use crate::thread::Stop;
 use engine::amount::{Bps, Cash, Price, Qty};
 use engine::book::registry::Books;
-use engine::command::{Answer, Command, Wallets};
+use engine::command::{Answer, Command, Query, Wallets};
 use engine::directory::Directory;
 use engine::id::{InstrumentId, KeyId, OrderId, UserId, WalletId};
 use engine::market::catalog::Catalog;
 use engine::mutation::{Mutation, codec};
-use engine::order::{EntryRoute, OrderTerms, OrderType, Quality, Side, TimeInForce};
-use engine::rules::{Rules, SWEEP_ORDERS_PER_RECORD_MAX};
+use engine::order::{EntryRoute, OrderTerms, OrderType, Quality, Side, Status, TimeInForce};
+use engine::reject::Reject;
+use engine::rules::{Rules, SWEEP_ORDERS_PER_RECORD_MAX, UNRELEASED_MAX_US, WAIT_MAX_US};
 use engine::time::SECOND;
 use engine::user::{Users, WalletKind};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use std::thread::JoinHandle;
-use wal::{Marks, Options, Prepared, Running};
+use wal::{Files, Marks, Options, Prepared, Running, Syncer};
 
 const BOTH: [Durability; 2] = [Durability::Process, Durability::Power];
 const OWNER: UserId = UserId(1);
@@ -84,18 +85,32 @@ struct Driven {
     client: EngineClient,
     marks: Marks,
     stop: Stop,
+    /// The sync thread, or what it would run where the test decides when the disk confirms.
     syncer: Option<JoinHandle<Result<(), wal::Error>>>,
+    held: Option<Syncer<Files>>,
 }
 
 impl Drop for Driven {
     fn drop(&mut self) {
         self.stop.set();
         self.marks.wake();
-        self.syncer.take().expect("it ends once").join().expect("no panic").expect("the disk is there");
+        if let Some(syncer) = self.syncer.take() {
+            syncer.join().expect("no panic").expect("the disk is there");
+        }
     }
 }
 
 fn driven(place: &Path, users: Users, clock: &Clock, durability: Durability) -> Driven {
+    let mut driven = held(place, users, clock, durability);
+    let (fatal, _) = tokio::sync::mpsc::unbounded_channel();
+    let (syncer, stop) = (driven.held.take().expect("held so far"), driven.stop.clone());
+    let syncer = spawn_syncer(syncer, durability, Arc::default(), stop, fatal).expect("a thread");
+    driven.syncer = Some(syncer);
+    driven
+}
+
+/// The same with a disk that confirms nothing by itself.
+fn held(place: &Path, users: Users, clock: &Clock, durability: Durability) -> Driven {
     let (segment_bytes, spares_count) = (1 << 20, 2);
     let options = Options { segment_bytes, spares_count, reserve_bytes: 0, ..Options::default() };
     let recovery = recover(&place.join("log"), options, 1).expect("a new directory");
@@ -105,8 +120,6 @@ fn driven(place: &Path, users: Users, clock: &Clock, durability: Durability) -> 
     let Running { log, mut preparer, syncer, marks, .. } = running;
     while matches!(preparer.turn().expect("there is room on the disk"), Prepared::One) {}
     let (figures, stop) = (Arc::new(CommitFigures::default()), Stop::new());
-    let (fatal, _) = tokio::sync::mpsc::unbounded_channel();
-    let syncer = spawn_syncer(syncer, durability, figures.clone(), stop.clone(), fatal).expect("a thread");
     let lane = CommitLane::new(LogSize::of(segment_bytes, spares_count, 1), figures.clone());
     let committer =
         Committer::new(log, durability, codec::VERSION, LogSize::of(segment_bytes, spares_count, 1), figures);
@@ -116,7 +129,7 @@ fn driven(place: &Path, users: Users, clock: &Clock, durability: Durability) -> 
     let inbox = Arc::new(Ring::new(16));
     let core = Rc::new(RefCell::new(Core::new(shard, committer, inbox.clone(), lane.ring().clone())));
     drive(core.clone(), inbox, &lane, &synced, clock.clone());
-    Driven { client: EngineClient::inline(core, clock.clone()), marks, stop, syncer: Some(syncer) }
+    Driven { client: EngineClient::inline(core, clock.clone()), marks, stop, syncer: None, held: Some(syncer) }
 }
 
 /// Nothing else comes to wake the core: no feed, no other request.
@@ -143,6 +156,52 @@ fn a_command_larger_than_a_turn_is_finished_without_another() {
         cases += 1;
     }
     println!("sweeps through the core: {cases} cases");
+}
+
+/// The inline layout's line: a disk that confirms nothing, and then does.
+#[test]
+fn a_write_behind_one_that_is_not_released_waits_here_too() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let clock = Clock::fake(START);
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime().expect("a runtime"), async {
+        let mut driven = held(place.path(), resting(3), &clock, Durability::Power);
+        let cancel = |number: u32| {
+            let (client, clock) = (driven.client.clone(), clock.clone());
+            let command = Command::Cancel { order: OrderId(OWNER.object(number)) };
+            tokio::task::spawn_local(async move { client.ask(OWNER, command, clock.now()).await })
+        };
+        let first = cancel(2);
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+        clock.set(START.plus(UNRELEASED_MAX_US + 1));
+        let second = cancel(3);
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!first.is_finished() && !second.is_finished());
+        clock.set(clock.now().plus(WAIT_MAX_US + 1));
+        // Nothing else comes: the core looks by itself.
+        let refused = second.await.expect("no panic");
+        assert!(matches!(refused, Ok(Answer::Refused(Reject::WaitedTooLong))), "{refused:?}");
+        assert!(!first.is_finished(), "nothing was confirmed");
+        let third = cancel(4);
+        tokio::task::yield_now().await;
+        let mut syncer = driven.held.take().expect("held so far");
+        while !third.is_finished() {
+            syncer.turn().expect("a sound disk");
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        assert!(matches!(first.await.expect("no panic"), Ok(Answer::Order(_))));
+        assert!(
+            matches!(third.await.expect("no panic"), Ok(Answer::Order(_))),
+            "it was decided when the log had moved"
+        );
+        let query = Command::Query(Query::Order(OrderId(OWNER.object(3))));
+        let Ok(Answer::Order(order)) = driven.client.ask(OWNER, query, clock.now()).await else { panic!("an order") };
+        assert_eq!(order.order.status(), Status::Pending, "a refused write leaves nothing");
+    });
 }
 
 /// However many commands come together, each is answered, and nothing else comes to have them synced.

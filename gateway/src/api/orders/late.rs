@@ -16,7 +16,7 @@ use engine::command::Envelope;
 use engine::id::{UserId, WalletId};
 use engine::mutation::{Mutation, codec};
 use engine::ring::Ring;
-use engine::rules::WAIT_MAX_US;
+use engine::rules::{UNRELEASED_MAX_US, WAIT_MAX_US};
 use engine::shard::Shard;
 use engine::time::Timestamp;
 use engine::user::{Permissions, Tier, Users, WalletKind};
@@ -66,7 +66,7 @@ impl Core {
         while matches!(preparer.turn().expect("there is room on the disk"), Prepared::One) {}
         let figures = Arc::new(CommitFigures::default());
         let size = LogSize::of(segment_bytes, spares_count, 1);
-        let lane = CommitLane::new(size, figures.clone());
+        let lane = CommitLane::new(size, figures.clone()).of_shard(0);
         let committer = Committer::new(log, Durability::Power, codec::VERSION, size, figures);
         let app = town.world.edge.app.clone();
         let (rules, books) = (app.rules.clone(), app.books.clone());
@@ -193,6 +193,126 @@ fn a_shard_that_comes_late_has_done_nothing() {
         let told = again.await.expect("an answer");
         assert_eq!(told.status, 200, "{}", told.body);
         assert!(told.body.contains(r#""is_replay":false"#), "{}", told.body);
+    });
+}
+
+/// A log that stands still holds up the writes of a user from the moment on at which his oldest record is older than a
+/// quarter of a second: undecided, and at most two seconds.
+#[test]
+fn writes_behind_one_that_is_not_released_wait_undecided() {
+    paused(async {
+        let mut cases = 0;
+        let cancel_all = ("POST", "/v1/cancel-all?confirm=true", String::new());
+        let rows = [
+            ("POST", "/v1/orders", order("second")),
+            ("POST", "/v1/orders/batch", format!(r#"{{"orders":[{}]}}"#, order("second"))),
+            cancel_all.clone(),
+        ];
+        for (method, target, body) in rows {
+            // In a row as long as the log is not late; decided when it has moved; refused when it has not.
+            for (age_us, moves, status) in [
+                (UNRELEASED_MAX_US, true, 200),
+                (UNRELEASED_MAX_US + 1, true, 200),
+                (UNRELEASED_MAX_US + 1, false, 409),
+            ] {
+                let what = format!("{method} {target}, {age_us} µs behind the first, the log moves: {moves}");
+                let mut core = Core::new();
+                let first = core.place("first");
+                settle().await;
+                core.decide();
+                core.clock().set(core.clock().now().plus(age_us));
+                let second = core.ask(method, target, &body);
+                settle().await;
+                let undecided = core.committer.appended();
+                core.decide();
+                settle().await;
+                assert!(!first.is_finished() && !second.is_finished(), "{what}");
+                let waits = age_us > UNRELEASED_MAX_US;
+                assert_eq!(core.shard.holds_up(), waits, "{what}");
+                assert_eq!(core.committer.appended() == undecided, waits, "{what}: it is decided or not");
+                if !moves {
+                    core.clock().set(core.clock().now().plus(WAIT_MAX_US));
+                    core.decide();
+                    settle().await;
+                    assert!(!second.is_finished(), "{what}: two seconds are not over");
+                    core.clock().set(core.clock().now().plus(1));
+                    core.decide();
+                    let told = second.await.expect("an answer");
+                    assert_eq!(
+                        (told.status, told.code.as_str()),
+                        (status, "TRADE_IN_PROGRESS"),
+                        "{what}: {}",
+                        told.body
+                    );
+                    assert_eq!(told.headers.get("retry-after").expect("advice"), "1");
+                    assert!(!first.is_finished(), "{what}: the log has not moved");
+                    assert_eq!(core.committer.appended(), undecided, "{what}: a refusal leaves nothing");
+                    core.sync();
+                } else {
+                    core.sync();
+                    core.decide();
+                    core.sync();
+                    let told = second.await.expect("an answer");
+                    assert_eq!(told.status, status, "{what}: {}", told.body);
+                }
+                assert_eq!(first.await.expect("an answer").status, 200, "{what}");
+                assert!(!core.shard.holds_up(), "{what}");
+                cases += 1;
+            }
+        }
+        println!("writes behind one that is not released: {cases} cases");
+    });
+}
+
+#[test]
+fn an_id_that_comes_again_while_it_runs_is_a_conflict() {
+    paused(async {
+        let mut core = Core::new();
+        let first = core.place("first");
+        settle().await;
+        core.decide();
+        core.clock().set(core.clock().now().plus(UNRELEASED_MAX_US + 1));
+        let second = core.place("second");
+        settle().await;
+        core.decide();
+        // One of a record that is not released, one that is not decided; and reads wait for the log as ever.
+        for id in ["first", "second"] {
+            let again = core.place(id);
+            settle().await;
+            core.decide();
+            let told = again.await.expect("an answer");
+            assert_eq!((told.status, told.code.as_str()), (409, "IDEMPOTENCY_CONFLICT_PENDING"), "{id}: {}", told.body);
+            assert_eq!(told.headers.get("retry-after").expect("advice"), "1");
+        }
+        let read = core.ask("GET", "/v1/orders/by-client-id/first", "");
+        // Another user is not held up: what he is told waits for the log, and is no refusal of the line.
+        let engine = core.edge.engine.clone();
+        let now = core.clock().now();
+        let other = tokio::task::spawn_local(async move {
+            engine.ask(UserId(1 << 40), engine::command::Command::Cancel { order: engine::id::OrderId(1) }, now).await
+        });
+        settle().await;
+        core.decide();
+        core.clock().set(core.clock().now().plus(WAIT_MAX_US + 1));
+        core.decide();
+        let told = second.await.expect("an answer");
+        assert_eq!((told.status, told.code.as_str()), (409, "TRADE_IN_PROGRESS"), "{}", told.body);
+        settle().await;
+        assert!(!read.is_finished() && !other.is_finished() && !first.is_finished());
+        core.sync();
+        let answer = other.await.expect("no panic").expect("in time");
+        assert!(matches!(answer, engine::command::Answer::Refused(engine::reject::Reject::UserNotFound)), "{answer:?}");
+        assert_eq!(read.await.expect("an answer").status, 200);
+        assert_eq!(first.await.expect("an answer").status, 200);
+        // Behind it both ids mean what wire.md §11 says.
+        for (id, is_replay) in [("first", true), ("second", false)] {
+            let told = core.place(id);
+            settle().await;
+            core.decide();
+            core.sync();
+            let told = told.await.expect("an answer");
+            assert!(told.body.contains(&format!(r#""is_replay":{is_replay}"#)), "{id}: {}", told.body);
+        }
     });
 }
 

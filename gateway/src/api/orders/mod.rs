@@ -32,6 +32,7 @@ pub const PLACEMENT: &[Code] = &[
     Code::InvalidOrderExpiration,
     Code::DuplicateClientOrderId,
     Code::IdempotencyKeyReuse,
+    Code::IdempotencyConflictPending,
     Code::FreeTierDailyLimit,
     Code::TradeInProgress,
     Code::WalletNotFound,

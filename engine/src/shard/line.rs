@@ -1,0 +1,163 @@
+//! Writes of a user whose earlier one is not released: they wait undecided, and are refused when they have waited too long.
+//!
+//! While the log syncs, the writes of a user go on one after the other: each is decided at once and its answer waits. Only
+//! when the oldest of them has waited for [`UNRELEASED_MAX_US`] does the next one stand in this line. It is decided when
+//! that one is released, and refused with `WaitedTooLong` after [`WAIT_MAX_US`]. Such a refusal depends on no record, so it
+//! leaves although the log does not move.
+
+use super::{Outbox, Shard};
+use crate::command::{Answer, Command, Envelope, IdSource, Placement};
+use crate::id::UserId;
+use crate::reject::Reject;
+use crate::rules::{UNRELEASED_MAX_US, WAIT_MAX_US};
+use crate::time::Timestamp;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Commands that stand in line at most, of all users of a shard; further ones are refused with `Busy`.
+const LINE_MAX: usize = 1_024;
+
+/// The line of one shard.
+pub(super) struct Line<R> {
+    waiting: VecDeque<Envelope<R>>,
+    /// The oldest unreleased record when the line was last looked through.
+    seen: Option<Timestamp>,
+}
+
+impl<R> Default for Line<R> {
+    fn default() -> Line<R> {
+        Line { waiting: VecDeque::new(), seen: None }
+    }
+}
+
+impl<R> Shard<R> {
+    /// Whether a command may have to stand in line. The first look of every command: one load and a comparison each.
+    #[inline]
+    pub(super) fn may_be_held_up(&self, command: &Command, outbox: &mut impl Outbox<R>) -> bool {
+        let late = outbox.oldest_unreleased().is_some_and(|at| self.now.since(at) > UNRELEASED_MAX_US);
+        (late || !self.line.waiting.is_empty()) && takes_turns(command)
+    }
+
+    /// Whether commands stand in line: [`Shard::turn`] is to be called soon, though nothing else may come.
+    pub fn holds_up(&self) -> bool {
+        !self.line.waiting.is_empty()
+    }
+
+    /// Where the answer goes of the command that came last of those in line.
+    pub fn last_held_up(&mut self) -> Option<&mut R> {
+        self.line.waiting.back_mut().map(|envelope| &mut envelope.reply)
+    }
+
+    /// Puts a command in line, or runs it when its own user is not held up.
+    #[cold]
+    pub(super) fn line_up(&mut self, envelope: Envelope<R>, outbox: &mut impl Outbox<R>) {
+        let owner = envelope.owner;
+        let oldest = self.oldest_late(owner, outbox);
+        if oldest.is_none() && !self.line.waiting.iter().any(|other| other.owner == owner) {
+            return self.take_now(envelope, outbox);
+        }
+        let refused = if self.now.since(envelope.received_at) > WAIT_MAX_US {
+            Reject::WaitedTooLong
+        } else if self.is_running(owner, &envelope.command, oldest) {
+            Reject::StillRunning
+        } else if self.line.waiting.len() >= LINE_MAX {
+            Reject::Busy
+        } else {
+            if self.line.waiting.is_empty() {
+                self.line.seen = outbox.oldest_unreleased();
+            }
+            return self.line.waiting.push_back(envelope);
+        };
+        outbox.answer_at_once(envelope.reply, Answer::Refused(refused));
+    }
+
+    /// Runs what need not stand in line any longer, each user's in their order, and refuses what stood in it too long.
+    #[inline]
+    pub(super) fn move_line(&mut self, outbox: &mut impl Outbox<R>) {
+        if !self.line.waiting.is_empty() {
+            self.look_through_line(outbox);
+        }
+    }
+
+    #[cold]
+    fn look_through_line(&mut self, outbox: &mut impl Outbox<R>) {
+        let oldest = outbox.oldest_unreleased();
+        let has_moved = oldest != self.line.seen;
+        self.line.seen = oldest;
+        let mut held_up = BTreeSet::new();
+        for _ in 0..self.line.waiting.len() {
+            let Some(envelope) = self.line.waiting.pop_front() else { return };
+            let owner = envelope.owner;
+            if self.now.since(envelope.received_at) > WAIT_MAX_US {
+                outbox.answer_at_once(envelope.reply, Answer::Refused(Reject::WaitedTooLong));
+            } else if !has_moved || held_up.contains(&owner) || self.oldest_late(owner, outbox).is_some() {
+                held_up.insert(owner);
+                self.line.waiting.push_back(envelope);
+            } else {
+                self.take_now(envelope, outbox);
+            }
+        }
+    }
+
+    /// When the oldest unreleased record of a user was made, if that is too long ago.
+    fn oldest_late(&self, owner: UserId, outbox: &mut impl Outbox<R>) -> Option<Timestamp> {
+        outbox.oldest_unreleased_of(owner).filter(|at| self.now.since(*at) > UNRELEASED_MAX_US)
+    }
+
+    /// Whether a placement repeats the id of one that stands in line, or of one whose record is not released.
+    fn is_running(&self, owner: UserId, command: &Command, oldest: Option<Timestamp>) -> bool {
+        let Command::Place(placement) = command else { return false };
+        let Some(id) = shown_id(placement) else { return false };
+        let is_it = |other: &Placement| shown_id(other) == Some(id);
+        let stands =
+            self.line.waiting.iter().filter(|envelope| envelope.owner == owner).any(|envelope| {
+                match &envelope.command {
+                    Command::Place(other) => is_it(other),
+                    Command::PlaceBatch(others) => others.iter().any(is_it),
+                    _ => false,
+                }
+            });
+        let user = self.users.get(owner);
+        let made_at = || {
+            let user = user?;
+            user.order(user.remembered(id)?.order).map(|order| order.created_at)
+        };
+        stands || oldest.is_some_and(|oldest| made_at().is_some_and(|made_at| made_at >= oldest))
+    }
+}
+
+/// The id that a request shows, where it can be in conflict with another one's.
+fn shown_id(placement: &Placement) -> Option<&str> {
+    let request = placement.request.as_ref()?;
+    (request.source != IdSource::Implicit).then_some(request.client_order_id.as_str())
+}
+
+/// Whether a command is a write that goes one after the other with the user's others (wire.md §7, 16): placements, cancels
+/// and resets. Keys can be revoked at any time, and what the server does by itself waits for nobody.
+fn takes_turns(command: &Command) -> bool {
+    match command {
+        Command::Place(_)
+        | Command::PlaceBatch(_)
+        | Command::Cancel { .. }
+        | Command::CancelOrders { .. }
+        | Command::CancelAll { .. }
+        | Command::CancelMarket { .. }
+        | Command::ArchiveWallet { .. }
+        | Command::ResetWallet { .. }
+        | Command::ResetApiWallet { .. } => true,
+        Command::CreateUser(_)
+        | Command::SetGrant { .. }
+        | Command::IssueKey(_)
+        | Command::RenameKey { .. }
+        | Command::RotateKey { .. }
+        | Command::RevokeKey { .. }
+        | Command::NoteKeyUsed { .. }
+        | Command::Beat { .. }
+        | Command::BeatByName { .. }
+        | Command::EndBeats
+        | Command::Settle { .. }
+        | Command::Cycle { .. }
+        | Command::OpenWallet { .. }
+        | Command::RelabelWallet { .. }
+        | Command::Query(_) => false,
+    }
+}

@@ -7,20 +7,20 @@
 mod deadline;
 pub(crate) mod departures;
 mod express;
+mod places;
 mod socket;
+
+pub use places::Connections;
 
 use super::body::Body;
 use super::pipeline::{refuse, respond};
 use crate::app::Edge;
-use crate::config::{Config, Network};
-use ahash::AHashMap;
-use deadline::HeadDeadline;
 use express::{Express, Made, Turn};
 use http_body_util::BodyExt as _;
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use parking_lot::Mutex;
+use places::Place;
 use socket::Socket;
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -29,7 +29,6 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -45,96 +44,6 @@ const STREAM_STUCK: Duration = Duration::from_secs(15);
 /// Pause after an accept that failed for want of descriptors or memory: doubled up to the second bound.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
-
-/// How many connections there are and may be; shared by all IO threads.
-#[derive(Debug)]
-pub struct Connections {
-    total_max: usize,
-    per_address_max: usize,
-    /// Many people come through these, and tests and benches through loopback: only the total counts for them.
-    exempt: Vec<Network>,
-    meter_loopback: bool,
-    total: AtomicUsize,
-    by_address: Mutex<AHashMap<IpAddr, usize>>,
-    refused: AtomicU64,
-}
-
-impl Connections {
-    pub fn new(config: &Config) -> Connections {
-        Connections {
-            total_max: config.http.connections_max,
-            per_address_max: config.http.connections_per_address_max,
-            exempt: config.http.trusted_proxies.clone(),
-            meter_loopback: config.limits.meter_loopback,
-            total: AtomicUsize::new(0),
-            by_address: Mutex::default(),
-            refused: AtomicU64::new(0),
-        }
-    }
-
-    /// Connections open now.
-    pub fn open(&self) -> usize {
-        self.total.load(Relaxed)
-    }
-
-    /// Connections that were closed at once because a cap was reached.
-    pub fn refused(&self) -> u64 {
-        self.refused.load(Relaxed)
-    }
-
-    fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
-        let room = |now: usize| (now < self.total_max).then_some(now + 1);
-        if self.total.fetch_update(Relaxed, Relaxed, room).is_err() {
-            self.refused.fetch_add(1, Relaxed);
-            return None;
-        }
-        let address = self.counted(peer);
-        if let Some(address) = address {
-            let mut by_address = self.by_address.lock();
-            let count = by_address.entry(address).or_default();
-            if *count >= self.per_address_max {
-                self.total.fetch_sub(1, Relaxed);
-                self.refused.fetch_add(1, Relaxed);
-                return None;
-            }
-            *count += 1;
-        }
-        Some(Place { connections: Arc::clone(self), address })
-    }
-
-    /// The address that a peer counts for: IPv6 by its /64.
-    fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
-        let peer = peer.to_canonical();
-        let exempt = self.exempt.iter().any(|network| network.contains(peer));
-        if exempt || (peer.is_loopback() && !self.meter_loopback) {
-            return None;
-        }
-        Some(match peer {
-            IpAddr::V4(_) => peer,
-            IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
-        })
-    }
-}
-
-/// A connection's place among the others; free again when dropped.
-struct Place {
-    connections: Arc<Connections>,
-    address: Option<IpAddr>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.connections.total.fetch_sub(1, Relaxed);
-        let Some(address) = self.address else { return };
-        let mut by_address = self.connections.by_address.lock();
-        if let Some(count) = by_address.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                by_address.remove(&address);
-            }
-        }
-    }
-}
 
 /// Serves `listener` until `stop` turns true, then lets requests in flight end for at most the configured time.
 /// Answers how many connections had to be cut off.
@@ -195,11 +104,10 @@ fn of_the_peer(error: &io::Error) -> bool {
 }
 
 async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Place, mut stop: watch::Receiver<bool>) {
-    let _place = place;
     // Without it an answer may wait for the peer's acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     let bounds = &edge.app.config.http;
-    let head = HeadDeadline::new(bounds.header_timeout, bounds.idle_timeout);
+    let head = place.seat.head.clone();
     let socket = Socket::new(stream, head.clone(), bounds.write_timeout);
     let mut builder = http1::Builder::new();
     builder
@@ -247,7 +155,7 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
     });
     let mut serving = builder.serve_connection(socket.clone(), service);
     let mut stopping = Some(Box::pin(async move { stopped(&mut stop).await }));
-    let (mut ending, mut ended) = (false, false);
+    let (mut ending, mut ended, mut sits) = (false, false, false);
     // With the core elsewhere answers come one by one as it makes them, and nothing is ready with them.
     let together = edge.engine.is_here();
     std::future::poll_fn(|context| {
@@ -256,6 +164,12 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
             return Poll::Ready(());
         }
         if stopping.as_mut().is_some_and(|stopping| stopping.as_mut().poll(context).is_ready()) {
+            (stopping, ending) = (None, true);
+        }
+        if !std::mem::replace(&mut sits, true) {
+            place.seat.sit(context);
+        }
+        if stopping.is_some() && place.seat.leaves() {
             (stopping, ending) = (None, true);
         }
         loop {

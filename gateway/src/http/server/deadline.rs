@@ -11,8 +11,8 @@
 use hyper::rt::{Sleep, Timer};
 use parking_lot::Mutex;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,8 @@ struct State {
     again: AtomicBool,
     /// A request is answered; nothing is awaited.
     answering: AtomicBool,
+    /// Since when the connection is idle, as [`micros`] counts; 0: it is not.
+    idle_since: AtomicU64,
     /// A runtime timer kept from one head to the next: usually it is only looked at, seldom set anew.
     spare: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
 }
@@ -45,6 +47,8 @@ impl HeadDeadline {
             heard: AtomicBool::new(false),
             again: AtomicBool::new(false),
             answering: AtomicBool::new(false),
+            // Whoever has said nothing yet has no request under way.
+            idle_since: AtomicU64::new(micros(Instant::now())),
             spare: Mutex::default(),
         }))
     }
@@ -52,7 +56,20 @@ impl HeadDeadline {
     /// The socket had bytes.
     pub(super) fn heard(&self) {
         self.0.heard.store(true, Relaxed);
+        self.0.idle_since.store(0, Relaxed);
     }
+
+    /// Since when the connection is idle, in µs from some fixed moment; `None` while a request is under way.
+    pub(super) fn idle_since(&self) -> Option<u64> {
+        Some(self.0.idle_since.load(Relaxed)).filter(|since| *since > 0)
+    }
+}
+
+/// The moment that idle times count from.
+fn micros(now: Instant) -> u64 {
+    static ANCHOR: OnceLock<Instant> = OnceLock::new();
+    // Never 0, which stands for a connection that is not idle.
+    now.duration_since(*ANCHOR.get_or_init(|| now)).as_micros() as u64 + 1
 }
 
 /// Said by who answers requests that hyper does not see: to hyper it is one head that does not come.
@@ -60,6 +77,7 @@ impl HeadDeadline {
     /// A request came, and its answer takes its time.
     pub(super) fn answering(&self) {
         self.0.answering.store(true, Relaxed);
+        self.0.idle_since.store(0, Relaxed);
     }
 
     /// All that came was answered: the next head is awaited.
@@ -110,8 +128,15 @@ impl Awaiting {
             self.begun = true;
             self.due = None;
         }
-        let length = if self.begun { self.state.header_timeout } else { self.state.idle_timeout };
-        *self.due.get_or_insert_with(|| Instant::now() + length)
+        let (state, begun) = (&self.state, self.begun);
+        *self.due.get_or_insert_with(|| {
+            let now = Instant::now();
+            if begun {
+                return now + state.header_timeout;
+            }
+            state.idle_since.store(micros(now), Relaxed);
+            now + state.idle_timeout
+        })
     }
 }
 
@@ -144,6 +169,8 @@ impl Future for Awaiting {
 
 impl Drop for Awaiting {
     fn drop(&mut self) {
+        // The head has come, or the connection has ended.
+        self.state.idle_since.store(0, Relaxed);
         if let Some(timer) = self.timer.take() {
             *self.state.spare.lock() = Some(timer);
         }

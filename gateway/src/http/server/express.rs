@@ -19,6 +19,7 @@ use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::pipeline::{Answering, Asked, answers_plainly, begin};
 use crate::http::plain::{self, Head, Plain};
+use crate::http::refusals;
 use crate::http::reply::Refusal;
 use crate::http::route::{Method, Route};
 use crate::http::router::{Found, Variables};
@@ -393,7 +394,13 @@ impl<'a> Express<'a> {
     }
 
     fn answer(&mut self, context: &mut Context<'_>, asked: Asked<'_>, whole: u64) -> Next {
+        let shows_key = asked.key_hash.is_some();
         let mut answering = begin(self.edge, self.peer, asked);
+        if refusals::is_on()
+            && let Some(key) = self.key.as_ref().filter(|_| shows_key)
+        {
+            answering.shows(&key.text, &self.edge.app.config.brand.key_prefix);
+        }
         match self.poll(context, &mut answering) {
             Poll::Ready(true) => Next::Answered(whole),
             Poll::Ready(false) => Next::Granted(whole),

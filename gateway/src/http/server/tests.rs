@@ -450,26 +450,79 @@ fn an_expected_continue_is_sent_and_refusals_come_before_the_body() {
     });
 }
 
+/// A cap of connections that rest keeps nobody out: the one that has rested for longest ends. A cap of busy ones does.
 #[test]
-fn connections_are_capped_in_total_and_per_address() {
-    let toml = "[http]\nconnections_max = 5\nconnections_per_address_max = 3\n[limits]\nmeter_loopback = true";
-    with_server(toml, async |served: Served| {
-        let mut open = Vec::new();
-        for _ in 0..3 {
-            let mut stream = served.connect().await;
-            stream.write_all(b"GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-            assert!(stream.read(&mut [0; 1_024]).await.unwrap() > 0);
-            open.push(stream);
+fn the_longest_idle_connection_makes_room() {
+    let total = "[http]\nconnections_max = 4\nidle_timeout_ms = 60000\nheader_timeout_ms = 5000";
+    let address = "[http]\nconnections_per_address_max = 4\nidle_timeout_ms = 60000\n[limits]\nmeter_loopback = true";
+    async fn asks(stream: &mut TcpStream, lines: &str) -> bool {
+        let request = format!("GET /v1/time HTTP/1.1\r\nHost: x\r\n{lines}\r\n");
+        let _ = stream.write_all(request.as_bytes()).await;
+        stream.read(&mut [0; 1_024]).await.is_ok_and(|count| count > 0)
+    }
+    for toml in [total, address] {
+        for lines in ["", "X-Other: 1\r\n"] {
+            with_server(toml, async |served: Served| {
+                // One that says nothing, one that has asked, one in the middle of a head, one that is being answered.
+                let mut silent = served.connect().await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                let mut asked = served.connect().await;
+                assert!(asks(&mut asked, lines).await);
+                let mut begun = served.connect().await;
+                begun.write_all(b"GET /v1/time HT").await.unwrap();
+                let mut busy = served.connect().await;
+                busy.write_all(format!("GET /v1/slow HTTP/1.1\r\nHost: x\r\n{lines}\r\n").as_bytes()).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                assert_eq!((served.connections.open(), served.connections.made_room()), (4, 0));
+
+                let mut first = served.connect().await;
+                assert!(asks(&mut first, lines).await, "there was room for one more");
+                assert_eq!(text_until_closed(&mut silent).await, "", "the longest idle one ended");
+                assert!(asks(&mut asked, lines).await, "the others stay");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                // `first` has rested for longer than `asked` now.
+                let mut second = served.connect().await;
+                assert!(asks(&mut second, lines).await);
+                assert_eq!(text_until_closed(&mut first).await, "");
+                assert_eq!((served.connections.open(), served.connections.refused()), (4, 0));
+                begun.write_all(b"TP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+                assert!(begun.read(&mut [0; 1_024]).await.unwrap() > 0, "a head that has begun is no rest");
+                assert!(busy.read(&mut [0; 1_024]).await.unwrap() > 0, "an answer under way is no rest");
+                drop((asked, second, begun, busy));
+                while served.connections.open() > 0 {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+
+                // Four that are busy refuse a fifth.
+                let mut busy = Vec::new();
+                for _ in 0..4 {
+                    let mut stream = served.connect().await;
+                    stream.write_all(b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+                    busy.push(stream);
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                assert_eq!(served.exchange(b"GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n").await, "");
+                assert_eq!((served.connections.open(), served.connections.refused()), (4, 1));
+                for mut stream in busy {
+                    assert!(stream.read(&mut [0; 1_024]).await.unwrap() > 0, "each has its answer");
+                }
+                // Many come at once: none is refused, and no more stay than may.
+                let mut crowd = Vec::new();
+                for _ in 0..100 {
+                    let mut stream = served.connect().await;
+                    assert!(asks(&mut stream, lines).await, "{} came", crowd.len());
+                    crowd.push(stream);
+                }
+                assert_eq!(served.connections.refused(), 1);
+                drop(crowd);
+                while served.connections.open() > 0 {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+                assert_eq!(served.connections.addresses(), 0);
+            });
         }
-        assert_eq!(served.exchange(b"GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n").await, "");
-        assert_eq!((served.connections.open(), served.connections.refused()), (3, 1));
-        drop(open);
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        assert_eq!(served.connections.open(), 0);
-        assert!(served.connections.by_address.lock().is_empty());
-        let text = served.exchange(b"GET /v1/time HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
-        assert_eq!(statuses(&text), [200]);
-    });
+    }
+    println!("connections at a cap: {} cases", 2 * 2 * 2 * 8);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod asyncapi;
 mod backup;
 mod doctor;
+mod help;
 mod journal;
 mod key;
 mod openapi;
@@ -12,7 +13,7 @@ mod serve;
 mod snapshot;
 mod token;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use gateway::output;
 use std::process::ExitCode;
 use tools::signals::Interrupted;
@@ -68,7 +69,9 @@ enum Verb {
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let done = match CommandLine::parse().verb {
+    let matches = help::explained(CommandLine::command()).get_matches();
+    let CommandLine { verb } = CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let done = match verb {
         Verb::Serve(serve) => serve.run(),
         Verb::Doctor(doctor) => doctor.run(),
         Verb::Record(record) => record.run(),

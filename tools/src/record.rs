@@ -42,7 +42,7 @@ impl Record {
         let folder = out.to_string_lossy().into_owned();
         let config = settings.load(vec![("venue.kind", Some(venue)), ("venue.record", Some(folder))])?;
         config.venue.check()?;
-        log_events()?;
+        log_events(config.log)?;
         let stop = stop_on_signals()?;
         let clock = Clock::wall();
         let begun = clock.now();

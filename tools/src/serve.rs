@@ -36,11 +36,31 @@ pub struct Serve {
     /// Never let the core thread sleep: answers come sooner, and one processor is always busy.
     #[arg(long)]
     busy_poll: bool,
+    /// The least important lines of the log: off, error, warn, info, debug (refused requests, too) or trace; RUST_LOG where
+    /// this is absent.
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// How log lines are written to standard error: text, json, or auto (text on a terminal).
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
 }
 
 impl Serve {
     pub fn run(self) -> Result<(), Failure> {
-        let Serve { settings, listen, venue, tape, speed, follow, record, mix_venues, durability, busy_poll } = self;
+        let Serve {
+            settings,
+            listen,
+            venue,
+            tape,
+            speed,
+            follow,
+            record,
+            mix_venues,
+            durability,
+            busy_poll,
+            log_level,
+            log_format,
+        } = self;
         let replay_only = [("--speed", speed.is_some()), ("--follow", follow)];
         // A tape is for a replay; whoever names one need not say so twice.
         let venue = venue.or_else(|| tape.is_some().then(|| "replay".to_owned()));
@@ -53,6 +73,8 @@ impl Serve {
             ("venue.mix", mix_venues.then(|| "true".to_owned())),
             ("journal.durability", durability),
             ("server.busy_poll", busy_poll.then(|| "true".to_owned())),
+            ("log.level", log_level),
+            ("log.format", log_format),
         ];
         if let Some(folder) = record {
             // Which data directory it is may stand in any layer.
@@ -70,7 +92,7 @@ impl Serve {
         }
         // By the build script.
         config.built_from = option_env!("PAPERTAPE_GIT_SHA").filter(|sha| !sha.is_empty());
-        log_events()?;
+        log_events(config.log)?;
         Ok(gateway::boot::serve(config)?)
     }
 }

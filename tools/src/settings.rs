@@ -1,7 +1,7 @@
 //! Command-line options that are settings: they become the configuration's last layer.
 
 use crate::Failure;
-use gateway::config::Config;
+use gateway::config::{Config, Log, LogFormat, LogLevel};
 use gateway::output;
 use std::io::{IsTerminal, Write};
 use std::ops::RangeInclusive;
@@ -29,23 +29,41 @@ impl Settings {
     }
 }
 
-/// Events go to standard error from now on: text for people, JSON lines for collectors. `RUST_LOG` chooses what. A stream
-/// that takes nothing costs lines, which are counted, and nothing else.
+/// Events go to standard error from now on: text for people, JSON lines for collectors. The settings choose what, else
+/// `RUST_LOG`. A stream that takes nothing costs lines, which are counted, and nothing else.
 ///
 /// # Errors
 /// The system's, when the log's thread cannot be made.
-pub fn log_events() -> std::io::Result<()> {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+pub fn log_events(log: Log) -> std::io::Result<()> {
+    let filter = filter(log.level);
+    let is_text = match log.format {
+        LogFormat::Auto => std::io::stderr().is_terminal(),
+        LogFormat::Text => true,
+        LogFormat::Json => false,
+    };
     let lines = output::log_lines()?;
     output::log_panics();
     let log = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
     let log = log.with_writer(move || lines.clone());
-    if std::io::stderr().is_terminal() {
+    if is_text {
         log.init();
     } else {
         log.json().init();
     }
     Ok(())
+}
+
+/// What is logged at a level: below `info` our own lines alone, for those of libraries tell of bytes.
+fn filter(level: Option<LogLevel>) -> EnvFilter {
+    match level {
+        None => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LogLevel::Info.name())),
+        Some(level @ (LogLevel::Debug | LogLevel::Trace)) => {
+            let own =
+                ["papertape", "tools", "gateway", "engine", "wal"].map(|name| format!(",{name}={}", level.name()));
+            EnvFilter::new(format!("{}{}", LogLevel::Info.name(), own.concat()))
+        }
+        Some(level) => EnvFilter::new(level.name()),
+    }
 }
 
 /// A data directory as an argument.

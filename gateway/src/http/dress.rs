@@ -10,6 +10,7 @@ use super::code::{self, Code};
 use super::dialect::Dialect;
 use super::limit::RateState;
 use super::names::Names;
+use super::refusals::Shown;
 use super::reply::{Outcome, Parts, Reply};
 use super::route::Route;
 use crate::wire::{decimal, instant};
@@ -64,6 +65,8 @@ pub struct Dress<'a> {
     pub closes: bool,
     /// What counts as a use of a key.
     pub used: Used,
+    /// Of the key that was shown, for the log; looked at only where refusals are logged.
+    pub shown: Option<Shown>,
 }
 
 /// Which route was asked for when, and by which key.
@@ -99,6 +102,7 @@ impl<'a> Dress<'a> {
             beta_cutoff: None,
             closes: false,
             used: Used::default(),
+            shown: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use super::hosts::Hosts;
 use super::jwt::Verifier;
 use super::limit::Limits;
 use super::names::Names;
+use super::refusals::Refusals;
 use super::route::Route;
 use super::router::Router;
 use super::ticket::Tickets;
@@ -29,6 +30,7 @@ pub struct Front {
     pub tickets: Tickets,
     pub gatekeeper: Gatekeeper,
     pub cors: Cors,
+    pub refusals: Refusals,
     /// Names that requests may be sent to.
     pub hosts: Hosts,
     /// The machine descriptions of the routes and of the streams, made when they are first asked for.
@@ -55,6 +57,7 @@ impl Front {
             tickets: Tickets::new(config.auth.ws_secret.as_ref()).map_err(|error| format!("no randomness: {error}"))?,
             gatekeeper: Gatekeeper { access: config.access.clone(), allowlist_on: config.flags.allowlist_enabled },
             cors: Cors::new(&config.http.cors_origins),
+            refusals: Refusals::default(),
             hosts: Hosts::of(config.server.listen, &config.server.hosts),
             description: OnceCell::new(),
             streams: OnceCell::new(),

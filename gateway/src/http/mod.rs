@@ -16,6 +16,7 @@ pub mod names;
 pub mod openapi;
 pub mod pipeline;
 pub mod plain;
+pub mod refusals;
 pub mod reply;
 pub mod route;
 pub mod router;

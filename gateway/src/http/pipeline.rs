@@ -2,7 +2,7 @@
 //! of the answer. All control flow of the edge is here; who is let in is decided in `admission.rs`.
 
 use super::admission::{Needed, admitted, admitted_again, admitted_plainly};
-use super::auth::RequestId;
+use super::auth::{self, RequestId};
 use super::body::Body as Answered;
 use super::call::Call;
 use super::code::Code;
@@ -10,6 +10,7 @@ use super::dialect::Dialect;
 use super::dress::{Cache, Dress, Used, takes_gzip};
 use super::limit::{InFlight, RateState, Source};
 use super::names::Names;
+use super::refusals::{self, Shown};
 use super::reply::{Outcome, Refusal, Reply};
 use super::route::{Auth, BodyKind, Route, Work};
 use super::router::{Found, Variables};
@@ -57,6 +58,7 @@ where
     let refused = outcome.as_ref().err().map(Refusal::code);
     let response = dress.finish(outcome);
     note(app, used, is_head, response.status(), refused);
+    tell(app, &dress, refused, response.status());
     response
 }
 
@@ -67,6 +69,7 @@ pub fn refuse<B>(app: &App, request: Request<B>, refusal: Refusal) -> Response<A
     let (used, is_head, code) = (dress.used, dress.is_head, refusal.code());
     let response = dress.finish(Err(refusal));
     note(app, used, is_head, response.status(), Some(code));
+    tell(app, &dress, Some(code), response.status());
     response
 }
 
@@ -125,7 +128,14 @@ impl Operating {
             Ok(reply) => reply.status,
             Err(refusal) => refusal.status(),
         };
-        note(app, self.used, false, status, outcome.as_ref().err().map(Refusal::code));
+        let refused = outcome.as_ref().err().map(Refusal::code);
+        note(app, self.used, false, status, refused);
+        if let Some(code) = refused
+            && refusals::is_on()
+        {
+            let operation = self.used.route.map(|route| route.name);
+            app.front.refusals.tell(app, "", operation, None, code, status.as_u16());
+        }
         Poll::Ready(Operated { outcome, status, rate: self.rate })
     }
 }
@@ -210,6 +220,11 @@ fn admitted_whole(edge: &Rc<Edge>, peer: IpAddr, asked: Asked<'_>, dress: &mut D
 }
 
 impl Answering<'_> {
+    /// The key that its request showed, for the log.
+    pub fn shows(&mut self, key: &[u8], key_prefix: &str) {
+        self.dress.shown = Shown::of(key, key_prefix);
+    }
+
     /// Its answer is the last one of the connection.
     pub fn close(&mut self) {
         self.dress.closes = true;
@@ -237,6 +252,7 @@ impl Answering<'_> {
         let refused = outcome.as_ref().err().map(Refusal::code);
         let (status, made) = self.dress.write(outcome, out);
         note(app, used, false, status, refused);
+        tell(app, &self.dress, refused, status);
         Poll::Ready(made)
     }
 }
@@ -257,13 +273,25 @@ fn note(app: &App, used: Used, is_head: bool, status: StatusCode, refused: Optio
     }
 }
 
+/// Logs a refusal, where refusals are logged.
+fn tell(app: &App, dress: &Dress<'_>, refused: Option<Code>, status: StatusCode) {
+    let Some(code) = refused.filter(|_| refusals::is_on()) else { return };
+    let operation = dress.used.route.map(|route| route.name);
+    app.front.refusals.tell(app, dress.request_id.text(), operation, dress.shown, code, status.as_u16());
+}
+
 /// Step 1: what of the request decides the outside of its response, whatever becomes of it.
 fn dress<'a>(app: &'a App, parts: &Parts) -> Dress<'a> {
     let names = &app.front.names;
     let headers = &parts.headers;
     let query = Query::read(parts.uri.query().unwrap_or_default());
+    let shown = || {
+        let brand = &app.config.brand.key_prefix;
+        Shown::of(auth::credentials(headers, &app.front.key_aliases, brand).key?, brand)
+    };
     Dress {
         dialect: Dialect::of(headers, query.get("dialect"), &app.config.compat.client_agents),
+        shown: if refusals::is_on() { shown() } else { None },
         verbose: wants_details(names, headers),
         is_head: parts.method == hyper::Method::HEAD,
         is_read: matches!(parts.method, hyper::Method::GET | hyper::Method::HEAD),

@@ -24,6 +24,7 @@ fn dress(names: &Names) -> Dress<'_> {
         beta_cutoff: None,
         closes: false,
         used: Used::default(),
+        shown: None,
     }
 }
 

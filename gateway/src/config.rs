@@ -41,6 +41,7 @@ const DEFAULT: &str = "default";
 #[derive(Clone, Debug)]
 pub struct Config {
     pub server: Server,
+    pub log: Log,
     pub admin: Admin,
     pub http: Http,
     pub data: DirectorySettings,
@@ -80,6 +81,51 @@ pub struct Server {
     pub drain: Duration,
     /// For tests, and only on loopback: server time is ahead of the wall clock by the seconds that this file says.
     pub clock_ahead_file: Option<PathBuf>,
+}
+
+/// What the server says of itself on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// `None`: nobody chose one.
+    pub level: Option<LogLevel>,
+    pub format: LogFormat,
+}
+
+/// The least important lines that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl LogLevel {
+    const ALL: [LogLevel; 6] =
+        [LogLevel::Off, LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug, LogLevel::Trace];
+
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            LogLevel::Off => "off",
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+            LogLevel::Trace => "trace",
+        }
+    }
+}
+
+/// How a log line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    Auto,
+    Text,
+    Json,
 }
 
 /// A listener for monitors, apart from the server's own.
@@ -210,6 +256,9 @@ pub struct Flags {
 pub struct Keys {
     pub free_trade_since: Timestamp,
     pub beta_until: Option<Timestamp>,
+    /// A read-only key gains nothing through others: it mints none with more than it has, rotates and revokes only itself,
+    /// and resets no balance. Off as specified: any active key manages all keys of its account.
+    pub readonly_contained: bool,
 }
 
 /// Accounts by JWT `sub` or user id; keys by id.
@@ -299,6 +348,7 @@ impl Config {
         let own_machine_only = server.listen.ip().is_loopback() && http.trusted_proxies.is_empty();
         let config = Config {
             server,
+            log: read::log(&mut source),
             admin: read::admin(&mut source),
             http,
             data: DirectorySettings {

@@ -22,7 +22,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 const TOKEN_SECONDS: u64 = 60;
 
 #[derive(Args)]
-#[command(after_help = "Example: papertape key --sub demo")]
 pub struct Key {
     #[command(flatten)]
     settings: Settings,

@@ -45,6 +45,26 @@ pub(super) fn server(source: &mut Source) -> Server {
     }
 }
 
+pub(super) fn log(source: &mut Source) -> Log {
+    let level = |text: &str| match text {
+        "" => Some(None),
+        text => LogLevel::ALL.into_iter().find(|level| level.name() == text).map(Some),
+    };
+    let format = |text: &str| match text {
+        "auto" => Some(LogFormat::Auto),
+        "text" => Some(LogFormat::Text),
+        "json" => Some(LogFormat::Json),
+        _ => None,
+    };
+    let show = |level: &Option<LogLevel>| level.map_or_else(String::new, |level| level.name().to_owned());
+    Log {
+        level: source.parsed("log.level", None, "off, error, warn, info, debug or trace", level, show),
+        format: source.parsed("log.format", LogFormat::Auto, "auto, text or json", format, |format| {
+            format!("{format:?}").to_lowercase()
+        }),
+    }
+}
+
 /// A host name as a list of them may hold it.
 fn host(text: &str) -> Option<String> {
     let sound = (1..=253).contains(&text.len())
@@ -285,6 +305,7 @@ pub(super) fn keys(source: &mut Source) -> Keys {
     Keys {
         free_trade_since: source.moment("keys.free_trade_since", Some(default)).unwrap_or_default(),
         beta_until: source.moment("keys.beta_until", None),
+        readonly_contained: source.boolean("keys.readonly_contained", false),
     }
 }
 

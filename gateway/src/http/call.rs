@@ -66,6 +66,27 @@ impl Call {
         self.caller.as_ref().expect("the pipeline lets nobody in without the route's credential")
     }
 
+    /// Whether a key asks that may only read, where such keys are contained (`keys.readonly_contained`).
+    pub fn is_contained(&self) -> bool {
+        let caller = self.caller();
+        let reads_only = caller.key.is_some() && caller.permissions == Permissions::Read;
+        reads_only && self.app().config.keys.readonly_contained
+    }
+
+    /// As [`Call::is_contained`], of what such a key may do to no other key than itself; `None`: to none at all.
+    ///
+    /// # Errors
+    /// `INSUFFICIENT_PERMISSION`.
+    pub fn contained_to(&self, key: Option<KeyId>) -> Result<(), Refusal> {
+        if !self.is_contained() || (key.is_some() && key == self.caller().key) {
+            return Ok(());
+        }
+        Err(Refusal::saying(
+            Code::InsufficientPermission,
+            "A read-only key may do this to no other key here, nor to a balance.",
+        ))
+    }
+
     /// The key of a route that takes keys only.
     ///
     /// # Panics

@@ -208,6 +208,7 @@ impl Code {
         match reject {
             Reject::NoRoom | Reject::Busy => Code::ServerBusy,
             Reject::WaitedTooLong => Code::TradeInProgress,
+            Reject::StillRunning => Code::IdempotencyConflictPending,
             Reject::UserNotFound => Code::KeyOwnerNotFound,
             Reject::KeyRevoked => Code::InvalidKey,
             Reject::KeyExpired => Code::KeyExpired,

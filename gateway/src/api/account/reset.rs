@@ -14,13 +14,14 @@ use engine::time::DAY;
 use engine::view::EmptiedWallet;
 
 pub const POST: Route = Route::post("/v1/account/reset-api-balance", "reset_api_balance")
-    .about("Ends the orders of the API wallet, closes its positions without cash, and gives it its baseline again.")
+    .about("Ends the orders of the API wallet, closes its positions without cash, and gives it its baseline again. Any active key may, read-only ones too, unless keys.readonly_contained is on.")
     .auth(Auth::Key)
     .body(BodyKind::Optional)
     .takes(&Schema::Object(&Shape::new("NoFields", "Nothing is asked for.", &[])), "{}")
     .gives(200, &RESET, EXAMPLE)
     .fails(&[
         Code::InvalidBody,
+        Code::InsufficientPermission,
         Code::UpgradeRequired,
         Code::Http429,
         Code::TradeInProgress,
@@ -51,6 +52,7 @@ async fn reset(call: Call) -> Outcome {
     {
         return Err(Refusal::saying(Code::InvalidBody, format!("The body is {}, not an object.", other.kind())));
     }
+    call.contained_to(None)?;
     let by = call.caller().key;
     let cooldown_days = call.app().rules.api_reset_cooldown_us / DAY;
     match call.ask(Command::ResetApiWallet { by }).await? {

@@ -18,12 +18,14 @@ use crate::wire::value::Value;
 use crate::wire::write::array;
 use engine::command::{Answer, Command, IssueKey, Query};
 use engine::id::KeyId;
+use engine::user::{Permissions, Tier};
 use request::{Asked, NAME_CHARS_MAX, admitted};
 use view::{Moment, Replaced};
 
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
 const ISSUE: &[Code] = &[
+    Code::InsufficientPermission,
     Code::InvalidBody,
     Code::ValidationFailed,
     Code::ClosedBeta,
@@ -66,7 +68,10 @@ pub const ROUTES: &[Route] = &[
         .fails_at(UNKNOWN_TIER)
         .run(|call| Box::pin(issue(call, true))),
     Route::post("/v1/keys", "create_key")
-        .about("A further key; five may be active.")
+        .about(concat!(
+            "A further key; five may be active. Any active key of the account may make one, also a read-only key one that ",
+            "trades, unless keys.readonly_contained is on: then a read-only key makes none with more than it has."
+        ))
         .auth(Auth::KeyOrJwt)
         .body(BodyKind::Optional)
         .takes(&shapes::ASKED, shapes::ASKED_EXAMPLE)
@@ -112,10 +117,14 @@ pub const ROUTES: &[Route] = &[
         ])
         .run(|call| Box::pin(rename(call))),
     Route::delete("/v1/keys/{id}", "revoke_key")
-        .about("Ends a key at once.")
+        .about(concat!(
+            "Ends a key at once. Any active key of the account may end any; a read-only key only itself where ",
+            "keys.readonly_contained is on."
+        ))
         .auth(Auth::KeyOrJwt)
         .gives(200, &shapes::MESSAGE, r#"{"message":"Key 318 is revoked."}"#)
         .fails(&[
+            Code::InsufficientPermission,
             Code::KeyNotFound,
             Code::TradeInProgress,
             Code::ServerBusy,
@@ -124,12 +133,16 @@ pub const ROUTES: &[Route] = &[
         ])
         .run(|call| Box::pin(revoke(call))),
     Route::post("/v1/keys/{id}/rotate", "rotate_key")
-        .about("A key in place of this one, which works for another 24 hours.")
+        .about(concat!(
+            "A key in place of this one, which works for another 24 hours. Any active key of the account may replace any; a ",
+            "read-only key only itself where keys.readonly_contained is on."
+        ))
         .auth(Auth::KeyOrJwt)
         .body(BodyKind::Ignored)
         .gives(201, &shapes::ROTATED, shapes::ROTATED_EXAMPLE)
         .no_store()
         .fails(&[
+            Code::InsufficientPermission,
             Code::KeyNotFound,
             Code::InvalidRequest,
             Code::TradeInProgress,
@@ -145,7 +158,8 @@ async fn issue(call: Call, bootstrap: bool) -> Outcome {
     let asked = Asked::read(&body)?;
     let tier = admitted(&asked, call.caller(), call.app(), call.now)?;
     let raw = mint(&call)?;
-    let Asked { name, permissions, .. } = asked;
+    let (tier, permissions) = contained(&call, tier, asked.permissions)?;
+    let name = asked.name;
     let issue = IssueKey { secret: raw.secret(), name, tier, permissions, bootstrap, by: call.caller().key };
     match ask(&call, Command::IssueKey(issue)).await? {
         Answer::Key(key) => {
@@ -157,8 +171,27 @@ async fn issue(call: Call, bootstrap: bool) -> Outcome {
     }
 }
 
+/// Tier and permissions of a key to be made, as far as the key that asks may make them: where read-only keys are contained,
+/// no more than it has itself.
+fn contained(
+    call: &Call,
+    tier: Option<Tier>,
+    permissions: Option<Permissions>,
+) -> Result<(Option<Tier>, Option<Permissions>), Refusal> {
+    if !call.is_contained() {
+        return Ok((tier, permissions));
+    }
+    let own = call.caller().tier;
+    if permissions == Some(Permissions::ReadTrade) || tier.is_some_and(|tier| tier > own) {
+        let message = "A read-only key makes no key here that may do more than itself.";
+        return Err(Refusal::saying(Code::InsufficientPermission, message));
+    }
+    Ok((Some(tier.unwrap_or(own)), Some(Permissions::Read)))
+}
+
 async fn rotate(call: Call) -> Outcome {
     let key = key(&call)?;
+    call.contained_to(Some(key))?;
     let raw = mint(&call)?;
     match ask(&call, Command::RotateKey { key, replacement: raw.secret(), by: call.caller().key }).await? {
         Answer::Rotated { replacement, old_expires_at } => {
@@ -221,6 +254,7 @@ fn new_name(body: &Value<'_>) -> Result<Option<String>, Refusal> {
 
 async fn revoke(call: Call) -> Outcome {
     let key = key(&call)?;
+    call.contained_to(Some(key))?;
     match call.ask(Command::RevokeKey { key }).await? {
         Answer::Done => Ok(Reply::object(|o| o.text("message", &format!("Key {key} is revoked.")))),
         other => Err(unexpected(&other, call.now)),

@@ -1,0 +1,55 @@
+//! What a read-only key may do to its account (keys.md §2), and what it may not where it is contained.
+
+use serde_json::{Value, json};
+use tests::cases::Cases;
+use tests::http::Client;
+use tests::json::{int, text};
+use tests::world::World;
+
+/// A key made by `client`: its id and a client with it.
+fn key(world: &World, client: &mut Client, body: &Value) -> (u64, Client) {
+    let made = client.post("/v1/keys", body).expect(201);
+    (int(&made, "/id") as u64, world.server.with_key(text(&made, "/raw_key")))
+}
+
+#[test]
+fn a_contained_read_only_key_gains_nothing() {
+    let cases = Cases::of("read-only keys");
+    for contained in [false, true] {
+        let world = World::start_with(1, |place| {
+            place.set("keys", "readonly_contained", &contained.to_string());
+            place.set("flags", "api_reset_cooldown_days", "0");
+        });
+        let mut owner = world.user(0);
+        let read = json!({"permissions": ["read"], "tier": "pro"});
+        let (own_id, mut reader) = key(&world, &mut owner, &read);
+        let (other_id, _) = key(&world, &mut owner, &json!({}));
+        let refused = |answer: tests::http::Response, status: u16, what: &str| {
+            match contained {
+                true => drop(answer.refused(403, "INSUFFICIENT_PERMISSION")),
+                false => assert_eq!(answer.status, status, "{what}: {}", answer.lossy()),
+            }
+            cases.one();
+        };
+
+        refused(reader.post("/v1/keys", &json!({"permissions": ["read", "trade"], "tier": "free"})), 201, "trade");
+        refused(reader.post("/v1/account/reset-api-balance", &json!({})), 200, "reset");
+        refused(reader.post(&format!("/v1/keys/{other_id}/rotate"), &json!({})), 201, "rotate another");
+        refused(reader.delete(&format!("/v1/keys/{other_id}")), 200, "revoke another");
+        if contained {
+            refused(reader.post("/v1/keys", &json!({"permissions": ["read"], "tier": "enterprise"})), 201, "tier");
+            let made = reader.post("/v1/keys", &json!({"name": "second"})).expect(201);
+            assert_eq!((&made["permissions"], &made["rate_limit_tier"]), (&json!(["read"]), &json!("pro")), "{made}");
+            // Itself it may replace and end.
+            assert_eq!(
+                reader.post(&format!("/v1/keys/{own_id}/rotate"), &json!({})).expect(201)["permissions"],
+                json!(["read"])
+            );
+            cases.add(2);
+        }
+        assert_eq!(reader.delete(&format!("/v1/keys/{own_id}")).status, 200);
+        // A key that trades is as free as ever.
+        assert_eq!(owner.post("/v1/account/reset-api-balance", &json!({})).status, 200);
+        cases.add(2);
+    }
+}

@@ -64,8 +64,12 @@ fn source(key: &str, lines: &[String]) -> String {
     let default = match (key, default) {
         // Chosen where neither this setting nor RUST_LOG is.
         ("log.level", _) => "info",
-        (_, Some("" | "none") | None) => "none",
-        (_, Some(value)) => value,
+        (_, None) => "none",
+        // Texts stand in quotes there.
+        (_, Some(value)) => match value.trim_matches('"') {
+            "" => "none",
+            value => value,
+        },
     };
     format!(" [default: {default}] [env: {}]", variable(key))
 }

@@ -100,6 +100,15 @@ pub enum Outcome {
     Second = 1,
 }
 
+impl Outcome {
+    pub fn other(self) -> Outcome {
+        match self {
+            Outcome::First => Outcome::Second,
+            Outcome::Second => Outcome::First,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -194,16 +194,20 @@ impl Mirrors {
     }
 }
 
+impl Mirrors {
+    /// Whether this side of this token's book is the mirror of the complement's other side.
+    #[inline]
+    pub(super) fn on(self, outcome: Outcome, side: BookSide) -> bool {
+        // The second token's bids face the first one's asks.
+        if (outcome == Outcome::First) == (side == BookSide::Bid) { self.first_bids } else { self.first_asks }
+    }
+}
+
 impl Rule {
     /// Which sides of a token's book are merged with the complement's.
     #[inline]
     pub(super) fn of(mirrors: Mirrors, outcome: Outcome, own: EffectiveTop, complement: EffectiveTop) -> Rule {
-        let Mirrors { first_bids, first_asks } = mirrors;
-        // The second token's bids face the first one's asks.
-        let (bids, asks) = match outcome {
-            Outcome::First => (first_bids, first_asks),
-            Outcome::Second => (first_asks, first_bids),
-        };
+        let (bids, asks) = (mirrors.on(outcome, BookSide::Bid), mirrors.on(outcome, BookSide::Ask));
         if bids && asks || EffectiveTop::merged(own, complement).is_none() {
             return Rule { merge_bids: false, merge_asks: false };
         }

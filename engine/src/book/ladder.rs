@@ -20,7 +20,7 @@
 //! [`Sequence`]: crate::book::sequence::Sequence
 
 use crate::amount::{Qty, TickSize};
-use crate::book::Stamp;
+use crate::book::{Part, Stamp};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -295,6 +295,17 @@ impl Ladder {
             }
         }
         (levels.step, levels.generation)
+    }
+
+    /// Size and stamp at a rank; a rank without a slot has no size and the stamp of its side's snapshot.
+    pub fn part(&self, rank: u16) -> Part {
+        let levels = self.levels();
+        let place = usize::from(rank / levels.step);
+        let shelf = place.checked_sub(1).filter(|_| rank.is_multiple_of(levels.step));
+        let slots = shelf.and_then(|index| Some((levels.shelves.get(index / SHELF_SLOTS)?.slots.get()?, index)));
+        let slot = slots.map_or(0, |(slots, index)| slots[index % SHELF_SLOTS].load(Relaxed));
+        let (size, stamp) = unpacked(slot, levels.generation);
+        Part { size, stamp }
     }
 
     /// The best level.

@@ -6,7 +6,7 @@
 
 use crate::amount::{Cash, Price, Qty};
 use crate::book::depth::{Depth, HashCell, PackedQuote, SnapshotHash, Top, TopCell};
-use crate::book::effective::{Effective, EffectiveTop, Faces, Mirrors, Reach, Rule, Sides};
+use crate::book::effective::{Effective, EffectiveTop, Faces, Mirrors, Part, Reach, Rule, Sides};
 use crate::book::ladder::Ladder;
 use crate::book::sequence::{Sequence, Torn};
 use crate::book::stated::{LastPrice, StatedCell};
@@ -30,6 +30,8 @@ pub struct Books {
     pub(super) pairs: Table<Box<Pair>>,
     /// What the venue states beside its books, by market.
     pub(super) stated: Table<StatedCell>,
+    /// By market: instruments with a resting order, counted for each shard that has one.
+    watched: Table<AtomicU32>,
     /// Venue time of the last proof of life, by connection; 0 = none.
     pub(super) alive: [AtomicU64; CONNECTIONS],
     /// Venue time where a recording drives the age of quotes; 0 = they age on server time.
@@ -129,6 +131,7 @@ impl Books {
         Books {
             pairs: Table::new(),
             stated: Table::new(),
+            watched: Table::new(),
             alive: [const { AtomicU64::new(0) }; CONNECTIONS],
             clock: AtomicU64::new(0),
             outage: AtomicBool::new(false),
@@ -178,6 +181,11 @@ impl Books {
         self.book(instrument).ok_or(Unavailable::Unknown)?.effective(reach, effective)
     }
 
+    /// [`Book::mirror`] of the instrument's book.
+    pub fn mirror(&self, instrument: InstrumentId, side: BookSide, price: Price) -> Option<Part> {
+        self.book(instrument)?.mirror(side, price)
+    }
+
     /// [`Book::effective_top`] of the instrument's book.
     #[inline]
     pub fn effective_top(&self, instrument: InstrumentId) -> Result<EffectiveTop, Unavailable> {
@@ -189,6 +197,21 @@ impl Books {
     #[inline]
     pub fn version(&self, instrument: InstrumentId) -> u64 {
         self.book(instrument).map_or(0, |book| book.version())
+    }
+
+    /// Some order rests in this market, so prints of it are worth telling the shards.
+    #[inline]
+    pub fn is_watched(&self, market: MarketId) -> bool {
+        self.watched.get(market.0 as usize).is_some_and(|count| count.load(Relaxed) > 0)
+    }
+
+    /// An instrument of this market has its first resting order in some shard, or no longer one.
+    pub(crate) fn watch(&self, market: MarketId, rests: bool) {
+        let count = self.watched.get_or_set(market.0 as usize, || AtomicU32::new(0));
+        match rests {
+            true => count.fetch_add(1, Relaxed),
+            false => count.fetch_sub(1, Relaxed),
+        };
     }
 
     /// Frames applied so far.
@@ -362,6 +385,14 @@ impl<'a> Book<'a> {
             own.known.load(Relaxed) || complement.known.load(Relaxed)
         })?;
         if known { Ok(()) } else { Err(Unavailable::Unknown) }
+    }
+
+    /// The complement's entry of the level at `price`, where this side and the complement's are mirrors.
+    pub fn mirror(&self, side: BookSide, price: Price) -> Option<Part> {
+        let complement = self.complement().sides();
+        let ladder = if side == BookSide::Bid { complement.asks } else { complement.bids };
+        let read = || self.pair.mirrors().on(self.outcome, side).then(|| ladder.part(side.rank(price)));
+        self.pair.sequence.read(read).ok().flatten()
     }
 
     /// The best prices of the effective book: the triggers of resting orders, the spread of a mark.

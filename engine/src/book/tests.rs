@@ -164,6 +164,21 @@ fn mirrors_merge_and_crossed_books() {
         books.effective_within(YES, Reach::of(BookSide::Ask, 1), &mut best).expect("known");
         assert_eq!((best.bids.first(), best.asks.first()), (effective.bids.first(), effective.asks.first()), "{name}");
         assert!(best.bids.len() <= 1 && best.asks.len() <= 1, "{name}");
+        // Of a side that is a mirror, the complement's entries are found.
+        for (side, mirror_side) in [(BookSide::Bid, BookSide::Ask), (BookSide::Ask, BookSide::Bid)] {
+            let (mut own, mut other) = (Depth::default(), Depth::default());
+            books.copy(YES, usize::MAX, &mut own).expect("known");
+            books.copy(NO, usize::MAX, &mut other).expect("known");
+            let best = |depth: &Depth, side: BookSide| -> Vec<_> {
+                depth.side(side).iter().take(5).map(|level| (side.rank(level.price), level.size)).collect()
+            };
+            let are_mirrors = best(&own, side) == best(&other, mirror_side);
+            for price in (1..100).map(|cents| Price(cents * 100)) {
+                let there = other.side(mirror_side).size_at(price.complement());
+                let found = books.mirror(YES, side, price).map(|part| part.size);
+                assert_eq!(found, are_mirrors.then_some(there), "{name} at {price:?}");
+            }
+        }
     }
 }
 

@@ -1,20 +1,29 @@
 //! What one user already took from the levels that the venue shows now (execution.md §9): subtracted before each of the
 //! user's walks, never visible, gone with a restart.
 //!
-//! A take belongs to the level that it came from, so a fill on a mirrored level counts against the complement's level,
-//! whichever token is traded next. It counts while the level's stamp is the same: a change of the level or a full
-//! snapshot of the token drops it. Bounded: beyond [`LEVELS_MAX`] levels the one that was touched longest ago is
-//! forgotten, which lets this user take it once more.
+//! A bid at p for one token of a market is an ask at 1 − p for the other, so both entries of that *place* are kept
+//! together. Where the books are mirrors, the venue publishes one size in both: a take through either token counts for
+//! both, and a change of either entry, or a full snapshot of either token, makes the size whole again. Where the books
+//! are merged, each entry is a size of its own, with its own takes and its own changes.
+//!
+//! A mirror may arrive in two frames. An entry that differed from the other one at the take and then becomes equal to it
+//! repeats what the venue said before: that renews nothing, and the next change of the other one does.
+//!
+//! Bounded: beyond [`LEVELS_MAX`] places the one that was touched longest ago is forgotten, which lets this user take
+//! it once more.
 
 use crate::amount::{Price, Qty};
 use crate::book::{BookSide, EffectiveLevel, Offer, Part, Stamp};
-use crate::id::InstrumentId;
+use crate::id::{InstrumentId, Outcome};
 use crate::order::Taken;
 
-/// Levels remembered per user; 24 bytes each.
+/// Places remembered per user; 48 bytes each.
 pub const LEVELS_MAX: usize = 512;
 
-/// One user's takes, ordered by level.
+/// Stamp of an entry that was never looked at: beyond any that a ladder comes to.
+const UNSEEN: Stamp = Stamp(u32::MAX);
+
+/// One user's takes, ordered by place.
 #[derive(Clone, Debug, Default)]
 pub struct Depletion {
     takes: Vec<Take>,
@@ -22,80 +31,124 @@ pub struct Depletion {
     touches: u32,
 }
 
+/// What was taken at one place; pairs are by outcome.
 #[derive(Clone, Copy, Debug)]
 struct Take {
-    level: LevelKey,
-    stamp: Stamp,
+    place: Place,
+    /// Of both entries when they were looked at last. What was taken of an entry counts while its stamp is this one.
+    stamps: [Stamp; 2],
     touched: u32,
-    taken: Qty,
+    /// The entries were not known to be equal at the last take.
+    differed: bool,
+    /// Taken of one entry alone.
+    alone: [Qty; 2],
+    /// Taken of the one size that both entries show.
+    both: Qty,
 }
 
-/// `instrument << 17 | side << 16 | price`.
+/// A price of one side of one token, in the words of the market's first token:
+/// `market << 17 | side << 16 | price`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct LevelKey(u64);
+struct Place(u64);
 
-impl LevelKey {
-    fn of(instrument: InstrumentId, side: BookSide, price: Price) -> LevelKey {
-        LevelKey(u64::from(instrument.0) << 17 | (side as u64) << 16 | u64::from(price.0))
+/// The entry that was taken of, whose it is, and what is known of the other one.
+#[derive(Clone, Copy)]
+struct Entries {
+    outcome: Outcome,
+    own: Part,
+    other: Option<Part>,
+    /// Both show one size.
+    are_one: bool,
+}
+
+impl Place {
+    fn of(instrument: InstrumentId, side: BookSide, price: Price) -> Place {
+        let (side, price) = match instrument.outcome() {
+            Outcome::First => (side, price),
+            Outcome::Second => (side.opposite(), price.complement()),
+        };
+        Place(u64::from(instrument.market().0) << 17 | (side as u64) << 16 | u64::from(price.0))
     }
 
-    /// Level keys of the market of `instrument`, both tokens and both sides, lie in this range.
-    fn market(instrument: InstrumentId) -> std::ops::Range<LevelKey> {
-        let market = u64::from(instrument.0 / 2);
-        LevelKey(market << 18)..LevelKey((market + 1) << 18)
+    /// The places of the market of `instrument`.
+    fn market(instrument: InstrumentId) -> std::ops::Range<Place> {
+        let market = u64::from(instrument.market().0);
+        Place(market << 17)..Place((market + 1) << 17)
     }
 }
 
 impl Depletion {
-    /// What is left for this user of one level of `instrument`'s own book, as it stands with `part`.
-    pub fn available(&self, instrument: InstrumentId, side: BookSide, price: Price, part: Part) -> Qty {
-        let key = LevelKey::of(instrument, side, price);
-        match self.takes.binary_search_by_key(&key, |take| take.level) {
-            Ok(at) if self.takes[at].stamp == part.stamp => Qty(part.size.0.saturating_sub(self.takes[at].taken.0)),
-            _ => part.size,
-        }
-    }
-
     /// What is left for this user of one side of the effective book, level by level, best first: what a walk takes
-    /// from. `side` is the side walked: asks for a BUY.
+    /// from. `side` is the side walked: asks for a BUY. `mirror` finds the complement's entry of a level of this token,
+    /// if the two are one size ([`Books::mirror`](crate::book::Books::mirror)); it is asked where something was taken.
     pub fn offers<'a>(
         &'a self,
         instrument: InstrumentId,
         side: BookSide,
         levels: &'a [EffectiveLevel],
+        mirror: impl Fn(Price) -> Option<Part> + 'a,
     ) -> impl Iterator<Item = Offer> + 'a {
-        let touched = self.touched(instrument);
-        levels.iter().map(move |level| if touched { self.left(instrument, side, level) } else { Offer::from(level) })
+        let touched = self.touches(instrument);
+        levels.iter().map(move |level| match touched {
+            true => self.left(instrument, side, level, &mirror),
+            false => Offer::from(level),
+        })
     }
 
     /// What is left for this user of one level of the effective book.
-    pub fn left(&self, instrument: InstrumentId, side: BookSide, level: &EffectiveLevel) -> Offer {
-        let (other, other_side, other_price) = (instrument.complement(), side.opposite(), level.price.complement());
-        Offer {
-            price: level.price,
-            own: self.available(instrument, side, level.price, level.own),
-            mirrored: self.available(other, other_side, other_price, level.mirrored),
-        }
+    pub fn left(
+        &self,
+        instrument: InstrumentId,
+        side: BookSide,
+        level: &EffectiveLevel,
+        mirror: impl Fn(Price) -> Option<Part>,
+    ) -> Offer {
+        let Ok(at) = self.find(Place::of(instrument, side, level.price)) else { return Offer::from(level) };
+        let (take, outcome) = (&self.takes[at], instrument.outcome());
+        let minus = |part: Part, taken: Qty| Qty(part.size.0.saturating_sub(taken.0));
+        let (own, mirrored) = match mirror(level.price) {
+            Some(other) => (minus(level.own, take.of_both(outcome, level.own, other)), Qty::ZERO),
+            None => (
+                minus(level.own, take.of_one(outcome, level.own)),
+                minus(level.mirrored, take.of_one(outcome.other(), level.mirrored)),
+            ),
+        };
+        Offer { price: level.price, own, mirrored }
     }
 
     /// Remembers what a walk over `levels` took. Rows and levels are both best first; every row is of one of the levels.
-    pub fn take(&mut self, instrument: InstrumentId, side: BookSide, levels: &[EffectiveLevel], taken: &[Taken]) {
+    /// `mirror` as in [`Depletion::offers`].
+    pub fn take(
+        &mut self,
+        instrument: InstrumentId,
+        side: BookSide,
+        levels: &[EffectiveLevel],
+        taken: &[Taken],
+        mirror: impl Fn(Price) -> Option<Part>,
+    ) {
         let mut levels = levels.iter();
-        let mut level = EffectiveLevel::default();
+        let (mut level, mut other) = (EffectiveLevel::default(), None);
         for row in taken {
             while level.price != row.price {
                 level = *levels.next().expect("a walk takes from the levels it was given, in their order");
+                other = None;
             }
-            if row.mirrored {
-                let (other, other_side) = (instrument.complement(), side.opposite());
-                self.add(LevelKey::of(other, other_side, row.price.complement()), level.mirrored.stamp, row.qty);
-            } else {
-                self.add(LevelKey::of(instrument, side, row.price), level.own.stamp, row.qty);
-            }
+            other = other.or_else(|| mirror(level.price));
+            let outcome = instrument.outcome();
+            let known = |part: Part| (!part.size.is_zero()).then_some(part);
+            let entries = match (other, row.mirrored) {
+                (Some(_), _) => Entries { outcome, own: level.own, other, are_one: true },
+                (None, false) => Entries { outcome, own: level.own, other: known(level.mirrored), are_one: false },
+                (None, true) => {
+                    let outcome = outcome.other();
+                    Entries { outcome, own: level.mirrored, other: known(level.own), are_one: false }
+                }
+            };
+            self.add(Place::of(instrument, side, row.price), entries, row.qty);
         }
     }
 
-    /// Levels remembered, whether they still count or not.
+    /// Places remembered, whether they still count or not.
     pub fn len(&self) -> usize {
         self.takes.len()
     }
@@ -110,32 +163,92 @@ impl Depletion {
     }
 
     /// Whether anything is remembered of either token of this market.
-    fn touched(&self, instrument: InstrumentId) -> bool {
-        let market = LevelKey::market(instrument);
-        let from = self.takes.partition_point(|take| take.level < market.start);
-        self.takes.get(from).is_some_and(|take| take.level < market.end)
+    fn touches(&self, instrument: InstrumentId) -> bool {
+        let market = Place::market(instrument);
+        let from = self.takes.partition_point(|take| take.place < market.start);
+        self.takes.get(from).is_some_and(|take| take.place < market.end)
     }
 
-    fn add(&mut self, level: LevelKey, stamp: Stamp, qty: Qty) {
+    fn find(&self, place: Place) -> Result<usize, usize> {
+        self.takes.binary_search_by_key(&place, |take| take.place)
+    }
+
+    fn add(&mut self, place: Place, entries: Entries, qty: Qty) {
         self.touches = self.touches.wrapping_add(1);
         let touched = self.touches;
-        match self.takes.binary_search_by_key(&level, |take| take.level) {
-            Ok(at) => {
-                let take = &mut self.takes[at];
-                let before = if take.stamp == stamp { take.taken } else { Qty::ZERO };
-                *take = Take { level, stamp, touched, taken: before + qty };
-            }
-            Err(at) if self.takes.len() < LEVELS_MAX => {
-                self.takes.insert(at, Take { level, stamp, touched, taken: qty });
-            }
+        let at = match self.find(place) {
+            Ok(at) => at,
             Err(at) => {
-                let age = |take: &Take| touched.wrapping_sub(take.touched);
-                let oldest = (0..self.takes.len()).max_by_key(|at| age(&self.takes[*at])).expect("it is full");
-                self.takes.remove(oldest);
-                let at = if oldest < at { at - 1 } else { at };
-                self.takes.insert(at, Take { level, stamp, touched, taken: qty });
+                let at = if self.takes.len() < LEVELS_MAX { at } else { self.forget_oldest(at) };
+                self.takes.insert(at, Take::nothing(place, entries));
+                at
             }
+        };
+        self.takes[at].touched = touched;
+        self.takes[at].add(entries, qty);
+    }
+
+    /// Makes room; answers where what belonged at `at` belongs now.
+    fn forget_oldest(&mut self, at: usize) -> usize {
+        let age = |take: &Take| self.touches.wrapping_sub(take.touched);
+        let oldest = (0..self.takes.len()).max_by_key(|at| age(&self.takes[*at])).expect("it is full");
+        self.takes.remove(oldest);
+        if oldest < at { at - 1 } else { at }
+    }
+}
+
+impl Take {
+    fn nothing(place: Place, entries: Entries) -> Take {
+        let mut stamps = [entries.own.stamp; 2];
+        stamps[entries.outcome.other() as usize] = entries.other.map_or(UNSEEN, |other| other.stamp);
+        Take { place, stamps, touched: 0, differed: false, alone: [Qty::ZERO; 2], both: Qty::ZERO }
+    }
+
+    fn stands(&self, outcome: Outcome, part: Part) -> bool {
+        self.stamps[outcome as usize] == part.stamp
+    }
+
+    /// What counts against an entry that is a size of its own.
+    fn of_one(&self, outcome: Outcome, part: Part) -> Qty {
+        if self.stands(outcome, part) { self.alone[outcome as usize] + self.both } else { Qty::ZERO }
+    }
+
+    /// What counts against the one size that both entries show; `own` is the entry of `outcome`.
+    fn of_both(&self, outcome: Outcome, own: Part, other: Part) -> Qty {
+        let repeats = self.differed && own.size == other.size;
+        match (self.stands(outcome, own), self.stands(outcome.other(), other)) {
+            (true, true) => self.both + self.alone[0] + self.alone[1],
+            (true, false) if repeats => self.both + self.alone[outcome as usize],
+            (false, true) if repeats => self.both + self.alone[outcome.other() as usize],
+            _ => Qty::ZERO,
         }
+    }
+
+    fn add(&mut self, entries: Entries, qty: Qty) {
+        let Entries { outcome, own, other, are_one } = entries;
+        let (one, two) = (outcome as usize, outcome.other() as usize);
+        if let (true, Some(part)) = (are_one, other) {
+            self.both = self.of_both(outcome, own, part) + qty;
+            self.alone = [Qty::ZERO; 2];
+            (self.stamps[one], self.stamps[two]) = (own.stamp, part.stamp);
+            self.differed = own.size != part.size;
+            return;
+        }
+        if !self.stands(outcome, own) {
+            self.renew(outcome, own.stamp);
+        }
+        self.alone[one] += qty;
+        if let Some(part) = other.filter(|part| !self.stands(outcome.other(), *part)) {
+            self.renew(outcome.other(), part.stamp);
+        }
+        self.differed = other.is_none_or(|part| part.size != own.size);
+    }
+
+    /// The entry of `outcome` is whole again; what was taken of both stays with the other one.
+    fn renew(&mut self, outcome: Outcome, stamp: Stamp) {
+        let (one, two) = (outcome as usize, outcome.other() as usize);
+        self.alone[two] += self.both;
+        (self.alone[one], self.both, self.stamps[one]) = (Qty::ZERO, Qty::ZERO, stamp);
     }
 }
 
@@ -148,9 +261,16 @@ mod tests {
     const YES: InstrumentId = InstrumentId(4);
     const NO: InstrumentId = InstrumentId(5);
 
+    fn part(size: u64, stamp: u32) -> Part {
+        Part { size: Qty(size), stamp: Stamp(stamp) }
+    }
+
     fn level(price: u16, own: u64, mirrored: u64, stamp: u32) -> EffectiveLevel {
-        let part = |size| Part { size: Qty(size), stamp: Stamp(stamp) };
-        EffectiveLevel { price: Price(price), own: part(own), mirrored: part(mirrored) }
+        EffectiveLevel { price: Price(price), own: part(own, stamp), mirrored: part(mirrored, stamp) }
+    }
+
+    fn none(_: Price) -> Option<Part> {
+        None
     }
 
     fn row(price: u16, qty: u64, mirrored: bool) -> Taken {
@@ -158,7 +278,7 @@ mod tests {
     }
 
     fn left(depletion: &Depletion, instrument: InstrumentId, side: BookSide, level: &EffectiveLevel) -> (u64, u64) {
-        let offer = depletion.left(instrument, side, level);
+        let offer = depletion.left(instrument, side, level, none);
         (offer.own.0, offer.mirrored.0)
     }
 
@@ -171,11 +291,12 @@ mod tests {
             BookSide::Ask,
             &asks,
             &[row(4_000, 100, false), row(4_000, 20, true), row(4_100, 10, false)],
+            none,
         );
         assert_eq!(left(&depletion, YES, BookSide::Ask, &asks[0]), (0, 30));
         assert_eq!(left(&depletion, YES, BookSide::Ask, &asks[1]), (60, 0));
         // Takes add up; more than there is leaves nothing.
-        depletion.take(YES, BookSide::Ask, &asks, &[row(4_100, 60, false)]);
+        depletion.take(YES, BookSide::Ask, &asks, &[row(4_100, 60, false)], none);
         assert_eq!(left(&depletion, YES, BookSide::Ask, &asks[1]), (0, 0));
         assert_eq!(left(&depletion, YES, BookSide::Ask, &level(4_100, 65, 0, 1)), (0, 0));
         // Another side, price or market is another level.
@@ -185,7 +306,7 @@ mod tests {
         // The venue set the level: whole again, and a new take starts from there.
         let again = level(4_100, 70, 0, 2);
         assert_eq!(left(&depletion, YES, BookSide::Ask, &again), (70, 0));
-        depletion.take(YES, BookSide::Ask, &[again], &[row(4_100, 5, false)]);
+        depletion.take(YES, BookSide::Ask, &[again], &[row(4_100, 5, false)], none);
         assert_eq!(left(&depletion, YES, BookSide::Ask, &again), (65, 0));
         depletion.clear();
         assert_eq!(left(&depletion, YES, BookSide::Ask, &again), (70, 0));
@@ -196,14 +317,87 @@ mod tests {
         let mut depletion = Depletion::default();
         // An ask for YES at 0.40 that is a bid for NO at 0.60.
         let ask = level(4_000, 0, 50, 3);
-        depletion.take(YES, BookSide::Ask, &[ask], &[row(4_000, 20, true)]);
+        depletion.take(YES, BookSide::Ask, &[ask], &[row(4_000, 20, true)], none);
         assert_eq!(left(&depletion, YES, BookSide::Ask, &ask), (0, 30));
         assert_eq!(left(&depletion, NO, BookSide::Bid, &level(6_000, 50, 0, 3)), (30, 0));
-        assert_eq!(
-            depletion.available(NO, BookSide::Bid, Price(6_000), Part { size: Qty(50), stamp: Stamp(3) }),
-            Qty(30)
-        );
         assert_eq!(left(&depletion, NO, BookSide::Ask, &level(6_000, 50, 0, 3)), (50, 0), "the other side");
+    }
+
+    /// YES asks at 0.40 and NO bids at 0.60 are one size. Sizes and stamps of both entries, in the order of the tokens.
+    #[test]
+    fn of_mirrors_a_take_through_either_token_counts_for_both() {
+        type Entry = (u64, u32);
+        #[derive(Clone, Copy)]
+        enum Books {
+            Mirrors,
+            Merged,
+            /// The complement's is not looked at.
+            Alone,
+        }
+        struct World(Depletion);
+        impl World {
+            /// The level as `token` sees it, and what its mirror is.
+            fn seen(
+                token: InstrumentId,
+                yes: Entry,
+                no: Entry,
+                books: Books,
+            ) -> (BookSide, EffectiveLevel, Option<Part>) {
+                let (yes, no) = (part(yes.0, yes.1), part(no.0, no.1));
+                let (side, price, own, other) =
+                    if token == YES { (BookSide::Ask, 4_000, yes, no) } else { (BookSide::Bid, 6_000, no, yes) };
+                let (mirrored, mirror) = match books {
+                    Books::Mirrors => (Part::default(), Some(other)),
+                    Books::Merged => (other, None),
+                    Books::Alone => (Part::default(), None),
+                };
+                (side, EffectiveLevel { price: Price(price), own, mirrored }, mirror)
+            }
+            fn take(&mut self, token: InstrumentId, qty: u64, yes: Entry, no: Entry, books: Books) {
+                let (side, level, mirror) = World::seen(token, yes, no, books);
+                self.0.take(token, side, &[level], &[row(level.price.0, qty, false)], |_| mirror);
+            }
+            fn left(&self, token: InstrumentId, yes: Entry, no: Entry, books: Books) -> u64 {
+                let (side, level, mirror) = World::seen(token, yes, no, books);
+                let offer = self.0.left(token, side, &level, |_| mirror);
+                offer.own.0 + offer.mirrored.0
+            }
+            fn both_left(&self, yes: Entry, no: Entry) -> (u64, u64) {
+                (self.left(YES, yes, no, Mirrors), self.left(NO, yes, no, Mirrors))
+            }
+        }
+        use Books::{Alone, Merged, Mirrors};
+        for token in [YES, NO] {
+            let mut world = World(Depletion::default());
+            world.take(token, 60, (100, 1), (100, 7), Mirrors);
+            assert_eq!(world.both_left((100, 1), (100, 7)), (40, 40));
+            world.take(token.complement(), 30, (100, 1), (100, 7), Mirrors);
+            assert_eq!(world.both_left((100, 1), (100, 7)), (10, 10));
+            // Either entry is news of both.
+            for (yes, no) in [((80, 2), (80, 8)), ((100, 2), (100, 7)), ((100, 1), (100, 8))] {
+                assert_eq!(world.both_left(yes, no), (yes.0, no.0));
+            }
+            world.take(YES, 25, (100, 2), (100, 7), Mirrors);
+            assert_eq!(world.both_left((100, 2), (100, 7)), (75, 75));
+        }
+        // The mirror in two frames: in between the books are merged, and what was taken of the old entry stays taken.
+        let mut world = World(Depletion::default());
+        world.take(YES, 100, (100, 1), (100, 1), Mirrors);
+        assert_eq!(world.left(YES, (70, 2), (100, 1), Merged), 70);
+        world.take(YES, 70, (70, 2), (100, 1), Merged);
+        assert_eq!(world.left(NO, (70, 2), (100, 1), Merged), 0);
+        assert_eq!(world.both_left((70, 2), (70, 2)), (0, 0), "the other entry repeats what was said");
+        assert_eq!(world.both_left((90, 3), (70, 2)), (90, 70), "and this is news");
+        // Takes of two sizes count together once they turn out to be one.
+        let mut world = World(Depletion::default());
+        world.take(YES, 10, (100, 1), (100, 1), Merged);
+        world.take(NO, 20, (100, 1), (100, 1), Merged);
+        assert_eq!(world.left(YES, (100, 1), (100, 1), Merged), 170);
+        assert_eq!(world.both_left((100, 1), (100, 1)), (70, 70));
+        // And a take of one counts for both when they stop being mirrors.
+        world.take(NO, 30, (100, 1), (100, 1), Mirrors);
+        assert_eq!(world.left(YES, (100, 1), (100, 1), Merged), 80);
+        assert_eq!(world.left(YES, (100, 1), (100, 1), Alone), 40);
     }
 
     #[test]
@@ -213,14 +407,14 @@ mod tests {
         let mut filled = Vec::new();
         for shares in [1_200_000, 1_200_000, 5_000_000] {
             let mut taken = Vec::new();
-            let offers = depletion.offers(YES, BookSide::Ask, &asks);
+            let offers = depletion.offers(YES, BookSide::Ask, &asks, none);
             let walk = walk(offers, BookSide::Ask, Want::Shares(Qty(shares)), None, Bps(0), &mut taken);
-            depletion.take(YES, BookSide::Ask, &asks, &taken);
+            depletion.take(YES, BookSide::Ask, &asks, &taken, none);
             filled.push((walk.filled.0, walk.levels));
         }
         assert_eq!(filled, [(1_200_000, 2), (1_200_000, 1), (1_000_000, 2)]);
-        assert!(depletion.offers(YES, BookSide::Ask, &asks).all(|offer| offer.size().is_zero()));
-        let others: Vec<Offer> = Depletion::default().offers(YES, BookSide::Ask, &asks).collect();
+        assert!(depletion.offers(YES, BookSide::Ask, &asks, none).all(|offer| offer.size().is_zero()));
+        let others: Vec<Offer> = Depletion::default().offers(YES, BookSide::Ask, &asks, none).collect();
         assert_eq!(others[1], Offer::from(&asks[1]), "users do not compete");
     }
 
@@ -228,7 +422,7 @@ mod tests {
     fn beyond_the_bound_the_oldest_touch_is_forgotten() {
         let mut depletion = Depletion::default();
         let take = |depletion: &mut Depletion, price: u16| {
-            depletion.take(YES, BookSide::Ask, &[level(price, 10, 0, 1)], &[row(price, 10, false)]);
+            depletion.take(YES, BookSide::Ask, &[level(price, 10, 0, 1)], &[row(price, 10, false)], none);
         };
         let untouched =
             |depletion: &Depletion, price| left(depletion, YES, BookSide::Ask, &level(price, 10, 0, 1)) == (10, 0);
@@ -242,7 +436,7 @@ mod tests {
         assert!((1..=last + 1).filter(|price| *price != last - 1).all(|price| !untouched(&depletion, price)));
         take(&mut depletion, last + 2);
         assert!(untouched(&depletion, last - 2));
-        assert!(depletion.takes.is_sorted_by_key(|take| take.level));
-        assert_eq!(std::mem::size_of::<Take>(), 24);
+        assert!(depletion.takes.is_sorted_by_key(|take| take.place));
+        assert_eq!(std::mem::size_of::<Take>(), 48);
     }
 }

@@ -192,12 +192,12 @@ impl Desk {
         let rules = ground.rules;
         self.feeds = rules.flags.book_impact_depletion && (rules.depletion_covers_market_orders || !taking.market);
         let mut taken = self.spare.pop().unwrap_or_default();
-        let mut walk = self.walk(user, taking, side, &mut taken);
+        let mut walk = self.walk(ground.books, user, taking, side, &mut taken);
         let ended_inside = self.effective.side(side).last().is_some_and(|last| side.within(last.price, taking.bound));
         let more_beyond = !walk.complete && ended_inside && copied.is_some_and(|(_, _, all)| !all);
         if more_beyond {
             self.copy(ground, taking.instrument, taking.side, usize::MAX)?;
-            walk = self.walk(user, taking, side, &mut taken);
+            walk = self.walk(ground.books, user, taking, side, &mut taken);
         }
         if taking.beyond_depth {
             stretch(&mut walk, taking, &mut taken);
@@ -253,7 +253,7 @@ impl Desk {
     }
 
     /// Remembers what the last walk took for `user`, once it is booked.
-    pub fn deplete(&mut self, user: UserId, taken: &[Taken]) {
+    pub fn deplete(&mut self, books: &Books, user: UserId, taken: &[Taken]) {
         let Some((instrument, side, _)) = self.copied.filter(|_| self.feeds && !taken.is_empty()) else { return };
         if !self.young.contains_key(&user) {
             let overlay = self.old.remove(&user).unwrap_or_default();
@@ -264,7 +264,8 @@ impl Desk {
         }
         let overlay = self.young.get_mut(&user).expect("put there just now");
         let side = taken_side(side);
-        overlay.take(instrument, side, self.effective.side(side), taken);
+        let mirror = |price| books.mirror(instrument, side, price);
+        overlay.take(instrument, side, self.effective.side(side), taken, mirror);
     }
 
     fn copy(
@@ -292,12 +293,13 @@ impl Desk {
         Ok(Sight { bid: top.bid, ask: top.ask })
     }
 
-    fn walk(&self, user: UserId, taking: &Taking, side: BookSide, taken: &mut Vec<Taken>) -> Walk {
+    fn walk(&self, books: &Books, user: UserId, taking: &Taking, side: BookSide, taken: &mut Vec<Taken>) -> Walk {
         let (levels, bound) = (self.effective.side(side), Some(taking.bound));
         let overlay = if self.feeds { self.young.get(&user).or_else(|| self.old.get(&user)) } else { None };
         match overlay {
             Some(overlay) => {
-                let offers = overlay.offers(taking.instrument, side, levels);
+                let mirror = |price| books.mirror(taking.instrument, side, price);
+                let offers = overlay.offers(taking.instrument, side, levels, mirror);
                 walk::walk(offers, side, taking.want, bound, taking.rate, taken)
             }
             None => walk::walk(levels, side, taking.want, bound, taking.rate, taken),

@@ -27,8 +27,34 @@ pub struct Books {
     pub tokens: BTreeMap<u32, Token>,
     alive: BTreeMap<u8, u64>,
     pub outage: bool,
-    /// What each user took of each level: (user, token, is it an ask, price).
-    taken: BTreeMap<(u64, u32, bool, u16), i128>,
+    /// What each user took of each place.
+    taken: BTreeMap<(u64, Place), Take>,
+}
+
+/// A price of one side, in the words of the market's first token: market, is it an ask, price. A bid for the other token
+/// at the rest of a dollar is the same place.
+type Place = (u32, bool, u16);
+
+/// What a user took of a place, entry by entry: the first token's, then the second's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Take {
+    alone: [i128; 2],
+    /// Of the one size that both entries show.
+    both: i128,
+    /// The venue said something about an entry since it was looked at, or it never was.
+    news: [bool; 2],
+    /// The entries were not known to be equal at the last take.
+    differed: bool,
+}
+
+/// How the two entries of a level belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    Alone,
+    /// Two sizes.
+    Merged,
+    /// One size, published twice.
+    Same,
 }
 
 /// One price of one side of the effective book.
@@ -36,8 +62,9 @@ pub struct Books {
 pub struct Level {
     pub price: u16,
     pub own: i128,
-    /// From the complement's other side.
+    /// From the complement's other side; of mirrors the entry that adds nothing.
     pub mirrored: i128,
+    pub pair: Pair,
 }
 
 /// Both sides of the effective book, best first.
@@ -58,7 +85,7 @@ pub enum Want {
 /// What a walk took.
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
-    /// Price, shares of the own level, shares of the mirrored one.
+    /// Price, shares of the own entry, shares of the mirrored one.
     pub rows: Vec<(u16, i128, i128)>,
     pub filled: i128,
     pub notional: i128,
@@ -123,7 +150,9 @@ impl Books {
 
     /// The whole book of a token. Nobody has taken anything of it yet.
     pub fn snapshot(&mut self, token: u32, bids: Levels, asks: Levels, connection: u8, now: u64) {
-        self.taken.retain(|(_, of, ..), _| *of != token);
+        for ((_, (market, ..)), take) in &mut self.taken {
+            take.news[token as usize % 2] |= *market == token / 2;
+        }
         self.tokens.entry(token).or_default().gap = false;
         let known = self.hear(token, connection, now);
         (known.bids, known.asks) = (bids, asks);
@@ -131,7 +160,10 @@ impl Books {
 
     /// One level, 0 = gone. Nobody has taken anything of it yet.
     pub fn level(&mut self, token: u32, side: BookSide, price: u16, size: i128, connection: u8, now: u64) {
-        self.taken.retain(|(_, of, is_ask, at), _| (*of, *is_ask, *at) != (token, side == BookSide::Ask, price));
+        let said = place(token, side == BookSide::Ask, price);
+        for ((_, at), take) in &mut self.taken {
+            take.news[token as usize % 2] |= *at == said;
+        }
         let known = self.hear(token, connection, now);
         let levels = if side == BookSide::Ask { &mut known.asks } else { &mut known.bids };
         levels.insert(price, size);
@@ -164,16 +196,23 @@ impl Books {
         };
         let mirrored_bids = five(&own.bids, true) == five(&other_bids, true);
         let mirrored_asks = five(&own.asks, false) == five(&other_asks, false);
+        let size = |levels: &Levels, price: u16| levels.get(&price).copied().unwrap_or(0);
         let merge = |own: &Levels, other: &Levels| -> Vec<Level> {
             let prices: std::collections::BTreeSet<u16> = own.keys().chain(other.keys()).copied().collect();
-            let size = |levels: &Levels, price: u16| levels.get(&price).copied().unwrap_or(0);
-            let level = |price| Level { price, own: size(own, price), mirrored: size(other, price) };
+            let level =
+                |price| Level { price, own: size(own, price), mirrored: size(other, price), pair: Pair::Merged };
             prices.into_iter().map(level).collect()
         };
-        let nothing = Levels::new();
+        let alone = |own: &Levels, other: &Levels, mirrors: bool| -> Vec<Level> {
+            let level = |(price, own): (&u16, &i128)| match mirrors {
+                true => Level { price: *price, own: *own, mirrored: size(other, *price), pair: Pair::Same },
+                false => Level { price: *price, own: *own, mirrored: 0, pair: Pair::Alone },
+            };
+            own.iter().map(level).collect()
+        };
         let alone = Effective {
-            bids: merge(&own.bids, &nothing).into_iter().rev().collect(),
-            asks: merge(&own.asks, &nothing),
+            bids: alone(&own.bids, &other_bids, mirrored_bids).into_iter().rev().collect(),
+            asks: alone(&own.asks, &other_asks, mirrored_asks),
         };
         let merged = Effective {
             bids: merge(&own.bids, &other_bids).into_iter().rev().collect(),
@@ -211,16 +250,13 @@ impl Books {
 
     /// Walks one side of the effective book for one user. Remembers nothing.
     pub fn walk(&self, user: u64, token: u32, side: BookSide, want: Want, bound: u16, rate: u32) -> Walk {
-        let is_ask = side == BookSide::Ask;
-        let took = |token, is_ask, price| self.taken.get(&(user, token, is_ask, price)).copied().unwrap_or(0);
         let mut walk = Walk::default();
         // 10⁻¹⁰ USD.
         let (mut spent, mut done) = (0, false);
         let book = self.effective(token);
         for level in book.side(side).iter().filter(|level| within(side, level.price, bound)) {
             let price = i128::from(level.price);
-            let own = (level.own - took(token, is_ask, level.price)).max(0);
-            let mirrored = (level.mirrored - took(token ^ 1, !is_ask, 10_000 - level.price)).max(0);
+            let (own, mirrored) = self.left(user, token, side, level);
             let here = four_decimals(own + mirrored);
             let (wanted, one_more) = match want {
                 Want::Shares(shares) => (shares - walk.filled, 1),
@@ -244,12 +280,81 @@ impl Books {
         walk
     }
 
-    /// What a user took counts until the venue says something new about the level.
-    pub fn deplete(&mut self, user: u64, token: u32, side: BookSide, walk: &Walk) {
-        let is_ask = side == BookSide::Ask;
-        for (price, own, mirrored) in &walk.rows {
-            *self.taken.entry((user, token, is_ask, *price)).or_default() += own;
-            *self.taken.entry((user, token ^ 1, !is_ask, 10_000 - price)).or_default() += mirrored;
+    /// What is left to a user of both entries of a level.
+    fn left(&self, user: u64, token: u32, side: BookSide, level: &Level) -> (i128, i128) {
+        let added = if level.pair == Pair::Merged { level.mirrored } else { 0 };
+        let Some(take) = self.taken.get(&(user, place(token, side == BookSide::Ask, level.price))) else {
+            return (level.own, added);
+        };
+        let own = token as usize % 2;
+        match level.pair {
+            Pair::Same => ((level.own - take.of_both(own, level)).max(0), 0),
+            _ => ((level.own - take.of_one(own)).max(0), (added - take.of_one(1 - own)).max(0)),
         }
+    }
+
+    /// What a user took counts until the venue says something new about it.
+    pub fn deplete(&mut self, user: u64, token: u32, side: BookSide, walk: &Walk) {
+        let book = self.effective(token);
+        let own_half = token as usize % 2;
+        for (price, own, mirrored) in &walk.rows {
+            let level = book.side(side).iter().find(|level| level.price == *price).expect("it was walked");
+            let first_seen = |half: usize, other: i128| {
+                let mut take = Take::default();
+                take.news[1 - half] = other == 0 && level.pair != Pair::Same;
+                take
+            };
+            let at = (user, place(token, side == BookSide::Ask, *price));
+            if level.pair == Pair::Same {
+                let take = self.taken.entry(at).or_default();
+                let both = take.of_both(own_half, level) + own;
+                *take = Take { both, differed: level.own != level.mirrored, ..Take::default() };
+                continue;
+            }
+            for (half, qty, other) in [(own_half, own, level.mirrored), (1 - own_half, mirrored, level.own)] {
+                if *qty > 0 {
+                    let size = if half == own_half { level.own } else { level.mirrored };
+                    let take = self.taken.entry(at).or_insert_with(|| first_seen(half, other));
+                    take.renew(half);
+                    take.alone[half] += qty;
+                    if other > 0 {
+                        take.renew(1 - half);
+                    }
+                    take.differed = other != size;
+                }
+            }
+        }
+    }
+}
+
+impl Take {
+    fn of_one(&self, half: usize) -> i128 {
+        if self.news[half] { 0 } else { self.alone[half] + self.both }
+    }
+
+    /// Of one size in two entries. News of either is news of both, but an entry that only catches up with the other.
+    fn of_both(&self, own: usize, level: &Level) -> i128 {
+        let catches_up = self.differed && level.own == level.mirrored;
+        match (self.news[own], self.news[1 - own]) {
+            (false, false) => self.both + self.alone[0] + self.alone[1],
+            (false, true) if catches_up => self.both + self.alone[own],
+            (true, false) if catches_up => self.both + self.alone[1 - own],
+            _ => 0,
+        }
+    }
+
+    /// An entry that is looked at again: what was said of it since makes it whole.
+    fn renew(&mut self, half: usize) {
+        if std::mem::take(&mut self.news[half]) {
+            self.alone[1 - half] += self.both;
+            (self.alone[half], self.both) = (0, 0);
+        }
+    }
+}
+
+fn place(token: u32, is_ask: bool, price: u16) -> Place {
+    match token.is_multiple_of(2) {
+        true => (token / 2, is_ask, price),
+        false => (token / 2, !is_ask, 10_000 - price),
     }
 }

@@ -224,6 +224,43 @@ book Y
 buy Y 15 market 0.42                         -> FILLED 15/15 @0.42 fee 0
 sell N 10 market 0.58 fak                    -> FILLED FakRest 5/10 @0.58 fee 0
 
+# what is taken of mirrored books through one token is gone through the other
+balance 1000
+market 0 geopolitics 0.01
+book Y bids 0.27x200 asks 0.28x100
+book N bids 0.72x100 asks 0.73x200
+buy Y 60 market 0.28                         -> FILLED 60/60 @0.28 fee 0
+buy N 150 market 0.73                        -> FILLED 150/150 @0.73 fee 0
+sell N 100 market 0.72 fak                   -> FILLED FakRest 40/100 @0.72 fee 0
+sell Y 60 market 0.27 fak                    -> FILLED FakRest 50/60 @0.27 fee 0
+// a resting order meets what is left, too
+sell N 20 limit 0.72                         -> PENDING 0/20 reserved 20 shares
+level N bid 0.71x5
+cycle                                        -> looked 1 filled 0 closed 0
+user 2
+buy Y 100 market 0.28                        -> FILLED 100/100 @0.28 fee 0
+user 1
+// news of either entry renews the one size, once
+level Y ask 0.28x100
+sell N 60 market 0.72 fak                    -> FILLED 60/60 @0.72 fee 0
+cycle                                        -> looked 1 filled 1 closed 0
+buy Y 100 market 0.28 fak                    -> FILLED FakRest 20/100 @0.28 fee 0
+
+# the mirror in two frames: the second one repeats the first
+balance 1000
+market 0 geopolitics 0.01
+book Y bids 0.27x100 asks 0.28x100
+book N bids 0.72x100 asks 0.73x100
+buy N 100 market 0.73                        -> FILLED 100/100 @0.73 fee 0
+buy Y 100 market 0.28                        -> FILLED 100/100 @0.28 fee 0
+level Y ask 0.28x70
+buy Y 70 market 0.28                         -> FILLED 70/70 @0.28 fee 0
+sell N 5 market 0.72 fak                     -> NoExecutableDepth | CANCELLED FakNoFill 0/5
+level N bid 0.72x70
+sell N 5 market 0.72 fak                     -> NoExecutableDepth | CANCELLED FakNoFill 0/5
+level Y ask 0.28x70
+sell N 70 market 0.72                        -> FILLED 70/70 @0.72 fee 0
+
 # equal prices of both books are one level, with one fee
 book Y asks 0.42x10 0.50x5
 book N bids 0.58x10

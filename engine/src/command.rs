@@ -85,6 +85,9 @@ pub enum Command {
     Settle {
         market: MarketId,
     },
+    /// Resting orders meet the prints that were handed over before this ([`crate::print`]); owner is
+    /// [`crate::id::MARKETS`].
+    MeetPrints,
     /// The matching cycle that is due at this venue time; owner is [`crate::id::MARKETS`].
     Cycle {
         venue_now: Timestamp,

@@ -20,6 +20,7 @@
 //! | [`user`] | wallets, positions, orders, keys of one user, changed by facts only |
 //! | [`book`] | ladders: one writer, any number of readers, no lock; the taker's walk |
 //! | [`market`] | what the venues list: the state of the log, and the catalogue that everybody reads |
+//! | [`print`](mod@print) | trades of the venue on their way to resting orders |
 //! | [`mark`] | what a share is worth at a moment |
 //! | [`directory`] | key hash → user, read without a lock |
 //! | [`index`], [`ring`] | lock-free lists and lookups; a bounded hand-off between two threads |
@@ -40,6 +41,7 @@ pub mod market;
 pub mod mutation;
 pub mod notice;
 pub mod order;
+pub mod print;
 pub mod reject;
 pub mod ring;
 pub mod rules;

@@ -56,11 +56,36 @@ pub const FULL_CYCLE_EVERY: u64 = 10;
 /// An unresolved market's resting orders expire this long after its end date, venue time (execution.md §7).
 pub const CLOSED_MARKET_GRACE_US: u64 = 24 * 3_600 * SECOND;
 
+/// When a resting order fills. Always at its own limit, as maker, without a fee.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FillModel {
+    /// In a matching cycle, when the effective book touches or crosses its limit. Trades of the venue count for nothing.
+    Touch,
+    /// As [`FillModel::Touch`]; besides at once, when the venue trades through its limit by a tick or more, up to the
+    /// size of that trade.
+    #[default]
+    Cross,
+}
+
+impl FillModel {
+    pub const ALL: [FillModel; 2] = [FillModel::Touch, FillModel::Cross];
+
+    /// The word of the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            FillModel::Touch => "touch",
+            FillModel::Cross => "cross",
+        }
+    }
+}
+
 /// The rules in force.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub fees: FeeTable,
     pub flags: RolloutFlags,
+    /// `[realism] fill_model`.
+    pub fill_model: FillModel,
     /// `MAX_SHARES_PER_ORDER`.
     pub max_shares_per_order: Qty,
     /// `TRADE_QUOTE_MAX_AGE_MS`, in µs, and whether it refuses or only warns.
@@ -151,6 +176,7 @@ impl Default for Rules {
         Rules {
             fees: FeeTable::default(),
             flags: RolloutFlags::default(),
+            fill_model: FillModel::default(),
             max_shares_per_order: Qty::from_shares(1_000_000),
             quote_age_max_us: 60_000 * MILLISECOND,
             quote_age_enforced: true,

@@ -343,6 +343,7 @@ impl Config {
         rules.fees = read::fees(&mut source);
         read::rule_flags(&mut source, &mut rules);
         read::rule_limits(&mut source, &mut rules);
+        read::realism(&mut source, &mut rules);
         let (server, http) = (read::server(&mut source), read::http(&mut source));
         // A proxy lets others in by a listener that is ours alone.
         let own_machine_only = server.listen.ip().is_loopback() && http.trusted_proxies.is_empty();

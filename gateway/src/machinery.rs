@@ -15,7 +15,9 @@ use crate::thread::{self, Stop};
 use crate::venue::feed::{FeedLane, FeedParts};
 use engine::command::Envelope;
 use engine::mutation::codec;
+use engine::print::PrintLane;
 use engine::ring::Ring;
+use engine::rules::FillModel;
 use engine::shard::{Outbox, Room, Shard};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -59,6 +61,7 @@ pub struct Machinery {
     keeper: JoinHandle<Option<Keeper<Paced<Files>>>>,
     core: CoreThreads,
     inboxes: Inboxes,
+    prints: Vec<Arc<PrintLane>>,
     lane: CommitLane,
     clock: Clock,
     feed: Option<FeedThread>,
@@ -126,6 +129,8 @@ impl Machinery {
         let keeper = Keeper::new(storage, snapshots, marks.clone(), segments, covered).resting(rests);
         let keeper = thread::spawn_behind("keeper", move || keeper.run(&stop)).map_err(io("the keeper's thread"))?;
         let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
+        let crosses = config.rules.fill_model == FillModel::Cross;
+        let prints = shards.iter().filter(|_| crosses).map(Shard::print_lane).collect();
         let core = match <[Shard<Reply>; 1]>::try_from(shards) {
             Ok([shard]) => {
                 let core = Core::new(shard, committer, inboxes[0].clone(), lane.ring().clone());
@@ -145,7 +150,9 @@ impl Machinery {
             }
         };
         let clock = clock.clone();
-        Ok((Machinery { stops, marks, syncer, spares, keeper, core, inboxes, lane, clock, feed: None }, failed))
+        let machinery =
+            Machinery { stops, marks, syncer, spares, keeper, core, inboxes, prints, lane, clock, feed: None };
+        Ok((machinery, failed))
     }
 
     /// The way into the core from the thread that called [`Machinery::start`].
@@ -158,7 +165,7 @@ impl Machinery {
 
     /// What the feed talks to.
     pub fn feed_lane(&self) -> FeedLane {
-        FeedLane { commits: self.lane.clone(), inboxes: self.inboxes.to_vec() }
+        FeedLane { commits: self.lane.clone(), inboxes: self.inboxes.to_vec(), prints: self.prints.clone() }
     }
 
     /// Where the log stands.
@@ -193,7 +200,7 @@ impl Machinery {
     /// # Errors
     /// [`BootError::Journal`] when the last sync failed: what it was to make durable may be gone.
     pub async fn end(self) -> Result<(), BootError> {
-        let Machinery { stops, marks, syncer, spares, keeper, core, inboxes, lane, clock, feed } = self;
+        let Machinery { stops, marks, syncer, spares, keeper, core, inboxes, lane, clock, feed, .. } = self;
         stops.serving.set();
         if let Some(FeedThread { thread, ended }) = feed {
             thread.thread().unpark();

@@ -122,6 +122,8 @@ impl Reader {
             "last_trade_price" => {
                 let folded = self.books.get_mut(text(frame, "/asset_id")).expect("the book comes first");
                 folded.moves_on(frame);
+                // A hash covers the last trade.
+                folded.hash = text(frame, "/hash").to_owned();
             }
             other => panic!("{other} was not asked for"),
         }

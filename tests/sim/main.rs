@@ -131,9 +131,21 @@ fn worlds_go_as_the_model_says() {
     }
     println!("{seeds} worlds: {count:#?}");
     let Count { fills, settlements, kills, crashes, sudden, failed_syncs, lost_records, snapshots, .. } = &count;
-    let Count { hours, points, generations, .. } = &count;
-    let happened =
-        [fills, settlements, kills, crashes, sudden, failed_syncs, lost_records, snapshots, hours, points, generations];
+    let Count { hours, points, generations, prints, .. } = &count;
+    let happened = [
+        fills,
+        settlements,
+        kills,
+        crashes,
+        sudden,
+        failed_syncs,
+        lost_records,
+        snapshots,
+        hours,
+        points,
+        generations,
+        prints,
+    ];
     assert!(seeds < 100 || happened.iter().all(|times| **times > 0), "something never happened");
     let unheard: Vec<&&str> = REFUSALS.iter().filter(|name| !count.refusals.contains_key(**name)).collect();
     assert!(seeds < 100 || unheard.is_empty(), "never refused: {unheard:?}");

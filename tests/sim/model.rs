@@ -11,6 +11,7 @@ pub mod book;
 pub mod cycle;
 pub mod expected;
 pub mod place;
+pub mod print;
 pub mod state;
 pub mod wallets;
 

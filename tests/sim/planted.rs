@@ -5,7 +5,7 @@ use engine::amount::Cash;
 use engine::id::{MARKETS, UserId};
 use engine::mutation::{Mutation, codec};
 use engine::order::CloseReason;
-use engine::rules::Rules;
+use engine::rules::{FillModel, Rules};
 
 /// A mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub enum Plant {
     SnapshotBehind,
     /// A level can be taken as often as one likes.
     NoDepletion,
+    /// Trades of the venue fill no resting order.
+    DeafToPrints,
     /// Resting orders fill at the book's price, not at their own.
     MakerAtBook,
     /// Post-only orders take.
@@ -53,7 +55,7 @@ pub enum Plant {
 }
 
 impl Plant {
-    pub const ALL: [Plant; 20] = [
+    pub const ALL: [Plant; 21] = [
         Plant::LyingDisk,
         Plant::EarlyAnswer,
         Plant::SwallowedRecord,
@@ -68,6 +70,7 @@ impl Plant {
         Plant::WrongPayout,
         Plant::SnapshotBehind,
         Plant::NoDepletion,
+        Plant::DeafToPrints,
         Plant::MakerAtBook,
         Plant::PostOnlyTakes,
         Plant::WrongRate,
@@ -80,6 +83,7 @@ impl Plant {
     pub fn change(self, rules: &mut Rules) {
         match self {
             Plant::NoDepletion => rules.flags.book_impact_depletion = false,
+            Plant::DeafToPrints => rules.fill_model = FillModel::Touch,
             Plant::MakerAtBook => rules.flags.maker_fill_at_limit = false,
             Plant::PostOnlyTakes => rules.flags.post_only_enforced = false,
             Plant::WrongRate => {

@@ -10,6 +10,8 @@ use engine::book::{BookSide, LastTrade, Stated};
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::mutation::MarketMutation;
 use engine::market::terms::{Category, Listing, MarketState, Resolution, Venue};
+use engine::order::Side;
+use engine::print::Print;
 use engine::time::Timestamp;
 use tests::chance::Chance;
 
@@ -108,11 +110,17 @@ impl World {
             Feed::Change { token, seed } => self.change(token, seed),
             Feed::Trade { token, seed } if self.is_published(token) => {
                 let mut chance = Chance::seeded(seed);
-                let price = middle(token) / 2 + chance.below(usize::from(middle(token))) as u16 / 2 + 1;
-                let at = Timestamp(self.now);
-                let trade = LastTrade { price: Price(price), size: Qty(1_000_000), taker_buys: true, at };
+                let span = usize::from(middle(token).min(10_000 - middle(token)));
+                let price = middle(token) - (span / 2) as u16 + chance.below(span) as u16;
+                let (at, size) = (Timestamp(self.now), draw_size(&mut chance));
+                let taker = *chance.pick(&[Some(Side::Buy), Some(Side::Sell), None]);
+                let (price_at, size_of) = (Price(price), Qty(size as u64));
+                let trade = LastTrade { price: price_at, size: size_of, taker_buys: taker == Some(Side::Buy), at };
                 self.life.writer.frame(1, at, |frame| frame.trade(InstrumentId(token), trade));
                 self.model.books.trade(token, price, 1, self.now);
+                let instrument = InstrumentId(token);
+                let print = Print { instrument, price: price_at, size: size_of, taker, taken_at: at };
+                self.hand_print(print);
             }
             Feed::Gap { token } => {
                 self.life.writer.gap(InstrumentId(token));

@@ -15,6 +15,7 @@ pub use count::Count;
 use engine::command::{Answer, Command, Envelope, Placement};
 use engine::id::{MARKETS, MarketId, UserId};
 use engine::market::mutation::MarketMutation;
+use engine::print::Print;
 use engine::rules::Rules;
 use engine::shard::{Room, shard_of};
 use engine::time::Timestamp;
@@ -81,6 +82,7 @@ struct Asked {
 enum Why {
     Client,
     Cycle,
+    Print,
     Settle(MarketId),
 }
 
@@ -106,6 +108,8 @@ pub(crate) struct World {
     inboxes: Vec<VecDeque<u64>>,
     /// Cycles and settlements that a full disk holds up, by shard.
     held_up: Vec<(VecDeque<u64>, VecDeque<u64>)>,
+    /// Prints that wait for their shard, and who waits for them.
+    prints: Vec<(Vec<Print>, Vec<u64>)>,
     pub(crate) sent: Vec<(u64, Placement)>,
     /// Keys ever made.
     pub(crate) secrets: u64,
@@ -203,6 +207,7 @@ impl World {
             asked: BTreeMap::new(),
             inboxes: Vec::new(),
             held_up: Vec::new(),
+            prints: Vec::new(),
             sent: Vec::new(),
             secrets: 0,
             numbers: 0,
@@ -234,6 +239,7 @@ impl World {
         self.hours = vec![Hours { reached: unsure.unwrap_or(self.now / HOUR), unsure, ..Hours::default() }; count];
         self.inboxes = vec![VecDeque::new(); count];
         self.held_up = vec![Default::default(); count];
+        self.prints = vec![Default::default(); count];
         for index in 0..count {
             self.life.turn(index, self.now, Room::Ample);
             self.shard_now[index] = self.now;
@@ -383,6 +389,10 @@ impl World {
                     self.held_up[shard].0.push_back(at);
                     self.work(shard, moment, before, &mut touched);
                 }
+                Command::MeetPrints => {
+                    self.prints[shard].1.push(at);
+                    self.work(shard, moment, before, &mut touched);
+                }
                 _ => {
                     let waited = moment.now.saturating_sub(asked.received_at);
                     let (owner, command) = (asked.owner.0, asked.command.clone());
@@ -416,7 +426,16 @@ impl World {
         self.life.shards[shard].users().check_all()
     }
 
-    /// What is larger than a command: one settlement or one cycle.
+    /// The feed hands a trade to all shards.
+    pub(crate) fn hand_print(&mut self, print: Print) {
+        for shard in 0..self.life.shards.len() {
+            self.life.shards[shard].print_lane().push(print);
+            self.prints[shard].0.push(print);
+        }
+        self.ask_all(|| Command::MeetPrints, Why::Print);
+    }
+
+    /// What is larger than a command: all prints, one settlement or one cycle.
     fn work(&mut self, shard: usize, moment: Moment, before: usize, touched: &mut Vec<u64>) {
         if moment.room == Room::None {
             return;
@@ -424,6 +443,15 @@ impl World {
         self.note_hour(shard, moment, touched);
         let count = self.life.shards.len();
         let of_shard = move |id: u64| shard_of(UserId(id), count) == shard;
+        let (prints, waiting) = std::mem::take(&mut self.prints[shard]);
+        if !prints.is_empty() || !waiting.is_empty() {
+            for print in prints.iter().filter(|_| moment.room == Room::Ample) {
+                self.count.prints += self.model.print(of_shard, print, moment.now);
+            }
+            touched.extend(self.model.users.keys().copied().filter(|id| of_shard(*id)));
+            waiting.into_iter().for_each(|at| self.expect(at, Expected::Done, before));
+            return;
+        }
         let (settlements, cycles) = &mut self.held_up[shard];
         let Some(at) = settlements.pop_front().or_else(|| cycles.pop_front()) else { return };
         let expected = match self.asked[&at].command {

@@ -3,6 +3,7 @@
 mod catalogue;
 mod faults;
 mod lost;
+mod prints;
 mod recorded;
 mod stated;
 mod ticks;

@@ -1,8 +1,8 @@
 //! One resting order against the book of the moment (execution.md §7): maker at its own limit, or, on the first live
-//! book of an order that rested without one, taker at walked prices (§10). Which orders are looked at, and when, is
-//! `shard/cycle.rs`.
+//! book of an order that rested without one, taker at walked prices (§10). And against a print that went through its
+//! limit: maker at its own limit. Which orders are looked at, and when, is `shard/cycle.rs` and `shard/prints.rs`.
 
-use crate::amount::{Bps, Cash, exact_notional, notional_half_up};
+use crate::amount::{Bps, Cash, Qty, exact_notional, notional_half_up};
 use crate::mutation::Mutation;
 use crate::order::cancel::closed;
 use crate::order::fill::{Booking, Execution, filled};
@@ -53,12 +53,49 @@ pub fn meet(
         facts.push(rested(ground, order, as_maker(terms, rest)));
         return Ok(Met::Judged);
     }
-    let left = rest - walked.filled;
-    let after = as_maker(terms, left);
+    let after = as_maker(terms, rest - walked.filled);
     let execution = if taker { as_taker(ground, order, walked) } else { as_resting(ground, order, walked, after) };
+    Ok(book(ground, user, order, execution, after, facts))
+}
+
+/// Decides what an open order takes of a print that went through its limit, of which `left` is left to its user. The
+/// book has no part in it, so nothing of it is depleted.
+pub fn meet_print(ground: &Ground<'_>, user: &User, order: &Order, left: Qty, facts: &mut Vec<Mutation>) -> (Met, Qty) {
+    let terms = &order.terms;
+    let qty = order.unfilled().min(left).floored_to_order_step();
+    if qty.is_zero() {
+        return (Met::Untouched, Qty::ZERO);
+    }
+    let after = as_maker(terms, order.unfilled() - qty);
+    let execution = Execution {
+        qty,
+        notional: at_limit(order, qty, after),
+        fee: Cash::ZERO,
+        fee_rate: Bps(0),
+        liquidity: Liquidity::Maker,
+        source: PriceSource::MatchingEngine,
+        quote_age_ms: ground.quote(terms.instrument).age_ms(),
+        levels: Vec::new(),
+    };
+    match book(ground, user, order, execution, after, facts) {
+        Met::Filled => (Met::Filled, qty),
+        met => (met, Qty::ZERO),
+    }
+}
+
+/// Books a fill, if what is set aside covers it.
+fn book(
+    ground: &Ground<'_>,
+    user: &User,
+    order: &Order,
+    execution: Execution,
+    after: Reservation,
+    facts: &mut Vec<Mutation>,
+) -> Met {
+    let (terms, left) = (&order.terms, order.unfilled() - execution.qty);
     if !covered(user, order, &execution, after) {
         facts.push(closed(order.id, CloseReason::AutoCancelled, ground.now));
-        return Ok(Met::Closed);
+        return Met::Closed;
     }
     let booking =
         Booking { order: order.id, wallet: terms.wallet, instrument: terms.instrument, side: terms.side, rest: after };
@@ -66,13 +103,13 @@ pub fn meet(
     let Some(fill) = fill else {
         // Ids or amounts would grow beyond counting: the order ends, as it could never be filled.
         facts.push(closed(order.id, CloseReason::ExecutionFailed, ground.now));
-        return Ok(Met::Closed);
+        return Met::Closed;
     };
     facts.push(fill);
     if order.awaiting_book && !left.is_zero() {
         facts.push(rested(ground, order, after));
     }
-    Ok(Met::Filled)
+    Met::Filled
 }
 
 /// What the fill costs and what stays set aside come out of the order's reservation and of free cash.
@@ -98,10 +135,7 @@ fn as_taker(ground: &Ground<'_>, order: &Order, walked: Walked) -> Execution {
 /// `MAKER_FILL_AT_LIMIT` off at the walked price, and what the reservation loses beyond that is free again.
 fn as_resting(ground: &Ground<'_>, order: &Order, walked: Walked, after: Reservation) -> Execution {
     let terms = &order.terms;
-    let at_limit = match terms.side {
-        Side::Buy => as_maker(terms, order.unfilled()).cash - after.cash,
-        Side::Sell => notional_half_up(exact_notional(terms.limit, walked.filled)),
-    };
+    let at_limit = at_limit(order, walked.filled, after);
     let notional = match (ground.rules.flags.maker_fill_at_limit, terms.side) {
         (true, _) => at_limit,
         (false, Side::Buy) => walked.notional.min(at_limit),
@@ -116,6 +150,14 @@ fn as_resting(ground: &Ground<'_>, order: &Order, walked: Walked, after: Reserva
         source: PriceSource::MatchingEngine,
         quote_age_ms: ground.quote(terms.instrument).age_ms(),
         levels: walked.taken,
+    }
+}
+
+/// What a fill at the own limit costs or brings: a BUY what its reservation loses, a SELL limit × shares half up.
+fn at_limit(order: &Order, qty: Qty, after: Reservation) -> Cash {
+    match order.terms.side {
+        Side::Buy => as_maker(&order.terms, order.unfilled()).cash - after.cash,
+        Side::Sell => notional_half_up(exact_notional(order.terms.limit, qty)),
     }
 }
 

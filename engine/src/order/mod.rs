@@ -35,6 +35,15 @@ pub enum Side {
     Sell,
 }
 
+impl Side {
+    pub fn opposite(self) -> Side {
+        match self {
+            Side::Buy => Side::Sell,
+            Side::Sell => Side::Buy,
+        }
+    }
+}
+
 /// With or without a limit of the sender's own.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead, Copy)]
 pub enum OrderType {

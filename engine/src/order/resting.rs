@@ -6,12 +6,14 @@
 
 use super::{Order, Side};
 use crate::amount::Price;
+use crate::book::Books;
 use crate::id::{InstrumentId, MarketId, OrderId, Outcome};
 use crate::time::Timestamp;
 use crate::user::sorted::Sorted;
 use ahash::AHashMap;
 use std::collections::BTreeSet;
 use std::iter::Rev;
+use std::sync::Arc;
 
 /// Empty prices or instruments that are kept for the next order before they are swept.
 const EMPTY_KEPT: usize = 64;
@@ -27,8 +29,28 @@ pub struct Resting {
     len: usize,
     /// Those that say a `hold_reason`.
     held_count: usize,
+    /// Where markets with a resting order are marked, once there are books.
+    books_watched: Watched,
     /// No order is listed until all are: nobody looks for one while records are folded.
     is_unlisted: bool,
+}
+
+/// The books in which this index marks its markets.
+#[derive(Default)]
+struct Watched(Option<Arc<Books>>);
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Watched").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Watched {
+    fn mark(&self, instrument: InstrumentId, rests: bool) {
+        if let Some(books) = &self.0 {
+            books.watch(instrument.market(), rests);
+        }
+    }
 }
 
 /// Both sides of one instrument.
@@ -129,11 +151,22 @@ impl Resting {
     /// Orders that the other side of the book touches when its best price is `bound`, best price first, then id: BUY at
     /// or above a best ask, SELL at or below a best bid.
     pub fn crossing(&self, instrument: InstrumentId, side: Side, bound: Price) -> impl Iterator<Item = OrderId> + '_ {
+        self.crossing_at(instrument, side, bound).map(|(_, order)| order)
+    }
+
+    /// The same with their limits.
+    pub fn crossing_at(
+        &self,
+        instrument: InstrumentId,
+        side: Side,
+        bound: Price,
+    ) -> impl Iterator<Item = (Price, OrderId)> + '_ {
         let touched = move |level: &&Level| match side {
             Side::Buy => level.price >= bound,
             Side::Sell => level.price <= bound,
         };
-        self.levels(instrument, side).take_while(touched).flat_map(|level| level.orders.iter())
+        let levels = self.levels(instrument, side).take_while(touched);
+        levels.flat_map(|level| level.orders.iter().map(|order| (level.price, order)))
     }
 
     /// All orders of one instrument: BUY then SELL, each best price first, then id.
@@ -166,6 +199,12 @@ impl Resting {
     /// When the next GTD order dies.
     pub fn next_expiration(&self) -> Option<Timestamp> {
         self.by_expiration.first().map(|(at, _)| *at)
+    }
+
+    /// From now on markets with a resting order are marked in these books.
+    pub(crate) fn watch(&mut self, books: &Arc<Books>) {
+        self.books_watched = Watched(Some(books.clone()));
+        self.instruments.iter().for_each(|instrument| self.books_watched.mark(*instrument, true));
     }
 
     /// Forgets all orders, and those that come and go until [`Resting::list`].
@@ -227,6 +266,7 @@ impl Resting {
             let sides = self.books.entry(instrument).or_default();
             if sides.len == 0 {
                 self.instruments.insert(instrument);
+                self.books_watched.mark(instrument, true);
             }
             sides.len += level.len();
             self.len += level.len();
@@ -252,6 +292,7 @@ impl Resting {
         let sides = self.books.entry(instrument).or_default();
         if sides.len == 0 {
             self.instruments.insert(instrument);
+            self.books_watched.mark(instrument, true);
         }
         let new = sides.of_mut(order.terms.side).level(order.terms.limit).insert(id);
         assert!(new, "an order rests once: order {id}");
@@ -317,6 +358,7 @@ impl Resting {
         }
         if sides.len == 0 {
             self.instruments.remove(&instrument);
+            self.books_watched.mark(instrument, false);
             if self.books.len() > 2 * self.instruments.len() + EMPTY_KEPT {
                 self.books.retain(|_, sides| sides.len > 0);
             }

@@ -15,6 +15,7 @@ mod limits;
 mod look;
 mod market;
 mod pieces;
+mod prints;
 mod property;
 mod resting;
 mod show;
@@ -32,6 +33,7 @@ fn scenarios() {
         ("market", market::SCENARIOS),
         ("limits", limits::SCENARIOS),
         ("resting", resting::SCENARIOS),
+        ("prints", prints::SCENARIOS),
         ("flags", flags::SCENARIOS),
         ("keys", keys::SCENARIOS),
         ("wallets", wallets::SCENARIOS),

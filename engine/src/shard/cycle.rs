@@ -461,7 +461,7 @@ fn seek(resting: &Resting, from: InstrumentId, fits: impl Fn(InstrumentId) -> bo
 }
 
 /// Whether resting orders of an instrument may match now: its market is open, its book live.
-fn matchable(ground: &Ground<'_>, instrument: InstrumentId) -> bool {
+pub(super) fn matchable(ground: &Ground<'_>, instrument: InstrumentId) -> bool {
     ground.catalog.market(instrument.market()).is_some_and(|market| market.tradable())
         && ground.live(&ground.quote(instrument))
 }

@@ -17,6 +17,7 @@ mod history;
 mod hourly;
 mod line;
 mod placing;
+mod prints;
 pub mod query;
 pub mod replay;
 pub mod snapshot;
@@ -41,6 +42,7 @@ use cycle::Cycles;
 use emptying::Emptying;
 use hourly::Hourly;
 use line::Line;
+use prints::Prints;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sweep::{Settling, Sweep};
@@ -110,6 +112,7 @@ pub struct Shard<R> {
     sweeps: VecDeque<Sweep<R>>,
     emptyings: VecDeque<Emptying<R>>,
     settlings: VecDeque<Settling<R>>,
+    prints: Prints<R>,
     cycles: Cycles<R>,
     hourly: Hourly,
 }
@@ -122,12 +125,13 @@ impl<R> Shard<R> {
     pub fn new(
         index: usize,
         count: usize,
-        users: Users,
+        mut users: Users,
         rules: Arc<Rules>,
         books: Arc<Books>,
         catalog: Arc<Catalog>,
         directory: Arc<Directory>,
     ) -> Shard<R> {
+        users.watch(&books);
         for user in users.iter() {
             assert!(shard_of(user.id, count) == index, "a user is in its shard: {} in {index} of {count}", user.id);
         }
@@ -149,6 +153,7 @@ impl<R> Shard<R> {
             sweeps: VecDeque::new(),
             emptyings: VecDeque::new(),
             settlings: VecDeque::new(),
+            prints: Prints::default(),
             cycles: Cycles::default(),
             hourly: Hourly::default(),
         }
@@ -237,6 +242,8 @@ impl<R> Shard<R> {
             self.sweep(sweep, outbox);
         } else if let Some(emptying) = self.emptyings.pop_front() {
             self.empty(emptying, outbox);
+        } else if self.prints.is_running() {
+            self.meet_prints(outbox);
         } else if let Some(settling) = self.settlings.pop_front() {
             self.settle(settling, outbox);
         } else {
@@ -247,7 +254,7 @@ impl<R> Shard<R> {
 
     fn is_busy(&self) -> bool {
         let sweeping = !self.sweeps.is_empty() || !self.emptyings.is_empty();
-        sweeping || !self.settlings.is_empty() || self.cycles.is_running()
+        sweeping || self.prints.is_running() || !self.settlings.is_empty() || self.cycles.is_running()
     }
 
     /// Whether something larger than a turn is under way or waits: [`Shard::turn`] goes on with it.
@@ -269,9 +276,11 @@ impl<R> Shard<R> {
     fn admit(&self, command: &Command, received_at: Timestamp, outbox: &impl Outbox<R>) -> Result<(), Reject> {
         let need = match command {
             // Background: waits for room by itself, and for nobody's turn. A use that is not noted is no loss.
-            Command::Query(_) | Command::Cycle { .. } | Command::Settle { .. } | Command::NoteKeyUsed { .. } => {
-                return Ok(());
-            }
+            Command::Query(_)
+            | Command::MeetPrints
+            | Command::Cycle { .. }
+            | Command::Settle { .. }
+            | Command::NoteKeyUsed { .. } => return Ok(()),
             Command::Place(_)
             | Command::PlaceBatch(_)
             | Command::CreateUser(_)
@@ -331,6 +340,11 @@ impl<R> Shard<R> {
             }
             Command::Settle { market } => {
                 self.settlings.push_back(Settling::new(market, reply));
+                self.work(outbox);
+                return;
+            }
+            Command::MeetPrints => {
+                self.prints.wait(reply);
                 self.work(outbox);
                 return;
             }
@@ -441,7 +455,7 @@ impl<R> Shard<R> {
             let (order, what, at) = match fact {
                 Mutation::OrderPlaced { order, at, .. } => (*order, OrderFact::Placed, *at),
                 Mutation::OrderFilled { order, trade, levels, qty, at, .. } => {
-                    self.desk.deplete(owner, levels);
+                    self.desk.deplete(&self.books, owner, levels);
                     let instrument = user.order(*order).expect("a fill was applied to its order").terms.instrument;
                     let resting = user.last_fill_was_resting();
                     (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty }, *at)

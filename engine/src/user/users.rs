@@ -3,6 +3,7 @@
 use super::indexes::Indexes;
 use super::{User, Wallet, safeguard};
 use crate::amount::Cash;
+use crate::book::Books;
 use crate::command::{Ahead, AskedPrice, Placement};
 use crate::id::{InstrumentId, MarketId, OrderId, Outcome, PositionId, UserId};
 use crate::mutation::Mutation;
@@ -10,6 +11,7 @@ use crate::order::Order;
 use crate::order::resting::{Resting, Standing};
 use crate::time::Timestamp;
 use ahash::AHashMap;
+use std::sync::Arc;
 
 /// Users and orders that are looked at ahead together at most.
 pub(crate) const AHEAD_MAX: usize = 32;
@@ -180,6 +182,11 @@ impl Users {
     /// Resting orders of the shard.
     pub fn resting(&self) -> &Resting {
         &self.indexes.resting
+    }
+
+    /// From now on markets with a resting order are marked in these books.
+    pub(crate) fn watch(&mut self, books: &Arc<Books>) {
+        self.indexes.resting.watch(books);
     }
 
     /// Open episodes of an instrument, in id order, so user by user.

@@ -2,6 +2,7 @@
 
 use super::*;
 use engine::market::terms::Category;
+use engine::rules::FillModel;
 
 pub(super) fn engine(source: &mut Source) -> Engine {
     Engine {
@@ -288,6 +289,17 @@ pub(super) fn rule_flags(source: &mut Source, rules: &mut Rules) {
     rules.match_interval_us = source.integer("flags.match_interval_ms", 1_000, 10..=60_000) * MILLISECOND;
     rules.max_shares_per_order =
         Qty::from_shares(source.integer("flags.max_shares_per_order", 1_000_000, 1..=1_000_000_000));
+}
+
+/// When resting orders fill (`[realism]`).
+pub(super) fn realism(source: &mut Source, rules: &mut Rules) {
+    rules.fill_model = source.parsed(
+        "realism.fill_model",
+        rules.fill_model,
+        "cross or touch",
+        |text| FillModel::ALL.into_iter().find(|model| model.name() == text),
+        |model| model.name().to_owned(),
+    );
 }
 
 pub(super) fn fees(source: &mut Source) -> FeeTable {

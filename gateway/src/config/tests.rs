@@ -1,6 +1,7 @@
 use super::*;
 use crate::venue::{Speed, VenueKind};
 use engine::market::terms::Category;
+use engine::rules::FillModel;
 
 fn read(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, ConfigError> {
     let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
@@ -157,6 +158,8 @@ fn every_kind_of_value_is_read() {
         gtd_auto_expiry = true
         fok_depth_aware = "auto"
         depletion_scope = "limit_only"
+        [realism]
+        fill_model = "touch"
         [fees]
         sports = 0
         [fees.category_map]
@@ -183,6 +186,7 @@ fn every_kind_of_value_is_read() {
     let flags = config.rules.flags;
     assert!(flags.gtd_auto_expiry && !flags.fok_depth_aware && !flags.post_only_enforced);
     assert!(!config.rules.depletion_covers_market_orders);
+    assert_eq!(config.rules.fill_model, FillModel::Touch);
     assert_eq!(config.rules.fees.rate(Category::Sports), Bps(0));
     for (name, category) in [("esports", Some(Category::Sports)), ("NFT", Some(Category::Crypto)), ("chess", None)] {
         assert_eq!(config.venue.categories.named(name), category, "{name}");
@@ -300,6 +304,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ("[local]\nbalance = \"-1\"", vec![], "a text of USD from 0 to 1000000000"),
         ("[local]\nbalance = \"1000000000.01\"", vec![], "a text of USD from 0 to 1000000000"),
         ("[local]\nbalance = \"0.0000001\"", vec![], "a text of USD from 0 to 1000000000"),
+        ("[realism]\nfill_model = \"queue\"", vec![], "realism.fill_model (papertape.toml): allowed is cross or touch"),
         ("[venue]\nclient_agents = [\"\"]", vec![], "a list of beginnings of User-Agent texts, none empty"),
         ("[venue]\nspeed = 0", vec![], "a number from 0.001 to 1000000 with at most three decimals, or max"),
         (

@@ -179,8 +179,10 @@ mod tests {
         let commits = CommitLane::new(size, figures.clone());
         let ring = commits.ring().clone();
         let mut committer = Committer::new(log, Durability::Process, codec::VERSION, size, figures);
-        let (lane, inboxes) =
-            (FeedLane { commits, inboxes: Vec::new() }, Inboxes::from([Arc::new(engine::ring::Ring::new(4))]));
+        let (lane, inboxes) = (
+            FeedLane { commits, inboxes: Vec::new(), prints: Vec::new() },
+            Inboxes::from([Arc::new(engine::ring::Ring::new(4))]),
+        );
         let gather = Gather::new(Sources { app: town.world.edge.app.clone(), marks, lane, inboxes, report });
         let mut cases = 0;
         // (whether the log is written, whether its queue takes anything)

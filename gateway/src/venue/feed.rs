@@ -11,6 +11,7 @@ mod decide;
 mod doubts;
 mod log;
 mod pending;
+mod prints;
 pub(crate) mod publish;
 mod quiet;
 mod shards;
@@ -33,10 +34,12 @@ use engine::command::Envelope;
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::catalog::Catalog;
 use engine::market::{Markets, publish_all};
+use engine::print::PrintLane;
 use engine::ring::Ring;
 use engine::shard::Room;
 use engine::time::{MILLISECOND, SECOND, Timestamp};
 use pending::{Held, Pending};
+use prints::Prints;
 use publish::Publisher;
 use quiet::Quiet;
 use shards::{Asked, Cycling};
@@ -75,6 +78,8 @@ pub struct FeedFigures {
 pub struct FeedLane {
     pub commits: CommitLane,
     pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
+    /// Where the shards take trades of the venue from; none where those fill no order.
+    pub prints: Vec<Arc<PrintLane>>,
 }
 
 /// The process is stopping, or its core is gone.
@@ -124,6 +129,7 @@ struct Desk {
     /// Books of which nothing was heard for long, and those that the venue turned out to tell nothing of any more.
     quiet: Quiet,
     lost: Vec<MarketId>,
+    prints: Prints,
     /// Asked of the shards and not answered yet, for want of room.
     settling: Option<(MarketId, Asked)>,
     cycling: Option<Cycling>,
@@ -131,7 +137,8 @@ struct Desk {
     ages_on_server_time: bool,
     /// A recording that is followed is stamped by whoever writes it.
     stamps_when_taken: bool,
-    /// As far as frames have come.
+    /// Venue time of the first frame, and as far as frames have come.
+    begun_at: Option<Timestamp>,
     venue_now: Timestamp,
     stopped: bool,
 }
@@ -178,6 +185,7 @@ impl Feed {
             resyncs: Vec::new(),
             quiet: Quiet::new(&parts.pace, is_live),
             lost: Vec::new(),
+            prints: Prints::new(lane.prints.clone(), venue.drives_clock()),
             settling: None,
             cycling: None,
             outages: Outages::default(),
@@ -188,6 +196,7 @@ impl Feed {
             clock,
             stop,
             figures,
+            begun_at: None,
             venue_now: Timestamp(0),
             stopped: false,
         };
@@ -226,7 +235,8 @@ impl Feed {
         desk.advance(reached, self.venue.drives_clock());
         desk.flush()?;
         desk.settle_all()?;
-        self.next_cycle = reached.plus(self.match_interval_us);
+        self.next_cycle = self.first_cycle(reached);
+        self.desk.prints.is_matching = true;
         // What ended while nobody looked may not be listed any more.
         self.desk.recall(self.venue.as_mut());
         self.turn()?;
@@ -234,6 +244,14 @@ impl Feed {
             self.desk.flush()?;
         }
         Ok(())
+    }
+
+    /// When the first cycle is due. In a recording cycles keep their distance from its first line, whatever place an
+    /// earlier run came to.
+    fn first_cycle(&self, reached: Timestamp) -> Timestamp {
+        let begun_at = self.desk.begun_at.filter(|at| self.venue.drives_clock() && *at <= reached).unwrap_or(reached);
+        let passed = reached.since(begun_at) / self.match_interval_us;
+        begun_at.plus((passed + 1) * self.match_interval_us)
     }
 
     /// One poll, and the matching cycle when it is due. Returns how long the feed may sleep.
@@ -245,6 +263,7 @@ impl Feed {
         let desk = &mut self.desk;
         desk.publisher.gather();
         desk.rung_at = now;
+        desk.prints.tape = self.venue.first_line();
         let polled = self.venue.poll(now, self.next_cycle, &mut |frame| desk.take(&frame));
         desk.publisher.ring(false);
         desk.advance(polled.venue_now, self.venue.drives_clock());
@@ -315,6 +334,7 @@ impl Desk {
             self.rung_at = now;
         }
         self.venue_now = frame.received;
+        self.begun_at.get_or_insert(frame.received);
         for update in frame.updates {
             self.decide(update, frame, now);
         }
@@ -358,6 +378,10 @@ impl Desk {
             figures.last_frame_at.store(now.0, Ordering::Relaxed);
             figures.frames.fetch_add(1, Ordering::Relaxed);
             self.doubt_frame(frame);
+            if self.hand_prints(frame).is_err() {
+                self.stopped = true;
+                return;
+            }
             self.note_prices(frame.received);
             self.recorder.turn(now);
         }

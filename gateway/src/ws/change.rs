@@ -68,6 +68,8 @@ pub struct Trade {
     pub trade: LastTrade,
     /// What its frame says.
     pub at: Timestamp,
+    /// Of the book after the venue's frame; `None`: there is no book.
+    pub hash: Option<SnapshotHash>,
     frame: OnceLock<Frame>,
 }
 
@@ -149,9 +151,9 @@ impl Change {
         cell: &'a MarketCell,
         outcome: Outcome,
     ) -> impl Iterator<Item = (Timestamp, &'a Frame)> {
-        self.token(outcome).trades.iter().map(move |Trade { trade, at, frame }| {
-            let write = |out: &mut Vec<u8>| text::last_trade_price(out, cell, outcome, trade, self.fee_rate, *at);
-            (*at, frame.get_or_init(|| Frame::json(write)))
+        self.token(outcome).trades.iter().map(move |told| {
+            let write = |out: &mut Vec<u8>| text::last_trade_price(out, cell, outcome, told, self.fee_rate);
+            (told.at, told.frame.get_or_init(|| Frame::json(write)))
         })
     }
 
@@ -167,7 +169,7 @@ impl BookChange {
 }
 
 impl Trade {
-    pub fn new(trade: LastTrade, at: Timestamp) -> Trade {
-        Trade { trade, at, frame: OnceLock::new() }
+    pub fn new(trade: LastTrade, at: Timestamp, hash: Option<SnapshotHash>) -> Trade {
+        Trade { trade, at, hash, frame: OnceLock::new() }
     }
 }

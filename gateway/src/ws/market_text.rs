@@ -1,11 +1,12 @@
 //! Frames of the market channel as texts (streams.md §4.2). Books and hashes come from the same writers as the book
 //! routes have them, so that a stream and a read can never differ.
 
+use super::change::Trade;
 use crate::api::books::view::{Shown, quoted, size, spread};
 use crate::wire::decimal;
 use crate::wire::write::{Object, array, object, string};
 use engine::amount::{Bps, Price, Qty, TickSize};
-use engine::book::{BookSide, LastTrade, SnapshotHash, Top};
+use engine::book::{BookSide, SnapshotHash, Top};
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::{MarketState, Resolution};
@@ -94,14 +95,8 @@ pub fn best_bid_ask(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, top:
 }
 
 /// `last_trade_price`: a trade at the venue. The feed carries no transaction hash, so there is no field of it.
-pub fn last_trade_price(
-    out: &mut Vec<u8>,
-    cell: &MarketCell,
-    outcome: Outcome,
-    trade: &LastTrade,
-    fee_rate: Bps,
-    at: Timestamp,
-) {
+pub fn last_trade_price(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, told: &Trade, fee_rate: Bps) {
+    let Trade { trade, at, hash, .. } = told;
     object(out, |o| {
         o.word("event_type", "last_trade_price");
         o.text("market", &cell.listing.condition);
@@ -110,7 +105,11 @@ pub fn last_trade_price(
         size(o, "size", trade.size);
         o.word("side", if trade.taker_buys { "BUY" } else { "SELL" });
         quoted(o, "fee_rate_bps", |out| decimal::integer(out, fee_rate.0.into()));
-        timestamp(o, at);
+        timestamp(o, *at);
+        // A hash covers the last trade: without it a folded book would differ from the one that is read.
+        if let Some(hash) = hash {
+            o.text("hash", hash.as_str());
+        }
     });
 }
 

@@ -220,7 +220,7 @@ fn taken(order: &Order, walk: &Walk, now: u64) -> Fill {
 }
 
 /// At the own limit, without a fee: a BUY costs what its reservation loses, a SELL brings limit × shares half up.
-fn made(order: &Order, walk: &Walk, now: u64) -> Fill {
+pub(super) fn made(order: &Order, walk: &Walk, now: u64) -> Fill {
     let rest = order.rest();
     let notional = match order.side {
         Side::Buy => order.would_reserve(rest, false) - order.would_reserve(rest - walk.filled, false),

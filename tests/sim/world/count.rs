@@ -13,6 +13,8 @@ pub struct Count {
     pub refusals: BTreeMap<String, u64>,
     pub orders: u64,
     pub fills: u64,
+    /// Orders that a print met, as the model says.
+    pub prints: u64,
     pub settlements: u64,
     pub kills: u64,
     pub crashes: u64,
@@ -60,6 +62,7 @@ impl Count {
             refusals,
             orders,
             fills,
+            prints,
             settlements,
             kills,
             crashes,
@@ -79,6 +82,7 @@ impl Count {
         }
         self.orders += orders;
         self.fills += fills;
+        self.prints += prints;
         self.settlements += settlements;
         self.kills += kills;
         self.crashes += crashes;

@@ -1,6 +1,6 @@
 //! What a scenario asks of the shard: orders, cancels, cycles, heartbeats, keys, and the queries for orders.
 
-use super::words::{number, span, tier, token};
+use super::words::{level, number, span, tier, token};
 use super::world::World;
 use crate::command::{Answer, Command, IssueKey, MarketFilter, OrderFilter, Placement, Query, Secret, Wallets};
 use crate::id::{MarketId, WalletId};
@@ -72,6 +72,18 @@ impl World {
                 let venue_now = self.books.venue_now(self.now);
                 let answer = self.ask(Command::Cycle { venue_now }, 0);
                 self.answer_text(answer)
+            }
+            "print" => {
+                let (price, size) = level(rest[1]);
+                let taker = match rest.get(2) {
+                    Some(&"buy") => Some(Side::Buy),
+                    Some(&"sell") => Some(Side::Sell),
+                    _ => None,
+                };
+                self.hand_print(token(rest[0]), price, size, taker);
+                let before = self.fills_told();
+                self.ask(Command::MeetPrints, 0);
+                format!("filled {}", self.fills_told() - before)
             }
             "settle" => {
                 let answer = self.ask(Command::Settle { market: MarketId(number(rest[0]) as u32) }, 0);

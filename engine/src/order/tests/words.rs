@@ -9,6 +9,7 @@ use crate::market::mutation::MarketMutation;
 use crate::market::publish;
 use crate::market::terms::{Asset, Category, Interval, Listing, MarketState, UpDown, Venue};
 use crate::order::{EntryRoute, OrderType, Side, TimeInForce};
+use crate::rules::FillModel;
 use crate::time::{MILLISECOND, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
 
@@ -171,6 +172,10 @@ impl World {
             "weather_fee" => self.rules.fees.set(Category::Weather, Bps(number(value) as u32)),
             "beta_until" => self.rules.beta_until = Some(self.now.plus(span(value))),
             "free_trade_since" => self.rules.free_trade_since = self.now.plus(span(value)),
+            "fill_model" => {
+                let named = FillModel::ALL.into_iter().find(|model| model.name() == value);
+                self.rules.fill_model = named.expect("a model");
+            }
             other => panic!("no such rule: {other}"),
         }
         String::new()

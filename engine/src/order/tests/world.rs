@@ -2,16 +2,18 @@
 
 use super::Count;
 use super::words::{cash, level, number, price, span, tier, token};
-use crate::amount::{Cash, Qty, TickSize};
+use crate::amount::{Cash, Price, Qty, TickSize};
 use crate::book::{BookSide, BookWriter, Books, LastTrade, Stated};
 use crate::command::{Answer, Command, CreateUser, Envelope};
 use crate::directory::Directory;
-use crate::id::{KeyId, MarketId, OrderId, Outcome, UserId, object_number};
+use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, UserId, object_number};
 use crate::market::Markets;
 use crate::market::catalog::Catalog;
 use crate::market::terms::{MarketState, Resolution};
 use crate::mutation::{Mutation, codec};
-use crate::notice::Notice;
+use crate::notice::{Notice, OrderFact};
+use crate::order::Side;
+use crate::print::Print;
 use crate::ring::Ring;
 use crate::rules::Rules;
 use crate::shard::snapshot::put_user;
@@ -204,6 +206,20 @@ impl World {
         self.out.answers.pop().expect("it was there").1
     }
 
+    /// Tells of a trade at the venue, and hands it to the shard, which has not looked at it yet.
+    pub fn hand_print(&mut self, instrument: InstrumentId, price: Price, size: Qty, taker: Option<Side>) {
+        let (now, heard_at) = (self.now, self.books.venue_now(self.now));
+        let trade = LastTrade { price, size, taker_buys: taker == Some(Side::Buy), at: heard_at };
+        self.writer.frame(0, heard_at, |frame| frame.trade(instrument, trade));
+        self.shard().print_lane().push(Print { instrument, price, size, taker, taken_at: now });
+    }
+
+    /// Fills of resting orders that listeners were told of.
+    pub fn fills_told(&self) -> usize {
+        let filled = |notice: &&Notice| matches!(notice.what, OrderFact::Filled { resting: true, .. });
+        self.out.notices.iter().filter(filled).count()
+    }
+
     pub fn the_user(&self) -> &User {
         self.shard.as_ref().expect("there is a shard").users().get(self.user).expect("there is a user")
     }
@@ -315,8 +331,8 @@ impl World {
             _ => {
                 self.make_user();
                 let acts = [
-                    "buy", "sell", "late", "batch", "cancel", "cycle", "settle", "beat", "endbeats", "key", "grant",
-                    "wallet",
+                    "buy", "sell", "late", "batch", "cancel", "cycle", "print", "settle", "beat", "endbeats", "key",
+                    "grant", "wallet",
                 ];
                 if acts.contains(verb) {
                     self.last = self.out.records.len();

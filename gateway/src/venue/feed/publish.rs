@@ -172,8 +172,16 @@ impl Publisher {
             self.news.tell_time(instrument, change.at);
         }
         for (outcome, said) in OUTCOMES.into_iter().zip(&said) {
-            let told = |trade: &LastTrade| Trade::new(*trade, self.news.tell_time(cell.instrument(outcome), trade.at));
-            change.tokens[outcome as usize].trades = said.trades.iter().map(told).collect();
+            if said.trades.is_empty() {
+                continue;
+            }
+            let (instrument, token) = (cell.instrument(outcome), &mut change.tokens[outcome as usize]);
+            let hash = match &token.book {
+                Some(book) => Some(book.hash),
+                None => view::copied(books, cell, instrument, usize::MAX, |shown| shown.hash()).ok(),
+            };
+            let told = |trade: &LastTrade| Trade::new(*trade, self.news.tell_time(instrument, trade.at), hash);
+            token.trades = said.trades.iter().map(told).collect();
         }
         self.news.change(change);
     }

@@ -89,7 +89,7 @@ impl Desk {
     }
 
     /// Waits for the answers of all shards. False: the log has no room, so some will come only when it has.
-    fn finish(&self, asked: &mut Asked) -> Result<bool, Stopped> {
+    pub(super) fn finish(&self, asked: &mut Asked) -> Result<bool, Stopped> {
         while let Some(receiver) = asked.waits.get(asked.answers.len()) {
             let has_room = self.room() != Room::None;
             let patience = if has_room { STOP_CHECK } else { Duration::ZERO };

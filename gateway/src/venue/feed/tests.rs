@@ -1,5 +1,6 @@
 //! The feed on a real core with a real log, its clock in the test's hand.
 
+mod printed;
 mod quiet;
 mod replayed;
 mod watched;
@@ -138,6 +139,7 @@ impl Life {
         let users = state.users.pop().expect("a state of one shard");
         let rules = Arc::new(Rules::default());
         let shard = Shard::new(0, 1, users, rules, books.clone(), catalog.clone(), Arc::new(Directory::new()));
+        let prints = shard.print_lane();
         let figures = Arc::new(CommitFigures::default());
         let committer = Committer::new(running.log, Durability::Process, codec::VERSION, SIZE, figures.clone());
         let commits = CommitLane::new(SIZE, figures);
@@ -158,7 +160,7 @@ impl Life {
                 }
             }
         });
-        let lane = || FeedLane { commits: commits.clone(), inboxes: vec![inbox.clone()] };
+        let lane = || FeedLane { commits: commits.clone(), inboxes: vec![inbox.clone()], prints: vec![prints.clone()] };
         let feed = Feed::new(FeedParts {
             venue: Box::new(venue),
             markets: state.markets,
@@ -432,7 +434,7 @@ fn nothing_goes_to_a_log_without_room() {
         markets: Markets::new(),
         catalog: Arc::new(Catalog::new()),
         writer: books.writer().expect("the first one"),
-        lane: FeedLane { commits: commits.clone(), inboxes: Vec::new() },
+        lane: FeedLane { commits: commits.clone(), inboxes: Vec::new(), prints: Vec::new() },
         clock,
         stop,
         figures: Arc::new(FeedFigures::default()),

@@ -163,9 +163,10 @@ const LAST_TRADE_PRICE: Message = Message::json(
             field("side", SIDE, "Of the taker."),
             field("fee_rate_bps", DECIMAL, ""),
             field("timestamp", MILLIS, ""),
+            optional("hash", TEXT, "Of the token's book after the venue's frame, as `GET /v1/book` shows it."),
         ],
     )),
-    r#"{"event_type":"last_trade_price","market":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","asset_id":"721503","price":"0.39","size":"12","side":"SELL","fee_rate_bps":"0","timestamp":"1793871202417"}"#,
+    r#"{"event_type":"last_trade_price","market":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","asset_id":"721503","price":"0.39","size":"12","side":"SELL","fee_rate_bps":"0","timestamp":"1793871202417","hash":"9ae1"}"#,
 );
 const BEST_BID_ASK: Message = Message::json(
     "best_bid_ask",

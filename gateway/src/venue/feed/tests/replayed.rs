@@ -89,7 +89,7 @@ fn record(folder: &Path) {
     }
 }
 
-fn limit(life: &Life, token: &str, cents: u16) -> Command {
+pub(super) fn limit(life: &Life, token: &str, cents: u16) -> Command {
     let instrument = life.catalog.by_token(token);
     Command::Place(Box::new(Placement {
         key: KeyId(1),

@@ -1,0 +1,115 @@
+//! Trades of a recording fill what rests below them: once, the same at any speed, and not again after a kill.
+
+use super::*;
+
+const FIRST: u64 = 1_786_431_540_000;
+const CONDITION: &str = "0xaa00000000000000000000000000000000000000000000000000000000000001";
+/// Seconds of the recording.
+const LENGTH: u64 = 60;
+
+/// A book that never touches the order; every third second from the tenth on a seller takes a share at 0.38, and every
+/// fifth second fifty are sold at 0.40, where the order stands.
+fn record(folder: &Path) -> std::path::PathBuf {
+    let mut lines = String::new();
+    let mut say = |second: u64, what: &str, text: &str| {
+        let at = FIRST + second * 1_000;
+        lines += &match what {
+            "rest" => {
+                format!("{{\"r\":{at},\"v\":\"polymarket\",\"u\":\"/markets?limit=1\",\"s\":200,\"b\":{text}}}\n")
+            }
+            _ => format!("{{\"r\":{at},\"v\":\"polymarket\",\"c\":\"1\",\"m\":{text}}}\n"),
+        };
+    };
+    let gamma = format!(
+        r#"[{{"id":"1","conditionId":"{CONDITION}","slug":"s","clobTokenIds":"[\"11\",\"12\"]","active":true,"closed":false,"acceptingOrders":true,"orderPriceMinTickSize":0.01,"endDate":"2026-11-03T00:00:00Z"}}]"#
+    );
+    say(0, "rest", &gamma);
+    for second in 0..LENGTH {
+        let millis = FIRST + second * 1_000;
+        let book = |token: u8, bid: u8, ask: u8| {
+            format!(
+                r#"{{"event_type":"book","asset_id":"{token}","timestamp":"{millis}","bids":[{{"price":"0.{bid}","size":"100"}}],"asks":[{{"price":"0.{ask}","size":"100"}}]}}"#
+            )
+        };
+        say(second, "market", &format!("[{},{}]", book(11, 30, 60), book(12, 40, 70)));
+        let trade = |token: u8, price: &str, side: &str, size: u8| {
+            format!(
+                r#"{{"event_type":"last_trade_price","asset_id":"{token}","price":"{price}","side":"{side}","size":"{size}","timestamp":"{millis}"}}"#
+            )
+        };
+        if second % 5 == 0 {
+            say(second, "market", &trade(11, "0.40", "SELL", 50));
+        }
+        if second >= 10 && second % 3 == 1 {
+            say(second, "market", &trade(11, "0.38", "SELL", 1));
+            if second % 2 == 0 {
+                // The same trade, told of the other token.
+                say(second, "market", &trade(12, "0.62", "BUY", 1));
+            }
+        }
+    }
+    let tape = folder.join("tape.jsonl");
+    std::fs::write(&tape, lines).expect("a file");
+    tape
+}
+
+/// Shares of the order that are filled once the recording has ended. It is played at `speed`, a turn every `step_us`; before
+/// each of `kills`, a second of the recording, the process is lost and started again.
+fn filled(tape: &Path, speed: Speed, step_us: u64, kills: &[u64]) -> u64 {
+    let place = tempfile::tempdir().expect("a directory");
+    let start = |now| {
+        let replay = Replay::open(tape, speed, false, &Default::default()).expect("a tape");
+        let mut life = Life::start(place.path(), replay, now);
+        life.feed.begin().expect("it runs");
+        life
+    };
+    let mut life = start(NOW);
+    life.ask(create_user());
+    let Answer::Order(view) = life.ask(super::replayed::limit(&life, "11", 40)) else { panic!("it rests") };
+    assert!(view.fills.is_empty() && life.books.is_watched(MarketId(0)));
+    let ended_at = Timestamp::from_millis(FIRST + (LENGTH - 1) * 1_000);
+    let mut kills = kills.iter();
+    let mut next = kills.next();
+    let mut turns = 0;
+    while life.feed.desk.venue_now < ended_at {
+        life.clock.set(life.clock.now().plus(step_us));
+        life.feed.turn().expect("it runs");
+        if next.is_some_and(|second| life.feed.desk.venue_now >= Timestamp::from_millis(FIRST + second * 1_000)) {
+            let now = life.clock.now();
+            drop(life);
+            life = start(now);
+            next = kills.next();
+        }
+        turns += 1;
+        assert!(turns < 100_000, "the recording ends");
+    }
+    let Answer::Order(view) = life.ask(Command::Query(Query::Order(view.order.id))) else { panic!("it is known") };
+    assert_eq!(view.order.fee, Cash::ZERO);
+    assert!(view.fills.iter().all(|fill| fill.notional.0 == 400_000), "a share at its limit each");
+    view.order.filled.0 / 1_000_000
+}
+
+#[test]
+fn prints_of_a_recording_fill_once_at_any_speed_and_over_kills() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let tape = record(folder.path());
+    // 10, 13, … 58.
+    let expected = 17;
+    let real = || "1".parse::<Speed>().expect("a speed");
+    let cases = [
+        (Speed::Max, SECOND, vec![]),
+        (real(), SECOND / 10, vec![]),
+        (real(), 7 * SECOND, vec![]),
+        ("60".parse().expect("a speed"), SECOND / 50, vec![]),
+        (real(), SECOND / 10, vec![13, 16, 31, 32, 58]),
+        (Speed::Max, SECOND, vec![11, 40]),
+    ];
+    for (speed, step_us, kills) in &cases {
+        assert_eq!(
+            filled(&tape, *speed, *step_us, kills),
+            expected,
+            "{speed:?}, every {step_us} µs, kills at {kills:?}"
+        );
+    }
+    println!("prints of a recording: {} cases", cases.len());
+}

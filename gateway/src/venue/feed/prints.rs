@@ -97,7 +97,10 @@ impl Desk {
         }
         for Told { instrument, price, size, taker, .. } in told {
             let print = Print { instrument, price, size, taker, taken_at };
-            self.prints.lanes.iter().for_each(|lane| drop(lane.push(print)));
+            for lane in &self.prints.lanes {
+                // The lane counts what it loses.
+                let _ = lane.push(print);
+            }
         }
         if self.prints.waits {
             let mut asked = self.ask_all(|| Command::MeetPrints)?;

@@ -88,7 +88,8 @@ impl PrintLane {
         self.lost.load(Relaxed)
     }
 
-    pub(crate) fn lose(&self, count: u64) {
+    /// Counts prints that are given up.
+    pub fn lose(&self, count: u64) {
         self.lost.fetch_add(count, Relaxed);
     }
 }

@@ -438,6 +438,7 @@ impl World {
     /// What is larger than a command: all prints, one settlement or one cycle.
     fn work(&mut self, shard: usize, moment: Moment, before: usize, touched: &mut Vec<u64>) {
         if moment.room == Room::None {
+            self.prints[shard].0.clear();
             return;
         }
         self.note_hour(shard, moment, touched);

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! [`Shard::take`] runs one command at once (inline layout); [`Shard::turn`] drains a ring and goes on with what is
-//! larger than one turn: the matching cycle, settlements, long sweeps. Both are calculations: time comes in with the
-//! call, records and answers go out through the [`Outbox`], which lets nothing leave before what it depends on.
+//! larger than one turn: prints, the matching cycle, settlements, long sweeps. Both are calculations: time comes in with
+//! the call, records and answers go out through the [`Outbox`], which lets nothing leave before what it depends on.
 //! Not here: which thread runs it, where records go, who waits for an answer.
 
 mod beats;
@@ -233,6 +233,7 @@ impl<R> Shard<R> {
     /// waits for them. True when there is more and the log has room for it.
     fn work(&mut self, outbox: &mut impl Outbox<R>) -> bool {
         if outbox.room() == Room::None {
+            self.prints.lose_all();
             return false;
         }
         if self.note_hour(outbox) {

@@ -67,7 +67,10 @@ impl<R> Prints<R> {
     }
 
     /// The log has no room for fills: what waits is lost.
-    fn lose_all(&mut self) {
+    pub(super) fn lose_all(&mut self) {
+        if self.at_hand.is_none() && self.lane.is_empty() {
+            return;
+        }
         let popped = std::iter::from_fn(|| self.lane.pop()).count() as u64;
         let at_hand = u64::from(self.at_hand.take().is_some());
         self.lane.lose(popped + at_hand);

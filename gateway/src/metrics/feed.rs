@@ -13,6 +13,10 @@ const UNLISTED: Family =
     Family::new("papertape_feed_unlisted_total", "Updates passed over, of tokens and conditions that are not listed");
 const CLAMPED: Family =
     Family::new("papertape_feed_clamped_total", "Levels of the venue that a book could not hold as they came");
+const PRINTS_LOST: Family = Family::new(
+    "papertape_feed_prints_lost_total",
+    "Trades of the venue that could fill no resting order, since a shard's queue or the log was full",
+);
 const OUTAGE: Family =
     Family::new("papertape_feed_outage", "1 while the venue counts as out: market orders are refused");
 const CYCLE: Family = Family::new("papertape_matching_cycle_seconds", "How long the last matching cycle took");
@@ -30,6 +34,7 @@ pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
     out.counter(&FRAMES, figures.frames.load(Relaxed))?;
     out.counter(&UNLISTED, figures.unlisted.load(Relaxed))?;
     out.counter(&CLAMPED, figures.clamped.load(Relaxed))?;
+    out.counter(&PRINTS_LOST, figures.prints_lost.load(Relaxed))?;
     out.gauge(&OUTAGE, u32::from(app.books.outage()))?;
     out.gauge(&CYCLE, seconds(figures.last_cycle_us.load(Relaxed)))?;
     out.gauge(&RESTING, figures.pending_orders.load(Relaxed))?;

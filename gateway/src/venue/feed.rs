@@ -72,6 +72,8 @@ pub struct FeedFigures {
     pub unlisted: AtomicU64,
     /// Levels that a ladder could not hold as they came.
     pub clamped: AtomicU64,
+    /// Trades that met no resting order, since a shard or the log was full.
+    pub prints_lost: AtomicU64,
 }
 
 /// The way to the shards and to the log.
@@ -276,6 +278,7 @@ impl Feed {
             desk.tell_stakes(self.venue.as_mut());
         }
         desk.catalog.sort();
+        desk.figures.prints_lost.store(desk.prints.lost(), Ordering::Relaxed);
         desk.recorder.turn(now);
         let due = (polled.venue_now >= self.next_cycle).then_some(polled.venue_now);
         if let Some(due) = due {
@@ -421,6 +424,7 @@ fn meets_markets(frame: &Frame<'_>) -> bool {
                 | FeedUpdate::BookDelta { .. }
                 | FeedUpdate::LastTrade { .. }
                 | FeedUpdate::LastPrice { .. }
+                | FeedUpdate::SidelessTrade { .. }
                 | FeedUpdate::Figures { .. }
                 | FeedUpdate::Stated { .. }
                 | FeedUpdate::Strike { .. }
@@ -465,6 +469,7 @@ fn write(
             books.last_price(listed(token)?, *price, *decimals, *venue_ts);
             None
         }
+        FeedUpdate::SidelessTrade { token, .. } => Some((listed(token)?, None)),
         _ => None,
     }
 }

@@ -120,6 +120,13 @@ pub enum FeedUpdate {
         taker_buys: bool,
         venue_ts: Timestamp,
     },
+    /// A trade whose taker's side the venue did not state: resting orders meet it on both sides, nothing shows it.
+    SidelessTrade {
+        token: Arc<str>,
+        price: Price,
+        size: Qty,
+        venue_ts: Timestamp,
+    },
     Resolved {
         condition: String,
         resolution: Resolution,

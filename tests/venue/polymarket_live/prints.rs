@@ -73,7 +73,9 @@ fn trades_through_resting_orders_fill_them() {
                        "quantity": "10", "time_in_force": "GTC"});
     let other = [scene.client.post("/v1/orders", &order).expect(200)];
     scene.trade(&market, 0, "BUY", "0.55", "100");
-    scene.trade(&market, 0, "BUY", "0.56", "4");
+    scene.trade(&market, 0, "BUY", "0.56", "3");
+    // One whose side is not told counts for both.
+    scene.trade(&market, 0, "", "0.56", "1");
     scene.until_filled(&other, "4");
     cases.add(2);
     // A start applies no trade a second time.

@@ -54,6 +54,11 @@ impl Prints {
         Prints { lanes, waits, ..Prints::default() }
     }
 
+    /// Prints that no shard's orders met, counted for each shard.
+    pub(super) fn lost(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.lost()).sum()
+    }
+
     /// Whether this was told of the complement before. Each telling is matched once.
     fn is_repeated(&mut self, told: Told) -> bool {
         let (instrument, price) = (told.instrument.complement(), told.price.complement());
@@ -75,8 +80,10 @@ impl Desk {
     /// no order rests.
     pub(super) fn hand_prints(&mut self, frame: &Frame<'_>) -> Result<(), Stopped> {
         let books = self.writer.books();
+        let is_sideless = |update: &FeedUpdate| matches!(update, FeedUpdate::SidelessTrade { .. });
         let is_watched = |(instrument, trade): &(InstrumentId, Option<Price>)| {
-            trade.is_some() && books.is_watched(instrument.market())
+            let is_trade = trade.is_some() || frame.updates.iter().any(is_sideless);
+            is_trade && books.is_watched(instrument.market())
         };
         if !self.prints.is_matching || self.prints.lanes.is_empty() || !self.touched.iter().any(is_watched) {
             return Ok(());
@@ -93,7 +100,10 @@ impl Desk {
             self.flush()?;
             // A full disk is waited for once, not at every trade.
             self.prints.lacks_room = self.room() != Room::Ample && (self.prints.lacks_room || !self.wait_for_room()?);
-            self.mark_print(frame.received);
+            if !self.mark_print(frame.received) {
+                self.prints.lanes.iter().for_each(|lane| lane.lose(told.len() as u64));
+                return Ok(());
+            }
         }
         for Told { instrument, price, size, taker, .. } in told {
             let print = Print { instrument, price, size, taker, taken_at };
@@ -118,23 +128,30 @@ impl Desk {
 
     /// What an update says of a trade in a watched market.
     fn told(&self, update: &FeedUpdate) -> Option<Told> {
-        let FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } = update else { return None };
+        let (token, price, size, taker, at) = match update {
+            FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } => {
+                (token, price, size, Some(if *taker_buys { Side::Buy } else { Side::Sell }), venue_ts)
+            }
+            FeedUpdate::SidelessTrade { token, price, size, venue_ts } => (token, price, size, None, venue_ts),
+            _ => return None,
+        };
         let instrument = self.catalog.by_token(token)?;
-        let taker = Some(if *taker_buys { Side::Buy } else { Side::Sell });
-        let told = Told { instrument, price: *price, size: *size, taker, at: *venue_ts };
+        let told = Told { instrument, price: *price, size: *size, taker, at: *at };
         self.writer.books().is_watched(instrument.market()).then_some(told)
     }
 
-    /// Journals that the recording was played up to here. Its order in the log is enough: fills come later in it.
-    fn mark_print(&mut self, reached: Timestamp) {
-        let Some(tape) = self.prints.tape.filter(|_| self.room() == Room::Ample && self.pending.is_empty()) else {
-            return;
-        };
-        let Some(fact) = self.markets.tape(tape, reached) else { return };
+    /// Journals that the recording was played up to here. Its order in the log is enough: fills come later in it. False:
+    /// the log has no room.
+    fn mark_print(&mut self, reached: Timestamp) -> bool {
+        if self.room() != Room::Ample || !self.pending.is_empty() {
+            return false;
+        }
+        let Some(fact) = self.prints.tape.and_then(|tape| self.markets.tape(tape, reached)) else { return true };
         self.markets.apply(&fact);
         let mut payload = Vec::new();
         codec::encode(&[fact], &mut payload);
         self.lane.commits.record(MARKETS, self.clock.now(), &payload);
+        true
     }
 }
 

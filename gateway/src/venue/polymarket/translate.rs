@@ -414,6 +414,17 @@ impl Translate {
     fn last_trade(&mut self, message: &dto::Message<'_>, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let Some(number) = self.token(message.asset_id.filled().as_deref()) else { return };
         let skips = &self.skips;
+        if message.side.filled().is_none() {
+            let told = message.price.dollars().and_then(|price| Ok((price, message.size.qty()?)));
+            return match told {
+                Ok((price, size)) if !size.is_zero() => {
+                    let token = self.tokens[number].id.clone();
+                    updates.push(FeedUpdate::SidelessTrade { token, price, size, venue_ts: at });
+                }
+                Ok(_) => skips.count(Skip::MissingField, || format!("trade without size: {message:?}")),
+                Err(fault) => skips.count(fault.into(), || format!("trade {message:?}")),
+            };
+        }
         let change = dto::Change { price: message.price, size: message.size, side: message.side, ..Default::default() };
         match level_change(&change) {
             Ok((side, price, size)) if !size.is_zero() => updates.push(FeedUpdate::LastTrade {

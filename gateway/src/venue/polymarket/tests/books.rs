@@ -314,6 +314,15 @@ fn ticks_trades_and_new_markets() {
         venue_ts: Timestamp::from_millis(1_788_000_000_100),
     };
     assert_eq!(world.frame(trade), [expected]);
+    // Its side is never inferred.
+    let sideless = r#"{"event_type":"last_trade_price","asset_id":"1002","price":"0.69","side":"","size":"85.36","timestamp":"1788000000100"}"#;
+    let expected = FeedUpdate::SidelessTrade {
+        token: "1002".into(),
+        price: Price(6_900),
+        size: Qty(85_360_000),
+        venue_ts: Timestamp::from_millis(1_788_000_000_100),
+    };
+    assert_eq!(world.frame(sideless), [expected]);
     let new = |tick: &str| {
         format!(
             r#"{{"event_type":"new_market","id":"5","question":"New?","market":"{}","slug":"new","assets_ids":["71","72"],"outcomes":["Yes","No"],

@@ -60,12 +60,7 @@ pub const ROUTES: &[Route] = &[
     Route::post("/v1/orders", "place_order")
         .headless()
         .at_root()
-        .about(
-            "Place one native order, or with an array a batch of signed ones; an order that rests is a success too. A \
-             resting order fills at its own limit, as maker, without a fee: within about a second when the venue's book \
-             touches or crosses the limit, up to the size shown there; and at once when the venue trades through the \
-             limit by a tick or more, up to the size of that trade (unless `realism.fill_model` is `touch`).",
-        )
+        .about("Place one native order, or with an array a batch of signed ones; an order that rests is a success too.")
         .params(&[shape::IDEMPOTENCY_KEY])
         .takes(&shape::PLACE_ANY, shape::PLACE_EXAMPLE)
         .gives(200, &shape::ORDER_OR_BATCH, shape::ORDER_EXAMPLE)

@@ -101,7 +101,10 @@ pub const LOOKUP: [Param; 2] = [
 
 pub const PLACE: Schema = Schema::Object(&Shape::new(
     "PlaceOrder",
-    "A native order: the market and outcome, or the token; a quantity, or for a market BUY an amount of USD.",
+    "A native order: the market and outcome, or the token; a quantity, or for a market BUY an amount of USD. What of a GTC \
+     or GTD order is not filled at once rests. It then fills at its own limit, as maker, without a fee: in the next \
+     matching cycle when the book touches or crosses the limit, up to the size shown there; and at once when the venue \
+     trades through the limit by a tick or more, up to the size of that trade, unless the server's fill model is `touch`.",
     &[
         optional("market_id", Schema::Nullable(&Schema::Text(256)), "Condition id of the market."),
         optional("outcome", Schema::Nullable(&Schema::Text(200)), "Label of the outcome, in any case."),

@@ -81,6 +81,7 @@ fn told(updates: &[FeedUpdate]) -> String {
         FeedUpdate::BookDelta { token, levels, .. } => format!("{token}:{}", levels.len()),
         FeedUpdate::BookSnapshot { token, bids, asks, .. } => format!("{token}={}/{}", bids.len(), asks.len()),
         FeedUpdate::LastTrade { token, .. } => format!("trade {token}"),
+        FeedUpdate::SidelessTrade { token, .. } => format!("sideless trade {token}"),
         FeedUpdate::Gap { .. } => "gap".into(),
         FeedUpdate::Left { .. } => "left".into(),
         FeedUpdate::Figures { .. } => "figures".into(),

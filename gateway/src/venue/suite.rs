@@ -157,7 +157,7 @@ impl Witness {
                 touched.push(token.to_string());
                 "delta"
             }
-            FeedUpdate::LastTrade { token, price, size, .. } => {
+            FeedUpdate::LastTrade { token, price, size, .. } | FeedUpdate::SidelessTrade { token, price, size, .. } => {
                 assert!(self.tokens.contains_key(&**token), "a token is listed before its trades: {token}");
                 in_range(*price);
                 assert!(!size.is_zero());

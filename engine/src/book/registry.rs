@@ -16,7 +16,7 @@ use crate::id::{InstrumentId, MarketId};
 use crate::index::Table;
 use crate::time::{SECOND, Timestamp};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
 
 /// `[book] stale_after_s` where nothing else is configured (execution.md §10).
 pub const STALE_AFTER_US: u64 = 30 * SECOND;
@@ -391,7 +391,7 @@ impl<'a> Book<'a> {
     pub fn mirror(&self, side: BookSide, price: Price) -> Option<Part> {
         let complement = self.complement().sides();
         let ladder = if side == BookSide::Bid { complement.asks } else { complement.bids };
-        let read = || self.pair.mirrors().on(self.outcome, side).then(|| ladder.part(side.rank(price)));
+        let read = || self.pair.mirrors().on(self.instrument.outcome(), side).then(|| ladder.part(side.rank(price)));
         self.pair.sequence.read(read).ok().flatten()
     }
 

@@ -156,6 +156,7 @@ fn takes_turns(command: &Command) -> bool {
         | Command::EndBeats
         | Command::Settle { .. }
         | Command::Cycle { .. }
+        | Command::MeetPrints
         | Command::OpenWallet { .. }
         | Command::RelabelWallet { .. }
         | Command::Query(_) => false,

@@ -27,6 +27,7 @@ mod events;
 mod exactly_once;
 mod executions;
 mod export;
+mod facade;
 mod foreign;
 mod headers;
 mod health;

@@ -7,6 +7,8 @@
 //! | `python_v2.py` | py-clob-client-v2: orders of the second |
 //! | `typescript.mjs` | @polymarket/clob-client |
 //! | `streams.py`, `streams.mjs` | websockets and ws: every channel, and a bot that trades |
+//! | `unified.py` | polymarket-client, over the catalogue service and the service of positions |
+//! | `nautilus.py` | nautilus_trader: a live node with its Polymarket adapter, which `nautilus-install` fetches |
 //! | `checks.py` | nothing: what the Python programs check with |
 //! | `proxy.rs` | nginx, with the file that `gateway/docs` has for it |
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |
@@ -17,6 +19,7 @@
 //! skipped: testing wants neither Python nor a network. With `PAPERTAPE_REQUIRE_CLIENTS` set they fail instead.
 
 mod description;
+mod facade;
 mod openapi;
 mod programs;
 mod proxy;

@@ -20,7 +20,8 @@ impl Clients {
     /// The fetched clients, or `None` after saying that they are not there.
     pub fn fetched() -> Option<Clients> {
         let folder = env::var_os("PAPERTAPE_CLIENTS").map_or_else(|| workspace().join("target/clients"), PathBuf::from);
-        if folder.join("python/bin/python").exists() && folder.join("node/node_modules/@polymarket").exists() {
+        let parts = ["python/bin/python", "unified/bin/python", "node/node_modules/@polymarket"];
+        if parts.iter().all(|part| folder.join(part).exists()) {
             return Some(Clients { folder });
         }
         let required = env::var_os("PAPERTAPE_REQUIRE_CLIENTS").is_some_and(|value| !value.is_empty() && value != "0");
@@ -41,6 +42,16 @@ impl Clients {
         let mut node = self.python("node");
         node.arg(beside);
         node
+    }
+
+    /// A Python script of this folder in an environment of its own; `None` where that was not fetched.
+    pub fn script_in(&self, environment: &str, script: &str) -> Option<Command> {
+        let python = self.folder.join(environment).join("bin/python");
+        python.exists().then(|| {
+            let mut python = Command::new(python);
+            python.arg(here().join(script)).env("PYTHONDONTWRITEBYTECODE", "1");
+            python
+        })
     }
 
     /// The search path of programs that look for others of the Python environment.

@@ -41,7 +41,7 @@ async fn describe(call: &Call, kept: &OnceCell<Vec<u8>>, make: fn(&App) -> Vec<u
 
 /// The document of this server.
 fn of(app: &App) -> Vec<u8> {
-    let exists = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config.flags));
+    let exists = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config));
     let served = Served {
         version: API_VERSION,
         names: &app.front.names,

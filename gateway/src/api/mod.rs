@@ -5,9 +5,11 @@ pub mod beta;
 pub mod books;
 pub mod candles;
 pub mod clob;
+pub mod data;
 pub mod description;
 pub mod events;
 pub mod export;
+pub mod gamma;
 pub mod health;
 pub mod history;
 pub mod keys;
@@ -53,6 +55,12 @@ pub const GROUPS: &[Group] = &[
         name: "venue housekeeping",
         about: "What venue clients ask around their trading; much of it does not exist here.",
         routes: clob::housekeeping::ROUTES,
+    },
+    Group { name: "gamma", about: "The venue's catalogue service, while `venue.facade` is on.", routes: gamma::ROUTES },
+    Group {
+        name: "data api",
+        about: "The venue's service of positions and trades, while `venue.facade` is on.",
+        routes: data::ROUTES,
     },
     Group { name: "beta", about: "How full the beta is.", routes: beta::ROUTES },
     Group { name: "health", about: "Whether the server works.", routes: health::ROUTES },

@@ -19,6 +19,8 @@ pub struct Compat {
     pub sentinel_allowance: u64,
     /// What balances and allowances are answered with.
     pub allowance: Allowance,
+    /// Whether the venue's catalogue service and its service of positions and trades are answered for, too.
+    pub facade: bool,
     /// Whether an address that signs for itself is an account (venue.md §8).
     pub address_login: bool,
 }
@@ -78,6 +80,7 @@ pub(super) fn compat(source: &mut Source, own_machine_only: bool) -> Compat {
                 ALLOWANCES.iter().find(|(allowance, _)| allowance == chosen).map_or("", |(_, name)| *name).to_owned()
             },
         ),
+        facade: source.boolean("venue.facade", false),
         address_login: source.switch("venue.address_login", own_machine_only),
     }
 }

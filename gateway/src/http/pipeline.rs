@@ -428,7 +428,7 @@ enum Routed {
 
 /// Steps 1 and 2: preflight; route and method.
 fn routed(app: &App, parts: &Parts) -> Result<Routed, Refusal> {
-    let open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config.flags));
+    let open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config));
     let found = app.front.router.find(&parts.method, parts.uri.path(), open);
     if parts.method == hyper::Method::OPTIONS {
         let preflight = parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);

@@ -7,7 +7,7 @@ use super::code::Code;
 use super::dress::Cache;
 use super::reply::Outcome;
 use super::schema::{Gives, Kind, Param, Schema, Takes};
-use crate::config::Flags;
+use crate::config::Config;
 use std::pin::Pin;
 
 /// What a handler returns: a future that stays on the thread of its connection.
@@ -140,11 +140,13 @@ pub enum RateClass {
     Bootstrap,
 }
 
-/// Server flag that a route exists by.
+/// Setting that a route exists by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     SimulationApi,
     ChartArchive,
+    /// Services of the venue that its clients ask beside its order books.
+    Facade,
 }
 
 impl Gate {
@@ -153,14 +155,16 @@ impl Gate {
         match self {
             Gate::SimulationApi => "flags.feature_simulation_api_enabled",
             Gate::ChartArchive => "flags.chart_archive_read_enabled",
+            Gate::Facade => "venue.facade",
         }
     }
 
     /// Whether the routes of this gate exist.
-    pub fn open(self, flags: &Flags) -> bool {
+    pub fn open(self, config: &Config) -> bool {
         match self {
-            Gate::SimulationApi => flags.feature_simulation_api_enabled,
-            Gate::ChartArchive => flags.chart_archive_read_enabled,
+            Gate::SimulationApi => config.flags.feature_simulation_api_enabled,
+            Gate::ChartArchive => config.flags.chart_archive_read_enabled,
+            Gate::Facade => config.compat.facade,
         }
     }
 }

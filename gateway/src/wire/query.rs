@@ -35,6 +35,12 @@ impl<'a> Query<'a> {
         fields.into_iter().find(|(field, _)| field == name).map(|(_, value)| value.as_ref())
     }
 
+    /// All values of a repeated field, in their order.
+    pub fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+        let fields = self.few.iter().flatten().chain(&self.more);
+        fields.filter(move |(field, _)| field == name).map(|(_, value)| value.as_ref())
+    }
+
     /// The value of the first of these names that is present.
     pub fn first_of(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.get(name))

@@ -418,7 +418,7 @@ impl<'a> Express<'a> {
             let app = &*self.edge.app;
             // What is no path, or no target at all, is the library's to judge.
             let uri = Uri::try_from(plain.target).ok().filter(|_| plain.target.starts_with('/'))?;
-            let open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config.flags));
+            let open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config));
             let route = match app.front.router.find(&plain.method.hyper(), uri.path(), open) {
                 Found::Route(route, variables) if answers_plainly(route) => Some((route, variables)),
                 _ => None,

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tests::cases::Cases;
 use tests::http::Client;
 use tests::json::{at, list, text};
+use tests::server::Place;
 use tests::world::{World, market};
 
 fn world() -> World {
@@ -141,26 +142,47 @@ fn what_is_wrong_with_a_query_is_said() {
 #[test]
 fn events_hold_their_markets() {
     let cases = Cases::of("gamma events");
-    let world = world();
-    let mut anyone = world.public();
-    let events = anyone.get("/v1/gamma/events?limit=100").expect(200);
+    let mut place = Place::new();
+    place.set("venue", "facade", "true");
+    let server = place.start();
+    let mut anyone = server.client();
+    let events = anyone.get("/v1/gamma/events?limit=10").expect(200);
+    assert_eq!(list(&events, "").len(), 10);
     for event in list(&events, "") {
         let (id, slug) = (text(event, "/id"), text(event, "/slug"));
-        assert!(!list(event, "/markets").is_empty(), "{id}");
+        assert!(list(event, "/markets").iter().all(|market| market.get("events").is_none()), "{id}");
         for path in [format!("/v1/gamma/events/{id}"), format!("/v1/gamma/events/slug/{slug}")] {
-            assert_eq!(&anyone.get(&path).expect(200), event, "{path}");
+            let one = anyone.get(&path).expect(200);
+            assert_eq!(
+                (text(&one, "/id"), list(&one, "/markets").len()),
+                (id, list(event, "/markets").len()),
+                "{path}"
+            );
         }
-        let named = anyone.get(&format!("/v1/gamma/events?slug={slug}")).expect(200);
-        assert_eq!(list(&named, ""), std::slice::from_ref(event), "{slug}");
+        assert_eq!(text(&anyone.get(&format!("/v1/gamma/events?slug={slug}")).expect(200), "/0/id"), id);
+        // Its markets name it, and have its tags.
+        let market = text(event, "/markets/0/slug");
+        let market = anyone.get(&format!("/v1/gamma/markets/slug/{market}")).expect(200);
+        assert_eq!((text(&market, "/events/0/id"), &market["tags"]), (id, &event["tags"]));
+        let tag = text(event, "/tags/0/id");
+        for list_of in ["events", "markets"] {
+            let tagged = anyone.get(&format!("/v1/gamma/{list_of}?tag_id={tag}&limit=100")).expect(200);
+            assert!(list(&tagged, "").iter().all(|row| list(row, "/tags").iter().any(|one| one["id"] == tag)), "{tag}");
+            assert!(!list(&tagged, "").is_empty(), "{tag}");
+        }
+        let title = text(event, "/title").replace('%', "%25").replace('&', "%26").replace('+', "%2B").replace(' ', "+");
+        let found = anyone.get(&format!("/v1/gamma/public-search?q={title}&limit_per_type=50")).expect(200);
+        assert!(list(&found, "/events").iter().any(|found| text(found, "/id") == id), "{title}");
         cases.one();
     }
-    let page = anyone.get("/v1/gamma/events/keyset?limit=100").expect(200);
-    assert_eq!((at(&page, "/events"), page.get("next_cursor")), (&events, None));
-    let question = text(&events, "/0/markets/0/question").replace(' ', "%20").replace('?', "%3F");
-    let found = anyone.get(&format!("/v1/gamma/public-search?q={question}&limit_per_type=50")).expect(200);
-    assert_eq!(text(&found, "/events/0/id"), text(&events, "/0/id"));
-    assert_eq!(at(&found, "/pagination/hasMore"), &json!(false));
-    cases.one();
+    // Pages of a search, and of tags.
+    let first = anyone.get("/v1/gamma/public-search?q=a&limit_per_type=1").expect(200);
+    let second = anyone.get("/v1/gamma/public-search?q=a&limit_per_type=1&page=2").expect(200);
+    assert_eq!(at(&first, "/pagination/hasMore"), &json!(true));
+    assert_ne!(text(&first, "/events/0/id"), text(&second, "/events/0/id"));
+    let tags = anyone.get("/v1/gamma/tags?limit=3").expect(200);
+    assert_eq!(text(&anyone.get("/v1/gamma/tags?limit=1&offset=2").expect(200), "/0/slug"), text(&tags, "/2/slug"));
+    cases.add(2);
 }
 
 #[test]

@@ -12,7 +12,7 @@ from polymarket import PublicClient
 from polymarket._internal.environment import PRODUCTION_CONFIG, create_environment
 
 FACTS = facts()
-HOST, MARKET, ADDRESS = FACTS["host"], FACTS["market"], FACTS["address"]
+HOST, MARKET, ADDRESS = FACTS["host"], FACTS.get("market"), FACTS["address"]
 environment = create_environment(
     name="paper",
     config=replace(PRODUCTION_CONFIG, clob_url=HOST, gamma_url=HOST + "/gamma", data_url=HOST + "/data-api"),
@@ -44,7 +44,8 @@ def events():
     same("an event by its slug", (event.id, len(event.markets) > 0), (listed[0].id, True))
     found = client.search(q=listed[0].title).first_page().items
     same("the search finds it", listed[0].id in [event.id for page in found for event in page.events], True)
-    same("tags", len(client.list_tags().first_page().items) > 0, FACTS["tagged"])
+    tags = client.list_tags().first_page().items
+    same("tags", len(tags) > 0, True)
     ok("events and the search", len(listed))
 
 
@@ -55,7 +56,9 @@ def account():
     ok("positions and trades")
 
 
-markets()
-events()
-account()
+if MARKET:
+    markets()
+    account()
+else:
+    events()
 end("polymarket-client")

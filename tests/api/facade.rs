@@ -70,7 +70,7 @@ fn markets_are_those_of_the_catalogue() {
         cases.one();
     }
     // (query, what is listed): a closed market is only shown by name, or when closed ones are asked for.
-    let (rain, vote, decided) = (&m.rain.condition, &m.vote.condition, &m.decided.condition);
+    let (rain, vote, decided) = (m.rain.condition.as_str(), m.vote.condition.as_str(), m.decided.condition.as_str());
     for (query, expected) in [
         (format!("slug={}", m.vote.slug), vec![vote]),
         (format!("clob_token_ids={}", m.rain.no()), vec![rain]),

@@ -188,7 +188,7 @@ fn executed(o: &mut Object<'_>, view: &FillView, cell: &MarketCell) {
     let terms = &view.order.terms;
     o.word("side", words::side(terms.side));
     signed(o, "size", micros(view.fill.qty));
-    signed(o, "price", fill_price(&view.fill).0);
+    signed(o, "price", fill_price(&view.order, &view.fill).0);
     o.integer("timestamp", view.fill.at.secs());
     o.text("outcome", cell.outcome(terms.instrument.outcome()));
 }

@@ -1,7 +1,6 @@
 //! Which markets and events a list shows, and in which order.
 
-use super::number;
-use crate::api::markets::view::Phase;
+use crate::api::markets::view::{Phase, number as market_number};
 use crate::http::reply::Refusal;
 use crate::wire::decimal::Decimal;
 use crate::wire::fields::Params;
@@ -147,7 +146,7 @@ impl<'a> Asked<'a> {
         let (listing, phase) = (&cell.listing, Phase::of(cell, now));
         let named = [&self.ids, &self.slugs, &self.conditions, &self.tokens].iter().any(|names| !names.is_empty());
         let is = |names: &[&str], text: &str| names.is_empty() || names.contains(&text);
-        let is_id = || self.ids.is_empty() || self.ids.contains(&number::of_market(listing).to_string().as_str());
+        let is_id = || self.ids.is_empty() || self.ids.contains(&market_number(listing).to_string().as_str());
         let figures = cell.figures();
         self.state(named, was_active(cell), phase.closed, phase.archived_at.is_some())
             && is(&self.slugs, &listing.slug)
@@ -201,7 +200,7 @@ pub fn market_key(cell: &MarketCell, order: Order) -> u64 {
         Order::Liquidity => cell.figures().liquidity.unwrap_or_default(),
         Order::Start => cell.listing.start.map_or(0, |at| at.0),
         Order::End => cell.end().map_or(0, |at| at.0),
-        Order::Id => number::of_market(&cell.listing),
+        Order::Id => market_number(&cell.listing),
         Order::Created => cell.listed_at.0,
     }
 }

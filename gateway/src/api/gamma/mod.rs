@@ -10,6 +10,7 @@ mod shape;
 mod view;
 
 use crate::api::markets::filter::Needle;
+use crate::api::markets::view::number as market_number;
 use crate::app::App;
 use crate::http::call::Call;
 use crate::http::code::Code;
@@ -170,7 +171,7 @@ async fn market_by_id(call: Call) -> Outcome {
             tokio::task::yield_now().await;
         }
         let cell = catalog.market(MarketId(at as u32));
-        found = cell.filter(|cell| number::of_market(&cell.listing).to_string() == asked);
+        found = cell.filter(|cell| market_number(&cell.listing).to_string() == asked);
         if found.is_some() {
             break;
         }

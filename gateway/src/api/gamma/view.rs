@@ -5,7 +5,7 @@ use super::filter::was_active;
 use super::number;
 use crate::api::books::view::min_order_size;
 use crate::api::markets::quote::{Quote, number as dollars};
-use crate::api::markets::view::Phase;
+use crate::api::markets::view::{Phase, number as market_number};
 use crate::api::prices::{base_fee, book_of};
 use crate::app::App;
 use crate::wire::decimal;
@@ -144,7 +144,7 @@ fn category(o: &mut Object<'_>, cell: &MarketCell) {
 
 fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp) {
     let (listing, phase) = (&cell.listing, Phase::of(cell, now));
-    o.text("id", &number::of_market(listing).to_string());
+    o.text("id", &market_number(listing).to_string());
     o.text("question", &listing.question);
     o.text("conditionId", &listing.condition);
     o.text("questionID", &listing.condition);
@@ -221,7 +221,7 @@ fn prices(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
     if let (Some(bid), Some(ask)) = (bid, ask) {
         dollars(o, "spread", Cash((ask.0 - bid.0).max(0)));
     }
-    if let Some(trade) = app.books.last_trade(first) {
+    if let Some(trade) = app.books.last_price(first) {
         dollars(o, "lastTradePrice", per_share(trade.price));
     }
 }

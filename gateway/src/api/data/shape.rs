@@ -16,6 +16,8 @@ const HASH: Schema = Schema::Format(&crate::http::schema::Format {
     about: "0x and 64 hexadecimal digits, made from the trade's id: a paper trade has no transaction.",
     pattern: r"^0x[0-9a-f]{64}$",
 });
+/// What is not known here, and always there at the venue.
+const EMPTY: Schema = Schema::Word(&[""]);
 const SIDES: Schema = Schema::Word(&["BUY", "SELL"]);
 
 const USER: Param = Param::query("user", ADDRESS, "The caller's address; there are no rows of another one.");
@@ -136,6 +138,8 @@ const SECOND_POSITION: Shape = Shape::new(
         field("verified", BOOLEAN, "false"),
         field("title", TEXT, ""),
         field("slug", TEXT, ""),
+        field("icon", TEXT, ""),
+        field("event_slug", TEXT, ""),
         field("outcome", TEXT, ""),
         field("outcome_index", INTEGER, ""),
         field("opposite_outcome", TEXT, ""),
@@ -162,6 +166,11 @@ const TRADE: Shape = Shape::new(
         field("icon", TEXT, ""),
         field("eventSlug", TEXT, ""),
         field("outcomeIndex", INTEGER, ""),
+        field("name", EMPTY, ""),
+        field("pseudonym", EMPTY, ""),
+        field("bio", EMPTY, ""),
+        field("profileImage", EMPTY, ""),
+        field("profileImageOptimized", EMPTY, ""),
     ],
 );
 const SECOND_TRADE: Shape = Shape::new(
@@ -179,6 +188,8 @@ const SECOND_TRADE: Shape = Shape::new(
         field("transaction_hash", HASH, ""),
         field("title", TEXT, ""),
         field("slug", TEXT, ""),
+        field("icon", TEXT, ""),
+        field("event_slug", TEXT, ""),
         field("outcome_index", INTEGER, ""),
     ],
 );

@@ -22,6 +22,9 @@ const DATE: Schema = Schema::Format(&crate::http::schema::Format {
     pattern: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
 });
 
+/// What is not known here, and always there at the venue.
+const EMPTY: Schema = Schema::Word(&[""]);
+
 const VALUES: &str = "May be repeated, or hold commas; at most 100 values.";
 const CONDITION_IDS: Param = Param::query("condition_ids", TEXT, VALUES);
 const TOKEN_IDS: Param = Param::query("clob_token_ids", TEXT, VALUES);
@@ -192,7 +195,10 @@ pub const MARKET: Schema = Schema::Object(&Shape::new(
         field("conditionId", CONDITION_ID, ""),
         field("questionID", CONDITION_ID, "The condition id."),
         field("slug", TEXT, ""),
+        field("resolutionSource", EMPTY, ""),
         field("description", TEXT, ""),
+        field("image", TEXT, ""),
+        field("icon", TEXT, "The same as `image`."),
         optional("category", TEXT, ""),
         optional("groupItemTitle", TEXT, "Label inside the event."),
         field("outcomes", LIST_TEXT, ""),
@@ -201,6 +207,7 @@ pub const MARKET: Schema = Schema::Object(&Shape::new(
         optional("volume", VOL, ""),
         optional("volumeNum", Schema::Number, "The same."),
         optional("volume24hr", Schema::Number, ""),
+        optional("volume24hrClob", Schema::Number, "The same."),
         optional("liquidity", VOL, ""),
         optional("liquidityNum", Schema::Number, "The same."),
         optional("bestBid", Schema::Number, "Of the first outcome."),
@@ -213,6 +220,7 @@ pub const MARKET: Schema = Schema::Object(&Shape::new(
         optional("endDateIso", DATE, ""),
         optional("eventStartTime", TS, "Up-or-down markets: when the window begins."),
         optional("closedTime", TS, "When it was resolved."),
+        optional("acceptingOrdersTimestamp", TS, "The same as `startDate`."),
         field("createdAt", TS, "When it was listed here."),
         field("updatedAt", TS, "When its figures last came."),
         field("active", BOOLEAN, "It opened; stays true when it is closed."),
@@ -220,14 +228,26 @@ pub const MARKET: Schema = Schema::Object(&Shape::new(
         field("archived", BOOLEAN, ""),
         field("acceptingOrders", BOOLEAN, ""),
         field("enableOrderBook", BOOLEAN, "true"),
+        field("ready", BOOLEAN, "false"),
+        field("funded", BOOLEAN, "false"),
+        field("new", BOOLEAN, "false"),
+        field("featured", BOOLEAN, "false"),
+        field("restricted", BOOLEAN, "false"),
+        field("negRiskOther", BOOLEAN, "false"),
+        field("approved", BOOLEAN, "true"),
         field("negRisk", BOOLEAN, ""),
+        field("marketMakerAddress", EMPTY, ""),
         field("orderPriceMinTickSize", Schema::Number, ""),
         field("orderMinSize", Schema::Number, ""),
+        field("secondsDelay", INTEGER, "0"),
         field("makerBaseFee", INTEGER, "What an order carries, not what is paid."),
         field("takerBaseFee", INTEGER, "What an order carries, not what is paid."),
         field("feesEnabled", BOOLEAN, ""),
         field("feeSchedule", Schema::Object(&FEES), ""),
+        field("rewardsMinSize", INTEGER, "0"),
+        field("rewardsMaxSpread", INTEGER, "0"),
         field("automaticallyResolved", BOOLEAN, "It is resolved."),
+        field("umaResolutionStatuses", LIST_TEXT, "Empty."),
         optional("umaResolutionStatus", Schema::Word(&["resolved"]), ""),
         optional("events", Schema::Array(&Schema::Object(&EVENT_REFERENCE)), "Its event; not inside one."),
         optional("tags", Schema::Array(&TAG), "Not inside an event."),
@@ -242,15 +262,26 @@ pub const EVENT: Schema = Schema::Object(&Shape::new(
         field("slug", TEXT, ""),
         field("title", TEXT, ""),
         field("description", TEXT, "Of its first market."),
+        field("resolutionSource", EMPTY, ""),
         optional("startDate", TS, "The earliest of its markets."),
+        optional("startDateIso", DATE, ""),
         optional("endDate", TS, "The latest of its markets."),
+        optional("endDateIso", DATE, ""),
+        field("image", TEXT, ""),
+        field("icon", TEXT, "The same as `image`."),
         field("active", BOOLEAN, "One of its markets opened."),
         field("closed", BOOLEAN, "All of its markets are."),
         field("archived", BOOLEAN, "All of its markets are."),
+        field("new", BOOLEAN, "false"),
+        field("featured", BOOLEAN, "false"),
+        field("restricted", BOOLEAN, "false"),
         field("liquidity", Schema::Number, ""),
         field("volume", Schema::Number, ""),
         field("volume24hr", Schema::Number, ""),
+        field("enableOrderBook", BOOLEAN, "true"),
         field("negRisk", BOOLEAN, ""),
+        field("enableNegRisk", BOOLEAN, "The same as `negRisk`."),
+        field("negRiskAugmented", BOOLEAN, "false"),
         optional("category", TEXT, ""),
         field("tags", Schema::Array(&TAG), ""),
         field("markets", Schema::Array(&MARKET), ""),
@@ -285,10 +316,10 @@ pub const FOUND: Schema = Schema::Object(&Shape::new(
     ],
 ));
 
-pub const MARKET_EXAMPLE: &str = r#"{"id":"1557558","question":"Rain in Lisbon on 3 October?","conditionId":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","questionID":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","slug":"rain-in-lisbon-oct-3","description":"","category":"weather","outcomes":"[\"Yes\",\"No\"]","clobTokenIds":"[\"81140002\",\"55200077\"]","outcomePrices":"[\"0.415\",\"0.585\"]","volume":"9310","volumeNum":9310,"bestBid":0.41,"bestAsk":0.42,"spread":0.01,"endDate":"2026-10-04T00:00:00Z","endDateIso":"2026-10-04","createdAt":"2026-09-01T00:00:00Z","updatedAt":"2026-10-02T09:14:05Z","active":true,"closed":false,"archived":false,"acceptingOrders":true,"enableOrderBook":true,"negRisk":false,"orderPriceMinTickSize":0.01,"orderMinSize":5,"makerBaseFee":1000,"takerBaseFee":1000,"feesEnabled":true,"feeSchedule":{"exponent":1,"rate":0.05,"takerOnly":true,"rebateRate":0},"automaticallyResolved":false,"events":[],"tags":[]}"#;
+pub const MARKET_EXAMPLE: &str = r#"{"id":"1557558","question":"Rain in Lisbon on 3 October?","conditionId":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","questionID":"0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e","slug":"rain-in-lisbon-oct-3","resolutionSource":"","description":"","image":"","icon":"","category":"weather","outcomes":"[\"Yes\",\"No\"]","clobTokenIds":"[\"81140002\",\"55200077\"]","outcomePrices":"[\"0.415\",\"0.585\"]","volume":"9310","volumeNum":9310,"bestBid":0.41,"bestAsk":0.42,"spread":0.01,"endDate":"2026-10-04T00:00:00Z","endDateIso":"2026-10-04","createdAt":"2026-09-01T00:00:00Z","updatedAt":"2026-10-02T09:14:05Z","active":true,"closed":false,"archived":false,"acceptingOrders":true,"enableOrderBook":true,"ready":false,"funded":false,"new":false,"featured":false,"restricted":false,"negRiskOther":false,"approved":true,"negRisk":false,"marketMakerAddress":"","orderPriceMinTickSize":0.01,"orderMinSize":5,"secondsDelay":0,"makerBaseFee":1000,"takerBaseFee":1000,"feesEnabled":true,"feeSchedule":{"exponent":1,"rate":0.05,"takerOnly":true,"rebateRate":0},"rewardsMinSize":0,"rewardsMaxSpread":0,"automaticallyResolved":false,"umaResolutionStatuses":"[]","events":[],"tags":[]}"#;
 pub const MARKETS_EXAMPLE: &str = "[]";
 pub const MARKETS_PAGE_EXAMPLE: &str = r#"{"markets":[],"next_cursor":"MjA="}"#;
-pub const EVENT_EXAMPLE: &str = r#"{"id":"260654","ticker":"lisbon-weather","slug":"lisbon-weather","title":"Lisbon weather","description":"","endDate":"2026-10-04T00:00:00Z","active":true,"closed":false,"archived":false,"liquidity":0,"volume":9310,"volume24hr":1822.5,"negRisk":false,"category":"weather","tags":[],"markets":[]}"#;
+pub const EVENT_EXAMPLE: &str = r#"{"id":"260654","ticker":"lisbon-weather","slug":"lisbon-weather","title":"Lisbon weather","description":"","resolutionSource":"","endDate":"2026-10-04T00:00:00Z","endDateIso":"2026-10-04","image":"","icon":"","active":true,"closed":false,"archived":false,"new":false,"featured":false,"restricted":false,"liquidity":0,"volume":9310,"volume24hr":1822.5,"enableOrderBook":true,"negRisk":false,"enableNegRisk":false,"negRiskAugmented":false,"category":"weather","tags":[],"markets":[]}"#;
 pub const EVENTS_EXAMPLE: &str = "[]";
 pub const EVENTS_PAGE_EXAMPLE: &str = r#"{"events":[]}"#;
 pub const TAGS_EXAMPLE: &str = r#"[{"id":"1557558","label":"weather","slug":"weather"}]"#;

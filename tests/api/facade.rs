@@ -170,9 +170,9 @@ fn events_hold_their_markets() {
             assert!(list(&tagged, "").iter().all(|row| list(row, "/tags").iter().any(|one| one["id"] == tag)), "{tag}");
             assert!(!list(&tagged, "").is_empty(), "{tag}");
         }
-        let title = text(event, "/title").replace('%', "%25").replace('&', "%26").replace('+', "%2B").replace(' ', "+");
-        let found = anyone.get(&format!("/v1/gamma/public-search?q={title}&limit_per_type=50")).expect(200);
-        assert!(list(&found, "/events").iter().any(|found| text(found, "/id") == id), "{title}");
+        let slug = text(event, "/markets/0/slug");
+        let found = anyone.get(&format!("/v1/gamma/public-search?q={slug}&limit_per_type=50")).expect(200);
+        assert!(list(&found, "/events").iter().any(|found| text(found, "/id") == id), "{slug}");
         cases.one();
     }
     // Pages of a search, and of tags.

@@ -289,7 +289,7 @@ fn a_frame_holds_what_is_followed_and_nothing_else() {
                 "best_ask": "0.59", "timestamp": "1790932446000"}));
             expected.push(serde_json::json!({"event_type": "last_trade_price", "market": condition,
                 "asset_id": TOKENS[1], "price": "0.42", "size": "2.5", "side": "SELL", "fee_rate_bps": "500",
-                "timestamp": "1790932446000", "hash": hash(&TOKENS[1])}));
+                "timestamp": "1790932446000", "hash": hash(TOKENS[1])}));
         }
         assert_eq!(frames, expected);
         cases += 1;

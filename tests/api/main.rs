@@ -32,7 +32,6 @@ mod foreign;
 mod headers;
 mod health;
 mod idempotency;
-mod idle;
 mod key_times;
 mod keys;
 mod limits;

@@ -12,8 +12,9 @@ fn line(server: &Server, request_id: &str) -> Value {
     let begun = Instant::now();
     loop {
         let said = server.said();
-        if let Some(line) = said.lines().find(|line| line.contains(request_id)) {
-            return serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let mut lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        if let Some(line) = lines.find(|line| line["fields"]["request_id"] == request_id) {
+            return line;
         }
         assert!(begun.elapsed() < Duration::from_secs(20), "no line about {request_id} in {said}");
         std::thread::sleep(Duration::from_millis(5));

@@ -198,7 +198,7 @@ fn requests_of_both_ways_in_one_write_are_answered_in_order() {
             };
             bytes.extend_from_slice(request.as_bytes());
         }
-        // What the library alone can end: the connection is its from here on.
+        // Only the library can tell where this one ends, so it is the last of its connection: what follows is not read.
         bytes.extend_from_slice(
             format!(
                 "POST /v1/orders HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nX-Request-Id: n{count}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\nGET /v1/account/balance HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nX-Request-Id: n{}\r\nConnection: close\r\n\r\n",
@@ -223,7 +223,7 @@ fn requests_of_both_ways_in_one_write_are_answered_in_order() {
             .map(|line| String::from_utf8_lossy(line).to_ascii_lowercase())
             .filter_map(|line| line.trim_end().strip_prefix("x-request-id: ").map(str::to_owned))
             .collect();
-        let expected: Vec<String> = (0..count + 2).map(|number| format!("n{number}")).collect();
+        let expected: Vec<String> = (0..=count).map(|number| format!("n{number}")).collect();
         assert_eq!(ids, expected, "pieces of {split}");
         cases.add(ids.len());
     }

@@ -171,10 +171,10 @@ fn changes_show_levels_as_they_stand() {
     cases.one();
 
     // A trade moves no book, but its hash.
-    world.tape.trade(&rain, 0, "SELL", "0.42", "3.25");
+    world.tape.trade(&rain, 0, "SELL", "0.43", "3.25");
     let trade = both.json();
     let expected = json!({"event_type": "last_trade_price", "market": rain.condition, "asset_id": rain.yes(),
-        "price": "0.42", "size": "3.25", "side": "SELL", "fee_rate_bps": "500", "timestamp": trade["timestamp"],
+        "price": "0.43", "size": "3.25", "side": "SELL", "fee_rate_bps": "500", "timestamp": trade["timestamp"],
         "hash": book(&world, rain.yes())["hash"]});
     assert_eq!(trade, expected);
     assert_ne!(trade["hash"], change["price_changes"][0]["hash"]);

@@ -57,7 +57,7 @@ fn another_venue_in_the_same_directory_has_to_be_asked_for() {
     // A directory of an earlier version has no list; its markets tell.
     fs::remove_file(place.data().join("venue_kinds")).expect("the list is there");
     let said = place.spawn_with(&["--venue", "kalshi"], &[]).ready().err().expect("refused");
-    assert!(said.contains("used with venue synthetic"), "{said}");
+    assert!(said.contains("used with venue polymarket,synthetic"), "{said}");
     fs::write(place.data().join("venue_kinds"), "moon\n").expect("it can be written");
     let said = place.spawn_with(&[], &[]).ready().err().expect("refused");
     assert!(said.contains("venue_kinds: not a list of venues"), "{said}");
@@ -130,7 +130,8 @@ fn the_status_says_where_a_recording_stands() {
     assert_eq!(recording["speed"], "max");
     assert!(recording["at"].as_str().is_some_and(|at| at.ends_with('Z')), "{recording}");
     server.stop();
-    let synthetic = Place::new().start();
+    let place = Place::new();
+    let synthetic = place.start();
     assert!(synthetic.client().get("/v1/status").expect(200)["recording"].is_null());
     synthetic.stop();
     cases.add(2);

@@ -5,13 +5,13 @@ pub mod beta;
 pub mod books;
 pub mod candles;
 pub mod clob;
-pub mod data;
 pub mod description;
 pub mod events;
 pub mod export;
 pub mod gamma;
 pub mod health;
 pub mod history;
+pub mod holdings;
 pub mod keys;
 pub mod live;
 pub mod markets;
@@ -60,7 +60,7 @@ pub const GROUPS: &[Group] = &[
     Group {
         name: "data api",
         about: "The venue's service of positions and trades, while `venue.facade` is on.",
-        routes: data::ROUTES,
+        routes: holdings::ROUTES,
     },
     Group { name: "beta", about: "How full the beta is.", routes: beta::ROUTES },
     Group { name: "health", about: "Whether the server works.", routes: health::ROUTES },

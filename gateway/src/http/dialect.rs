@@ -84,8 +84,14 @@ fn venue_shaped(
     let page = || query.get("next_cursor").is_some() && !query.get("envelope").is_some_and(enveloped);
     let asked = query.get("dialect");
     Dialect::of(headers, asked, client_agents).is_strict()
-        || (keyless && asked.is_none() && agent(headers).starts_with(TRANSPORT))
+        || (keyless && asked.is_none() && is_of_a_transport(agent(headers)))
         || (shape == VenueShape::StrictOrPage && page())
+}
+
+/// Whether this `User-Agent` names the HTTP library of the venue's TypeScript client, which does not name itself on
+/// public reads.
+pub fn is_of_a_transport(agent: &[u8]) -> bool {
+    agent.starts_with(TRANSPORT)
 }
 
 fn agent(headers: &HeaderMap) -> &[u8] {

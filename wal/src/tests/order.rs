@@ -150,7 +150,8 @@ fn other_versions_are_refused_by_number() {
     let (sample, names) = sample_of(8);
     let mut cases = 0;
     for name in [&names[0], &names[3], "epoch"] {
-        for version in [0u32, 2] {
+        let newest = if name == "epoch" { 2 } else { 1 };
+        for version in [0u32, newest + 1] {
             let world = sample.copy(9);
             put_changed(&world, name, |bytes| {
                 bytes[8..12].copy_from_slice(&version.to_le_bytes());
@@ -158,7 +159,11 @@ fn other_versions_are_refused_by_number() {
                 bytes[12..16].copy_from_slice(&crc.to_le_bytes());
             });
             match refusal(&world) {
-                Some(Error::Format { fault: Fault::Version { found, known: 1 }, .. }) if found == version => cases += 1,
+                Some(Error::Format { fault: Fault::Version { found, known }, .. })
+                    if (found, known) == (version, newest) =>
+                {
+                    cases += 1
+                }
                 other => panic!("{name} in version {version}: {other:?}"),
             }
             // Not even an operator's word makes a downgrade of it.

@@ -108,7 +108,10 @@ fn by_market(call: &Call) -> Outcome {
 
 fn asked<'a>(call: &Call, cell: &'a MarketCell, instrument: InstrumentId, levels_max: Option<usize>) -> Asked<'a> {
     // Looked at only where the dialects differ. The venue's TypeScript client does not name itself here.
-    let is_venues = || dialect::in_venue_shape(call.app(), VenueShape::Strict, &call.headers, &call.query());
+    let is_venues = || {
+        call.dialect().is_strict()
+            || dialect::in_venue_shape(call.app(), VenueShape::Strict, &call.headers, &call.query())
+    };
     let is_strict = call.app().books.last_price(instrument).is_none() && is_venues();
     Asked { cell, instrument, levels_max, is_strict }
 }

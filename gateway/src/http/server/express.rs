@@ -16,7 +16,7 @@ use crate::app::Edge;
 use crate::http::auth;
 use crate::http::body::Body;
 use crate::http::code::Code;
-use crate::http::dialect::Dialect;
+use crate::http::dialect::{self, Dialect};
 use crate::http::pipeline::{Answering, Asked, answers_plainly, begin};
 use crate::http::plain::{self, Head, Plain};
 use crate::http::refusals;
@@ -356,6 +356,10 @@ impl<'a> Express<'a> {
             return Next::Granted(whole);
         }
         let Some((route, uri, variables)) = self.route(&plain) else { return Next::Granted(whole) };
+        // Its shape may depend on more of the head than is read here.
+        if plain.key.is_none() && dialect::is_of_a_transport(plain.agent) {
+            return Next::Granted(whole);
+        }
         let key_hash = plain.key.map(|key| self.key_hash(key));
         let Plain { request_id, idempotency_key, takes_gzip, typed, agent, head_bytes, body_bytes, .. } = plain;
         let asked = self.last.as_ref().and_then(|last| last.dialect);

@@ -19,7 +19,7 @@ pub struct Addresses {
 
 /// Prints the banner to standard output.
 pub fn print(app: &App, at: Addresses, venue: &str, report: &Report, warnings: &[String], demo: Option<&RawKey>) {
-    // A standard output that is closed, or that nobody reads, is no reason not to serve.
+    // The server runs even if standard output is closed or is not read.
     output::say_within_a_second(std::io::stdout, text(app, at, venue, report, warnings, demo));
 }
 

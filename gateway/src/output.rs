@@ -104,7 +104,7 @@ pub fn flush_log() {
     }
 }
 
-/// Writes a text to standard output or standard error, and gives up after a second: a pipe that nobody reads does not
+/// Writes a text to standard output or standard error, and gives up after a second: a pipe without a reader does not
 /// stop the caller.
 pub fn say_within_a_second<W: Write>(stream: impl FnOnce() -> W + Send + 'static, text: String) {
     let (done, written) = bounded(1);
@@ -120,7 +120,7 @@ pub fn say_within_a_second<W: Write>(stream: impl FnOnce() -> W + Send + 'static
 }
 
 /// Sends the messages of panics through the log: the standard hook writes to standard error itself, and would wait for
-/// a pipe that nobody reads. A panic often ends the process, so the hook waits a second for its message to leave.
+/// a pipe without a reader. A panic often ends the process, so the hook waits a second for its message to leave.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();

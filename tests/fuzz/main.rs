@@ -80,6 +80,7 @@ fn a_planted_fault_is_found() {
 }
 
 /// Writes the corpora of the journal's targets.
+/// `cargo test -p tests --test fuzz corpora_of_the_journal_are_made -- --ignored`
 #[test]
 #[ignore = "writes into tests/fuzz/corpus"]
 fn corpora_of_the_journal_are_made() {

@@ -54,7 +54,8 @@ fn the_ring_loses_no_wake_up() {
 }
 
 /// Not explained yet: loom finds a schedule of two producers in which the consumer is never woken. By the rules of the
-/// fences there is none; either they are read wrongly, or the model of the queue or loom's own wake-up is at fault.
+/// fences there is none; either they are read wrongly, or the model of the queue or loom's own wake-up is at fault. To run it, add
+/// `-- --ignored` to the command in `tests/README.md`.
 #[test]
 #[ignore = "loom reports a deadlock that is not explained yet"]
 fn the_ring_loses_no_wake_up_of_two_producers() {

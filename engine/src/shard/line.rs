@@ -132,7 +132,7 @@ fn shown_id(placement: &Placement) -> Option<&str> {
 }
 
 /// Whether a command is a write that goes one after the other with the user's others (wire.md §7, 16): placements, cancels
-/// and resets. Keys can be revoked at any time, and what the server does by itself waits for nobody.
+/// and resets. Keys can be revoked at any time, and background work of the server does not wait.
 fn takes_turns(command: &Command) -> bool {
     match command {
         Command::Place(_)

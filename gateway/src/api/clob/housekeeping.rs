@@ -267,7 +267,7 @@ async fn balance_allowance(call: Call) -> Outcome {
     }))
 }
 
-/// What the API wallet has free, in 10⁻⁶: cash, and shares of a token; 0 of one that nobody knows.
+/// What the API wallet has free, in 10⁻⁶: cash, and shares of a token; 0 for an unknown token.
 async fn available(call: &Call, token: Option<&str>) -> Result<(u64, u64), Refusal> {
     let wallets = Wallets::Api;
     let account = match call.ask(Command::Query(Query::Account { wallets })).await? {

@@ -40,7 +40,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// One order, with the newest of its trades, at most so many.
+    /// One order with its newest trades, up to this count.
     pub fn order(&self, out: &mut Vec<u8>, view: &OrderView, trades_max: usize) {
         let order = &view.order;
         let terms = &order.terms;

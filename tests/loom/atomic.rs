@@ -2,25 +2,69 @@
 
 use loom::sync::Mutex;
 use loom::sync::atomic::AtomicUsize;
-pub use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+pub use loom::sync::atomic::{AtomicU64, Ordering};
 use std::cell::Cell;
 
 thread_local! {
     /// For the controls. Loom runs all threads of a model on one thread of the system.
     static FENCES: Cell<bool> = const { Cell::new(true) };
+    static STORES_SWAP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Puts a switch back when a model ends, by a panic too.
+struct Switched(&'static std::thread::LocalKey<Cell<bool>>, bool);
+
+impl Switched {
+    fn to(switch: &'static std::thread::LocalKey<Cell<bool>>, value: bool) -> Switched {
+        Switched(switch, switch.replace(value))
+    }
+}
+
+impl Drop for Switched {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
 }
 
 /// Runs `model` with fences that do nothing.
 pub fn without_fences(model: impl FnOnce()) {
-    struct Restore;
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            FENCES.set(true);
+    let _switched = Switched::to(&FENCES, false);
+    model();
+}
+
+/// Runs `model` with the stores of [`AtomicBool`] as swaps whose result is dropped.
+///
+/// Loom orders the stores of an atomic by happens-before alone. The standard orders more: nothing comes between a store
+/// and the read-modify-write that read it. So loom lets a thread read what a producer's swap wrote although the consumer
+/// stored after the value which that swap had read; for one producer this changes nothing, for two it is a deadlock that
+/// no machine can have. A swap takes its place in the order of the others, as the standard wants it of the store.
+pub fn with_swapping_stores(model: impl FnOnce()) {
+    let _switched = Switched::to(&STORES_SWAP, true);
+    model();
+}
+
+pub struct AtomicBool(loom::sync::atomic::AtomicBool);
+
+impl AtomicBool {
+    pub fn new(value: bool) -> AtomicBool {
+        AtomicBool(loom::sync::atomic::AtomicBool::new(value))
+    }
+
+    pub fn load(&self, order: Ordering) -> bool {
+        self.0.load(order)
+    }
+
+    pub fn store(&self, value: bool, order: Ordering) {
+        if STORES_SWAP.get() {
+            self.0.swap(value, order);
+        } else {
+            self.0.store(value, order);
         }
     }
-    FENCES.set(false);
-    let _restore = Restore;
-    model();
+
+    pub fn swap(&self, value: bool, order: Ordering) -> bool {
+        self.0.swap(value, order)
+    }
 }
 
 pub fn fence(order: Ordering) {

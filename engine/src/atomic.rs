@@ -1,5 +1,7 @@
-//! The primitives under the ring and the sequence, named in one place: `tests/loom` puts its own there and tries every
-//! order in which threads can run.
+//! The primitives under the ring and the sequence, named in one place: `tests/loom` and `tests/shuttle` put their own there and
+//! run the threads in other orders.
 
 pub(crate) use crossbeam::queue::ArrayQueue;
+pub(crate) use std::sync::Mutex;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+pub(crate) use std::thread::{self, Thread};

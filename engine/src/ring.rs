@@ -4,10 +4,9 @@
 //! parks its thread ([`Ring::wait`]), or, as a task of a runtime, arms a waker ([`Ring::set_waker`], [`Ring::arm`]).
 //! Producers wake only a consumer that sleeps, so a busy ring costs no system call.
 
-use crate::atomic::{ArrayQueue, AtomicBool, Ordering, fence};
+use crate::atomic::{ArrayQueue, AtomicBool, Mutex, Ordering, Thread, fence, thread};
 use crossbeam::utils::CachePadded;
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread::Thread;
+use std::sync::{OnceLock, PoisonError};
 use std::time::Duration;
 
 /// What wakes a consumer that is not a thread of its own.
@@ -93,9 +92,17 @@ impl<T> Ring<T> {
     /// Parks the calling thread until there is a value, someone calls [`Ring::wake`], or `timeout` is over; may also
     /// return early without reason. Only the consumer waits, and only without a waker.
     pub fn wait(&self, timeout: Duration) {
-        *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
+        self.wait_unless(timeout, || false);
+    }
+
+    /// As [`Ring::wait`], and returns at once when `has_work` says so. It is asked when [`Ring::wake`] already finds the
+    /// consumer asleep: of a change that is made in front of a wake, and this look, one sees the other.
+    pub fn wait_unless(&self, timeout: Duration, has_work: impl FnOnce() -> bool) {
+        *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
         if self.arm() {
-            std::thread::park_timeout(timeout);
+            if !has_work() {
+                thread::park_timeout(timeout);
+            }
             self.asleep.store(false, Ordering::Relaxed);
         }
     }

@@ -7,6 +7,10 @@
 //! Two outboxes: the [`Committer`] itself where shard and committer share a thread (inline), and a [`CommitLane`]
 //! that crosses to the committer's thread (threaded; the feed uses it in both layouts).
 
+mod waiting;
+
+pub use waiting::Waiting;
+
 use crate::config::Durability;
 use crate::history::Fills;
 use crate::metrics::journal::JournalMeters;
@@ -19,7 +23,7 @@ use engine::ring::Ring;
 use engine::shard::{Outbox, Room, Shard, shard_of};
 use engine::time::Timestamp;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Instant;
@@ -195,19 +199,6 @@ impl CommitFigures {
     }
 }
 
-/// Whether anything waits for a sync: the sync thread wakes the releasing one only then.
-#[derive(Clone, Debug, Default)]
-pub struct Waiting(Arc<CachePadded<AtomicBool>>);
-
-impl Waiting {
-    /// Asked by the sync thread behind each sync.
-    pub fn any(&self) -> bool {
-        // Pairs with the fence in `Committer::hold`: either it sees the new mark, or this sees that it waits.
-        fence(Ordering::SeqCst);
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// Owner of the log: appends, holds, releases.
 pub struct Committer<S: Storage = Files> {
     log: Log<S>,
@@ -309,10 +300,19 @@ impl<S: Storage> Committer<S> {
         }
         self.note_released();
         if self.held.is_empty() && worked {
-            self.waiting.0.store(false, Ordering::Relaxed);
+            self.waiting.end();
         }
         self.publish_room();
         worked
+    }
+
+    /// Whether [`Committer::release`] would find anything to do.
+    pub fn can_release(&self) -> bool {
+        let mark = self.mark();
+        let passed = |lsn: Option<Lsn>| lsn.is_some_and(|lsn| lsn <= mark);
+        passed(self.held.front().map(|(lsn, _)| *lsn))
+            || passed(self.unreleased.front().map(|record| record.lsn))
+            || (self.marks.is_poisoned() && !self.held.is_empty())
     }
 
     /// The answer to the command that was just run with [`Reply::Here`], else where it comes to once it is released.
@@ -372,9 +372,7 @@ impl<S: Storage> Committer<S> {
             return self.fill(held);
         }
         self.held.push_back((depends_on, held));
-        self.waiting.0.store(true, Ordering::Relaxed);
-        // Pairs with the fence in `Waiting::any`.
-        fence(Ordering::SeqCst);
+        self.waiting.begin();
         if self.mark() >= depends_on {
             self.release();
         }

@@ -129,7 +129,8 @@ pub fn spawn_committer(
             if stopping {
                 return committer.stop(clock.now());
             }
-            ring.wait(PARK_MAX);
+            // A sync that ended since the turn has woken nobody.
+            ring.wait_unless(PARK_MAX, || committer.can_release());
         }
     })
 }

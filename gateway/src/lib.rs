@@ -38,6 +38,7 @@
 
 pub mod api;
 pub mod app;
+mod atomic;
 pub mod backup;
 pub mod banner;
 pub mod boot;

@@ -1,8 +1,9 @@
 //! Loom's primitives under the names that the engine uses.
 
-use loom::sync::Mutex;
 use loom::sync::atomic::AtomicUsize;
-pub use loom::sync::atomic::{AtomicU64, Ordering};
+pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub use loom::sync::{Arc, Mutex};
+pub use loom::thread::Thread;
 use std::cell::Cell;
 
 thread_local! {
@@ -43,6 +44,7 @@ pub fn with_swapping_stores(model: impl FnOnce()) {
     model();
 }
 
+#[derive(Debug, Default)]
 pub struct AtomicBool(loom::sync::atomic::AtomicBool);
 
 impl AtomicBool {
@@ -70,6 +72,15 @@ impl AtomicBool {
 pub fn fence(order: Ordering) {
     if FENCES.get() {
         loom::sync::atomic::fence(order);
+    }
+}
+
+/// Sleeps without a timeout: a lost wake-up is a deadlock.
+pub mod thread {
+    pub use loom::thread::current;
+
+    pub fn park_timeout(_at_most: std::time::Duration) {
+        loom::thread::park();
     }
 }
 

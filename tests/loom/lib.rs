@@ -1,8 +1,63 @@
-//! The engine's ring and sequence, compiled with loom's primitives. The ladder keeps nothing but relaxed atomics inside of a
-//! sequence, so the sequence is what there is to prove of it.
+//! Ring and sequence of the engine, marks of the log, and the committer's flag for the sync thread, compiled with loom's
+//! primitives. The ladder keeps nothing but relaxed atomics inside of a sequence, so the sequence is what there is to prove
+//! of it.
 
 pub mod atomic;
+#[path = "../../wal/src/marks.rs"]
+#[allow(dead_code, reason = "the models use a part of it")]
+pub mod marks;
 #[path = "../../engine/src/ring.rs"]
 pub mod ring;
 #[path = "../../engine/src/book/sequence.rs"]
 pub mod sequence;
+#[path = "../../gateway/src/commit/waiting.rs"]
+pub mod waiting;
+
+/// The log's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lsn(pub u64);
+
+impl std::fmt::Display for Lsn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A system without the remote barrier: loom knows fences only.
+mod sys {
+    pub fn register_barrier() -> bool {
+        false
+    }
+
+    pub fn barrier_on_all_threads() {
+        unreachable!("there is none")
+    }
+}
+
+/// What the log and its sync thread do with the marks; private to the log otherwise.
+pub mod log {
+    use crate::{Lsn, marks::Marks};
+    use std::time::Duration;
+
+    pub fn marks() -> Marks {
+        Marks::new(Lsn(0), 0)
+    }
+
+    pub fn append(marks: &Marks, lsn: Lsn, position: u64) {
+        marks.set_appended(lsn, position);
+    }
+
+    /// Bytes behind the last record.
+    pub fn position(marks: &Marks) -> u64 {
+        marks.appended_bytes()
+    }
+
+    pub fn set_synced(marks: &Marks, lsn: Lsn, position: u64) {
+        marks.set_synced(lsn, position);
+    }
+
+    /// Until something is appended.
+    pub fn sleep(marks: &Marks) {
+        marks.sleep(Duration::MAX);
+    }
+}

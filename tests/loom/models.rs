@@ -4,11 +4,14 @@
 use loom::sync::Arc;
 use loom::sync::Notify;
 use loom::sync::atomic::AtomicU64;
-use loom::sync::atomic::Ordering::Relaxed;
+use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use loom::thread;
 use papertape_loom::atomic::{with_swapping_stores, without_fences};
 use papertape_loom::ring::Ring;
 use papertape_loom::sequence::Sequence;
+use papertape_loom::waiting::Waiting;
+use papertape_loom::{Lsn, log};
+use std::time::Duration;
 
 fn model(preemptions: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -68,6 +71,107 @@ fn without_its_fences_the_ring_loses_one() {
 #[should_panic(expected = "deadlock")]
 fn without_its_fences_the_ring_loses_one_of_two_producers() {
     with_swapping_stores(|| without_fences(|| no_wake_up_is_lost(2)));
+}
+
+/// As above, with a consumer that parks its thread.
+fn no_unpark_is_lost() {
+    model(Some(3), || {
+        let ring = Arc::new(Ring::new(1));
+        let producer = ring.clone();
+        let producing = thread::spawn(move || producer.push(7).expect("room"));
+        let value = loop {
+            match ring.pop() {
+                Some(value) => break value,
+                None => {
+                    ring.wait(Duration::MAX);
+                    // Claimed and not filled yet.
+                    thread::yield_now();
+                }
+            }
+        };
+        assert_eq!(value, 7);
+        producing.join().expect("the producer");
+    });
+}
+
+#[test]
+fn the_ring_loses_no_unpark() {
+    no_unpark_is_lost();
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_its_fences_the_ring_loses_an_unpark() {
+    without_fences(no_unpark_is_lost);
+}
+
+/// The log appends; the sync thread sleeps whenever it has synced all that it sees. It syncs all records, and whoever sees
+/// an LSN sees at least that record's position.
+fn no_append_is_slept_over(records: u64) {
+    model(Some(3), move || {
+        let marks = log::marks();
+        let appended = marks.clone();
+        let appending = thread::spawn(move || (1..=records).for_each(|lsn| log::append(&appended, Lsn(lsn), 10 * lsn)));
+        while marks.synced() < Lsn(records) {
+            let target = marks.appended();
+            if target == marks.synced() {
+                log::sleep(&marks);
+                continue;
+            }
+            let position = log::position(&marks);
+            assert!(position >= 10 * target.0, "a position in front of its record");
+            log::set_synced(&marks, target, position);
+        }
+        appending.join().expect("the log");
+    });
+}
+
+#[test]
+fn the_sync_thread_sleeps_over_no_append() {
+    no_append_is_slept_over(2);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_its_fences_the_sync_thread_sleeps_over_one() {
+    without_fences(|| no_append_is_slept_over(1));
+}
+
+/// The committer holds answers until the mark has passed them; the sync thread moves the mark and wakes the committer where
+/// something waits. Loom calls it a deadlock when an answer waits for a mark that has moved.
+fn no_answer_is_forgotten(records: u64) {
+    model(Some(3), move || {
+        let (synced, waiting, woken) = (Arc::new(AtomicU64::new(0)), Waiting::default(), Arc::new(Notify::new()));
+        let sync = (synced.clone(), waiting.clone(), woken.clone());
+        let syncing = thread::spawn(move || {
+            let (synced, waiting, woken) = sync;
+            for lsn in 1..=records {
+                synced.store(lsn, Release);
+                if waiting.any() {
+                    woken.notify();
+                }
+            }
+        });
+        for lsn in 1..=records {
+            waiting.begin();
+            while synced.load(Acquire) < lsn {
+                woken.wait();
+            }
+            waiting.end();
+        }
+        syncing.join().expect("the sync thread");
+    });
+}
+
+#[test]
+fn no_answer_waits_for_a_mark_that_has_moved() {
+    no_answer_is_forgotten(2);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_its_fences_an_answer_waits() {
+    without_fences(|| no_answer_is_forgotten(1));
 }
 
 /// The writer keeps two values equal; what a reader takes as whole is equal, and no older than what it had before.

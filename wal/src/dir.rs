@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+use crate::Marks;
 use crate::error::{Error, Fault};
 use crate::log::{Log, LogStart, OpenSegment};
 use crate::prepare::Preparer;
@@ -17,7 +18,7 @@ use crate::segment::{DEFAULT_SEGMENT_BYTES, MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, fill_with_zeros};
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::storage::{DirectoryLock, Files, SegmentMap, Storage, StoredFile};
-use crate::sync::{Marks, OPENED_MAX, OpenFile, Opened, Syncer, Waker};
+use crate::sync::{OPENED_MAX, OpenFile, Opened, Syncer, Waker};
 use crate::{Lsn, Point, Points};
 
 /// How a log is run. All of it may change between two starts.

@@ -93,11 +93,13 @@
 //! A payload in which strangers can place arbitrary bytes could hold a forged record; recovery looks for records behind a
 //! torn one, and could then be made to refuse. Keep such bytes out of payloads, or encoded.
 
+mod atomic;
 mod behind;
 mod dir;
 mod error;
 pub mod fault;
 mod log;
+mod marks;
 mod planted;
 mod prepare;
 pub mod record;
@@ -119,13 +121,14 @@ pub use dir::{Dir, Options, Origin, Running, SegmentFile};
 pub use dir::{adopt, origin, sealed_lsn, segment_name, segments, snapshot_name};
 pub use error::{Error, Fault, Full, Loss, PlaceFault};
 pub use log::Log;
+pub use marks::Marks;
 pub use prepare::{Prepared, Preparer};
 pub use record::{Kind, MAX_PAYLOAD_BYTES, MAX_RECORD_BYTES};
 pub use recover::{Recovered, Recovery};
 pub use scan::{Entry, Scan, Tail};
 pub use snapshot::{Snapshot, SnapshotReader, SnapshotWriter, Snapshots};
 pub use storage::{Files, Storage, StoredFile};
-pub use sync::{Marks, Progress, Syncer, Waker};
+pub use sync::{Progress, Syncer, Waker};
 pub use sys::take_short_slice;
 
 /// Memory of the process, which is no log's: system calls that stand where `unsafe` may stand.

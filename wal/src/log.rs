@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender};
 
+use crate::Marks;
 use crate::error::Full;
 use crate::prepare::Spare;
 use crate::record::{self, ALIGN_BYTES, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::storage::{Files, SegmentMap, Storage, StoredFile};
-use crate::sync::{Marks, Opened};
+use crate::sync::Opened;
 use crate::{Lsn, Point, Points};
 
 /// How far before the next record the processor is told of what comes, bytes: a page, so that it has looked up where the

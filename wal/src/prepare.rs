@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
+use crate::Marks;
 use crate::dir::{Name, Options, create_anew, making_name, parse_name, read_contents, spare_name};
 use crate::error::Error;
 use crate::segment::{BITE_BYTES, fill_with_zeros};
 use crate::storage::{Files, SegmentMap, Storage, StoredFile};
-use crate::sync::{Marks, OPENED_MAX};
+use crate::sync::OPENED_MAX;
 use crate::{Lsn, Point, Points};
 
 /// A segment ready for use: all zeros, warm.

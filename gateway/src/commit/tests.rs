@@ -76,3 +76,33 @@ fn all_writers_together_find_the_room_that_each_was_promised() {
     }
     println!("promises to several writers: {cases} cases");
 }
+
+/// A sync that ends between the last look of a turn and the sleep wakes nobody: the last look before the sleep sees it.
+#[test]
+fn what_a_sync_made_releasable_is_seen_before_a_sleep() {
+    let mut cases = 0;
+    for durability in [Durability::Process, Durability::Power] {
+        let options = wal::Options { segment_bytes: 1 << 20, ..wal::Options::default() };
+        let dir = wal::Dir::open(wal::fault::Faults::new(1), options).expect("an empty directory");
+        let recovered = dir.recover(None, false).and_then(wal::Recovery::finish).expect("nothing to recover");
+        let wal::Running { log, mut syncer, mut preparer, .. } =
+            dir.start(recovered, 1, Box::new(|_| {})).expect("a log");
+        preparer.turn().expect("spares");
+        let size = LogSize::of(1 << 20, 2, 1);
+        let mut committer = Committer::new(log, durability, 1, size, Arc::default());
+        assert!(!committer.can_release(), "nothing waits");
+        let (sender, mut answers) = oneshot::channel();
+        committer.record(UserId(1), Timestamp(2), b"fact");
+        committer.answer(Reply::Request(sender), Answer::Done);
+        assert!(!committer.can_release(), "{durability:?}: nothing has changed");
+        let waits = durability == Durability::Power;
+        assert_eq!(answers.try_recv().is_err(), waits, "{durability:?}");
+        syncer.turn().expect("a sync");
+        assert_eq!(committer.can_release(), waits, "{durability:?}: the mark has passed it");
+        assert_eq!(committer.release(), waits);
+        assert!(!committer.can_release(), "{durability:?}: released");
+        assert!(!waits || answers.try_recv().is_ok(), "{durability:?}");
+        cases += 1;
+    }
+    println!("{cases} durabilities");
+}

@@ -1,0 +1,210 @@
+//! The hand-offs of the threaded layout with durability `power`, end to end: shards put records and answers into the
+//! committer's ring, the committer appends, the sync thread makes durable, the committer releases. Ring and marks are the
+//! program's own; the loops around them are those of `gateway/src/layout.rs` and `gateway/src/commit.rs`, without what they
+//! carry. No sleep has a timeout here, so a lost wake-up is a deadlock.
+
+use papertape_shuttle::atomic::{Arc, AtomicBool, Ordering};
+use papertape_shuttle::ring::Ring;
+use papertape_shuttle::{Lsn, log, marks::Marks};
+use shuttle::sync::mpsc::{Receiver, Sender, channel};
+use shuttle::thread;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+const SHARDS: u64 = 3;
+const RECORDS: u64 = 3;
+/// Fewer than there are records, so that shards meet a full ring.
+const SLOTS: usize = 4;
+const SCHEDULES: usize = 20_000;
+
+enum Item {
+    Record,
+    Answer { shard: u64, number: u64 },
+}
+
+/// What a plan leaves out or turns round, for the controls.
+#[derive(Clone, Copy, PartialEq)]
+enum Plant {
+    Nothing,
+    /// The committer sleeps without a last look at the mark.
+    SleepsAtOnce,
+    /// The committer releases what is appended and not synced.
+    ReleasesEarly,
+    /// A stop wakes nobody.
+    SilentStop,
+}
+
+/// An answer was released: which one, and how far the log was synced.
+type Released = (u64, Lsn);
+
+struct Committer {
+    ring: Arc<Ring<Item>>,
+    marks: Marks,
+    last: u64,
+    held: VecDeque<(Lsn, u64, u64)>,
+    users: Vec<Sender<Released>>,
+    plant: Plant,
+}
+
+impl Committer {
+    /// As `Committer::turn`.
+    fn turn(&mut self) -> bool {
+        let mut worked = false;
+        while let Some(item) = self.ring.pop() {
+            worked = true;
+            match item {
+                Item::Record => {
+                    self.last += 1;
+                    log::append(&self.marks, Lsn(self.last), 8 * self.last);
+                }
+                Item::Answer { shard, number } => self.hold(shard, number),
+            }
+        }
+        self.release() || worked
+    }
+
+    fn hold(&mut self, shard: u64, number: u64) {
+        let depends_on = Lsn(self.last);
+        if self.held.is_empty() && depends_on <= self.mark() {
+            return self.fill(shard, number);
+        }
+        self.held.push_back((depends_on, shard, number));
+    }
+
+    fn can_release(&self) -> bool {
+        self.plant != Plant::SleepsAtOnce && self.held.front().is_some_and(|(lsn, ..)| *lsn <= self.mark())
+    }
+
+    fn release(&mut self) -> bool {
+        let mark = self.mark();
+        let mut worked = false;
+        while let Some(&(lsn, shard, number)) = self.held.front()
+            && lsn <= mark
+        {
+            self.held.pop_front();
+            self.fill(shard, number);
+            worked = true;
+        }
+        worked
+    }
+
+    fn mark(&self) -> Lsn {
+        match self.plant {
+            Plant::ReleasesEarly => self.marks.appended(),
+            _ => self.marks.synced(),
+        }
+    }
+
+    fn fill(&self, shard: u64, number: u64) {
+        self.users[shard as usize].send((number, self.marks.synced())).expect("the user waits");
+    }
+}
+
+fn shard(ring: &Ring<Item>, shard: u64, answers: &Receiver<Released>) {
+    let push = |item| {
+        let mut item = item;
+        while let Err(back) = ring.push(item) {
+            item = back;
+            thread::yield_now();
+        }
+    };
+    for number in 0..RECORDS {
+        push(Item::Record);
+        push(Item::Answer { shard, number });
+    }
+    let mut before = Lsn(0);
+    for number in 0..RECORDS {
+        let (answered, synced) = answers.recv().expect("an answer");
+        assert_eq!(answered, number, "answers of a shard come in its order");
+        assert!(synced > before, "the answer to a record left before its sync");
+        before = Lsn(before.0 + 1);
+    }
+}
+
+fn chain(plant: Plant) {
+    let ring = Arc::new(Ring::new(SLOTS));
+    let marks = log::marks();
+    let [commit_stop, commit_ended, sync_stop, sync_ended] = [(); 4].map(|()| Arc::new(AtomicBool::new(false)));
+    let (users, answers): (Vec<_>, Vec<_>) = (0..SHARDS).map(|_| channel()).unzip();
+    let shards: Vec<_> = (0..)
+        .zip(answers)
+        .map(|(index, answers)| {
+            let ring = ring.clone();
+            thread::spawn(move || shard(&ring, index, &answers))
+        })
+        .collect();
+    let syncing = {
+        let (marks, ring, stop) = (marks.clone(), ring.clone(), sync_stop.clone());
+        let ended = sync_ended.clone();
+        thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                let target = marks.appended();
+                if target == marks.synced() {
+                    log::sleep(&marks);
+                    continue;
+                }
+                log::set_synced(&marks, target, log::position(&marks));
+                ring.wake();
+            }
+            ended.store(true, Ordering::Relaxed);
+        })
+    };
+    let committing = {
+        let (ring, stop, ended) = (ring.clone(), commit_stop.clone(), commit_ended.clone());
+        let mut committer = Committer { ring, marks: marks.clone(), last: 0, held: VecDeque::new(), users, plant };
+        thread::spawn(move || {
+            loop {
+                let stopping = stop.load(Ordering::Relaxed);
+                if committer.turn() {
+                    continue;
+                }
+                if stopping {
+                    assert!(committer.held.is_empty(), "a stop behind all answers leaves none");
+                    ended.store(true, Ordering::Relaxed);
+                    return committer.last;
+                }
+                committer.ring.wait_unless(Duration::MAX, || committer.can_release());
+            }
+        })
+    };
+    shards.into_iter().for_each(|shard| shard.join().expect("a shard"));
+    // A thread that was about to sleep when it was woken sleeps its timeout through; here it is woken until it has ended.
+    commit_stop.store(true, Ordering::Relaxed);
+    let wakes = if plant == Plant::SilentStop { 0 } else { usize::MAX };
+    for _ in (0..wakes).take_while(|_| !commit_ended.load(Ordering::Relaxed)) {
+        ring.wake();
+        thread::yield_now();
+    }
+    assert_eq!(committing.join().expect("the committer"), SHARDS * RECORDS);
+    sync_stop.store(true, Ordering::Relaxed);
+    while !sync_ended.load(Ordering::Relaxed) {
+        marks.wake();
+        thread::yield_now();
+    }
+    syncing.join().expect("the sync thread");
+}
+
+#[test]
+fn every_answer_leaves_behind_its_sync() {
+    shuttle::check_random(|| chain(Plant::Nothing), SCHEDULES);
+    shuttle::check_pct(|| chain(Plant::Nothing), SCHEDULES, 3);
+    println!("{} schedules, {} records each", 2 * SCHEDULES, SHARDS * RECORDS);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_committer_that_sleeps_without_a_look_hangs() {
+    shuttle::check_random(|| chain(Plant::SleepsAtOnce), SCHEDULES);
+}
+
+#[test]
+#[should_panic(expected = "left before its sync")]
+fn an_early_release_is_seen() {
+    shuttle::check_random(|| chain(Plant::ReleasesEarly), SCHEDULES);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_stop_that_wakes_nobody_hangs() {
+    shuttle::check_random(|| chain(Plant::SilentStop), SCHEDULES);
+}

@@ -1,0 +1,57 @@
+//! The ring of the engine and the marks of the log, compiled with shuttle's primitives.
+
+pub mod atomic;
+#[path = "../../wal/src/marks.rs"]
+#[allow(dead_code, reason = "the models use a part of it")]
+pub mod marks;
+#[path = "../../engine/src/ring.rs"]
+pub mod ring;
+
+/// The log's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lsn(pub u64);
+
+impl std::fmt::Display for Lsn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A system without the remote barrier: fences are enough where all is in one order.
+mod sys {
+    pub fn register_barrier() -> bool {
+        false
+    }
+
+    pub fn barrier_on_all_threads() {
+        unreachable!("there is none")
+    }
+}
+
+/// What the log and its sync thread do with the marks; private to the log otherwise.
+pub mod log {
+    use crate::{Lsn, marks::Marks};
+    use std::time::Duration;
+
+    pub fn marks() -> Marks {
+        Marks::new(Lsn(0), 0)
+    }
+
+    pub fn append(marks: &Marks, lsn: Lsn, position: u64) {
+        marks.set_appended(lsn, position);
+    }
+
+    /// Bytes behind the last record.
+    pub fn position(marks: &Marks) -> u64 {
+        marks.appended_bytes()
+    }
+
+    pub fn set_synced(marks: &Marks, lsn: Lsn, position: u64) {
+        marks.set_synced(lsn, position);
+    }
+
+    /// Until something is appended.
+    pub fn sleep(marks: &Marks) {
+        marks.sleep(Duration::MAX);
+    }
+}

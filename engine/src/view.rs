@@ -13,7 +13,7 @@ pub struct OrderView {
     pub order: Order,
     /// In time order.
     pub fills: Fills,
-    /// Available cash of the wallet.
+    /// Available cash of the wallet: behind the command that is answered; of an order that is looked up, behind its placement.
     pub available: Cash,
     /// The open episode of the order's instrument in its wallet.
     pub position: Option<Position>,

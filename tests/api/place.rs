@@ -214,8 +214,10 @@ fn accepted_orders_show_every_amount() {
     for (user, row) in rows(&world).into_iter().enumerate() {
         let mut client = world.user(user);
         let mut last = Value::Null;
+        let mut answers = Vec::new();
         for order in &row.orders {
             last = client.post("/v1/orders", order).expect(200);
+            answers.push(last.clone());
         }
         for (field, expected) in row.shows.as_object().expect("expectations are an object") {
             let shown = at(&last, &format!("/{field}"));
@@ -227,6 +229,13 @@ fn accepted_orders_show_every_amount() {
         // The balance of the answer is the balance of the account.
         let account = client.get("/v1/account/balance").expect(200);
         assert_eq!(at(&account, "/balance"), at(&last, "/account_balance"), "{}", row.name);
+        // Each order that is looked up tells the balance of its own answer, whatever came since.
+        client.send(&tests::http::Request::post("/v1/cancel-all?confirm=true"));
+        for answer in &answers {
+            let found = client.get(&format!("/v1/orders/{}", int(answer, "/order_id"))).expect(200);
+            assert_eq!(at(&found, "/account_balance"), at(answer, "/account_balance"), "{}: {found}", row.name);
+            cases.one();
+        }
     }
 }
 

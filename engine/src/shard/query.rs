@@ -67,9 +67,12 @@ fn earliest(now: Timestamp) -> u32 {
     now.hour().saturating_sub(EQUITY_HOURS_MAX)
 }
 
-/// An order as it stands.
+/// An order as it stands, but for the cash of its wallet: that is what its first answer said, as far as it is known.
 pub fn order(user: &User, id: OrderId) -> Option<OrderView> {
-    user.order(id).map(|order| order_view(user, order))
+    let order = user.order(id)?;
+    let mut view = order_view(user, order);
+    view.available = user.available_at_placement(order).unwrap_or(view.available);
+    Some(view)
 }
 
 /// What the first answer to a remembered request said (wire.md §11).

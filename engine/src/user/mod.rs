@@ -23,6 +23,7 @@ pub mod safeguard;
 pub(crate) mod sample;
 pub(crate) mod shared_rows;
 pub mod sorted;
+mod told;
 pub(crate) mod trading;
 pub mod users;
 pub mod wallet;

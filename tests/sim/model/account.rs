@@ -173,7 +173,7 @@ impl Model {
             Some(MarketFilter::Unknown) => false,
         };
         let found = |id: Option<u64>| match id.filter(|id| user.orders.contains_key(id)) {
-            Some(id) => Expected::Order(Box::new(user.show(id))),
+            Some(id) => Expected::Order(Box::new(user.look_up(id))),
             None => Expected::Refused(Reject::OrderNotFound),
         };
         match query {

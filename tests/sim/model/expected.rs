@@ -8,7 +8,8 @@ use engine::reject::Reject;
 #[derive(Clone, Debug)]
 pub struct Shown {
     pub order: Order,
-    pub available: i128,
+    /// `None`: the rows do not tell it exactly.
+    pub available: Option<i128>,
     /// Quantity and cost of the open position.
     pub position: Option<(i128, i128)>,
     pub replay: bool,

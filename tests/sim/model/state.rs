@@ -105,6 +105,9 @@ pub struct Order {
     pub resting: bool,
     pub fills: Vec<Fill>,
     pub closed: Option<(CloseReason, u64)>,
+    /// Cash that the answer to its placement told of. `None`: its request is not remembered, and in its wallet rested a
+    /// BUY, perhaps itself, that had met no live book.
+    pub told: Option<i128>,
 }
 
 /// Figures of the moment of placement (execution.md §8).
@@ -299,11 +302,28 @@ impl User {
     pub fn show(&self, id: u64) -> Shown {
         let order = self.orders[&id].clone();
         Shown {
-            available: self.available(order.wallet),
+            available: Some(self.available(order.wallet)),
             position: self.position(order.wallet, order.token).map(|held| (held.qty, held.cost)),
             order,
             replay: false,
         }
+    }
+
+    /// An order that is looked up: with the cash that its first answer told of, but of an order without a remembered
+    /// request, whose wallet was reset since, with that of now.
+    pub fn look_up(&self, id: u64) -> Shown {
+        let mut shown = self.show(id);
+        let order = &shown.order;
+        let is_remembered = self.requests.iter().any(|known| known.first.order.id == id);
+        let wallet = self.wallets.iter().find(|known| known.id == order.wallet).expect("it is known");
+        // Which of the two was first no row tells.
+        let paid_then = |held: &Position| held.wallet == order.wallet && held.closed_at == Some(order.created_at);
+        if !is_remembered && self.positions.iter().any(paid_then) {
+            shown.available = None;
+        } else if is_remembered || !wallet.resets.iter().any(|at| *at >= order.created_at) {
+            shown.available = order.told;
+        }
+        shown
     }
 
     /// Books one fill: cash, position, order (execution.md §6). `resting`: the order rested before.

@@ -1,5 +1,6 @@
 //! What a scenario asks of the shard: orders, cancels, cycles, heartbeats, keys, and the queries for orders.
 
+use super::show::text;
 use super::words::{level, number, span, tier, token};
 use super::world::World;
 use crate::command::{Answer, Command, IssueKey, MarketFilter, OrderFilter, Placement, Query, Secret, Wallets};
@@ -112,6 +113,13 @@ impl World {
             "client" => {
                 let answer = self.ask(Command::Query(Query::OrderByClientId(rest[0].to_owned())), 0);
                 self.answer_text(answer)
+            }
+            "told" => {
+                let order = self.order(rest[0]);
+                let Answer::Order(view) = self.ask(Command::Query(Query::Order(order)), 0) else {
+                    return "error".to_owned();
+                };
+                text(view.available)
             }
             "orders" => self.list_orders(rest),
             "wallet" => self.wallet_command(rest),

@@ -9,6 +9,65 @@ use crate::rules::WALLETS_PER_USER_MAX;
 use crate::user::Wallet;
 
 pub const SCENARIOS: &str = r#"
+# an order that is looked up tells the cash of its first answer, with an id and without
+market 0 geopolitics 0.01
+market 1 weather 0.01
+book Y bids 0.38x1000 asks 0.40x1000
+book Y1 bids 0.39x100 asks 0.42x1000
+buy Y 10 market 0.50                         -> FILLED 10/10 @0.4 fee 0
+buy Y 20 limit 0.30                          -> PENDING 0/20 reserved 6
+buy Y1 50 market 0.50                        -> FILLED 50/50 @0.42 fee 0.609
+sell Y 5 market 0.30                         -> FILLED 5/5 @0.38 fee 0
+buy Y 10 limit 0.20 id=a                     -> PENDING 0/10 reserved 2
+buy Y 200 limit 0.50                         -> InsufficientBalance 68.291 < 80
+buy Y 20 limit 0.39                          -> PENDING 0/20 reserved 7.8
+sell Y 5 limit 0.90                          -> PENDING 0/5 reserved 5 shares
+buy Y1 10 limit 0.41 fok                     -> FokNotFilled 0 < 10 at 0.41 | CANCELLED FokNotFilled 0/10
+money                                        -> 60.491 of 76.291
+wait 1s
+alive
+told #1                                      -> 96
+told #2                                      -> 90
+told #3                                      -> 68.391
+told #4                                      -> 70.291
+told #5                                      -> 68.291
+told #6                                      -> 60.491
+told #7                                      -> 60.491
+told #8                                      -> 60.491
+// what happens to them later changes nothing of that
+cancel #2                                    -> CANCELLED UserCancelled 0/20
+level Y ask 0.39x5
+cycle                                        -> looked 1 filled 1 closed 0
+order #6                                     -> PENDING 5/20 @0.39 fee 0 reserved 5.85
+buy Y 10 limit 0.10                          -> PENDING 0/10 reserved 1
+wait 1us
+resolve 1 Y
+settle 1                                     -> paid 1 expired 0
+money                                        -> 115.491 of 124.341
+told #1                                      -> 96
+told #2                                      -> 90
+told #3                                      -> 68.391
+told #4                                      -> 70.291
+told #5                                      -> 68.291
+told #6                                      -> 60.491
+told #9                                      -> 65.491
+cancel all                                   -> cancelled #5 #6 #7 #9 released 8.85 and 5
+told #2                                      -> 90
+told #6                                      -> 60.491
+told #9                                      -> 65.491
+money                                        -> 124.341 of 124.341
+
+# before a reset of the wallet: what was remembered, else the cash of today
+plan pro
+book Y bids 0.38x1000 asks 0.40x1000
+buy Y 10 limit 0.10 id=a                     -> PENDING 0/10 reserved 1
+buy Y 20 limit 0.10                          -> PENDING 0/20 reserved 2
+wait 1s
+told #2                                      -> 9997
+wallet reset api                             -> 2 Api 10000 of 10000 gen 2 after 2 orders 0 positions
+told #1                                      -> 9999
+told #2                                      -> 10000
+
 # a sandbox: opened, named, traded in, put away
 plan pro
 market 0 geopolitics 0.01

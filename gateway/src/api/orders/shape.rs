@@ -192,7 +192,8 @@ macro_rules! order_fields {
             field(
                 "account_balance",
                 MONEY,
-                "Available cash of the wallet: after the order in the answer to a placement and in its replay, now in a read.",
+                "Available cash of the wallet: after the order in the answer to a placement, in its replay and in a read of the \
+                    order; after the cancel in the answer to that.",
             ),
             field("position", Schema::Nullable(&POSITION), "In its token after the order; null: none."),
             field("client_order_id", TEXT_OR_NULL, ""),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use tests::cases::Cases;
 use tests::http::Request;
 use tests::server::Server;
+use tests::socket::Socket;
 use tests::world::{World, limit};
 
 /// The line about a request, once it is there.
@@ -72,6 +73,51 @@ fn a_refusal_leaves_a_line_at_debug() {
         assert!(!said.contains(secret), "{secret} is in the log");
     }
     cases.add(3);
+}
+
+/// Operations of the trading socket leave the lines of their twins; a verbose answer shows the id of its line.
+#[test]
+fn a_refused_operation_leaves_a_line_too() {
+    let cases = Cases::of("refused operations in the log");
+    let world = World::start_with(1, |place| {
+        place.set("log", "level", "\"debug\"");
+        place.set("log", "format", "\"json\"");
+    });
+    let key = &world.users[0].key;
+    let headers = [("X-API-Key", key.as_str()), ("X-Svc-Verbose", "1")];
+    let mut socket = Socket::open(world.server.address(), "/v1/ws/trade", &headers);
+    let too_much = limit(&world.markets.rain, "BUY", "0.99", "900000");
+    // (operation, parameters, status, code, the route that the line names)
+    let rows = [
+        ("order.place", too_much, 400, "INSUFFICIENT_BALANCE", Some("place_order")),
+        ("order.cancel", json!({"order_id": 1}), 404, "ORDER_NOT_FOUND", Some("cancel_order")),
+        ("order.amend", json!({"note": "my own password"}), 400, "INVALID_REQUEST", None),
+    ];
+    for (op, params, status, code, route) in rows {
+        socket.send(&json!({"id": "my own password", "op": op, "params": params}));
+        let answer = socket.json();
+        assert_eq!((&answer["status"], &answer["code"]), (&json!(status), &json!(code)), "{answer}");
+        let request_id = answer["error"]["request_id"].as_str().expect("a verbose answer has it");
+        let line = line(&world.server, request_id);
+        let fields = &line["fields"];
+        assert_eq!((&line["level"], &fields["code"]), (&json!("DEBUG"), &json!(code)), "{line}");
+        assert_eq!((&fields["status"], fields["key"].as_str()), (&json!(status), Some(&key[..16])), "{line}");
+        assert_eq!(fields["operation"].as_str(), route, "{line}");
+        cases.one();
+    }
+    // An answer that is not verbose has no id of the server's; its line has one all the same.
+    let mut plain = Socket::open(world.server.address(), "/v1/ws/trade", &headers[..1]);
+    plain.send(&json!({"id": 7, "op": "order.cancel", "params": {"order_id": 2}}));
+    assert_eq!(plain.json()["error"].get("request_id"), None);
+    let said = world.server.stop();
+    let lines: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let refused: Vec<&Value> = lines.iter().filter(|line| line["fields"]["message"] == "request refused").collect();
+    let has_id = |line: &&&Value| line["fields"]["request_id"].as_str().is_some_and(|id| !id.is_empty());
+    assert_eq!((refused.len(), refused.iter().filter(has_id).count()), (4, 4), "one line each: {said}");
+    for secret in [key.as_str(), "password"] {
+        assert!(!said.contains(secret), "{secret} is in the log");
+    }
+    cases.add(4);
 }
 
 #[test]

@@ -112,6 +112,11 @@ impl Operating {
         Operating { begun, rate: dress.rate, used: dress.used }
     }
 
+    /// The name of the route that it runs. `None`: it was refused before that was judged.
+    pub fn name(&self) -> Option<&'static str> {
+        self.used.route.map(|route| route.name)
+    }
+
     /// Goes on with it; not to be called again once it was answered.
     pub fn poll(&mut self, app: &App, context: &mut Context<'_>) -> Poll<Operated> {
         let outcome = match self.begun.take().expect("it was not answered yet") {
@@ -130,12 +135,6 @@ impl Operating {
         };
         let refused = outcome.as_ref().err().map(Refusal::code);
         note(app, self.used, false, status, refused);
-        if let Some(code) = refused
-            && refusals::is_on()
-        {
-            let operation = self.used.route.map(|route| route.name);
-            app.front.refusals.tell(app, "", operation, None, code, status.as_u16());
-        }
         Poll::Ready(Operated { outcome, status, rate: self.rate })
     }
 }

@@ -1,6 +1,7 @@
 //! A log line for each refused request, at `debug`: why a client does not get on is then told by the server.
 //!
-//! A line has the request id, the operation, status and code, and of a key that was shown at most its prefix, which is no
+//! An operation of `/v1/ws/trade` that is refused leaves one like its HTTP twin; its request id is made here, and a verbose
+//! answer shows it. A line has the request id, the operation, status and code, and of a key that was shown at most its prefix, which is no
 //! secret. Nothing else that a client sent is in it. At most [`LINES_PER_SECOND_MAX`] lines a second are written; the others
 //! are counted, and told once a second.
 

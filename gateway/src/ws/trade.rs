@@ -11,13 +11,14 @@ use super::outbox::QUEUE_FRAMES_MAX;
 use super::session::{Channel, Said, Socket, upgrade};
 use crate::app::{App, Edge};
 use crate::config::TIERS;
-use crate::http::auth::RequestId;
+use crate::http::auth::{self, RequestId};
 use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::limit::RateState;
 use crate::http::pipeline::{Operated, Operating, Operation, Operator, wants_details};
+use crate::http::refusals::{self, Shown};
 use crate::http::reply::{Outcome, Refusal};
 use crate::http::route::{RateClass, Route};
 use crate::http::router::{Found, Variables};
@@ -27,7 +28,7 @@ use crate::wire::value::Value;
 use crate::wire::write::{self, Object, object};
 use bytes::Bytes;
 use engine::id::KeyId;
-use hyper::{Method, Uri};
+use hyper::{Method, StatusCode, Uri};
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -64,11 +65,14 @@ fn open(call: &Call) -> Outcome {
     }
     let source = call.source;
     let verbose = wants_details(&app.front.names, &call.headers);
+    let brand = &app.config.brand.key_prefix;
+    let key = auth::credentials(&call.headers, &app.front.key_aliases, brand).key;
+    let shown = key.filter(|_| refusals::is_on()).and_then(|key| Shown::of(key, brand));
     upgrade(call, admitted, move |socket, edge| {
         let key_slot = key_slot.expect("a socket without a key's slot was refused");
         Trade {
             socket,
-            desk: Desk::new(edge, Operator { key_slot, source }, verbose),
+            desk: Desk { shown, ..Desk::new(edge, Operator { key_slot, source }, verbose) },
             room: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
         }
     })
@@ -140,6 +144,8 @@ pub struct Desk {
     by: Operator,
     /// Refusals show `details` and `request_id`.
     verbose: bool,
+    /// The beginning of the key that the handshake showed, for the log.
+    shown: Option<Shown>,
     /// Where most operations go.
     placing: Option<Target>,
     batching: Option<Target>,
@@ -180,7 +186,7 @@ impl Desk {
     pub fn new(edge: Rc<Edge>, by: Operator, verbose: bool) -> Desk {
         let find = |path| Target::find(&edge.app, &Method::POST, Uri::from_static(path));
         let (placing, batching) = (find("/v1/orders"), find("/v1/orders/batch"));
-        Desk { edge, by, verbose, placing, batching }
+        Desk { edge, by, verbose, shown: None, placing, batching }
     }
 
     /// Reads a frame. Nothing is counted and nothing happens before [`Desk::answer`].
@@ -266,7 +272,25 @@ impl Desk {
                 Operated { status: refusal.status(), outcome: Err(refusal), rate: None }
             }
         };
-        Poll::Ready(Frame::json(|out| write_answer(out, running.id.as_ref(), operated, self.verbose)))
+        let refused = operated.outcome.as_ref().err().map(Refusal::code);
+        let request_id = match refused {
+            Some(code) if self.verbose || refusals::is_on() => Some(self.refused(running, code, operated.status)),
+            _ => None,
+        };
+        let request_id = request_id.as_ref().map_or("", RequestId::text);
+        Poll::Ready(Frame::json(|out| write_answer(out, running.id.as_ref(), operated, self.verbose, request_id)))
+    }
+
+    /// Gives a refused operation an id of the server's, and logs the refusal where refusals are logged. What the client
+    /// calls it stays out of the log: a text may be anything.
+    #[cold]
+    fn refused(&self, running: &Running, code: Code, status: StatusCode) -> RequestId {
+        let (app, request_id) = (&self.edge.app, RequestId::made());
+        if refusals::is_on() {
+            let operation = running.operation.as_ref().ok().and_then(Operating::name);
+            app.front.refusals.tell(app, request_id.text(), operation, self.shown, code, status.as_u16());
+        }
+        request_id
     }
 }
 
@@ -341,7 +365,7 @@ fn scalar<'a>(params: &'a Value<'_>, name: &str) -> Result<Option<Cow<'a, str>>,
 }
 
 /// The answer to an operation.
-fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, operated: Operated, verbose: bool) {
+fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, operated: Operated, verbose: bool, request_id: &str) {
     let Operated { outcome, status, rate } = operated;
     out.reserve(AROUND_BYTES + outcome.as_ref().map_or(0, |reply| reply.body.len()));
     object(out, |o| {
@@ -357,8 +381,6 @@ fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, operated: Operated, verbose:
                 buffer::give_back(reply.body);
             }
             Err(refusal) => {
-                let request_id = verbose.then(RequestId::made);
-                let request_id = request_id.as_ref().map_or("", RequestId::text);
                 o.name("error").extend_from_slice(&refusal.envelope(Dialect::Plain, verbose, request_id));
                 o.word("code", refusal.code().header());
                 if let Some(secs) = refusal.retry_after_secs() {

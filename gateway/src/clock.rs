@@ -7,6 +7,10 @@
 //!   [`LEAP_CONFIRMED_AFTER_US`] of monotonic time, so that one wrong reading expires no order.
 //!
 //! Both are counted and logged.
+//!
+//! It begins where the journal ends, so a journal that was written while the wall clock was ahead moves it for good, until an
+//! operator sets it back ([`crate::set_back`]). What is judged by a time of outside (identity tokens) asks for the wall clock
+//! itself: [`Clock::wall_now`].
 
 use engine::time::{SECOND, Timestamp};
 use parking_lot::Mutex;
@@ -82,6 +86,15 @@ impl Clock {
                 let now = Timestamp(wall.discipline.read(monotonic, wall_us()));
                 wall.ahead.as_ref().map_or(now, |ahead| ahead.of(now))
             }
+            Source::Fake(now) => Timestamp(now.load(Relaxed)),
+        }
+    }
+
+    /// The wall clock of this machine, whatever server time is: it may step back, and leap. For tokens that are made outside
+    /// of this server.
+    pub fn wall_now(&self) -> Timestamp {
+        match &*self.0 {
+            Source::Wall(wall) => Timestamp(wall_us().max(0) as u64).plus(wall.ahead.as_ref().map_or(0, Ahead::micros)),
             Source::Fake(now) => Timestamp(now.load(Relaxed)),
         }
     }
@@ -327,6 +340,25 @@ mod tests {
         let next = Clock::ahead_of_wall(Some(&file));
         next.not_before(clock.now());
         assert!((23..=25).contains(&hours_ahead(&next)), "{}", hours_ahead(&next));
+    }
+
+    #[test]
+    fn the_wall_clock_stays_what_it_is_behind_a_journal_of_the_future() {
+        let clock = Clock::wall();
+        let year = 365 * 86_400 * SECOND;
+        clock.not_before(clock.now().plus(year));
+        let (server, wall) = (clock.now(), clock.wall_now());
+        assert!(server.since(wall) > year - 60 * SECOND, "{server:?} and {wall:?}");
+        // A test moves both.
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("ahead");
+        let moved = Clock::ahead_of_wall(Some(&file));
+        for (text, hours) in [("86460", 24), ("0", 0)] {
+            std::fs::write(&file, text).expect("it can be written");
+            let ahead = moved.wall_now().since(clock.wall_now()) / (3_600 * SECOND);
+            assert!((hours..=hours + 1).contains(&ahead), "{text}: {ahead}");
+        }
+        assert_eq!(Clock::fake(Timestamp(5)).wall_now(), Timestamp(5));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Identity tokens of the provider: HS256 only (keys.md §6, reliability 45).
 //!
-//! The signature is verified before any claim is read; the claims are typed; time is handed in and has no leeway.
+//! The signature is verified before any claim is read; the claims are typed; time is handed in and has no leeway. It is the
+//! wall clock's: another program wrote the times in a token.
 //! Nothing of the header but `alg` and `crit` is looked at: a token cannot choose its key.
 
 use crate::config::Secret;
@@ -43,7 +44,7 @@ impl Verifier {
         Verifier { keys: secrets.iter().map(|secret| DecodingKey::from_secret(secret.expose().as_bytes())).collect() }
     }
 
-    /// The bearer of `token` at `now`.
+    /// The bearer of `token` at `now`, by the wall clock.
     ///
     /// # Errors
     /// `TOKEN_EXPIRED` for a sound token whose `exp` is not after `now`; `INVALID_TOKEN` for everything else.

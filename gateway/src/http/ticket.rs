@@ -3,6 +3,9 @@
 //! A token is a JWT with a secret and an audience of its own, so it is no identity token, nor the other way round. What
 //! was spent is remembered in this process only; therefore a token names the process that minted it, and is worth
 //! nothing after a restart.
+//!
+//! `iat` and `exp` are the wall clock's. That may step back, so `exp` alone would let a token be spent twice, or live for
+//! long: the token also says when it was minted by server time, which does not, and is good for a minute by both.
 
 use super::auth::{permission_words, uuid_text};
 use super::call::Caller;
@@ -23,8 +26,9 @@ use std::collections::BTreeSet;
 pub const TTL_SECS: u64 = 60;
 /// The audience of socket tokens.
 const AUDIENCE: &str = "ws";
-/// Bytes of a `jti` that name the process.
+/// Bytes of a `jti` that name the process, and from which on it says the second of server time.
 const PROCESS_BYTES: usize = 6;
+const MINTED_FROM: usize = 12;
 
 /// Who a socket token admits, and as what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +40,10 @@ pub struct Ticket {
     pub tier: Tier,
     pub permissions: Permissions,
     id: String,
-    /// Unix seconds.
+    /// Unix seconds by the wall clock.
     expires: u64,
+    /// Unix seconds by server time, of which 32 bits are kept.
+    minted: u32,
 }
 
 /// Mints socket tokens and knows which are spent.
@@ -46,8 +52,8 @@ pub struct Tickets {
     verifier: Verifier,
     /// Random, the beginning of every `jti` of this process.
     process: [u8; PROCESS_BYTES],
-    /// By expiry: a token is forgotten when its time alone refuses it.
-    spent: Mutex<BTreeSet<(u64, String)>>,
+    /// By the second in which they were minted: a token is forgotten when its time alone refuses it.
+    spent: Mutex<BTreeSet<(u32, String)>>,
 }
 
 impl Tickets {
@@ -66,14 +72,15 @@ impl Tickets {
         Ok(Tickets { secret, verifier, process, spent: Mutex::default() })
     }
 
-    /// A token for `caller`, good for [`TTL_SECS`] from `now`.
+    /// A token for `caller`, good for [`TTL_SECS`] from `now`, which is `wall` by the wall clock.
     ///
     /// # Errors
     /// When the system has no randomness to give.
-    pub fn mint(&self, caller: &Caller, now: Timestamp) -> Result<String, getrandom::Error> {
+    pub fn mint(&self, caller: &Caller, now: Timestamp, wall: Timestamp) -> Result<String, getrandom::Error> {
         let mut id = [0u8; 16];
         getrandom::fill(&mut id)?;
         id[..PROCESS_BYTES].copy_from_slice(&self.process);
+        id[MINTED_FROM..].copy_from_slice(&second(now).to_be_bytes());
         // UUIDv8: what the bits mean is ours to say.
         id[6] = id[6] & 0x0f | 0x80;
         id[8] = id[8] & 0x3f | 0x80;
@@ -84,8 +91,8 @@ impl Tickets {
             o.word("tier", TIERS[caller.tier as usize].1);
             o.array("perm", permission_words(caller.permissions), |out, word| string(out, word));
             o.word("aud", AUDIENCE);
-            o.integer("iat", now.secs());
-            o.integer("exp", now.secs() + TTL_SECS);
+            o.integer("iat", wall.secs());
+            o.integer("exp", wall.secs() + TTL_SECS);
             o.text("jti", &uuid_text(&id));
         });
         Ok(jwt::signed(&self.secret, jwt::HEADER, &claims))
@@ -99,14 +106,15 @@ impl Tickets {
         &self,
         token: &[u8],
         now: Timestamp,
+        wall: Timestamp,
         seat: impl FnOnce(&Ticket) -> Result<T, Code>,
     ) -> Result<(Ticket, T), Code> {
-        let ticket = self.verify(token, now)?;
+        let ticket = self.verify(token, now, wall)?;
         let mut spent = self.spent.lock();
-        while spent.first().is_some_and(|(expires, _)| *expires <= now.secs()) {
+        while spent.first().is_some_and(|(minted, _)| is_over(*minted, now)) {
             spent.pop_first();
         }
-        let entry = (ticket.expires, ticket.id.clone());
+        let entry = (ticket.minted, ticket.id.clone());
         if spent.contains(&entry) {
             return Err(Code::InvalidToken);
         }
@@ -115,7 +123,7 @@ impl Tickets {
         Ok((ticket, seated))
     }
 
-    fn verify(&self, token: &[u8], now: Timestamp) -> Result<Ticket, Code> {
+    fn verify(&self, token: &[u8], now: Timestamp, wall: Timestamp) -> Result<Ticket, Code> {
         let claims = self.verifier.signed_claims(token).ok_or(Code::InvalidToken)?;
         let ticket = read::json(&claims).ok().and_then(|claims| Ticket::read(&claims)).ok_or(Code::InvalidToken)?;
         let process = uuid_text(&std::array::from_fn(|at| self.process.get(at).copied().unwrap_or_default()));
@@ -123,8 +131,19 @@ impl Tickets {
         if !ticket.id.starts_with(&process[..13]) {
             return Err(Code::InvalidToken);
         }
-        if ticket.expires <= now.secs() { Err(Code::TokenExpired) } else { Ok(ticket) }
+        let is_over = ticket.expires <= wall.secs() || is_over(ticket.minted, now);
+        if is_over { Err(Code::TokenExpired) } else { Ok(ticket) }
     }
+}
+
+/// The second of a moment, in 32 bits.
+fn second(at: Timestamp) -> u32 {
+    at.secs() as u32
+}
+
+/// Whether a token that was minted in that second of server time is too old.
+fn is_over(minted: u32, now: Timestamp) -> bool {
+    u64::from(second(now).wrapping_sub(minted)) >= TTL_SECS
 }
 
 impl Ticket {
@@ -148,6 +167,8 @@ impl Ticket {
             permissions: if trades { Permissions::ReadTrade } else { Permissions::Read },
             id: text("jti")?.to_owned(),
             expires: number("exp")?,
+            // The last eight digits.
+            minted: u32::from_str_radix(text("jti")?.get(28..36)?, 16).ok()?,
         })
     }
 }
@@ -169,7 +190,7 @@ mod tests {
     }
 
     fn redeem(tickets: &Tickets, token: &str, now: Timestamp) -> Result<Ticket, Code> {
-        tickets.redeem(token.as_bytes(), now, |_| Ok(())).map(|(ticket, ())| ticket)
+        tickets.redeem(token.as_bytes(), now, now, |_| Ok(())).map(|(ticket, ())| ticket)
     }
 
     #[test]
@@ -179,7 +200,7 @@ mod tests {
         for (key, tier, permissions) in
             [(Some(318), Tier::Free, Read), (Some(9), Tier::Enterprise, ReadTrade), (None, Tier::Pro, ReadTrade)]
         {
-            let token = tickets.mint(&caller(key, tier, permissions), NOW).unwrap();
+            let token = tickets.mint(&caller(key, tier, permissions), NOW, NOW).unwrap();
             let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
             let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
             let mut names: Vec<&str> = claims.as_object().unwrap().keys().map(String::as_str).collect();
@@ -196,7 +217,7 @@ mod tests {
     #[test]
     fn a_token_is_good_once_and_for_a_minute() {
         let tickets = Tickets::new(None).unwrap();
-        let mint = |now: Timestamp| tickets.mint(&caller(Some(1), Tier::Free, Permissions::Read), now).unwrap();
+        let mint = |now: Timestamp| tickets.mint(&caller(Some(1), Tier::Free, Permissions::Read), now, now).unwrap();
         let late = NOW.plus(60 * SECOND);
         let (first, second, third) = (mint(NOW), mint(NOW), mint(late));
         assert_ne!(first, second);
@@ -211,13 +232,50 @@ mod tests {
         assert_eq!(redeem(&tickets, &first, late), Err(Code::TokenExpired));
     }
 
+    /// The wall clock may be a year away from server time, leap and step back: a token is good once, for a minute by each.
+    #[test]
+    fn a_token_is_good_by_the_wall_clock_and_never_twice() {
+        use Code::{InvalidToken, TokenExpired};
+        let year = 365 * 86_400;
+        let wall = Timestamp(NOW.0 - year * SECOND);
+        let at = |base: Timestamp, seconds: i64| Timestamp((base.0 as i64 + seconds * SECOND as i64) as u64);
+        let mut cases = 0;
+        // Where the clocks are at each try (seconds since the token was minted), and what it comes to.
+        for tries in [
+            &[(0, 0, Ok(())), (1, 1, Err(InvalidToken))][..],
+            &[(59, 59, Ok(())), (60, 60, Err(TokenExpired))],
+            // The wall clock leaps: the token is over. It steps back: what was spent stays spent, and is over in a minute.
+            &[(5, 3_600, Err(TokenExpired)), (6, 6, Ok(())), (7, -3_600, Err(InvalidToken))],
+            &[(5, 5, Ok(())), (61, 3_600, Err(TokenExpired)), (62, -3_600, Err(TokenExpired))],
+            &[(60, -3_600, Err(TokenExpired))],
+            &[(59, -3_600, Ok(())), (60, -3_600, Err(TokenExpired))],
+        ] {
+            let tickets = Tickets::new(None).unwrap();
+            let minted = |now, wall| tickets.mint(&caller(Some(1), Tier::Free, Permissions::Read), now, wall).unwrap();
+            let token = minted(NOW, wall);
+            let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+            let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
+            assert_eq!(claims["iat"].as_u64(), Some(wall.secs()));
+            for (server, outside, expected) in tries {
+                let (now, wall) = (at(NOW, *server), at(wall, *outside));
+                // Another one is spent at each try, so that what is over is forgotten.
+                let other = minted(now, wall);
+                assert!(tickets.redeem(other.as_bytes(), now, wall, |_| Ok(())).is_ok());
+                let redeemed = tickets.redeem(token.as_bytes(), now, wall, |_| Ok(())).map(|_| ());
+                assert_eq!(redeemed, *expected, "{server} s, {outside} s");
+                cases += 1;
+            }
+        }
+        println!("clocks of a socket token: {cases} cases");
+    }
+
     #[test]
     fn a_bearer_without_a_seat_keeps_his_token() {
         let tickets = Tickets::new(None).unwrap();
-        let token = tickets.mint(&caller(None, Tier::Free, Permissions::Read), NOW).unwrap();
-        let full = tickets.redeem(token.as_bytes(), NOW, |_| Err::<(), Code>(Code::RateLimitExceeded));
+        let token = tickets.mint(&caller(None, Tier::Free, Permissions::Read), NOW, NOW).unwrap();
+        let full = tickets.redeem(token.as_bytes(), NOW, NOW, |_| Err::<(), Code>(Code::RateLimitExceeded));
         assert_eq!(full, Err(Code::RateLimitExceeded));
-        let seated = tickets.redeem(token.as_bytes(), NOW, |ticket| Ok(ticket.tier));
+        let seated = tickets.redeem(token.as_bytes(), NOW, NOW, |ticket| Ok(ticket.tier));
         assert_eq!(seated.map(|(_, tier)| tier), Ok(Tier::Free));
     }
 
@@ -227,7 +285,7 @@ mod tests {
         let before = Tickets::new(Some(&secret())).unwrap();
         let foreign = Tickets::new(None).unwrap();
         let caller = caller(Some(1), Tier::Free, Permissions::Read);
-        let good = tickets.mint(&caller, NOW).unwrap();
+        let good = tickets.mint(&caller, NOW, NOW).unwrap();
         let claims = |from: &str, to: &str| {
             let claims = URL_SAFE_NO_PAD.decode(good.split('.').nth(1).unwrap()).unwrap();
             let claims = String::from_utf8(claims).unwrap();
@@ -235,8 +293,8 @@ mod tests {
             jwt::signed(&secret(), jwt::HEADER, claims.replacen(from, to, 1).as_bytes())
         };
         for (what, token) in [
-            ("a restart", before.mint(&caller, NOW).unwrap()),
-            ("another secret", foreign.mint(&caller, NOW).unwrap()),
+            ("a restart", before.mint(&caller, NOW, NOW).unwrap()),
+            ("another secret", foreign.mint(&caller, NOW, NOW).unwrap()),
             ("an identity token", jwt::sign(&secret(), "7", None, NOW, 60)),
             ("another audience", claims(r#""aud":"ws""#, r#""aud":"authenticated""#)),
             ("another user in words", claims(r#""sub":"7""#, r#""sub":"x""#)),

@@ -123,7 +123,7 @@ pub fn by_key(app: &App, text: &[u8], now: Timestamp) -> Result<Bearer, Code> {
 fn by_token(edge: &Edge, token: &[u8], now: Timestamp) -> Admitted {
     let app = &*edge.app;
     let mut full = false;
-    let redeemed = app.front.tickets.redeem(token, now, |ticket| {
+    let redeemed = app.front.tickets.redeem(token, now, app.clock.wall_now(), |ticket| {
         let bearer = Bearer {
             user: ticket.user,
             key: ticket.key,

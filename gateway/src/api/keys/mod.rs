@@ -269,7 +269,12 @@ async fn tiers(call: Call) -> Outcome {
 
 async fn ws_token(call: Call) -> Outcome {
     optional_object(&call)?;
-    let token = call.app().front.tickets.mint(call.caller(), call.now).map_err(|_| Code::InternalError)?;
+    let token = call
+        .app()
+        .front
+        .tickets
+        .mint(call.caller(), call.now, call.app().clock.wall_now())
+        .map_err(|_| Code::InternalError)?;
     Ok(Reply::object(|o| {
         o.text("token", &token);
         o.integer("expires_in", ticket::TTL_SECS);

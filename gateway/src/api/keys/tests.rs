@@ -257,7 +257,7 @@ fn socket_tokens_are_minted_for_keys_and_sessions() {
         let json = answer.json();
         assert_eq!((json["expires_in"].as_u64(), json.as_object().map(|object| object.len())), (Some(60), Some(2)));
         let token = json["token"].as_str().expect("a token");
-        let (ticket, ()) = tickets.redeem(token.as_bytes(), NOW, |_| Ok(())).expect("a fresh token");
+        let (ticket, ()) = tickets.redeem(token.as_bytes(), NOW, NOW, |_| Ok(())).expect("a fresh token");
         assert_eq!((ticket.user, ticket.key.is_some(), ticket.tier), (user, has_key, Tier::Free));
         assert_eq!(ticket.permissions, Permissions::ReadTrade);
         // It opens sockets and nothing else.
@@ -279,7 +279,7 @@ fn socket_tokens_are_minted_for_keys_and_sessions() {
     let world: &crate::http::testing::World = &town;
     let answer = world.send("POST", "/v1/keys/ws-token", &[("x-api-key", &reader)], "");
     let token = answer.json()["token"].as_str().expect("a token").to_owned();
-    let (ticket, ()) = tickets.redeem(token.as_bytes(), NOW, |_| Ok(())).expect("a fresh token");
+    let (ticket, ()) = tickets.redeem(token.as_bytes(), NOW, NOW, |_| Ok(())).expect("a fresh token");
     assert_eq!(ticket.permissions, Permissions::Read);
 }
 

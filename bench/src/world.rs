@@ -6,7 +6,7 @@ use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::book::{BookSide, BookWriter, Books};
 use engine::command::{
     Answer, AskedPrice, Command, CreateUser, Envelope, IdSource, IssueKey, Placement, PlacementTerms, RequestIdentity,
-    Secret, Size,
+    Secret, Size, Sweeps,
 };
 use engine::directory::Directory;
 use engine::id::{InstrumentId, KeyId, MARKETS, MarketId, OrderId, Outcome, UserId};
@@ -311,7 +311,7 @@ impl World {
 
     /// A matching cycle to its end, as the feed asks for it: whatever rests meets the books that changed.
     pub fn cycle<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, out: &mut Out<F>) {
-        let command = Command::Cycle { venue_now: self.now };
+        let command = Command::Cycle { venue_now: self.now, sweeps: Sweeps::All };
         self.take(Envelope { owner: MARKETS, command, received_at: self.now, reply: usize::MAX }, out);
         while self.shard.has_work() {
             self.shard.turn(&self.nothing, self.now, out);

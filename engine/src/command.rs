@@ -91,6 +91,7 @@ pub enum Command {
     /// The matching cycle that is due at this venue time; owner is [`crate::id::MARKETS`].
     Cycle {
         venue_now: Timestamp,
+        sweeps: Sweeps,
     },
 
     /// A new SANDBOX wallet (account.md §1.3).
@@ -155,6 +156,29 @@ pub(crate) enum Ahead<'a> {
     Placement(&'a Placement),
     /// A request that is about to be remembered by this id.
     Request(&'a str),
+}
+
+/// What a cycle ends because its time has come. As long as a clock is doubted, what is due by it waits. Orders past their
+/// expiration, and those of a user whose heartbeat has lapsed, fill by no book and no print meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sweeps {
+    #[default]
+    All,
+    /// The orders of markets that are over, by a venue time that nobody doubts; none by server time.
+    ByVenueTime,
+    None,
+}
+
+impl Sweeps {
+    /// Heartbeats lapse, and GTD orders expire.
+    pub fn by_server_time(self) -> bool {
+        self == Sweeps::All
+    }
+
+    /// Orders of markets end that are over.
+    pub fn by_venue_time(self) -> bool {
+        self != Sweeps::None
+    }
 }
 
 /// What may be asked about one user.

@@ -12,6 +12,7 @@ use crate::http::front::Front;
 use crate::http::last_used::LastUsed;
 use crate::http::server::Connections;
 use crate::http::server::departures::Departures;
+use crate::leap::Leap;
 use crate::metrics::edge::EdgeMeters;
 use crate::venue::Upstream;
 use crate::venue::feed::FeedFigures;
@@ -39,6 +40,8 @@ pub struct App {
     pub books: Arc<Books>,
     pub directory: Arc<Directory>,
     pub clock: Clock,
+    /// What this start found about its clock.
+    pub leap: Arc<Leap>,
     pub front: Front,
     pub connections: Arc<Connections>,
     pub started_at: Timestamp,

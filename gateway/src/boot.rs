@@ -10,6 +10,7 @@ use crate::history::{History, Reader};
 use crate::http::front::Front;
 use crate::http::server::{self, Connections};
 use crate::layout;
+use crate::leap::Leap;
 use crate::machinery::{Machinery, Parts};
 use crate::metrics::edge::EdgeMeters;
 use crate::metrics::gather::Sources;
@@ -131,14 +132,16 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     for change in &changes {
         tracing::warn!("{change}");
     }
-    clock.not_before(Timestamp(recovery.log.last_time));
+    let newest = Some(Timestamp(recovery.log.last_time)).filter(|newest| *newest > Timestamp(0));
+    let leap = Leap::of(newest, clock.wall_now(), config.clock.leap_wait);
+    clock.not_before(newest.unwrap_or_default());
     let runtime = match config.server.busy_poll && layout::may_spin() {
         true => layout::sleepless_runtime(),
         false => layout::runtime(),
     };
     let runtime = runtime.map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
-    runtime.block_on(local.run_until(run(config, clock, recovery, venue, changes)))
+    runtime.block_on(local.run_until(run(config, clock, leap, recovery, venue, changes)))
 }
 
 /// What the log holds. A process that was killed owns it until its memory is gone, which may take a second: whoever
@@ -179,9 +182,10 @@ fn crash_points(wanted: Option<(Point, u64)>) -> Points {
 async fn run(
     config: Config,
     clock: Clock,
+    leap: Leap,
     recovery: Recovery,
     venue: Option<Box<dyn Venue>>,
-    warnings: Vec<String>,
+    mut warnings: Vec<String>,
 ) -> Result<(), BootError> {
     let (listener, address) = listening("server.listen", config.server.listen)?;
     let admin = config.admin.listen.map(|listen| listening("admin.listen", listen)).transpose()?;
@@ -191,6 +195,11 @@ async fn run(
     };
     let venue_line = venue.describe();
     let upstream = venue.upstream();
+    let leap = Arc::new(leap.with_venues(upstream.venues.iter().map(|(_, health)| health.clone())));
+    if let Some(warning) = leap.warning(&config.data.dir) {
+        tracing::warn!(leap_seconds = leap.seconds(), "{warning}");
+        warnings.push(warning);
+    }
     let Recovery { dir, log, state, report } = recovery;
 
     let shared = Shared::new(&config);
@@ -217,12 +226,13 @@ async fn run(
         pace: config.venue.live.pace,
         stakes,
         spot: shared.spot.clone(),
+        leap: leap.clone(),
     };
     if let Err(error) = machinery.start_feed(feed).await {
         machinery.end().await?;
         return Err(error);
     }
-    let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, reader, upstream)?), machinery.client()));
+    let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, leap, reader, upstream)?), machinery.client()));
     // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
     let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
@@ -327,7 +337,14 @@ impl Shared {
         users.into_iter().enumerate().map(shard).collect()
     }
 
-    fn app(self, config: Config, clock: Clock, history: Reader, upstream: Upstream) -> Result<App, BootError> {
+    fn app(
+        self,
+        config: Config,
+        clock: Clock,
+        leap: Arc<Leap>,
+        history: Reader,
+        upstream: Upstream,
+    ) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, feed, news, spot } = self;
         let front = Front::new(&config, &api::tables()).map_err(BootError::Edge)?;
         Ok(App {
@@ -340,6 +357,7 @@ impl Shared {
             books,
             directory,
             clock,
+            leap,
             commit,
             feed,
             census: Census::default(),

@@ -41,6 +41,7 @@ const DEFAULT: &str = "default";
 #[derive(Clone, Debug)]
 pub struct Config {
     pub server: Server,
+    pub clock: ClockSettings,
     pub log: Log,
     pub admin: Admin,
     pub http: Http,
@@ -81,6 +82,13 @@ pub struct Server {
     pub drain: Duration,
     /// For tests, and only on loopback: server time is ahead of the wall clock by the seconds that this file says.
     pub clock_ahead_file: Option<PathBuf>,
+}
+
+/// What a start does whose clock the journal does not fit to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockSettings {
+    /// How long time ends nothing behind it ([`crate::leap`]); zero: it does not wait.
+    pub leap_wait: Duration,
 }
 
 /// What the server says of itself on standard error.
@@ -349,6 +357,7 @@ impl Config {
         let own_machine_only = server.listen.ip().is_loopback() && http.trusted_proxies.is_empty();
         let config = Config {
             server,
+            clock: ClockSettings { leap_wait: Duration::from_secs(source.integer("clock.leap_wait_s", 60, 0..=3_600)) },
             log: read::log(&mut source),
             admin: read::admin(&mut source),
             http,

@@ -65,6 +65,14 @@ pub fn claim(
     Ok(Ok(()))
 }
 
+/// Whether venue time was never server time in this directory: it was used with recordings alone.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_of_recordings(dir: &Path) -> io::Result<bool> {
+    Ok(noted(dir)?.is_some_and(|kinds| kinds == names(VenueKind::Replay)))
+}
+
 fn names(kind: VenueKind) -> BTreeSet<String> {
     kind.to_string().split(',').map(str::to_owned).collect()
 }

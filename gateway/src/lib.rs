@@ -18,6 +18,7 @@
 //! | [`engine_client`] | a handler's way to its user's shard, and what a late answer means |
 //! | [`recover`], [`checkpoint`] | log to state; state to snapshot while the server runs |
 //! | [`backup`], [`restore`] | a directory into a backup with hashes, and back |
+//! | [`leap`], [`set_back`] | a clock that the journal does not fit to: what a start does, and how an operator puts it right |
 //! | [`spares`] | segments made ahead, and given up behind the snapshots |
 //! | [`prefault`] | memory made ahead of its use |
 //! | [`http`] | server hygiene, route table, credentials, limits, error codes, envelope |
@@ -54,6 +55,7 @@ mod failing;
 pub mod history;
 pub mod http;
 pub mod layout;
+pub mod leap;
 pub mod machinery;
 pub mod metrics;
 pub mod output;
@@ -61,6 +63,7 @@ pub mod paced;
 pub mod prefault;
 pub mod recover;
 pub mod restore;
+pub mod set_back;
 pub mod spares;
 pub mod thread;
 pub mod venue;

@@ -33,6 +33,8 @@ pub struct Report {
     pub clean_stop: bool,
     pub users: usize,
     pub markets: usize,
+    /// Time of the last record, µs since 1970; 0 where there is none.
+    pub last_time: u64,
 }
 
 impl fmt::Display for Report {
@@ -181,6 +183,7 @@ pub fn recover_from<S: Storage>(
         clean_stop: log.clean_stop,
         users: users_count(&state),
         markets: state.markets.len(),
+        last_time: log.last_time,
     };
     Ok(Recovery { dir, log, state, report })
 }
@@ -332,6 +335,7 @@ pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), Rec
         other => other,
     })?;
     report.lsn = scan.last_lsn();
+    report.last_time = scan.last_time();
     report.bytes_cut = match scan.tail() {
         Some(wal::Tail::Torn { bytes }) => bytes,
         _ => 0,

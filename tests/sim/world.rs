@@ -12,7 +12,7 @@ use crate::model::{Expected, Market, Model, Moment, User};
 use crate::planted::Plant;
 use crate::workload::{Death, Disk, Step};
 pub use count::Count;
-use engine::command::{Answer, Command, Envelope, Placement};
+use engine::command::{Answer, Command, Envelope, Placement, Sweeps};
 use engine::id::{MARKETS, MarketId, UserId};
 use engine::market::mutation::MarketMutation;
 use engine::print::Print;
@@ -259,7 +259,7 @@ impl World {
             Step::Cycle => {
                 if self.asked.values().all(|asked| asked.why != Why::Cycle) {
                     let venue_now = Timestamp(self.now);
-                    self.ask_all(|| Command::Cycle { venue_now }, Why::Cycle);
+                    self.ask_all(|| Command::Cycle { venue_now, sweeps: Sweeps::All }, Why::Cycle);
                 }
             }
             Step::Turn(shard) => self.turn(shard % self.life.shards.len(), self.now)?,
@@ -457,7 +457,7 @@ impl World {
         let Some(at) = settlements.pop_front().or_else(|| cycles.pop_front()) else { return };
         let expected = match self.asked[&at].command {
             Command::Settle { market } => self.model.settle(of_shard, market.0, &mut self.hours[shard], moment.now),
-            Command::Cycle { venue_now } => self.model.cycle(of_shard, venue_now.0, moment),
+            Command::Cycle { venue_now, .. } => self.model.cycle(of_shard, venue_now.0, moment),
             _ => unreachable!("only these are held up"),
         };
         touched.extend(self.model.users.keys().copied().filter(|id| of_shard(*id)));

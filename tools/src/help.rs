@@ -31,6 +31,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("openapi", "papertape openapi > openapi.json"),
     ("asyncapi", "papertape asyncapi > asyncapi.json"),
     ("log", "papertape log verify papertape-data"),
+    ("clock", "papertape clock set-back papertape-data"),
     ("snapshot", "papertape snapshot list papertape-data"),
 ];
 

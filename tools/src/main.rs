@@ -2,6 +2,7 @@
 
 mod asyncapi;
 mod backup;
+mod clock;
 mod doctor;
 mod help;
 mod journal;
@@ -60,6 +61,9 @@ enum Verb {
     Backup(backup::Backup),
     /// Make a data directory of a backup: 0 when it is sound, 1 when the backup is damaged, 2 for a wrong command.
     Restore(backup::Restore),
+    /// Put right what a wrong clock of this machine did to a stopped data directory.
+    #[command(subcommand)]
+    Clock(clock::ClockVerb),
     /// Make, list and verify snapshots of a stopped data directory.
     #[command(subcommand)]
     Snapshot(snapshot::SnapshotVerb),
@@ -84,6 +88,7 @@ fn main() -> ExitCode {
         Verb::Log(verb) => verb.run(),
         Verb::Backup(backup) => backup.run(),
         Verb::Restore(restore) => restore.run(),
+        Verb::Clock(verb) => verb.run(),
         Verb::Snapshot(verb) => verb.run(),
     };
     output::flush_log();

@@ -130,6 +130,24 @@ impl<S: Storage> Log<S> {
         Ok(header.lsn)
     }
 
+    /// Appends a record of opaque facts ([`Kind::Mutations`]) whose time may lie before the last record's, and from which
+    /// journal time goes on: an operator said that the clock had been wrong. Every other record is stored with the time of
+    /// the one before it where its own lies before that.
+    ///
+    /// # Errors
+    /// As [`Log::append`]; journal time is then as it was.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn append_set_back(&mut self, version: u16, owner: u64, time: u64, payload: &[u8]) -> Result<Lsn, Full> {
+        let before = std::mem::replace(&mut self.last_time, time);
+        let appended = self.append(Kind::Mutations, version, owner, time, payload);
+        if appended.is_err() {
+            self.last_time = before;
+        }
+        appended
+    }
+
     /// Appends the last record of an orderly stop. Sync it with [`crate::Syncer::finish`].
     ///
     /// # Errors
@@ -170,7 +188,7 @@ impl<S: Storage> Log<S> {
         self.last_crc
     }
 
-    /// Time of the last record appended, µs since 1970: no later one is stored below it.
+    /// Time of the last record appended, µs since 1970: no later one is stored below it, but by [`Log::append_set_back`].
     pub fn last_time(&self) -> u64 {
         self.last_time
     }

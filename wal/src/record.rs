@@ -61,7 +61,7 @@ pub struct Header {
     pub lsn: Lsn,
     /// Highest LSN covered by a successful sync when this record was appended. Proof for recovery that it was promised.
     pub synced: Lsn,
-    /// Microseconds since 1970; never less than in the record before.
+    /// Microseconds since 1970; less than in the record before only where [`crate::Log::append_set_back`] wrote it.
     pub time: u64,
     /// Opaque: whom the payload belongs to.
     pub owner: u64,

@@ -281,6 +281,11 @@ impl<S: Storage> Scan<S> {
         self.last.crc
     }
 
+    /// Its time, µs since 1970; 0 before the first one, and where a snapshot stands for it and no record was read.
+    pub fn last_time(&self) -> u64 {
+        self.last.time
+    }
+
     /// What recovery goes on with, once the end is reached.
     pub(crate) fn into_parts(mut self) -> ScanParts {
         // They are changed from here on.

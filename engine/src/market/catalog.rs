@@ -243,7 +243,9 @@ impl Catalog {
             MarketMutation::EndChanged { market, end, .. } => cell(market).set_end(*end),
             MarketMutation::MarketResolved { market, resolution, at } => cell(market).resolve(*resolution, *at),
             MarketMutation::MarketSettled { market, .. } => cell(market).change(|status| status.settled = true),
-            MarketMutation::TapeReached { .. } | MarketMutation::Restored { .. } => {}
+            MarketMutation::TapeReached { .. }
+            | MarketMutation::Restored { .. }
+            | MarketMutation::ClockSetBack { .. } => {}
         }
     }
 

@@ -240,6 +240,23 @@ impl Markets {
             }
             // A note for readers of the log.
             MarketMutation::Restored { .. } => {}
+            MarketMutation::ClockSetBack { at, .. } => self.set_back(*at),
+        }
+    }
+
+    /// What happened later than `at` happened at `at`. A market whose end lies ahead of it has not ended, unless it is
+    /// resolved: what was paid out is not taken back. How far tapes were read is in their own time.
+    fn set_back(&mut self, at: Timestamp) {
+        for id in 0..self.markets.len() as u32 {
+            self.change(MarketId(id), |market| {
+                market.listed_at = market.listed_at.min(at);
+                if let Some((_, resolved_at)) = &mut market.resolution {
+                    *resolved_at = (*resolved_at).min(at);
+                } else if market.end.is_some_and(|end| end > at) {
+                    market.ended = false;
+                }
+                market.settled_at = market.settled_at.map(|settled_at| settled_at.min(at));
+            });
         }
     }
 

@@ -59,4 +59,13 @@ pub enum MarketMutation {
         lsn: u64,
         at: Timestamp,
     },
+    /// An operator says that the clock was wrong: the newest record was of `from`, and the true time is `at`. Whatever the
+    /// state says happened later than `at` happened at `at` from here on ([`State::set_back`]); journal time goes on from
+    /// there. Alone in payloads of [`VERSION_SET_BACK`](crate::mutation::codec::VERSION_SET_BACK).
+    ///
+    /// [`State::set_back`]: crate::shard::replay::State::set_back
+    ClockSetBack {
+        from: Timestamp,
+        at: Timestamp,
+    },
 }

@@ -14,6 +14,13 @@ pub const VERSION: u16 = 1;
 /// not know the fact refuse the record by this number.
 pub const VERSION_RESTORED: u16 = 2;
 
+/// Format of a payload with the fact that the clock was set back. It stands alone in its record; builds that do not know it
+/// refuse the record by this number.
+pub const VERSION_SET_BACK: u16 = 3;
+
+/// The newest format that this build reads.
+const VERSION_NEWEST: u16 = VERSION_SET_BACK;
+
 /// A record, and so anything in it, is smaller than this; a longer list or text is refused before it is allocated.
 const BYTES_MAX: usize = 1 << 20;
 
@@ -45,7 +52,7 @@ impl std::fmt::Display for CodecError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             CodecError::Version(version) => {
-                write!(f, "format {version} is unknown; this build knows up to {VERSION_RESTORED}")
+                write!(f, "format {version} is unknown; this build knows up to {VERSION_NEWEST}")
             }
             CodecError::Length => f.write_str("a length goes beyond the bytes"),
             CodecError::Text => f.write_str("a text is not UTF-8"),
@@ -67,7 +74,7 @@ pub fn encode<F: Fact>(facts: &[F], out: &mut Vec<u8>) {
 
 /// The facts in a payload.
 pub fn decode<F: Fact>(version: u16, payload: &[u8]) -> Result<Facts<'_, F>, CodecError> {
-    if !(VERSION..=VERSION_RESTORED).contains(&version) {
+    if !(VERSION..=VERSION_NEWEST).contains(&version) {
         return Err(CodecError::Version(version));
     }
     Ok(Facts { rest: payload, fact: std::marker::PhantomData })
@@ -77,7 +84,7 @@ pub fn decode<F: Fact>(version: u16, payload: &[u8]) -> Result<Facts<'_, F>, Cod
 /// moving a fact once it is read.
 #[inline]
 pub fn each<F: Fact>(version: u16, payload: &[u8], mut take: impl FnMut(&F)) -> Result<usize, CodecError> {
-    if !(VERSION..=VERSION_RESTORED).contains(&version) {
+    if !(VERSION..=VERSION_NEWEST).contains(&version) {
         return Err(CodecError::Version(version));
     }
     let (mut rest, mut count) = (payload, 0);

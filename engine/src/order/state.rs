@@ -401,6 +401,13 @@ impl Order {
         self.awaiting_book = false;
     }
 
+    /// Nothing happened to it later than `at`.
+    pub(crate) fn set_back(&mut self, at: Timestamp) {
+        for moment in [&mut self.created_at, &mut self.filled_at, &mut self.closed_at] {
+            *moment = (*moment).min(at);
+        }
+    }
+
     /// The same order with the figures of an earlier moment (an idempotent replay, which tells no figures of a walk:
     /// wire.md §11).
     pub(crate) fn as_of(

@@ -1,28 +1,31 @@
 //! The matching cycle (execution.md §7), piece by piece: lapsed heartbeats, expired GTD orders, `hold_reason`, markets
 //! closed for good, then resting orders against the books that changed.
 //!
+//! Behind a start whose clock is doubted the cycle is asked to leave out what time ends ([`Sweeps`]).
+//!
 //! A piece looks at no more than [`CYCLE_ORDERS_PER_TURN_MAX`] orders and instruments, but for the last look; between two
 //! pieces commands run, so each piece takes orders as it finds them. Orders of one user in one book are one record, or
 //! several when it grows long. Users never compete: each has the whole book, less what that user took already.
 
 use super::{Outbox, Room, Shard};
-use crate::command::Answer;
+use crate::command::{Answer, Sweeps};
 use crate::id::{InstrumentId, OrderId, UserId};
 use crate::mutation::Mutation;
 use crate::order::cancel::closed;
 use crate::order::cycle::{Met, meet};
 use crate::order::resting::Resting;
 use crate::order::take::Ground;
-use crate::order::{CloseReason, Side};
+use crate::order::{CloseReason, Order, Side};
 use crate::rules::{CLOSED_MARKET_GRACE_US, CYCLE_ORDERS_PER_TURN_MAX, FULL_CYCLE_EVERY, RECORD_SEALED_AT_BYTES};
 use crate::time::Timestamp;
+use crate::user::User;
 use ahash::AHashMap;
 use std::collections::VecDeque;
 
 /// Cycles asked for, and what the next one needs to know of those before.
 pub(super) struct Cycles<R> {
     running: Option<Running<R>>,
-    waiting: VecDeque<(Timestamp, R)>,
+    waiting: VecDeque<(Timestamp, Sweeps, R)>,
     /// Begun so far: every tenth looks at all orders, the first one too.
     count: u64,
     /// Version of the book that resting orders of an instrument met last.
@@ -36,6 +39,7 @@ pub(super) struct Cycles<R> {
 
 struct Running<R> {
     venue_now: Timestamp,
+    sweeps: Sweeps,
     full: bool,
     /// As they were when the cycle began.
     outage: bool,
@@ -79,8 +83,8 @@ impl<R> Default for Cycles<R> {
 
 impl<R> Cycles<R> {
     /// Asks for the cycle that is due at this venue time.
-    pub fn start(&mut self, venue_now: Timestamp, reply: R) {
-        self.waiting.push_back((venue_now, reply));
+    pub fn start(&mut self, venue_now: Timestamp, sweeps: Sweeps, reply: R) {
+        self.waiting.push_back((venue_now, sweeps, reply));
     }
 
     /// Whether a cycle is under way or waits.
@@ -92,13 +96,13 @@ impl<R> Cycles<R> {
         if self.running.is_some() {
             return self.running.take();
         }
-        let (venue_now, reply) = self.waiting.pop_front()?;
+        let (venue_now, sweeps, reply) = self.waiting.pop_front()?;
         let full = self.count.is_multiple_of(FULL_CYCLE_EVERY);
         self.count += 1;
         self.batch.clear();
         self.done = 0;
-        let stage = Stage::Lapse;
-        Some(Running { venue_now, full, outage, unheard, stage, looked_at: 0, fills: 0, closed: 0, reply })
+        let stage = if sweeps.by_server_time() { Stage::Lapse } else { Stage::Hold(FIRST) };
+        Some(Running { venue_now, sweeps, full, outage, unheard, stage, looked_at: 0, fills: 0, closed: 0, reply })
     }
 
     /// Makes `orders` the batch at hand, owner by owner; the order within an owner stays.
@@ -118,6 +122,7 @@ impl<R> Shard<R> {
     /// One piece of the cycle under way, or of the next one.
     pub(super) fn cycle(&mut self, outbox: &mut impl Outbox<R>) {
         let Some(mut cycle) = self.cycles.next(self.books.outage(), self.books.unheard()) else { return };
+        self.sweeps_asked = cycle.sweeps;
         let mut budget = CYCLE_ORDERS_PER_TURN_MAX;
         while budget > 0 && cycle.stage != Stage::Finished && outbox.room() != Room::None {
             budget = budget.saturating_sub(match cycle.stage {
@@ -217,6 +222,10 @@ impl<R> Shard<R> {
         budget: usize,
         outbox: &mut impl Outbox<R>,
     ) -> usize {
+        if !cycle.sweeps.by_venue_time() {
+            cycle.stage = Stage::Match(FIRST, Side::Buy);
+            return 0;
+        }
         let mut passed = 0;
         if self.cycles.exhausted() {
             let (catalog, venue_now) = (&self.catalog, cycle.venue_now);
@@ -307,11 +316,8 @@ impl<R> Shard<R> {
         let looked_at = self.each_owner(budget.saturating_sub(passed), outbox, |shard, owner, orders| {
             for (index, id) in orders.iter().enumerate() {
                 let user = shard.users.get(owner).expect("an order is of a user");
-                let alive = |at: Option<Timestamp>| at.is_none_or(|at| at > ground.now);
-                let Some(order) = user.order(*id).filter(|order| order.is_open() && alive(order.terms.expiration()))
-                else {
-                    continue;
-                };
+                let meets = |order: &&Order| order.is_open() && shard.may_fill(user, order);
+                let Some(order) = user.order(*id).filter(meets) else { continue };
                 let from = shard.facts.len();
                 match meet(&ground, user, order, &mut shard.desk, &mut shard.facts) {
                     Ok(Met::Filled) => fills += 1,
@@ -334,6 +340,14 @@ impl<R> Shard<R> {
         cycle.fills += fills;
         cycle.closed += closed_count;
         passed + looked_at + 1
+    }
+
+    /// Whether nothing that time ends is due on an order. What is due is swept before orders are matched, unless it waits or
+    /// became due since.
+    pub(super) fn may_fill(&self, user: &User, order: &Order) -> bool {
+        let is_alive = order.terms.expiration().is_none_or(|at| at > self.now);
+        let has_lapsed = || user.safeguards().iter().any(|safeguard| safeguard.lapses_at <= self.now);
+        is_alive && (self.sweeps_asked.by_server_time() || !has_lapsed())
     }
 
     /// The next instrument with resting orders, from `from` on, whose book is live and was not met as it stands.

@@ -25,7 +25,7 @@ mod sweep;
 mod venue;
 
 use crate::book::Books;
-use crate::command::{Answer, Command, Envelope};
+use crate::command::{Answer, Command, Envelope, Sweeps};
 use crate::directory::Directory;
 use crate::id::{OrderId, UserId};
 use crate::market::catalog::Catalog;
@@ -114,6 +114,8 @@ pub struct Shard<R> {
     settlings: VecDeque<Settling<R>>,
     prints: Prints<R>,
     cycles: Cycles<R>,
+    /// What the last cycle was asked to end.
+    sweeps_asked: Sweeps,
     hourly: Hourly,
 }
 
@@ -155,6 +157,7 @@ impl<R> Shard<R> {
             settlings: VecDeque::new(),
             prints: Prints::default(),
             cycles: Cycles::default(),
+            sweeps_asked: Sweeps::All,
             hourly: Hourly::default(),
         }
     }
@@ -349,9 +352,9 @@ impl<R> Shard<R> {
                 self.work(outbox);
                 return;
             }
-            Command::Cycle { venue_now } => {
+            Command::Cycle { venue_now, sweeps } => {
                 self.hourly.books_are_there();
-                self.cycles.start(venue_now, reply);
+                self.cycles.start(venue_now, sweeps, reply);
                 self.work(outbox);
                 return;
             }

@@ -18,7 +18,6 @@ use crate::order::take::Ground;
 use crate::order::{Order, Side};
 use crate::print::{Print, PrintLane};
 use crate::rules::{CYCLE_ORDERS_PER_TURN_MAX, FillModel, RECORD_SEALED_AT_BYTES};
-use crate::time::Timestamp;
 use std::sync::Arc;
 
 /// What a shard knows of prints.
@@ -154,10 +153,9 @@ impl<R> Shard<R> {
                     continue;
                 }
                 let user = self.users.get(owner).expect("an order is of a user");
-                let alive = |at: Option<Timestamp>| at.is_none_or(|at| at > ground.now);
                 let meets = |order: &&Order| {
                     let known = !order.awaiting_book && order.created_at <= at_hand.print.taken_at;
-                    known && order.is_open() && alive(order.terms.expiration())
+                    known && order.is_open() && self.may_fill(user, order)
                 };
                 let open = user.order(candidate.order).filter(meets);
                 let Some(order) = open.filter(|order| matchable(ground, order.terms.instrument)) else {

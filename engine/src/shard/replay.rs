@@ -9,7 +9,8 @@ use crate::id::{MARKETS, UserId};
 use crate::market::Markets;
 use crate::market::mutation::MarketMutation;
 use crate::mutation::Mutation;
-use crate::mutation::codec::{CodecError, decode, each};
+use crate::mutation::codec::{CodecError, VERSION_SET_BACK, decode, each};
+use crate::time::Timestamp;
 use crate::user::users::AHEAD_MAX;
 use crate::user::{User, Users};
 
@@ -61,6 +62,13 @@ impl State {
         other
     }
 
+    /// What happened to users later than `at` happened at `at`: the clock was wrong, and they all happened before it was
+    /// set back. So ids and times of a user still ascend together. Dates that somebody named (the expiration of an order, the
+    /// end of a grant) stay as they were named.
+    pub fn set_back(&mut self, at: Timestamp) {
+        self.users.iter_mut().for_each(|users| users.set_back(at));
+    }
+
     /// Every promise about money, shares and indexes. Says the first that is broken.
     pub fn check_all(&self) -> Result<(), String> {
         self.users.iter().try_for_each(Users::check_all)
@@ -71,7 +79,17 @@ impl State {
 /// part of the record: it is of no further use.
 pub fn fold(state: &mut State, owner: UserId, version: u16, payload: &[u8]) -> Result<usize, CodecError> {
     if owner == MARKETS {
-        return each(version, payload, |fact: &MarketMutation| state.markets.apply(fact));
+        let mut set_back = None;
+        let count = each(version, payload, |fact: &MarketMutation| {
+            state.markets.apply(fact);
+            if let MarketMutation::ClockSetBack { at, .. } = fact {
+                set_back = Some(*at);
+            }
+        })?;
+        if let Some(at) = set_back {
+            state.set_back(at);
+        }
+        return Ok(count);
     }
     let shard = shard_of(owner, state.users.len());
     let users = &mut state.users[shard];
@@ -98,6 +116,10 @@ pub fn fold_batch(state: &mut State, records: &[Record<'_>]) -> Result<usize, Co
     let mut count = 0;
     for record in records {
         if record.owner == MARKETS {
+            // It is about what all records before it made.
+            if record.version == VERSION_SET_BACK {
+                apply_group(&mut state.users, shards_count, &mut group);
+            }
             count += fold(state, record.owner, record.version, record.payload)?;
             continue;
         }

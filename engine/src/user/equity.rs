@@ -87,6 +87,25 @@ impl Equity {
         self.points().zip(self.points().skip(1)).all(|(one, next)| one.hour < next.hour)
     }
 
+    /// What was noted for hours behind `hour` was noted by a clock that was wrong: the newest of it is the point of `hour`.
+    pub(crate) fn set_back(&mut self, hour: u32) {
+        let mut newest = None;
+        for points in [&mut self.hours, &mut self.days] {
+            // The newest of all is the first that goes.
+            while let Some(later) = points.back().copied().filter(|last| last.hour > hour) {
+                newest.get_or_insert(later);
+                points.pop_back();
+            }
+        }
+        let Some(newest) = newest else { return };
+        for points in [&mut self.hours, &mut self.days] {
+            if points.back().is_some_and(|last| last.hour == hour) {
+                points.pop_back();
+            }
+        }
+        self.hours.push_back(Point { hour, ..newest });
+    }
+
     /// Adds the point of a later hour; what is old becomes one point a day, what is older still is forgotten.
     pub(crate) fn push(&mut self, point: Point) {
         assert!(

@@ -21,6 +21,7 @@ pub mod rows;
 pub mod safeguard;
 #[cfg(test)]
 pub(crate) mod sample;
+mod set_back;
 pub(crate) mod shared_rows;
 pub mod sorted;
 mod told;

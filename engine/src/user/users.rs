@@ -264,6 +264,20 @@ impl Users {
         }
     }
 
+    /// What happened later than `at` happened at `at`. No index is ordered by such a moment.
+    pub(crate) fn set_back(&mut self, at: Timestamp) {
+        for user in self.users.values_mut() {
+            user.set_back(at);
+            let is_watched = user.needs_watching();
+            if std::mem::replace(&mut user.watched, is_watched) != is_watched {
+                match is_watched {
+                    true => self.indexes.watched.insert(user.id),
+                    false => self.indexes.watched.remove(&user.id),
+                };
+            }
+        }
+    }
+
     /// Every promise about money, shares and indexes, over all users: for snapshots and the simulator. Says the first
     /// that is broken.
     pub fn check_all(&self) -> Result<(), String> {

@@ -250,11 +250,23 @@ async fn status(call: Call) -> Outcome {
             o.integer("hot", markets.hot);
             o.ts_or_null("last_sync_at", markets.synced_at);
         });
+        o.object("clock", |o| clock(o, app));
         match &app.upstream.playback {
             Some(playback) => o.object("recording", |o| recording(o, playback)),
             None => o.null("recording"),
         }
     }))
+}
+
+/// What this start found about its clock, and whether time ends anything.
+fn clock(o: &mut Object<'_>, app: &App) {
+    let leap = &app.leap;
+    o.word("start", leap.found.name());
+    o.ts_or_null("newest_record_at", leap.newest);
+    o.ts_or_null("wall_at_start", leap.newest.map(|_| leap.wall));
+    o.ts("wall_at", app.clock.wall_now());
+    o.ts_or_null("venue_at", leap.venue_now());
+    o.word("sweeps", leap.sweeping(app.clock.now()).name());
 }
 
 /// Where the replayed recording stands.

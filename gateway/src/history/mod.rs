@@ -24,6 +24,7 @@ mod stretches;
 mod trail;
 
 pub use recorder::Recorder;
+pub use store::set_back;
 pub use stretches::{Stretches, Wanted};
 
 use crate::thread;

@@ -36,6 +36,8 @@ const TRAIL_FACTOR: u64 = 4;
 /// Markets beyond are no markets of ours.
 const MARKETS_MAX: u32 = 1 << 22;
 const HOUR_SECS: u32 = 3_600;
+/// File of the trail.
+const TRAIL: &str = "trail";
 
 /// How the price of a market's first outcome went within a minute (since 1970), or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +172,7 @@ impl Store {
             tracing::warn!(left_out, dir = %dir.display(), "no file of the price history can be read: charts begin at this start");
         }
         let open = &mut self.open;
-        let mut trail = Trail::open(&dir.join("trail"), |frame, entry| {
+        let mut trail = Trail::open(&dir.join(TRAIL), |frame, entry| {
             let hour = entry.minute / 60;
             let sealed = minutes.get(&hour).is_some_and(|through| frame <= *through);
             if !sealed && entry.market < MARKETS_MAX {
@@ -423,6 +425,61 @@ impl Place {
         let oldest = (newest / 24).saturating_sub(HOURS_KEPT_DAYS);
         self.hours.retain(|day| *day >= oldest || std::fs::remove_file(hours_path(dir, *day)).is_err());
     }
+}
+
+/// Removes what a stopped server's history holds of later than that second: it was noted by a clock that was wrong. Of a
+/// folder that is not there nothing is removed.
+///
+/// # Errors
+/// The system's. Done again it goes on.
+pub fn set_back(dir: &Path, secs: u64) -> io::Result<()> {
+    if !dir.is_dir() {
+        return Ok(());
+    }
+    let minute = u32::try_from(secs / 60).unwrap_or(u32::MAX);
+    let (hour, day) = (minute / 60, minute / 60 / 24);
+    let mut rest = BTreeMap::new();
+    let mut is_later = false;
+    let mut trail = Trail::open(&dir.join(TRAIL), |_, entry| {
+        if entry.minute <= minute {
+            rest.insert((entry.market, entry.minute), entry);
+        } else {
+            is_later = true;
+        }
+    })?;
+    let mut through = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let numbered = |prefix: &str| name.strip_prefix(prefix)?.parse::<u32>().ok();
+        let (of_hour, of_day) = (numbered("minutes-"), numbered("hours-"));
+        if of_hour.is_some() {
+            // Frames of the trail go on behind those that any block names.
+            through = Block::open(&path).map_or(through, |block| through.max(block.head.through));
+        }
+        if of_hour.is_some_and(|of| of > hour) || of_day.is_some_and(|of| of > day) {
+            std::fs::remove_file(&path)?;
+        } else if of_hour == Some(hour) {
+            cut_block(&path, (minute % 60) as u16)?;
+        } else if of_day == Some(day) {
+            cut_block(&path, (hour % 24) as u16)?;
+        }
+    }
+    if is_later {
+        trail.not_before(through);
+        trail.restart(&rest.into_values().collect::<Vec<_>>())?;
+    }
+    Ok(())
+}
+
+/// Leaves of a block the rows up to that slot. A damaged one stays as it is.
+fn cut_block(path: &Path, last: u16) -> io::Result<()> {
+    let Ok((head, mut rows)) = Block::open(path).and_then(|block| Ok((block.head, block.all()?.0))) else {
+        return Ok(());
+    };
+    rows.values_mut().for_each(|rows| rows.retain(|row| row.slot <= last));
+    rows.retain(|_, rows| !rows.is_empty());
+    block::write(path, head.slot_secs, head.first, head.through, &rows)
 }
 
 fn minutes_path(dir: &Path, hour: u32) -> PathBuf {

@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::config::{Config, Secret};
 use crate::engine_client::{EngineClient, Late};
 use crate::history::{Fills, History, Recorder};
+use crate::leap::Leap;
 use crate::venue::spot::Spot;
 use crate::ws::news::News;
 use bytes::Bytes;
@@ -85,6 +86,7 @@ impl World {
             books,
             directory: Arc::new(Directory::new()),
             clock: clock.clone(),
+            leap: Arc::new(Leap::none()),
             front: Front::new(&config, tables).expect("a sound table"),
             connections: Arc::new(Connections::new(&config)),
             started_at: NOW,

@@ -5,7 +5,7 @@
 
 use super::family::{Family, Writer};
 use super::journal::Journal;
-use super::{edge, feed, journal, streams, system, upstream};
+use super::{clock, edge, feed, journal, streams, system, upstream};
 use crate::api::health::API_VERSION;
 use crate::app::App;
 use crate::commit::{CommitItem, Reply};
@@ -125,6 +125,7 @@ impl Sources {
         };
         journal::write(&journal, out)?;
         upstream::write(app, out)?;
+        clock::write(app, out)?;
         system::write(out)?;
         if !is_whole {
             return Ok(());

@@ -12,9 +12,11 @@
 //! | `feed.rs` | the venue and the books |
 //! | `upstream.rs` | live venues: connections, what was skipped, what is recorded |
 //! | `streams.rs` | sockets and the handing out of news |
+//! | `clock.rs` | whether the clock can be believed |
 //! | `system.rs` | what the kernel knows of this program |
 //! | `histogram.rs`, `family.rs` | durations in buckets; names, labels and rows |
 
+mod clock;
 pub mod edge;
 mod family;
 mod feed;

@@ -23,6 +23,7 @@ use super::{FeedUpdate, Frame, NO_CONNECTION, Outages, Venue};
 use crate::clock::Clock;
 use crate::commit::{CommitLane, Reply};
 use crate::history::Recorder;
+use crate::leap::Leap;
 use crate::thread::Stop;
 use crate::ws::news::News;
 use ahash::AHashMap;
@@ -30,9 +31,10 @@ use doubts::Doubts;
 use engine::amount::Price;
 use engine::book::candles::Mid;
 use engine::book::{self, BookWriter, MarkSource};
-use engine::command::Envelope;
+use engine::command::{Envelope, Sweeps};
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::catalog::Catalog;
+use engine::market::terms::Resolution;
 use engine::market::{Markets, publish_all};
 use engine::print::PrintLane;
 use engine::ring::Ring;
@@ -137,6 +139,13 @@ struct Desk {
     cycling: Option<Cycling>,
     outages: Outages,
     ages_on_server_time: bool,
+    /// What the start found, and whether time ends nothing yet.
+    leap: Arc<Leap>,
+    waits: bool,
+    /// Venue time is not server time, so that nobody doubts it.
+    drives_clock: bool,
+    /// Results of a venue that makes them out of server time, until the wait is over.
+    deferred: Option<Vec<(String, Resolution)>>,
     /// A recording that is followed is stamped by whoever writes it.
     stamps_when_taken: bool,
     /// Venue time of the first frame, and as far as frames have come.
@@ -163,6 +172,8 @@ pub struct FeedParts {
     /// Markets in which somebody here has a position or an order.
     pub stakes: Vec<MarketId>,
     pub spot: Spot,
+    /// What the start found about its clock.
+    pub leap: Arc<Leap>,
 }
 
 impl Feed {
@@ -175,6 +186,10 @@ impl Feed {
         let is_live = !venue.upstream().venues.is_empty();
         let desk = Desk {
             ages_on_server_time: venue.ages_on_server_time(),
+            waits: parts.leap.waits(clock.now()),
+            drives_clock: venue.drives_clock(),
+            deferred: (!venue.drives_clock() && !is_live).then(Vec::new),
+            leap: parts.leap,
             stamps_when_taken: venue.ages_on_server_time() && venue.drives_clock(),
             pending: Pending::new(markets.len()),
             held: AHashMap::new(),
@@ -263,6 +278,7 @@ impl Feed {
     pub fn turn(&mut self) -> Result<Duration, Stopped> {
         let now = self.desk.clock.now();
         let desk = &mut self.desk;
+        desk.end_wait(now);
         desk.publisher.gather();
         desk.rung_at = now;
         desk.prints.tape = self.venue.first_line();
@@ -329,6 +345,36 @@ impl Feed {
 }
 
 impl Desk {
+    /// Behind a doubted clock: once the wait is over, what was put off is done.
+    fn end_wait(&mut self, now: Timestamp) {
+        if !self.waits || self.leap.waits(now) {
+            return;
+        }
+        self.waits = false;
+        let deferred = self.deferred.as_mut().map(std::mem::take).unwrap_or_default();
+        for (condition, resolution) in deferred {
+            self.resolved(&condition, resolution, now);
+        }
+    }
+
+    /// What a cycle may end now.
+    fn sweeps(&self) -> Sweeps {
+        match (self.waits, self.drives_clock) {
+            (false, _) => Sweeps::All,
+            (true, true) => Sweeps::ByVenueTime,
+            (true, false) => Sweeps::None,
+        }
+    }
+
+    /// The venue time by which markets have ended: where server time is that and is doubted, not beyond what the journal
+    /// has seen.
+    fn ends_by(&self, venue_now: Timestamp) -> Timestamp {
+        match self.leap.newest {
+            Some(newest) if self.sweeps() == Sweeps::None => venue_now.min(newest),
+            _ => venue_now,
+        }
+    }
+
     /// Applies one frame: facts are decided, ladders written, each pair of books at once.
     fn take(&mut self, frame: &Frame<'_>) {
         let now = self.clock.now();

@@ -12,6 +12,7 @@ mod moved;
 mod order;
 mod removed;
 mod reserve;
+mod set_back;
 mod spares;
 mod strangers;
 mod torn;

@@ -53,6 +53,7 @@ fn market_name(fact: &MarketMutation) -> &'static str {
         MarketMutation::MarketSettled { .. } => "MarketSettled",
         MarketMutation::TapeReached { .. } => "TapeReached",
         MarketMutation::Restored { .. } => "Restored",
+        MarketMutation::ClockSetBack { .. } => "ClockSetBack",
     }
 }
 
@@ -156,6 +157,7 @@ fn every_market_variant(dice: &mut Dice) -> Vec<MarketMutation> {
         MarketMutation::MarketSettled { market, at },
         MarketMutation::TapeReached { tape: [dice.next() as u8; 32], reached: at },
         MarketMutation::Restored { instance: [0xa5; 16], parent: [0x5a; 16], lsn: 41, at },
+        MarketMutation::ClockSetBack { from: Timestamp(0x0123_4567_89ab_cdef), at },
     ]
 }
 
@@ -351,7 +353,7 @@ fn a_record_is_its_facts_one_behind_the_other() {
 
 #[test]
 fn an_unknown_version_is_refused_by_name() {
-    for version in [0, VERSION_RESTORED + 1, u16::MAX] {
+    for version in [0, VERSION_NEWEST + 1, u16::MAX] {
         assert_eq!(decode::<Mutation>(version, &[]).err(), Some(CodecError::Version(version)));
     }
 }

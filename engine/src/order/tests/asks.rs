@@ -3,7 +3,7 @@
 use super::show::text;
 use super::words::{level, number, span, tier, token};
 use super::world::World;
-use crate::command::{Answer, Command, IssueKey, MarketFilter, OrderFilter, Placement, Query, Secret, Wallets};
+use crate::command::{Answer, Command, IssueKey, MarketFilter, OrderFilter, Placement, Query, Secret, Sweeps, Wallets};
 use crate::id::{MarketId, WalletId};
 use crate::order::{Side, Status};
 use crate::time::SECOND;
@@ -71,7 +71,13 @@ impl World {
             }
             "cycle" => {
                 let venue_now = self.books.venue_now(self.now);
-                let answer = self.ask(Command::Cycle { venue_now }, 0);
+                let sweeps = match rest.first() {
+                    None => Sweeps::All,
+                    Some(&"venue") => Sweeps::ByVenueTime,
+                    Some(&"none") => Sweeps::None,
+                    Some(other) => panic!("a cycle sweeps all, venue or none, not {other}"),
+                };
+                let answer = self.ask(Command::Cycle { venue_now, sweeps }, 0);
                 self.answer_text(answer)
             }
             "print" => {

@@ -2,7 +2,7 @@
 
 use super::property::crowded;
 use super::world::World;
-use crate::command::{Answer, Command, Envelope};
+use crate::command::{Answer, Command, Envelope, Sweeps};
 use crate::id::{UserId, WalletId};
 use crate::mutation::{Mutation, codec};
 use crate::order::Taken;
@@ -29,7 +29,7 @@ fn a_cycle_stops_where_orders_may_no_longer_match_and_comes_back() {
         let (now, open) = (world.now, |world: &World| world.the_user().open_orders_count());
         {
             let (shard, _, out) = world.parts();
-            let command = Command::Cycle { venue_now: now };
+            let command = Command::Cycle { venue_now: now, sweeps: Sweeps::All };
             shard.take(Envelope { owner: UserId(0), command, received_at: now, reply: 900 }, now, out);
             assert!(out.answers.is_empty(), "{change}: the first piece is not all");
         }
@@ -75,7 +75,7 @@ fn orders_that_are_not_held_cost_a_cycle_nothing() {
         let now = world.now;
         let (shard, inbox, out) = world.parts();
         out.answers.clear();
-        let command = Command::Cycle { venue_now: now };
+        let command = Command::Cycle { venue_now: now, sweeps: Sweeps::All };
         shard.take(Envelope { owner: UserId(0), command, received_at: now, reply: 900 }, now, out);
         let mut taken = 1;
         while out.answers.is_empty() {
@@ -100,7 +100,7 @@ fn a_piece_is_for_orders() {
     world.act("level Y1 ask 0.10x20000");
     let now = world.now;
     let (shard, _, out) = world.parts();
-    let command = Command::Cycle { venue_now: now };
+    let command = Command::Cycle { venue_now: now, sweeps: Sweeps::All };
     shard.take(Envelope { owner: UserId(0), command, received_at: now, reply: 900 }, now, out);
     let Some((900, Answer::Cycled { fills, .. })) = out.answers.pop() else { panic!("one piece is enough") };
     assert_eq!(fills, orders as u64);

@@ -4,7 +4,7 @@ use super::world::World;
 use crate::amount::{Price, Qty};
 use crate::book::BookSide;
 use crate::book::chance::Chance;
-use crate::command::Command;
+use crate::command::{Command, Sweeps};
 use crate::id::{InstrumentId, OrderId, UserId};
 use crate::mutation::{Mutation, codec};
 use crate::order::Side;
@@ -224,7 +224,7 @@ fn play(
             }
             Event::Cycle => {
                 let venue_now = world.now;
-                world.ask(Command::Cycle { venue_now }, 0);
+                world.ask(Command::Cycle { venue_now, sweeps: Sweeps::All }, 0);
             }
         }
         if cut(at) {

@@ -2,7 +2,7 @@
 //! fails can be read.
 
 use super::world::World;
-use crate::command::{Answer, Command, Envelope, OrderFilter, Query, Wallets};
+use crate::command::{Answer, Command, Envelope, OrderFilter, Query, Sweeps, Wallets};
 use crate::id::{MarketId, UserId};
 use crate::order::Status;
 use crate::rules::{CYCLE_ORDERS_PER_TURN_MAX, SWEEP_ORDERS_PER_RECORD_MAX};
@@ -185,7 +185,12 @@ fn a_cycle_longer_than_a_turn_goes_on_in_the_next() {
     world.act("cycle");
     world.act("level Y1 ask 0.10x20000");
     let (now, venue_now) = (world.now, world.now);
-    let cycle = |reply| Envelope { owner: UserId(0), command: Command::Cycle { venue_now }, received_at: now, reply };
+    let cycle = |reply| Envelope {
+        owner: UserId(0),
+        command: Command::Cycle { venue_now, sweeps: Sweeps::All },
+        received_at: now,
+        reply,
+    };
     let records = world.out.records.len();
     let mut turns = 0;
     {
@@ -240,7 +245,7 @@ fn an_order_that_dies_between_two_pieces_of_a_cycle_is_not_filled() {
     world.act("level Y1 ask 0.10x20000");
     let (now, later) = (world.now, world.now.plus(10 * SECOND));
     let (shard, inbox, out) = world.parts();
-    let command = Command::Cycle { venue_now: now };
+    let command = Command::Cycle { venue_now: now, sweeps: Sweeps::All };
     shard.take(Envelope { owner: UserId(0), command, received_at: now, reply: 900 }, now, out);
     while shard.turn(inbox, later, out) {}
     let Some((900, Answer::Cycled { fills, .. })) = out.answers.pop() else { panic!("an answer comes") };

@@ -167,6 +167,63 @@ order #1                                     -> CANCELLED GtdExpired 0/10
 order #2                                     -> FILLED 10/10 @0.4 fee 0
 orders cancelled                             -> #1 of 1
 
+# GTD: where the clock is doubted it is not swept, and fills neither by the book nor by a print; then it is swept
+market 0 geopolitics 0.01
+balance 1000
+book Y bids 0.30x10 asks 0.50x1000
+buy Y 10 limit 0.40 gtd exp=10s              -> PENDING 0/10 reserved 4
+buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4
+wait 10s
+level Y ask 0.40x15
+cycle none                                   -> looked 2 filled 1 closed 0
+order #1                                     -> PENDING 0/10 reserved 4
+order #2                                     -> FILLED 10/10 @0.4 fee 0
+print Y 0.35x50 sell                         -> filled 0
+level Y ask 0.40x14
+cycle venue                                  -> looked 1 filled 0 closed 0
+order #1                                     -> PENDING 0/10 reserved 4
+facts                                        -> 
+// it can be cancelled, and another one rests
+cancel #1                                    -> CANCELLED UserCancelled 0/10
+buy Y 10 limit 0.30 gtd exp=10s              -> PENDING 0/10 reserved 3
+wait 10s
+cycle none                                   -> looked 0 filled 0 closed 0
+cycle                                        -> looked 0 filled 0 closed 1
+order #3                                     -> CANCELLED GtdExpired 0/10
+
+# heartbeats: where the clock is doubted a lapse is not swept, and the user's orders do not fill; a beat goes on
+market 0 geopolitics 0.01
+balance 1000
+book Y bids 0.30x10 asks 0.50x1000
+cycle none                                   -> looked 0 filled 0 closed 0
+beat bot 1000                                -> lapses in 2000 ms
+buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4
+wait 2s
+level Y ask 0.40x6
+cycle none                                   -> looked 1 filled 0 closed 0
+print Y 0.35x50 sell                         -> filled 0
+beat bot 1000                                -> lapses in 2000 ms
+cycle none                                   -> looked 0 filled 0 closed 0
+level Y ask 0.40x7
+cycle none                                   -> looked 1 filled 1 closed 0
+order #1                                     -> PENDING 7/10 @0.4 fee 0 reserved 1.2
+wait 2s
+cycle venue                                  -> looked 0 filled 0 closed 0
+cycle                                        -> looked 0 filled 0 closed 1
+order #1                                     -> CANCELLED HeartbeatLapsed 7/10 @0.4 fee 0
+
+# a market that is over: its orders end by venue time, unless that is doubted, too
+market 0 geopolitics 0.01 end=1h
+balance 1000
+book Y bids 0.30x10 asks 0.50x1000
+buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4
+state 0 closed
+wait 25h
+cycle none                                   -> looked 0 filled 0 closed 0
+order #1                                     -> PENDING 0/10 reserved 4
+cycle venue                                  -> looked 0 filled 0 closed 1
+order #1                                     -> EXPIRED MarketClosed 0/10
+
 # GTD: ten years ahead at most; milliseconds sent for seconds are further
 market 0 geopolitics 0.01
 book Y asks 0.50x1000

@@ -1,6 +1,6 @@
 use super::*;
 use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up, reservation_rounded_up};
-use crate::id::{InstrumentId, KeyId, OrderId, PositionId, TradeId, WalletId};
+use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, WalletId};
 use crate::mutation::codec::{self, encode};
 use crate::order::resting::Resting;
 use crate::order::{
@@ -37,6 +37,118 @@ fn a_batch_is_its_records_one_after_the_other() {
     for shards in [1, 3] {
         fold_a_batch(shards);
     }
+}
+
+/// The clock was set back amid a long log: whichever way it is folded, and wherever a snapshot is taken, the state is one,
+/// every promise holds, and what follows goes on from there.
+#[test]
+fn a_clock_that_was_set_back_is_part_of_the_state() {
+    let mut sample = Sample::new(31, 12, 8);
+    let mut records: Vec<(UserId, u16, Vec<u8>)> = Vec::new();
+    let mut moments = Vec::new();
+    let mut take = |sample: &mut Sample, records: &mut Vec<_>| {
+        let (owner, facts) = sample.record();
+        let mut payload = Vec::new();
+        encode(&facts, &mut payload);
+        records.push((owner, codec::VERSION, payload));
+        moments.push(sample.now);
+    };
+    (0..500).for_each(|_| take(&mut sample, &mut records));
+    let right = sample.now;
+    sample.now = right.plus(400 * 24 * 3_600_000_000);
+    (0..400).for_each(|_| take(&mut sample, &mut records));
+    let (from, at) = (sample.now, right.plus(3_600_000_000));
+    let mut payload = Vec::new();
+    encode(&[MarketMutation::ClockSetBack { from, at }], &mut payload);
+    records.push((MARKETS, codec::VERSION_SET_BACK, payload));
+    let set_back = records.len();
+    sample.now = at;
+    (0..400).for_each(|_| take(&mut sample, &mut records));
+
+    let digest = |state: &State| snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
+    let record = |(owner, version, payload): &(UserId, u16, Vec<u8>)| (*owner, *version, payload.clone());
+    let (mut digests, mut cases) = (Vec::new(), 0);
+    for shards in [1, 3] {
+        let mut one = State::new(shards);
+        for (number, (owner, version, payload)) in records.iter().map(record).enumerate() {
+            fold(&mut one, owner, version, &payload).expect("just encoded");
+            if number + 1 == set_back {
+                one.check_all().expect("every promise holds");
+                let orders = one.users.iter().flat_map(Users::iter).flat_map(|user| user.orders());
+                assert_eq!(
+                    orders.map(|order| order.created_at).max(),
+                    Some(at),
+                    "what was placed later was placed then"
+                );
+            }
+        }
+        one.check_all().expect("every promise holds");
+        for user in one.users.iter().flat_map(Users::iter) {
+            let ids_and_times = user.orders().iter().map(|order| (order.id, order.created_at));
+            assert!(ids_and_times.is_sorted_by(|one, next| one.0 < next.0 && one.1 <= next.1), "they ascend together");
+        }
+        digests.push(digest(&one));
+        let borrowed: Vec<Record<'_>> = records
+            .iter()
+            .map(|(owner, version, payload)| Record { owner: *owner, version: *version, payload })
+            .collect();
+        // Unlisted and in batches that hold the correction among other records, with a snapshot before and behind it.
+        for cut in [0, set_back - 40, set_back - 1, set_back, set_back + 40] {
+            let mut state = State::new(shards);
+            state.unlist();
+            fold_batch(&mut state, &borrowed[..cut]).expect("just encoded");
+            let (mut bytes, users) = (Vec::new(), state.users.iter().collect::<Vec<_>>());
+            let whole = snapshot::write(&state.markets, &users, &mut bytes).expect("memory takes every byte");
+            let mut state = snapshot::read_checked(&mut &bytes[..], shards, whole).expect("just written");
+            fold_batch(&mut state, &borrowed[cut..]).expect("just encoded");
+            state.list_again();
+            state.check_all().expect("every promise holds");
+            digests.push(digest(&state));
+            cases += 1;
+        }
+    }
+    assert!(digests.iter().all(|one| *one == digests[0]), "{digests:?}");
+    println!("set back: {cases} cases of {} records, {} moments", records.len(), moments.len());
+}
+
+/// A market that was taken for over is open again, unless it was paid out.
+#[test]
+fn markets_end_again_when_the_clock_was_set_back() {
+    use crate::market::terms::{MarketState, Resolution};
+    let (at, hour) = (Timestamp(1_790_932_500_000_000), 3_600_000_000);
+    let year = at.plus(365 * 24 * hour);
+    let mut state = State::new(1);
+    let mut dice = crate::user::sample::Dice(5);
+    let mut fold_all = |facts: &[MarketMutation], version| {
+        let mut payload = Vec::new();
+        encode(facts, &mut payload);
+        fold(&mut state, MARKETS, version, &payload).expect("just encoded");
+    };
+    // (end, resolved) → ended behind it
+    let rows = [(at.plus(hour), false, false), (Timestamp(at.0 - hour), false, true), (at.plus(hour), true, true)];
+    for (number, (end, resolved, _)) in rows.iter().enumerate() {
+        let mut listing = codec::tests::listing(&mut dice);
+        (listing.condition, listing.end) = (format!("c{number}"), Some(*end));
+        let market = MarketId(number as u32);
+        let (listing, state) = (Box::new(listing), MarketState::Active);
+        let mut facts = vec![
+            MarketMutation::MarketListed { market, listing, state, at: year },
+            MarketMutation::MarketStateChanged { market, state, ended: true, at: year },
+        ];
+        if *resolved {
+            facts.push(MarketMutation::MarketResolved { market, resolution: Resolution::Split, at: year });
+            facts.push(MarketMutation::MarketSettled { market, at: year });
+        }
+        fold_all(&facts, codec::VERSION);
+    }
+    fold_all(&[MarketMutation::ClockSetBack { from: year, at }], codec::VERSION_SET_BACK);
+    for (market, &(_, resolved, ended)) in state.markets.iter().zip(&rows) {
+        assert_eq!((market.ended, market.listed_at), (ended, at));
+        assert_eq!(market.resolution, resolved.then_some((Resolution::Split, at)));
+        assert_eq!(market.settled_at, resolved.then_some(at));
+    }
+    assert_eq!(state.markets.next_end(), Some(at.plus(hour)), "its end is awaited again");
+    println!("markets: {} cases", rows.len());
 }
 
 fn fold_a_batch(shards: usize) {

@@ -146,6 +146,32 @@ pub const STATUS: Schema = Schema::Object(&Shape::new(
             "",
         ),
         field(
+            "clock",
+            Schema::Object(&Shape::new(
+                "ClockStatus",
+                "",
+                &[
+                    field(
+                        "start",
+                        Schema::Word(&["ok", "ahead", "behind"]),
+                        "The wall clock at this start: `ahead` of the newest record by more than a day (the server was off, or \
+                         the clock is wrong), or `behind` it (it was wrong then, or is now).",
+                    ),
+                    field("newest_record_at", TS_OR_NULL, "The newest record of before this start."),
+                    field("wall_at_start", TS_OR_NULL, "The wall clock at this start; null for a new directory."),
+                    field("wall_at", TS, "The wall clock now; `timestamp` is server time, which never goes back."),
+                    field("venue_at", TS_OR_NULL, "A live venue's own time, by what it told last."),
+                    field(
+                        "sweeps",
+                        Schema::Word(&["running", "waiting", "contradicted"]),
+                        "Whether orders expire, heartbeats lapse and markets end by server time: `waiting` for \
+                         `clock.leap_wait_s`, or for the venue's own time; `contradicted` while that is another one.",
+                    ),
+                ],
+            )),
+            "Extension: whether the clock can be believed.",
+        ),
+        field(
             "recording",
             Schema::Nullable(&Schema::Object(&Shape::new(
                 "RecordingStatus",
@@ -170,5 +196,7 @@ pub const STATUS_EXAMPLE: &str = concat!(
     r#""redis":{"status":"not_used"},"matching_engine":{"status":"ok","last_cycle_at":null,"last_cycle_ms":null,"#,
     r#""pending_orders":0,"upstream":"live"},"websocket":{"connections":0,"upstream_connections":0,"#,
     r#""last_upstream_message_at":null},"markets":{"active":280,"hot":12,"last_sync_at":null},"#,
+    r#""clock":{"start":"ok","newest_record_at":"2026-10-02T09:10:00Z","wall_at_start":"2026-10-02T09:14:48Z","#,
+    r#""wall_at":"2026-10-02T09:15:00Z","venue_at":null,"sweeps":"running"},"#,
     r#""recording":{"at":"2026-08-10T22:15:00Z","ended":false,"speed":"60x"}}"#
 );

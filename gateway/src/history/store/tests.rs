@@ -286,3 +286,45 @@ fn a_damaged_block_is_said_once_and_the_rest_is_served() {
     }
     println!("damaged blocks of a history: {cases} cases");
 }
+
+/// What was noted by a clock that was ahead goes, in blocks and in the trail; what is noted behind it is kept as ever.
+#[test]
+fn what_was_noted_for_later_goes_when_the_clock_is_set_back() {
+    let mut cases = 0;
+    let right = FIRST_HOUR * 60 + 90;
+    // How far the clock was ahead, in minutes: less than the hour, over some hours, days, a year.
+    for ahead in [20, 200, 3 * 24 * 60, 365 * 24 * 60] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(Some(dir.path()));
+        let noted = |store: &mut Store, minutes: std::ops::Range<u32>| {
+            for minute in minutes {
+                store.add(&[heard(1, minute, 7), heard(2, minute, 9)]);
+            }
+            store.write();
+        };
+        noted(&mut store, FIRST_HOUR * 60..right + 1);
+        noted(&mut store, right + ahead..right + ahead + 300);
+        drop(store);
+        let secs = u64::from(right) * 60 + 30;
+        set_back(dir.path(), secs).unwrap();
+        set_back(dir.path(), secs).expect("done again it goes on");
+        let mut store = Store::open(Some(dir.path()));
+        let starts = |store: &Store| all(store, 1, 60).iter().map(|bucket| bucket.start / 60).collect::<Vec<_>>();
+        let minutes = |from: u32, to: u32| (u64::from(from)..=u64::from(to)).collect::<Vec<_>>();
+        // A clock that far ahead has made the minutes of before hours, which is final.
+        let are_hours = ahead > MINUTES_KEPT_HOURS * 60;
+        let left = if are_hours { minutes(FIRST_HOUR, FIRST_HOUR + 1) } else { minutes(FIRST_HOUR * 60, right) };
+        let starts_then: Vec<u64> = starts(&store).iter().map(|at| if are_hours { at / 60 } else { *at }).collect();
+        assert_eq!(starts_then, left, "{ahead} min");
+        // It goes on from there, over the hours that there were blocks of, and over a restart.
+        noted(&mut store, right + 1..right + 400);
+        drop(store);
+        let again = starts(&Store::open(Some(dir.path())));
+        let expected = if are_hours { minutes(right + 1, right + 399) } else { minutes(FIRST_HOUR * 60, right + 399) };
+        assert!(again.ends_with(&expected) && again.is_sorted(), "{ahead} min: {again:?}");
+        cases += 1;
+    }
+    let none = tempfile::tempdir().unwrap();
+    set_back(&none.path().join("none"), 5).expect("nothing is removed of nothing");
+    println!("histories set back: {cases} cases");
+}

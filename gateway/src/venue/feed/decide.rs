@@ -6,13 +6,14 @@ use crate::venue::{self, FeedUpdate, Frame};
 use engine::id::MarketId;
 use engine::market::catalog;
 use engine::market::mutation::MarketMutation;
+use engine::market::terms::Resolution;
 use engine::time::Timestamp;
 use std::sync::atomic::Ordering;
 
 impl Desk {
     /// Facts of one update: decided and applied here, journaled by the next flush.
     pub(super) fn decide(&mut self, update: &FeedUpdate, frame: &Frame<'_>, now: Timestamp) {
-        let venue_now = frame.received;
+        let venue_now = self.ends_by(frame.received);
         match update {
             FeedUpdate::Listed { listing, state } => {
                 let facts = self.markets.list(listing, *state, venue_now, now);
@@ -30,12 +31,18 @@ impl Desk {
                 let facts = self.known(condition).map(|market| self.markets.tick(market, *tick, now));
                 self.decided(facts.unwrap_or_default());
             }
-            FeedUpdate::Resolved { condition, resolution, .. } => {
-                let fact = self.known(condition).and_then(|market| self.markets.resolve(market, *resolution, now));
-                self.decided(fact);
-            }
+            FeedUpdate::Resolved { condition, resolution, .. } => match &mut self.deferred {
+                Some(deferred) if self.waits => deferred.push((condition.clone(), *resolution)),
+                _ => self.resolved(condition, *resolution, now),
+            },
             _ => {}
         }
+    }
+
+    /// A market has a result.
+    pub(super) fn resolved(&mut self, condition: &str, resolution: Resolution, now: Timestamp) {
+        let fact = self.known(condition).and_then(|market| self.markets.resolve(market, resolution, now));
+        self.decided(fact);
     }
 
     /// What is not journaled and no level of a book.
@@ -111,6 +118,7 @@ impl Desk {
         if drives_clock && !self.ages_on_server_time {
             self.writer.clock(venue_now);
         }
+        let venue_now = self.ends_by(venue_now);
         if self.markets.next_end().is_some_and(|end| end <= venue_now) {
             let facts = self.markets.end_passed(venue_now, self.clock.now());
             self.decided(facts);

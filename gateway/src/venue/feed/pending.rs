@@ -67,7 +67,9 @@ fn market(fact: &MarketMutation) -> Option<MarketId> {
         | MarketMutation::EndChanged { market, .. }
         | MarketMutation::MarketResolved { market, .. }
         | MarketMutation::MarketSettled { market, .. } => Some(*market),
-        MarketMutation::TapeReached { .. } | MarketMutation::Restored { .. } => None,
+        MarketMutation::TapeReached { .. } | MarketMutation::Restored { .. } | MarketMutation::ClockSetBack { .. } => {
+            None
+        }
     }
 }
 

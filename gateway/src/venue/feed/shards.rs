@@ -62,7 +62,8 @@ impl Desk {
             let mut cycling = match (self.cycling.take(), due.filter(|due| matched != Some(*due))) {
                 (Some(cycling), _) => cycling,
                 (None, Some(venue_now)) if self.room() != Room::None => {
-                    let asked = self.ask_all(|| Command::Cycle { venue_now })?;
+                    let sweeps = self.sweeps();
+                    let asked = self.ask_all(|| Command::Cycle { venue_now, sweeps })?;
                     Cycling { venue_now, begun: self.clock.now(), asked }
                 }
                 _ => return Ok(matched),

@@ -1,5 +1,6 @@
 //! The feed on a real core with a real log, its clock in the test's hand.
 
+mod doubted;
 mod printed;
 mod quiet;
 mod replayed;
@@ -10,6 +11,7 @@ use crate::api::testing::listing;
 use crate::commit::{CommitFigures, CommitItem, Committer, LogSize};
 use crate::config::{Config, Durability};
 use crate::core::Core;
+use crate::leap::Leap;
 use crate::recover::{Recovery, recover};
 use crate::venue::Polled;
 use crate::venue::replay::{Replay, Speed};
@@ -17,7 +19,9 @@ use crate::venue::spot::Spot;
 use crate::venue::synthetic::Synthetic;
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::book::{BookSide, Books};
-use engine::command::{Answer, AskedPrice, Command, CreateUser, Placement, PlacementTerms, Query, Size, Wallets};
+use engine::command::{
+    Answer, AskedPrice, Command, CreateUser, Placement, PlacementTerms, Query, Size, Sweeps, Wallets,
+};
 use engine::directory::Directory;
 use engine::id::{KeyId, MARKETS, Outcome, UserId};
 use engine::market::mutation::MarketMutation;
@@ -126,6 +130,17 @@ impl Life {
 
     /// The same where somebody has a stake in these markets.
     fn staked(directory: &Path, venue: impl Venue + 'static, now: Timestamp, stakes: &[MarketId]) -> Life {
+        Life::doubting(directory, venue, now, stakes, |_| Leap::none())
+    }
+
+    /// The same behind a start of which `leap` judges the newest record.
+    fn doubting(
+        directory: &Path,
+        venue: impl Venue + 'static,
+        now: Timestamp,
+        stakes: &[MarketId],
+        leap: impl FnOnce(Option<Timestamp>) -> Leap,
+    ) -> Life {
         let options = Options {
             segment_bytes: SIZE.segment_bytes,
             spares_count: SIZE.spares_count,
@@ -133,6 +148,7 @@ impl Life {
             ..Options::default()
         };
         let Recovery { dir, log, mut state, .. } = recover(&directory.join("data"), options, 1).expect("a sound log");
+        let leap = Arc::new(leap(Some(Timestamp(log.last_time)).filter(|newest| newest.0 > 0)));
         let running = dir.start(log, now.0, Box::new(|_| {})).expect("a writable directory");
         let (books, catalog, stop) = (Arc::new(Books::new()), Arc::new(Catalog::new()), Stop::new());
         let clock = Clock::fake(now);
@@ -173,6 +189,7 @@ impl Life {
             recorder: crate::history::Recorder::nowhere(),
             news: Arc::new(News::new(1, Rules::default().fees)),
             spot: Spot::of(&Config::defaults().venue),
+            leap,
             match_interval_us: 2 * SECOND,
             pace: Pace::default(),
             stakes: stakes.to_vec(),
@@ -352,7 +369,7 @@ fn a_full_disk_stops_new_markets_and_cycles_but_no_book() {
 
     // A cycle that was begun before ends when there is room.
     let venue_now = life.clock.now();
-    let asked = life.feed.desk.ask_all(|| Command::Cycle { venue_now }).expect("the core lives");
+    let asked = life.feed.desk.ask_all(|| Command::Cycle { venue_now, sweeps: Sweeps::All }).expect("the core lives");
     life.feed.desk.cycling = Some(Cycling { venue_now, begun: venue_now, asked });
     script.say([bid(1, 4_300)]);
     life.turn_after(0);
@@ -441,6 +458,7 @@ fn nothing_goes_to_a_log_without_room() {
         recorder: crate::history::Recorder::nowhere(),
         news: Arc::new(News::new(1, Rules::default().fees)),
         spot: Spot::of(&Config::defaults().venue),
+        leap: Arc::new(Leap::none()),
         match_interval_us: SECOND,
         pace: Pace::default(),
         stakes: Vec::new(),

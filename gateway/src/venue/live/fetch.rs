@@ -3,7 +3,9 @@
 use super::budget::Budget;
 use super::outlet::Port;
 use super::pace::Pace;
-use reqwest::header::RETRY_AFTER;
+use engine::time::Timestamp;
+use jiff::fmt::rfc2822;
+use reqwest::header::{AGE, DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -90,6 +92,9 @@ impl Fetch {
                 Ok(response) => {
                     let status = response.status();
                     let asked_wait = retry_after(&response);
+                    if let Some(time) = told_time(response.headers()) {
+                        port.health.tells_time(time);
+                    }
                     let refused = status == StatusCode::TOO_MANY_REQUESTS || asked_wait.is_some() && passes(status);
                     if refused {
                         // It is not this call that there are too many of.
@@ -145,6 +150,13 @@ fn passes(status: StatusCode) -> bool {
 fn retry_after(response: &Response) -> Option<Duration> {
     let seconds: u64 = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+}
+
+/// The time of the venue's server as an answer tells it: the second of its `Date`, and how long a cache had it since.
+fn told_time(headers: &HeaderMap) -> Option<Timestamp> {
+    let date = rfc2822::DateTimeParser::new().parse_timestamp(headers.get(DATE)?.as_bytes()).ok()?;
+    let age = headers.get(AGE).and_then(|age| age.to_str().ok()?.trim().parse::<u32>().ok()).unwrap_or(0);
+    Some(Timestamp::from_secs(u64::try_from(date.as_second()).ok()? + u64::from(age)))
 }
 
 /// What went wrong, down to the cause; the outermost words say only that something did.

@@ -1,0 +1,27 @@
+//! Whether the clock can be believed: what this start found, and how far server time is from the wall clock.
+
+use super::family::{Family, Writer};
+use crate::app::App;
+use crate::leap::Sweeping;
+use engine::time::SECOND;
+use std::fmt::Error;
+
+const LEAP: Family = Family::new(
+    "papertape_clock_leap_seconds",
+    "Wall clock less newest record at this start, where that was worth a warning: more than a day, or below zero; else 0",
+);
+const WAITING: Family = Family::new(
+    "papertape_clock_sweeps_waiting",
+    "1 while no order expires and no market ends by server time, behind a start whose clock is doubted",
+);
+const AHEAD: Family = Family::new(
+    "papertape_clock_ahead_seconds",
+    "Server time less wall clock: far from 0, the journal is of the future",
+);
+
+pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
+    let (now, wall) = (app.clock.now(), app.clock.wall_now());
+    out.gauge(&LEAP, app.leap.seconds())?;
+    out.gauge(&WAITING, u32::from(app.leap.sweeping(now) != Sweeping::Running))?;
+    out.gauge(&AHEAD, (now.0 as f64 - wall.0 as f64) / SECOND as f64)
+}

@@ -1,0 +1,220 @@
+//! An operator says that the clock was wrong: a stopped directory whose newest record is of the future goes on from now.
+//!
+//! One fact says so, [`MarketMutation::ClockSetBack`], in the one record whose time may lie before that of the record before
+//! it. A process that is killed before has changed nothing that counts; behind it, it is done. What the state says happened
+//! later than now happened now from there on ([`State::set_back`]); the log keeps what it said.
+//!
+//! [`State::set_back`]: engine::shard::replay::State::set_back
+
+use crate::recover::{self, RecoverError, Recovery};
+use crate::wire::instant::ts_text;
+use crate::{directory_venue, history};
+use engine::id::MARKETS;
+use engine::market::mutation::MarketMutation;
+use engine::mutation::codec;
+use engine::time::Timestamp;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use wal::{Dir, Files, Lsn, Options, Running};
+
+/// The beginning of 2026: no clock is right that says less.
+const EARLIEST: Timestamp = Timestamp(1_767_225_600_000_000);
+
+/// Why nothing was set back.
+#[derive(Debug)]
+pub enum SetBackError {
+    /// The directory is in use, damaged, or none.
+    Log(RecoverError),
+    /// There is no record.
+    Empty,
+    /// The wall clock is not behind the newest record.
+    NotBehind { newest: Timestamp, now: Timestamp },
+    /// The wall clock cannot be right.
+    Impossible { now: Timestamp },
+    /// A file beside the log could not be read or written.
+    Io { what: &'static str, error: io::Error },
+}
+
+impl fmt::Display for SetBackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetBackError::Log(error @ RecoverError::Log(wal::Error::Locked { .. })) => {
+                write!(f, "{error}: stop it first")
+            }
+            SetBackError::Log(error) => error.fmt(f),
+            SetBackError::Empty => f.write_str("there is no log in this directory: nothing to set back"),
+            SetBackError::NotBehind { newest, now } => write!(
+                f,
+                "the wall clock says {}, and the newest record is of {}: it is not of the future, so there is nothing to set \
+                 back. Is the clock of this machine right?",
+                ts_text(*now),
+                ts_text(*newest)
+            ),
+            SetBackError::Impossible { now } => {
+                write!(f, "the wall clock says {}, which cannot be right: correct it first", ts_text(*now))
+            }
+            SetBackError::Io { what, error } => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SetBackError {}
+
+impl From<RecoverError> for SetBackError {
+    fn from(error: RecoverError) -> SetBackError {
+        SetBackError::Log(error)
+    }
+}
+
+impl From<wal::Error> for SetBackError {
+    fn from(error: wal::Error) -> SetBackError {
+        SetBackError::Log(error.into())
+    }
+}
+
+/// What was set back, or would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetBack {
+    /// Time of the newest record.
+    pub from: Timestamp,
+    /// Where journal time goes on.
+    pub to: Timestamp,
+    /// The record that says so; `None`: nothing was written.
+    pub lsn: Option<Lsn>,
+}
+
+/// Sets the journal time of a stopped directory back to `now`, by the wall clock. With `dry_run` it only says what it would
+/// do, and changes nothing but the text of the lock file.
+///
+/// # Errors
+/// [`SetBackError`]. Then nothing of users, orders and markets has changed.
+pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBack, SetBackError> {
+    let storage = Files::open_existing(directory)?;
+    if wal::origin(&storage)?.is_none() {
+        return Err(SetBackError::Empty);
+    }
+    if now < EARLIEST {
+        return Err(SetBackError::Impossible { now });
+    }
+    if dry_run {
+        let _locked = Dir::open(storage, Options::default())?;
+        let (_, report) = recover::look(directory, false)?;
+        return Ok(SetBack { from: behind(report.last_time, now)?, to: now, lsn: None });
+    }
+    let Recovery { dir, log, .. } = recover::recover(directory, Options::default(), 1)?;
+    let from = behind(log.last_time, now)?;
+    // First: what is left undone by a kill is done by the next try. Prices of a recording are of its own time.
+    let of_recordings = directory_venue::is_of_recordings(directory);
+    if !of_recordings.map_err(|error| SetBackError::Io { what: "the names of the venues", error })? {
+        history::set_back(&directory.join("history"), now.secs())
+            .map_err(|error| SetBackError::Io { what: "the price history", error })?;
+    }
+    let Running { mut log, mut syncer, mut preparer, .. } = dir.start(log, now.0, Box::new(|_| {}))?;
+    let mut payload = Vec::new();
+    codec::encode(&[MarketMutation::ClockSetBack { from, at: now }], &mut payload);
+    let append = |log: &mut wal::Log| log.append_set_back(codec::VERSION_SET_BACK, MARKETS.0, now.0, &payload);
+    let lsn = match append(&mut log) {
+        Ok(lsn) => lsn,
+        Err(_) => {
+            syncer.turn()?;
+            preparer.turn()?;
+            append(&mut log).map_err(wal::Error::from)?
+        }
+    };
+    // Without room there is no mark of an orderly end, which is no fault.
+    let _ = log.append_clean_stop(now.0);
+    syncer.finish()?;
+    Ok(SetBack { from, to: now, lsn: Some(lsn) })
+}
+
+/// The time of the newest record, which lies ahead.
+fn behind(last_time: u64, now: Timestamp) -> Result<Timestamp, SetBackError> {
+    let newest = Timestamp(last_time);
+    if newest > now { Ok(newest) } else { Err(SetBackError::NotBehind { newest, now }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recover::{digest, look, recover};
+    use engine::id::UserId;
+    use engine::mutation::Mutation;
+    use engine::time::{DAY, SECOND};
+    use std::path::PathBuf;
+    use wal::Kind;
+
+    const NOW: Timestamp = Timestamp(1_790_932_445_000_000);
+
+    fn options() -> Options {
+        Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() }
+    }
+
+    /// A directory with a user of each of these moments.
+    fn directory(moments: &[Timestamp]) -> (tempfile::TempDir, PathBuf) {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let data = place.path().join("data");
+        let Recovery { dir, log, .. } = recover(&data, options(), 1).expect("a new log");
+        let first = moments.first().copied().unwrap_or(NOW);
+        let Running { mut log, syncer, .. } = dir.start(log, first.0, Box::new(|_| {})).expect("room");
+        for (number, at) in moments.iter().enumerate() {
+            let mut payload = Vec::new();
+            codec::encode(&[Mutation::UserCreated { sub: None, email: None, at: *at }], &mut payload);
+            log.append(Kind::Mutations, codec::VERSION, number as u64 + 1, at.0, &payload).expect("room");
+        }
+        syncer.finish().expect("a sync");
+        (place, data)
+    }
+
+    fn created(data: &Path) -> Vec<Timestamp> {
+        let (state, _) = look(data, true).expect("a sound log");
+        (1..).map_while(|id| state.user(UserId(id)).map(|user| user.created_at)).collect()
+    }
+
+    #[test]
+    fn journal_time_goes_on_from_now() {
+        let year = NOW.plus(365 * DAY);
+        let (_place, data) = directory(&[Timestamp(NOW.0 - DAY), year, year.plus(SECOND)]);
+        let before = created(&data);
+        let dry = set_back(&data, NOW, true).expect("it is of the future");
+        assert_eq!(dry, SetBack { from: year.plus(SECOND), to: NOW, lsn: None });
+        assert_eq!(created(&data), before, "nothing was written");
+        let done = set_back(&data, NOW, false).expect("it is of the future");
+        assert_eq!((done.from, done.to), (year.plus(SECOND), NOW));
+        assert_eq!(created(&data), [Timestamp(NOW.0 - DAY), NOW, NOW]);
+        // The next start, a second later.
+        let Recovery { dir, log, state, report } = recover(&data, options(), 2).expect("a sound log");
+        assert_eq!((log.last_time, report.last_time), (NOW.0, NOW.0));
+        assert_eq!(digest(&state), digest(&look(&data, true).expect("a sound log").0), "by replay");
+        let running = dir.start(log, NOW.0 + SECOND, Box::new(|_| {})).expect("room");
+        assert_eq!(running.log.last_time(), NOW.0 + SECOND);
+        assert!(matches!(
+            set_back(&data, NOW, false),
+            Err(SetBackError::Log(RecoverError::Log(wal::Error::Locked { .. })))
+        ));
+    }
+
+    #[test]
+    fn what_is_not_of_the_future_is_refused_and_left_alone() {
+        let (_place, data) = directory(&[NOW]);
+        let look_at = || std::fs::read_dir(&data).expect("it is there").count();
+        let files = look_at();
+        for (now, is_impossible) in [(NOW, false), (NOW.plus(1), false), (NOW.plus(DAY), false), (Timestamp(5), true)] {
+            for dry_run in [true, false] {
+                let refused = set_back(&data, now, dry_run);
+                let expected = match refused {
+                    Err(SetBackError::NotBehind { newest, .. }) => !is_impossible && newest == NOW,
+                    Err(SetBackError::Impossible { .. }) => is_impossible,
+                    _ => false,
+                };
+                assert!(expected, "{now:?}: {refused:?}");
+                assert_eq!((created(&data), look_at()), (vec![NOW], files));
+            }
+        }
+        let nothing = tempfile::tempdir().expect("a temporary directory");
+        for dry_run in [true, false] {
+            assert!(set_back(&nothing.path().join("none"), NOW, dry_run).is_err());
+        }
+        println!("refusals: 10 cases");
+    }
+}

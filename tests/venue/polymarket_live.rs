@@ -1,6 +1,7 @@
 //! The server against a stand-in of Polymarket: markets, books, orders, ends, and everything that goes wrong.
 
 mod catalogue;
+mod clock;
 mod faults;
 mod lost;
 mod prints;

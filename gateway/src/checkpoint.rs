@@ -11,6 +11,10 @@ use crate::spares::Covered;
 use crate::thread::Stop;
 use engine::shard::replay::State;
 use engine::shard::snapshot;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 use std::time::Duration;
 use wal::{Files, Lsn, Marks, Scan, Snapshots, Storage};
 
@@ -37,6 +41,33 @@ pub enum Looked {
     Made,
 }
 
+/// Where a digest is sent to: the record up to which the state was digested, and the digest.
+type Answer = SyncSender<Result<(Lsn, [u8; 32]), RecoverError>>;
+
+/// Asks a keeper that runs for the digest of the state: nobody else has a state that he may read at leisure.
+#[derive(Clone)]
+pub struct Digests {
+    asked: Sender<Answer>,
+    /// The keeper's thread, once it runs.
+    keeper: Arc<OnceLock<Thread>>,
+}
+
+impl Digests {
+    /// The digest of the state up to a record that is on the device, which is at or behind all that were when this was
+    /// called; with that record. Waits for a checkpoint that is being made.
+    ///
+    /// # Errors
+    /// [`RecoverError`] of the log; `None` when the keeper has ended.
+    pub fn ask(&self) -> Option<Result<(Lsn, [u8; 32]), RecoverError>> {
+        let (answer, digested) = sync_channel(1);
+        self.asked.send(answer).ok()?;
+        if let Some(keeper) = self.keeper.get() {
+            keeper.unpark();
+        }
+        digested.recv().ok()
+    }
+}
+
 /// Keeper of the snapshots.
 pub struct Keeper<S: Storage = Files> {
     storage: S,
@@ -50,11 +81,21 @@ pub struct Keeper<S: Storage = Files> {
     seen: Lsn,
     /// When the thread lets others have its core; it never does where there is none.
     rests: Option<Rests>,
+    /// Who waits for a digest.
+    asked: Option<(Receiver<Answer>, Arc<OnceLock<Thread>>)>,
 }
 
 impl<S: Storage> Keeper<S> {
     pub fn new(storage: S, snapshots: Snapshots<S>, marks: Marks, every: usize, covered: Covered) -> Keeper<S> {
-        Keeper { storage, snapshots, marks, covered, every, state: None, seen: Lsn::ZERO, rests: None }
+        Keeper { storage, snapshots, marks, covered, every, state: None, seen: Lsn::ZERO, rests: None, asked: None }
+    }
+
+    /// Can be asked for digests, too, when it runs.
+    pub fn answering(mut self) -> (Keeper<S>, Digests) {
+        let (asked, asks) = channel();
+        let keeper = Arc::new(OnceLock::new());
+        self.asked = Some((asks, Arc::clone(&keeper)));
+        (self, Digests { asked, keeper })
     }
 
     /// Takes its time as long as the next checkpoint is not due before this one is written. The storages must rest by the
@@ -66,7 +107,15 @@ impl<S: Storage> Keeper<S> {
     /// Turns until the server stops; gives itself back, unless the state turned out to be unsound.
     pub fn run(mut self, stop: &Stop) -> Option<Keeper<S>> {
         let mut failing = Failing::default();
+        if let Some((_, thread)) = &self.asked {
+            let _ = thread.set(std::thread::current());
+        }
         while !stop.is_set() {
+            if let Some(answer) = self.asked.as_ref().and_then(|(asked, _)| asked.try_recv().ok()) {
+                // Who asked may have gone.
+                let _ = answer.send(self.digest(stop));
+                continue;
+            }
             let looked = self.look();
             // What is due and has to wait says nothing about the storage that failed.
             if matches!(looked, Ok(Looked::Made | Looked::Enough)) {
@@ -88,7 +137,27 @@ impl<S: Storage> Keeper<S> {
                 }
             }
         }
+        // Nobody who asks from now on is to wait.
+        self.asked = None;
         Some(self)
+    }
+
+    /// The digest of the state up to the last record that is on the device, and that record.
+    fn digest(&mut self, stop: &Stop) -> Result<(Lsn, [u8; 32]), RecoverError> {
+        if let Some(rests) = &self.rests {
+            // Nobody's room or restart depends on it.
+            rests.begin(Lsn(u64::MAX));
+        }
+        let upto = self.marks.synced();
+        // The mark of an orderly end, which is appended behind the stop, is to stay behind every state that is kept.
+        if stop.is_set() || self.marks.is_poisoned() {
+            return Err(RecoverError::Content { lsn: upto, why: "the server stops".to_owned() });
+        }
+        self.fold(upto)?;
+        let (state, lsn, _) = self.state.as_ref().expect("it was folded");
+        let shards: Vec<_> = state.users.iter().collect();
+        let digest = snapshot::write(&state.markets, &shards, &mut Breathing { keeper: self, stop });
+        digest.map(|digest| (*lsn, digest)).map_err(|error| RecoverError::Content { lsn: *lsn, why: error.to_string() })
     }
 
     /// The checkpoint behind an orderly end, which spares the next start the log behind the newest snapshot. False: there is
@@ -154,6 +223,8 @@ impl<S: Storage> Keeper<S> {
     /// Folds the log up to `upto`, checks every promise of that state, writes it down, and says which
     /// segments are unnecessary now. The newest snapshot stands for the records up to `newest`.
     fn checkpoint(&mut self, newest: Lsn, upto: Lsn) -> Result<(), RecoverError> {
+        // Whoever asked for a digest had it made of a later state, all of it on the device.
+        let upto = self.state.as_ref().map_or(upto, |(_, folded, _)| upto.max(*folded));
         if let Some(rests) = &self.rests {
             // Behind as many records again as this checkpoint covers, the next one is due: from there on the disk's bound
             // goes before the orders' tail.
@@ -218,6 +289,26 @@ impl<S: Storage> Keeper<S> {
         if let Some(rests) = &self.rests {
             rests.breathe();
         }
+    }
+}
+
+/// Takes every byte until the server stops, and rests in between.
+struct Breathing<'a, S: Storage> {
+    keeper: &'a Keeper<S>,
+    stop: &'a Stop,
+}
+
+impl<S: Storage> io::Write for Breathing<'_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stop.is_set() {
+            return Err(io::Error::other("the server stops"));
+        }
+        self.keeper.breathe();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -347,6 +438,48 @@ mod tests {
             assert_eq!(recovery.report.users as u64, records + more);
         }
         println!("last checkpoints: {} cases", 2 * rows.len());
+    }
+
+    /// A digest is of all that was synced when it was asked for, and no snapshot of an earlier moment is made behind it.
+    #[test]
+    fn a_digest_is_of_the_state_that_a_start_would_read() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let data = place.path().join("log");
+        let recovery = recover(&data, options(), 1).expect("a new directory");
+        let Running { mut log, mut syncer, mut preparer, snapshots, marks, .. } =
+            recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+        let stop = Stop::new();
+        let storage = Files::open_existing(&data).expect("it was made");
+        let keeper = Keeper::new(storage, snapshots, marks.clone(), 1, Covered::default());
+        let (keeper, digests) = keeper.answering();
+        let running = std::thread::spawn({
+            let stop = stop.clone();
+            move || keeper.run(&stop)
+        });
+        let mut cases = 0;
+        for user in 1..=6_u64 {
+            while preparer.turn().expect("room on the disk") == wal::Prepared::One {}
+            let (sub, email, at) = (Some("x".repeat(400_000)), None, Timestamp(2));
+            let mut payload = Vec::new();
+            codec::encode(&[Mutation::UserCreated { sub, email, at }], &mut payload);
+            let last = log.append(Kind::Mutations, codec::VERSION, user, 2, &payload).expect("there is room");
+            syncer.turn().expect("the disk is there");
+            let (lsn, digest) = digests.ask().expect("the keeper runs").expect("a sound log");
+            assert_eq!(lsn, last);
+            let (state, report) = crate::recover::look(&data, false).expect("a sound log");
+            assert_eq!((report.lsn, crate::recover::digest(&state)), (last, digest));
+            cases += 1;
+        }
+        stop.set();
+        let mut keeper = running.join().expect("no panic").expect("a sound state");
+        assert!(digests.ask().is_none(), "nobody waits for a keeper that has ended");
+        let folded = keeper.state.as_ref().map(|(_, lsn, _)| *lsn).expect("a copy");
+        keeper.checkpoint(Lsn::ZERO, folded.before()).expect("room on the disk");
+        let newest = keeper.snapshots.newest().expect("it can be read").expect("there is one");
+        assert_eq!(newest.lsn, folded, "the state that is written is the one that its name says");
+        let mut none = Keeper::new(keeper.storage, keeper.snapshots, marks, 1, Covered::default());
+        assert!(none.digest(&stop).is_err(), "a server that stops digests nothing");
+        println!("digests: {cases} cases");
     }
 
     /// Segments that snapshots of orderly ends cover are given up by a server that writes no snapshot of its own.

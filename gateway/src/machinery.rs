@@ -1,7 +1,7 @@
 //! What runs beside the threads that own sockets: started in order, ended in reverse.
 
 use crate::boot::{BootError, io};
-use crate::checkpoint::{Keeper, LAST_WITHIN};
+use crate::checkpoint::{Digests, Keeper, LAST_WITHIN};
 use crate::clock::Clock;
 use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
 use crate::config::Config;
@@ -56,6 +56,9 @@ pub struct Parts<'a> {
 pub struct Machinery {
     stops: Stops,
     marks: Marks,
+    instance: [u8; 16],
+    covered: Covered,
+    digests: Digests,
     syncer: JoinHandle<Result<(), wal::Error>>,
     spares: JoinHandle<()>,
     keeper: JoinHandle<Option<Keeper<Paced<Files>>>>,
@@ -103,7 +106,7 @@ impl Machinery {
         let synced = Arc::new(Wake::default());
         let waker = synced.clone();
         let running = dir.start(log, clock.now().0, Box::new(move |_| waker.wake())).map_err(RecoverError::from)?;
-        let Running { log, syncer, mut preparer, snapshots, marks, .. } = running;
+        let Running { log, syncer, mut preparer, snapshots, marks, instance, .. } = running;
         let (fatal, failed) = mpsc::unbounded_channel();
         let syncer =
             layout::spawn_syncer(syncer, config.journal.durability, figures.clone(), stops.sync.clone(), fatal)
@@ -126,7 +129,8 @@ impl Machinery {
         let rests = Rests::new(marks.clone(), stop.clone());
         let storage = Paced { storage, rests: rests.clone() };
         let snapshots = snapshots.through(storage.clone());
-        let keeper = Keeper::new(storage, snapshots, marks.clone(), segments, covered).resting(rests);
+        let keeper = Keeper::new(storage, snapshots, marks.clone(), segments, covered.clone()).resting(rests);
+        let (keeper, digests) = keeper.answering();
         let keeper = thread::spawn_behind("keeper", move || keeper.run(&stop)).map_err(io("the keeper's thread"))?;
         let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
         let crosses = config.rules.fill_model == FillModel::Cross;
@@ -150,8 +154,22 @@ impl Machinery {
             }
         };
         let clock = clock.clone();
-        let machinery =
-            Machinery { stops, marks, syncer, spares, keeper, core, inboxes, prints, lane, clock, feed: None };
+        let machinery = Machinery {
+            stops,
+            marks,
+            instance,
+            covered,
+            digests,
+            syncer,
+            spares,
+            keeper,
+            core,
+            inboxes,
+            prints,
+            lane,
+            clock,
+            feed: None,
+        };
         Ok((machinery, failed))
     }
 
@@ -171,6 +189,21 @@ impl Machinery {
     /// Where the log stands.
     pub fn marks(&self) -> &Marks {
         &self.marks
+    }
+
+    /// Which copy of the directory this is.
+    pub fn instance(&self) -> [u8; 16] {
+        self.instance
+    }
+
+    /// What the log may give up, to be kept from it.
+    pub fn covered(&self) -> &Covered {
+        &self.covered
+    }
+
+    /// The way to the digest of the state.
+    pub fn digests(&self) -> &Digests {
+        &self.digests
     }
 
     /// Ends the feed and the keeper when set.

@@ -4,26 +4,64 @@
 
 use crate::failing::Failing;
 use crate::thread::Stop;
+use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use wal::{Files, Lsn, Prepared, Preparer, Storage};
 
 /// Longest sleep between two looks; whoever uses a spare up wakes the thread at once.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Up to where the snapshots cover the log: what is at or below it may be given up. Only ever grows.
+/// Up to where the snapshots cover the log: what is at or below it may be given up, unless somebody reads it. Only ever
+/// grows.
 #[derive(Clone, Debug, Default)]
-pub struct Covered(Arc<AtomicU64>);
+pub struct Covered(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    lsn: AtomicU64,
+    /// How many pins there are. Locked while segments are given up.
+    pins: Mutex<usize>,
+    /// The disk is full, and what is pinned would make room.
+    is_wanted: AtomicBool,
+}
+
+/// Keeps all segments of the log until it is dropped: one that is given up is overwritten in place.
+#[derive(Debug)]
+pub struct Pin(Arc<Shared>);
 
 impl Covered {
     pub fn note(&self, lsn: Lsn) {
         // Pairs with the acquiring load in `get`: the snapshots are in place before their number is seen.
-        self.0.fetch_max(lsn.0, Ordering::Release);
+        self.0.lsn.fetch_max(lsn.0, Ordering::Release);
     }
 
     pub fn get(&self) -> Lsn {
-        Lsn(self.0.load(Ordering::Acquire))
+        Lsn(self.0.lsn.load(Ordering::Acquire))
+    }
+
+    /// No segment is given up while the pin is there. Waits until none is being given up.
+    pub fn pin(&self) -> Pin {
+        *self.0.pins.lock() += 1;
+        Pin(Arc::clone(&self.0))
+    }
+}
+
+impl Pin {
+    /// The disk is full: orders will need the room that is pinned.
+    pub fn is_wanted(&self) -> bool {
+        self.0.is_wanted.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let mut pins = self.0.pins.lock();
+        *pins -= 1;
+        if *pins == 0 {
+            self.0.is_wanted.store(false, Ordering::Relaxed);
+        }
     }
 }
 
@@ -67,11 +105,14 @@ impl<S: Storage> Spares<S> {
     pub fn turn(&mut self) -> Result<bool, wal::Error> {
         let covered = self.covered.get();
         if covered > self.given_up {
-            // Before a spare is made: what is given up becomes one. Once only, or a file that cannot be read would keep
-            // spares from being made.
-            self.given_up = covered;
-            self.preparer.recycle(covered)?;
-            return Ok(true);
+            let pins = self.covered.0.pins.lock();
+            if *pins == 0 {
+                // Before a spare is made: what is given up becomes one. Once only, or a file that cannot be read would keep
+                // spares from being made.
+                self.given_up = covered;
+                self.preparer.recycle(covered)?;
+                return Ok(true);
+            }
         }
         match self.preparer.turn()? {
             Prepared::One => {
@@ -79,6 +120,10 @@ impl<S: Storage> Spares<S> {
                 return Ok(true);
             }
             Prepared::DiskFull { free_bytes } => {
+                if covered > self.given_up {
+                    let pins = self.covered.0.pins.lock();
+                    self.covered.0.is_wanted.store(*pins > 0, Ordering::Relaxed);
+                }
                 if !std::mem::replace(&mut self.disk_full, true) {
                     tracing::error!(
                         free_bytes,
@@ -181,6 +226,64 @@ mod tests {
         assert_eq!(place.segments(), before[first..]);
         assert!(!place.spares.turn().expect("room on the disk"), "it is given up once");
         println!("segments: {} of {} given up", first, before.len());
+    }
+
+    /// A pin keeps all segments; with the last one gone they are given up. Spares are made beside it.
+    #[test]
+    fn what_is_pinned_is_given_up_when_nobody_needs_it() {
+        let mut place = Place::new();
+        let older = place.append(60);
+        let newer = place.append(40);
+        place.snapshot(older);
+        place.snapshot(newer);
+        let before = place.segments();
+        let (first, second) = (place.covered.pin(), place.covered.pin());
+        place.covered.note(older);
+        let last = place.append(20);
+        assert_eq!(place.segments()[..before.len()], before, "two pins");
+        drop(first);
+        place.append(20);
+        assert_eq!(place.segments()[..before.len()], before, "one pin");
+        assert!(!second.is_wanted(), "there is room on the disk");
+        let storage = Files::open_existing(&place.directory).expect("it was made");
+        let mut scan = wal::Scan::open_all(&storage).expect("all of it is there").until(last);
+        let mut read = 0;
+        while scan.next().expect("whole records").is_some() {
+            read += 1;
+        }
+        assert_eq!(read, last.0, "whoever reads the log finds each record");
+        drop(second);
+        assert!(place.spares.turn().expect("room on the disk"), "there is something to give up");
+        assert!(place.segments()[0] > before[0], "nobody needs it any more");
+        println!("records read under a pin: {read}");
+    }
+
+    /// What is pinned is asked for when the disk is full, and no sooner; the wish ends with the pin.
+    #[test]
+    fn a_full_disk_asks_for_what_is_pinned() {
+        let rows = [(true, true, true), (true, false, false), (false, true, false)];
+        for (is_full, is_covered, expected) in rows {
+            let place = tempfile::tempdir().expect("a temporary folder");
+            let reserve_bytes = if is_full { u64::MAX } else { 0 };
+            let options =
+                Options { segment_bytes: SEGMENT_BYTES, spares_count: 2, reserve_bytes, ..Options::default() };
+            let recovery = recover(&place.path().join("log"), options, 1).expect("a new directory");
+            let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+            let (mut log, mut syncer) = (running.log, running.syncer);
+            let last = log.append(Kind::Mutations, 1, 1, 2, b"x").expect("there is room");
+            syncer.turn().expect("the disk is there");
+            let covered = Covered::default();
+            let mut spares = Spares::new(running.preparer, covered.clone());
+            let pin = covered.pin();
+            if is_covered {
+                covered.note(last);
+            }
+            while spares.turn().expect("a full disk is an answer") {}
+            assert_eq!(pin.is_wanted(), expected, "full: {is_full}, covered: {is_covered}");
+            drop(pin);
+            assert!(!covered.pin().is_wanted(), "whoever comes next is not asked");
+        }
+        println!("full disks: {} cases", rows.len());
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct App {
     pub front: Front,
     pub connections: Arc<Connections>,
     pub started_at: Timestamp,
+    /// Which copy of its directory this is: a UUID.
+    pub instance: String,
     pub commit: Arc<CommitFigures>,
     pub feed: Arc<FeedFigures>,
     pub census: Census,

@@ -2,22 +2,35 @@
 //! manifest with the hash of each. Every record is read and verified on the way. Files are copied, never linked: a segment
 //! that is given up is overwritten in place.
 //!
-//! A plain copy of a running directory is no backup: its files are not of one moment, and most such copies do not start.
+//! A stopped directory is locked meanwhile ([`Source::stopped`]); of a running one the segments are pinned
+//! ([`Source::live`]). A plain copy of a running directory is no backup: its files are not of one moment, and most such
+//! copies do not start.
 
 pub mod manifest;
 
+use crate::checkpoint::Digests;
+use crate::paced::{Paced, Rests};
 use crate::recover::{self, RecoverError};
+use crate::spares::{Covered, Pin};
+use crate::thread::Stop;
 use crate::wire::instant::ts_text;
 use engine::time::Timestamp;
-use manifest::{FORMAT, FileEntry, MANIFEST, Manifest, SECRETS, hex, is_history};
+use manifest::{FORMAT, FileEntry, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SECRETS, TRAIL, hex, is_history};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use wal::segment::SEGMENT_HEADER_BYTES;
-use wal::{Dir, Files, Lsn, Options, Scan, Snapshots};
+use wal::{Dir, Files, Lsn, Marks, Options, Origin, Scan, Snapshots, Storage};
+
+/// How long the last records may take to the device before a backup of a running directory is given up.
+const SYNCED_WITHIN: Duration = Duration::from_secs(10);
+const SYNCED_LOOK_EVERY: Duration = Duration::from_millis(1);
+/// A newest snapshot that is gone when it is opened has newer ones behind it.
+const SNAPSHOT_TRIES: u32 = 8;
 
 /// Why there is no backup.
 #[derive(Debug)]
@@ -26,6 +39,10 @@ pub enum BackupError {
     Source(RecoverError),
     /// There is no log to take a backup of.
     Empty,
+    /// The server stops, or its last records do not reach the device.
+    Ending,
+    /// What came as a backup is not what its manifest says.
+    Damaged { file: String, why: String },
     /// A file could not be read or written.
     Io { file: String, error: io::Error },
 }
@@ -38,6 +55,8 @@ impl fmt::Display for BackupError {
             }
             BackupError::Source(error) => error.fmt(f),
             BackupError::Empty => f.write_str("there is no log in this directory"),
+            BackupError::Ending => f.write_str("the server stops, or its disk does not answer"),
+            BackupError::Damaged { file, why } => write!(f, "the backup is damaged: {file}: {why}"),
             BackupError::Io { file, error } => write!(f, "{file}: {error}"),
         }
     }
@@ -78,18 +97,69 @@ pub trait Sink {
     fn end(self) -> io::Result<()>;
 }
 
-/// A stopped directory of which a backup is taken. It is locked meanwhile.
+/// A directory of which a backup is taken.
 pub struct Source {
-    _dir: Dir,
+    held: Held,
     files: Vec<Planned>,
     manifest: Manifest,
 }
 
+/// What keeps the files as they are meanwhile.
+enum Held {
+    /// Nobody else has the directory.
+    Locked { _dir: Dir },
+    /// No segment is given up.
+    Pinned { pin: Pin, rests: Rests, stop: Stop },
+}
+
+impl Held {
+    /// Between two reads: lets others have the core, and says whether what is held is still to be.
+    fn go_on(&self) -> io::Result<()> {
+        let Held::Pinned { pin, rests, stop } = self else { return Ok(()) };
+        if stop.is_set() {
+            return Err(io::Error::other("the server stops"));
+        }
+        if pin.is_wanted() {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "the disk is full, and orders need the room"));
+        }
+        rests.breathe();
+        Ok(())
+    }
+}
+
 struct Planned {
     name: String,
-    from: PathBuf,
-    bytes: u64,
-    length: u64,
+    from: Opening,
+    extent: Extent,
+}
+
+/// Where a file is read from.
+enum Opening {
+    Place(PathBuf),
+    /// A running server may remove it, or put another one in its place.
+    Opened(File),
+    /// It may be gone by then: its time is over.
+    MayBeGone(PathBuf),
+}
+
+/// How much of a file is copied.
+#[derive(Clone, Copy)]
+enum Extent {
+    /// So many bytes of a file that is to have a length when it is restored.
+    Part { bytes: u64, length: u64 },
+    /// All that there is when it is opened.
+    Whole,
+}
+
+/// What a running server has for whoever takes a backup of it.
+#[derive(Clone)]
+pub struct Running {
+    pub directory: PathBuf,
+    pub marks: Marks,
+    pub covered: Covered,
+    pub digests: Digests,
+    /// Set when the server stops.
+    pub stop: Stop,
 }
 
 impl Source {
@@ -108,30 +178,38 @@ impl Source {
         }
         let mut files = segments(directory, &storage, report.lsn)?;
         if let Some(newest) = Snapshots::of(&storage)?.newest()? {
-            files.push(whole(directory, &wal::snapshot_name(newest.lsn))?);
+            let name = wal::snapshot_name(newest.lsn);
+            files.push(Planned { from: Opening::Place(directory.join(&name)), name, extent: Extent::Whole });
         }
-        let history = directory.join("history");
-        if history.is_dir() {
-            for name in names(&history)?.iter().filter(|name| is_history(name)) {
-                files.push(whole(directory, &format!("history/{name}"))?);
-            }
-        }
-        for secret in SECRETS.iter().filter(|name| with_secrets && directory.join(name).is_file()) {
-            files.push(whole(directory, secret)?);
-        }
-        let manifest = Manifest {
-            format: FORMAT,
-            program: env!("CARGO_PKG_VERSION").to_owned(),
-            taken_at: ts_text(now),
-            instance: hex(&origin.instance),
-            directory: hex(&origin.directory),
-            epoch: origin.epoch,
-            lsn: report.lsn.0,
-            digest: hex(&recover::digest(&state)),
-            with_secrets,
-            files: Vec::new(),
-        };
-        Ok(Source { _dir: dir, files, manifest })
+        files.extend(history(directory)?);
+        files.extend(secrets(directory, with_secrets));
+        let manifest = manifest(origin, report.lsn, recover::digest(&state), with_secrets, now);
+        Ok(Source { held: Held::Locked { _dir: dir }, files, manifest })
+    }
+
+    /// Pins the log of a running server, waits until all that was answered by now is on the device, reads the log from end
+    /// to end up to there, and decides what belongs to the backup. Takes its time: a fifth of a core.
+    ///
+    /// # Errors
+    /// [`BackupError`].
+    pub fn live(running: &Running, with_secrets: bool, now: Timestamp) -> Result<Source, BackupError> {
+        let Running { directory, marks, covered, digests, stop } = running;
+        let answered = marks.appended();
+        let pin = covered.pin();
+        wait_for(marks, answered)?;
+        let rests = Rests::always(marks.clone(), stop.clone());
+        rests.begin(Lsn(u64::MAX));
+        let storage = Paced { storage: Files::open_existing(directory)?, rests: rests.clone() };
+        let Some(origin) = wal::origin(&storage)? else { return Err(BackupError::Empty) };
+        // Before the digest: a snapshot stands for records on the device, and the digest is of all that are there then.
+        let snapshot = newest_snapshot(directory, &storage)?;
+        let (lsn, digest) = digests.ask().ok_or(BackupError::Ending)??;
+        let mut files = segments(directory, &storage, lsn)?;
+        files.extend(snapshot);
+        files.extend(history(directory)?);
+        files.extend(secrets(directory, with_secrets));
+        let manifest = manifest(origin, lsn, digest, with_secrets, now);
+        Ok(Source { held: Held::Pinned { pin, rests, stop: stop.clone() }, files, manifest })
     }
 
     /// Copies everything into the sink, the manifest last.
@@ -139,10 +217,25 @@ impl Source {
     /// # Errors
     /// [`BackupError::Io`]; the sink then has no whole backup.
     pub fn copy(self, mut sink: impl Sink) -> Result<Manifest, BackupError> {
-        let Source { _dir, files, mut manifest } = self;
-        for Planned { name, from, bytes, length } in files {
-            let file = File::open(&from).map_err(of_file(from.display()))?;
-            let mut read = Hashing { from: file.take(bytes), hash: Sha256::new(), bytes: 0 };
+        let Source { held, files, mut manifest } = self;
+        for Planned { name, from, extent } in files {
+            let file = match from {
+                Opening::Opened(file) => file,
+                Opening::Place(path) => File::open(&path).map_err(of_file(path.display()))?,
+                Opening::MayBeGone(path) => match File::open(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    opened => opened.map_err(of_file(path.display()))?,
+                },
+            };
+            let (bytes, length) = match extent {
+                Extent::Part { bytes, length } => (bytes, length),
+                Extent::Whole => {
+                    let bytes = file.metadata().map_err(of_file(&name))?.len();
+                    (bytes, bytes)
+                }
+            };
+            let from = Held::reading(&held, file.take(bytes));
+            let mut read = Hashing { from, hash: Sha256::new(), bytes: 0 };
             sink.file(&name, bytes, &mut read).map_err(of_file(&name))?;
             if read.bytes != bytes {
                 let error = io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter");
@@ -151,15 +244,135 @@ impl Source {
             let sha256 = hex(&read.hash.finalize());
             manifest.files.push(FileEntry { name, bytes, length, sha256 });
         }
-        let text = serde_json::to_vec_pretty(&manifest).expect("a manifest is JSON");
-        sink.file(MANIFEST, text.len() as u64, &mut &text[..]).map_err(of_file(MANIFEST))?;
-        sink.end().map_err(of_file("the backup"))?;
+        end(&manifest, sink)?;
         Ok(manifest)
     }
 }
 
+impl Held {
+    fn reading<R: Read>(&self, from: R) -> impl Read {
+        Reading { held: self, from }
+    }
+}
+
+/// Reads as long as what is held may be held.
+struct Reading<'a, R> {
+    held: &'a Held,
+    from: R,
+}
+
+impl<R: Read> Read for Reading<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.held.go_on()?;
+        self.from.read(into)
+    }
+}
+
+/// Puts the manifest behind the files of a backup.
+fn end(manifest: &Manifest, mut sink: impl Sink) -> Result<(), BackupError> {
+    let text = serde_json::to_vec_pretty(manifest).expect("a manifest is JSON");
+    sink.file(MANIFEST, text.len() as u64, &mut &text[..]).map_err(of_file(MANIFEST))?;
+    sink.end().map_err(of_file("the backup"))
+}
+
+/// Takes a backup that comes as a tar stream from somewhere else, and holds each file against the manifest at its end.
+///
+/// # Errors
+/// [`BackupError`]; the sink then has no whole backup.
+pub fn receive(mut from: impl Read, mut sink: impl Sink) -> Result<Manifest, BackupError> {
+    let damaged = |file: &str, why: String| BackupError::Damaged { file: file.to_owned(), why };
+    let broken = |error: io::Error| damaged("the stream", error.to_string());
+    let mut archive = tar::Archive::new(&mut from);
+    let (mut found, mut told) = (Vec::new(), None);
+    for entry in archive.entries().map_err(broken)? {
+        let entry = entry.map_err(broken)?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        if told.is_some() || !entry.header().entry_type().is_file() {
+            return Err(damaged(&name, "is no file of a backup".to_owned()));
+        }
+        let bytes = entry.size();
+        if name == MANIFEST {
+            let mut text = Vec::new();
+            entry.take(MANIFEST_BYTES_MAX).read_to_end(&mut text).map_err(broken)?;
+            let manifest = serde_json::from_slice::<Manifest>(&text);
+            told = Some(manifest.map_err(|error| damaged(&name, error.to_string()))?);
+            continue;
+        }
+        if Part::of(&name).is_none() {
+            return Err(damaged(&name, "is no file of a backup".to_owned()));
+        }
+        let mut read = Hashing { from: entry, hash: Sha256::new(), bytes: 0 };
+        sink.file(&name, bytes, &mut read).map_err(of_file(&name))?;
+        if read.bytes != bytes {
+            return Err(damaged(&name, "the stream ends in it".to_owned()));
+        }
+        found.push((name, bytes, hex(&read.hash.finalize())));
+    }
+    // Its end says whether the sender came to his.
+    io::copy(&mut from, &mut io::sink()).map_err(broken)?;
+    let manifest = told.ok_or_else(|| damaged(MANIFEST, "is missing: this is no whole backup".to_owned()))?;
+    let listed = manifest.files.iter().map(|file| (&file.name, file.bytes, &file.sha256));
+    if !listed.eq(found.iter().map(|(name, bytes, sha256)| (name, *bytes, sha256))) {
+        return Err(damaged(MANIFEST, "does not list the files that came".to_owned()));
+    }
+    end(&manifest, sink)?;
+    Ok(manifest)
+}
+
+/// Waits until the records up to `lsn` are on the device.
+fn wait_for(marks: &Marks, lsn: Lsn) -> Result<(), BackupError> {
+    let begun = Instant::now();
+    while marks.synced() < lsn {
+        if marks.is_poisoned() || begun.elapsed() >= SYNCED_WITHIN {
+            return Err(BackupError::Ending);
+        }
+        std::thread::sleep(SYNCED_LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// The newest whole snapshot, opened: it stays whole when it is removed, for none is ever written to.
+fn newest_snapshot<S: Storage>(directory: &Path, storage: &S) -> Result<Option<Planned>, BackupError> {
+    let mut tries_left = SNAPSHOT_TRIES;
+    loop {
+        tries_left -= 1;
+        let gone = match Snapshots::of(storage)?.newest() {
+            Ok(None) => return Ok(None),
+            Ok(Some(newest)) => {
+                let name = wal::snapshot_name(newest.lsn);
+                match File::open(directory.join(&name)) {
+                    Ok(file) => return Ok(Some(Planned { name, from: Opening::Opened(file), extent: Extent::Whole })),
+                    Err(error) => BackupError::Io { file: name, error },
+                }
+            }
+            Err(wal::Error::Io { file, source, .. }) => BackupError::Io { file, error: source },
+            Err(error) => return Err(error.into()),
+        };
+        let BackupError::Io { error, .. } = &gone else { return Err(gone) };
+        if error.kind() != io::ErrorKind::NotFound || tries_left == 0 {
+            return Err(gone);
+        }
+    }
+}
+
+/// A manifest without its files.
+fn manifest(origin: Origin, lsn: Lsn, digest: [u8; 32], with_secrets: bool, now: Timestamp) -> Manifest {
+    Manifest {
+        format: FORMAT,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        taken_at: ts_text(now),
+        instance: hex(&origin.instance),
+        directory: hex(&origin.directory),
+        epoch: origin.epoch,
+        lsn: lsn.0,
+        digest: hex(&digest),
+        with_secrets,
+        files: Vec::new(),
+    }
+}
+
 /// The segments that hold the records up to `lsn`, each as far as they go. Every record is verified.
-fn segments(directory: &Path, storage: &Files, lsn: Lsn) -> Result<Vec<Planned>, BackupError> {
+fn segments<S: Storage>(directory: &Path, storage: &S, lsn: Lsn) -> Result<Vec<Planned>, BackupError> {
     let mut scan = Scan::open_all(storage)?.until(lsn);
     let mut last = (String::new(), 0);
     while let Some(entry) = scan.next()? {
@@ -175,18 +388,45 @@ fn segments(directory: &Path, storage: &Files, lsn: Lsn) -> Result<Vec<Planned>,
         let bytes = if segment.name == last.0 { last.1 } else { segment.bytes };
         planned.push(Planned {
             name: wal::segment_name(segment.first_lsn),
-            from: directory.join(&segment.name),
-            bytes: bytes.max(SEGMENT_HEADER_BYTES as u64),
-            length: segment.bytes,
+            from: Opening::Place(directory.join(&segment.name)),
+            extent: Extent::Part { bytes: bytes.max(SEGMENT_HEADER_BYTES as u64), length: segment.bytes },
         });
     }
     Ok(planned)
 }
 
-fn whole(directory: &Path, name: &str) -> Result<Planned, BackupError> {
-    let from = directory.join(name);
-    let bytes = fs::metadata(&from).map_err(of_file(from.display()))?.len();
-    Ok(Planned { name: name.to_owned(), from, bytes, length: bytes })
+/// The price history. Its open end is opened first, so that what is moved from there meanwhile is found in one of the two.
+fn history(directory: &Path) -> Result<Vec<Planned>, BackupError> {
+    let folder = directory.join("history");
+    let trail = match File::open(folder.join(TRAIL)) {
+        Ok(file) => Some(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(of_file(folder.display())(error)),
+    };
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let blocks = names(&folder)?.into_iter().filter(|name| name != TRAIL && is_history(name));
+    let place = |name: String| {
+        let from = Opening::MayBeGone(folder.join(&name));
+        Planned { name: format!("history/{name}"), from, extent: Extent::Whole }
+    };
+    let mut planned: Vec<_> = blocks.map(place).collect();
+    planned.extend(trail.map(|file| Planned {
+        name: format!("history/{TRAIL}"),
+        from: Opening::Opened(file),
+        extent: Extent::Whole,
+    }));
+    Ok(planned)
+}
+
+/// The server's own secrets, where they are asked for.
+fn secrets(directory: &Path, with_secrets: bool) -> impl Iterator<Item = Planned> {
+    let there = SECRETS
+        .iter()
+        .map(|name| (*name, directory.join(name)))
+        .filter(move |(_, path)| with_secrets && path.is_file());
+    there.map(|(name, path)| Planned { name: name.to_owned(), from: Opening::Place(path), extent: Extent::Whole })
 }
 
 /// Names in a folder, in order.

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, Debug)]
 pub struct Addresses {
     pub server: SocketAddr,
-    /// For monitors.
+    /// For monitors and operators.
     pub admin: Option<SocketAddr>,
 }
 
@@ -39,6 +39,12 @@ fn text(app: &App, at: Addresses, venue: &str, report: &Report, warnings: &[Stri
     ];
     lines.extend(warnings.iter().map(|warning| format!("  warning     {warning}")));
     lines.extend(at.admin.map(|admin| format!("  metrics     http://{admin}/metrics")));
+    // Never the token itself: a banner goes into logs.
+    lines.extend(at.admin.map(|admin| {
+        let config = &app.config;
+        let file = config.admin.token_file.clone().unwrap_or_else(|| config.kept_admin_token());
+        format!("  admin       http://{admin}/v1/admin/   (token in {})", file.display())
+    }));
     lines.extend(app.config.chosen().map(|setting| format!("  setting     {setting}")));
     if let Some(key) = demo {
         lines.push(format!("  demo key    {}   (shown once)", key.expose()));

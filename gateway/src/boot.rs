@@ -1,12 +1,15 @@
 //! Recover → start core threads → start the feed → listen; and the way down in reverse.
 
+use crate::admin::listener::Admin;
 use crate::api::health::Census;
 use crate::app::{App, Edge};
+use crate::backup::Running;
 use crate::clock::Clock;
 use crate::commit::{CommitFigures, Reply};
-use crate::config::Config;
+use crate::config::{Config, Secret};
 use crate::directory_venue::{self, OtherVenue};
 use crate::history::{History, Reader};
+use crate::http::auth::uuid_text;
 use crate::http::front::Front;
 use crate::http::server::{self, Connections};
 use crate::layout;
@@ -15,7 +18,6 @@ use crate::machinery::{Machinery, Parts};
 use crate::metrics::edge::EdgeMeters;
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
-use crate::metrics::listener::Admin;
 use crate::prefault::Prefaulting;
 use crate::recover::{self, RecoverError, Recovery};
 use crate::venue::feed::{FeedFigures, FeedParts};
@@ -132,6 +134,8 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     for change in &changes {
         tracing::warn!("{change}");
     }
+    // Read where it is wanted: a start without that listener takes any directory.
+    let token = config.admin.listen.map(|_| config.admin_token()).transpose().map_err(io("the admin token"))?;
     let newest = Some(Timestamp(recovery.log.last_time)).filter(|newest| *newest > Timestamp(0));
     let leap = Leap::of(newest, clock.wall_now(), config.clock.leap_wait);
     clock.not_before(newest.unwrap_or_default());
@@ -141,7 +145,7 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     };
     let runtime = runtime.map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
-    runtime.block_on(local.run_until(run(config, clock, leap, recovery, venue, changes)))
+    runtime.block_on(local.run_until(run(config, clock, leap, recovery, venue, changes, token)))
 }
 
 /// What the log holds. A process that was killed owns it until its memory is gone, which may take a second: whoever
@@ -186,6 +190,7 @@ async fn run(
     recovery: Recovery,
     venue: Option<Box<dyn Venue>>,
     mut warnings: Vec<String>,
+    token: Option<Secret>,
 ) -> Result<(), BootError> {
     let (listener, address) = listening("server.listen", config.server.listen)?;
     let admin = config.admin.listen.map(|listen| listening("admin.listen", listen)).transpose()?;
@@ -232,14 +237,16 @@ async fn run(
         machinery.end().await?;
         return Err(error);
     }
-    let edge = Rc::new(Edge::new(Arc::new(shared.app(config, clock, leap, reader, upstream)?), machinery.client()));
+    let instance = uuid_text(&machinery.instance()).to_string();
+    let app = shared.app(config, clock, leap, reader, upstream, instance)?;
+    let edge = Rc::new(Edge::new(Arc::new(app), machinery.client()));
     // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
     let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
     let admin_address = admin.as_ref().map(|(_, address)| *address);
-    let admin = match admin {
-        Some((listener, _)) => Some(start_admin(listener, &edge.app, &machinery, report)?),
-        None => None,
+    let admin = match (admin, &token) {
+        (Some((listener, _)), Some(token)) => Some(start_admin(listener, token, &edge.app, &machinery, report)?),
+        _ => None,
     };
     let addresses = banner::Addresses { server: address, admin: admin_address };
     banner::print(&edge.app, addresses, &venue_line, &report, &warnings, demo.as_ref());
@@ -271,21 +278,29 @@ fn listening(setting: &str, listen: SocketAddr) -> Result<(TcpListener, SocketAd
     let address = listener.local_addr().map_err(io("the listener's address"))?;
     listener.set_nonblocking(true).map_err(io("the listener"))?;
     if setting == "admin.listen" && !address.ip().is_loopback() {
-        tracing::warn!(%address, "whoever reaches the admin listener is answered: it asks nobody who he is");
+        tracing::warn!(%address, "whoever reaches the admin listener reads the metrics: they want no token");
     }
     Ok((listener, address))
 }
 
-/// The listener for monitors, which may ask from now on.
+/// The listener for monitors and operators, who may ask from now on.
 fn start_admin(
     listener: TcpListener,
+    token: &Secret,
     app: &Arc<App>,
     machinery: &Machinery,
     report: recover::Report,
 ) -> Result<Admin, BootError> {
     let (marks, lane, inboxes) = (machinery.marks().clone(), machinery.feed_lane(), machinery.inboxes().clone());
+    let running = Running {
+        directory: app.config.data.dir.clone(),
+        marks: marks.clone(),
+        covered: machinery.covered().clone(),
+        digests: machinery.digests().clone(),
+        stop: machinery.stop(),
+    };
     let sources = Sources { app: app.clone(), marks, lane, inboxes, report };
-    Admin::start(listener, sources).map_err(io("the thread of the metrics"))
+    Admin::start(listener, sources, token, running).map_err(io("the thread of the admin listener"))
 }
 
 /// What threads read of each other.
@@ -344,6 +359,7 @@ impl Shared {
         leap: Arc<Leap>,
         history: Reader,
         upstream: Upstream,
+        instance: String,
     ) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, feed, news, spot } = self;
         let front = Front::new(&config, &api::tables()).map_err(BootError::Edge)?;
@@ -352,6 +368,7 @@ impl Shared {
             front,
             connections: Arc::new(Connections::new(&config)),
             started_at: clock.now(),
+            instance,
             rules,
             catalog,
             books,

@@ -33,6 +33,7 @@ use wal::Point;
 /// Files of the data directory with the secrets that a server makes for itself.
 const SERVER_SECRET: &str = "server_secret";
 const JWT_SECRET: &str = "jwt_secret";
+const ADMIN_TOKEN: &str = "admin_token";
 
 /// Where the value of a setting comes from that nobody chose.
 const DEFAULT: &str = "default";
@@ -136,11 +137,17 @@ pub enum LogFormat {
     Json,
 }
 
-/// A listener for monitors, apart from the server's own.
+/// A listener for monitors and operators, apart from the server's own.
 #[derive(Clone, Debug)]
 pub struct Admin {
-    /// `None`: there is none. Whoever reaches it is answered, so it belongs on loopback.
+    /// `None`: there is none. Whoever reaches it reads the metrics.
     pub listen: Option<SocketAddr>,
+    /// Others than this machine may reach it; only with a token file.
+    pub remote: bool,
+    /// Whoever shows what is in this file may control the server. `None`: one that the server makes in the data directory.
+    pub token_file: Option<PathBuf>,
+    /// For so long a backup waits for a peer that takes less than 1 MiB a second.
+    pub slow_peer: Duration,
 }
 
 /// Bounds of the edge (reliability 35, 36).
@@ -391,6 +398,14 @@ impl Config {
         {
             source.wrong(format!("admin.listen: allowed is another port than {}, that of server.listen", admin.port()));
         }
+        if config.admin.listen.is_some_and(|listen| !listen.ip().is_loopback())
+            && !(config.admin.remote && config.admin.token_file.is_some())
+        {
+            source.wrong(
+                "admin.listen: allowed is an address that others reach only with admin.remote = true and an admin.token_file"
+                    .into(),
+            );
+        }
         if config.server.clock_ahead_file.is_some() && !config.server.listen.ip().is_loopback() {
             source.wrong("server.clock_ahead_file: for tests, and allowed only where server.listen is loopback".into());
         }
@@ -460,6 +475,23 @@ impl Config {
             self.auth.jwt_secrets.push(secret);
         }
         Ok(changes)
+    }
+
+    /// What opens the admin listener: the content of the configured file, which has to be there, or of one in the data
+    /// directory, which is made (mode 0600). The directory must exist and be locked by this process.
+    ///
+    /// # Errors
+    /// The system's, and a file that holds no token of at least 32 printable characters; with its path.
+    pub fn admin_token(&self) -> std::io::Result<Secret> {
+        match &self.admin.token_file {
+            Some(path) => secret::given(path),
+            None => secret::kept(&self.kept_admin_token()),
+        }
+    }
+
+    /// Where the admin token is kept when no file of one is configured.
+    pub fn kept_admin_token(&self) -> PathBuf {
+        self.data.dir.join(ADMIN_TOKEN)
     }
 
     /// Where the secret is kept that signs identity tokens when none is configured.

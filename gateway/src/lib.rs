@@ -27,7 +27,8 @@
 //! | [`ws`] | streams: sockets and what is said on them |
 //! | [`venue`] | market data: synthetic, recorded; and the feed that writes the books |
 //! | [`history`] | prices as they went, by minute and hour, in files beside the log |
-//! | [`metrics`] | what the server tells a monitor: counters, histograms, and the listener that shows them |
+//! | [`metrics`] | what the server tells a monitor: counters and histograms |
+//! | [`admin`] | the listener for monitors and operators: metrics, what the server is, backups of it |
 //! | [`config`], [`clock`], [`app`] | what is set, what time it is, what all threads share |
 //! | `directory_venue` | which venues a data directory was used with |
 //! | [`demo`], [`banner`] | a newcomer's user and the lines that a start prints |
@@ -37,6 +38,7 @@
 //! to numbers) → `engine_client` → `engine::shard` (decide, apply) → `commit` (append, release) → `api::orders` (numbers
 //! to text).
 
+pub mod admin;
 pub mod api;
 pub mod app;
 mod atomic;

@@ -5,6 +5,7 @@
 
 mod abuse;
 mod account;
+mod admin;
 mod analysis;
 mod asyncapi;
 mod batch;

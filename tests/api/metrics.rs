@@ -275,13 +275,16 @@ fn there_is_no_listener_unless_asked_for() {
     let cases = Cases::of("listeners");
     for (listen, expected) in [(None, 1), (Some("\"\""), 1), (Some("\"127.0.0.1:0\""), 2), (Some("\"0.0.0.0:0\""), 2)] {
         let world = World::start_with(0, |place| {
+            let token = place.root().join("token");
+            fs::write(&token, "x".repeat(32)).expect("written");
+            place.set("admin", "remote", "true").set("admin", "token_file", &format!("{token:?}"));
             if let Some(listen) = listen {
                 place.set("admin", "listen", listen);
             }
         });
         assert_eq!(listening(world.server.pid()), expected, "{listen:?}");
         world.public().get("/metrics").refused(404, "NOT_FOUND");
-        let warned = world.server.said().contains("the admin listener is answered");
+        let warned = world.server.said().contains("the admin listener reads the metrics");
         assert_eq!(warned, listen == Some("\"0.0.0.0:0\""), "{}", world.server.said());
         cases.one();
     }

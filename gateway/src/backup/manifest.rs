@@ -45,6 +45,9 @@ pub struct FileEntry {
     pub sha256: String,
 }
 
+/// The price history's file that is still written to.
+pub const TRAIL: &str = "trail";
+
 /// What a name in a backup stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -78,7 +81,7 @@ impl Part {
 /// Whether a file of the history's folder holds prices.
 pub fn is_history(file: &str) -> bool {
     let numbered = |prefix: &str| file.strip_prefix(prefix).is_some_and(|number| number.parse::<u32>().is_ok());
-    file == "trail" || numbered("minutes-") || numbered("hours-")
+    file == TRAIL || numbered("minutes-") || numbered("hours-")
 }
 
 /// Lower-case hex digits.

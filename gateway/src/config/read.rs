@@ -78,7 +78,12 @@ pub(super) fn admin(source: &mut Source) -> Admin {
     let parse = |text: &str| if text.is_empty() { Some(None) } else { text.parse().ok().map(Some) };
     let show = |listen: &Option<SocketAddr>| listen.map_or_else(|| "none".to_owned(), |listen| listen.to_string());
     let allowed = "an address with a port, like 127.0.0.1:9464; \"\" for none";
-    Admin { listen: source.parsed("admin.listen", None, allowed, parse, show) }
+    Admin {
+        listen: source.parsed("admin.listen", None, allowed, parse, show),
+        remote: source.boolean("admin.remote", false),
+        token_file: path(source, "admin.token_file"),
+        slow_peer: Duration::from_secs(source.integer("admin.slow_peer_s", 60, 1..=3_600)),
+    }
 }
 
 pub(super) fn http(source: &mut Source) -> Http {

@@ -47,24 +47,37 @@ pub(super) fn kept(path: &Path) -> io::Result<Secret> {
     read_or_make(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
+/// The secret in a file that somebody else has made, to be shown in a header.
+///
+/// # Errors
+/// As [`kept`]; when there is no such file; and a character that no header may have.
+pub(super) fn given(path: &Path) -> io::Result<Secret> {
+    let printable = |secret: Secret| match secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(secret),
+        false => Err(io::Error::other("holds a character that is not printable ASCII")),
+    };
+    read(path).and_then(printable).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
 fn read_or_make(path: &Path) -> io::Result<Secret> {
+    match read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make(path),
+        read => read,
+    }
+}
+
+fn read(path: &Path) -> io::Result<Secret> {
     // A link may lead to one.
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return Err(io::Error::other("is no plain file; the server did not make it"));
     }
-    match File::open(path) {
-        Ok(file) => {
-            let mut text = String::new();
-            file.take(4_096).read_to_string(&mut text)?;
-            let text = text.trim_end().to_owned();
-            if text.len() < 32 {
-                return Err(io::Error::other("holds no secret of at least 32 bytes"));
-            }
-            Ok(Secret::new(text))
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make(path),
-        Err(error) => Err(error),
+    let mut text = String::new();
+    File::open(path)?.take(4_096).read_to_string(&mut text)?;
+    let text = text.trim_end().to_owned();
+    if text.len() < 32 {
+        return Err(io::Error::other("holds no secret of at least 32 bytes"));
     }
+    Ok(Secret::new(text))
 }
 
 /// Makes it beside its place and moves it there whole: a death in between leaves no half secret behind.

@@ -45,28 +45,40 @@ fn the_admin_listener_is_asked_for() {
         ("[admin]\nlisten = \"\"", None),
         ("[admin]\nlisten = \"127.0.0.1:9464\"", Some("127.0.0.1:9464")),
         ("[admin]\nlisten = \"[::1]:0\"", Some("[::1]:0")),
-        ("[admin]\nlisten = \"0.0.0.0:9464\"", Some("0.0.0.0:9464")),
+        ("[admin]\nlisten = \"0.0.0.0:9464\"\nremote = true\ntoken_file = \"t\"", Some("0.0.0.0:9464")),
+        ("[admin]\nlisten = \"127.0.0.1:9464\"\nremote = true", Some("127.0.0.1:9464")),
+        ("[admin]\nremote = true\ntoken_file = \"t\"", None),
         ("[server]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"", Some("127.0.0.1:0")),
     ] {
         let listen = read(file, &[], &[]).unwrap().admin.listen.map(|listen| listen.to_string());
         assert_eq!(listen.as_deref(), expected, "{file}");
     }
     let same = "admin.listen: allowed is another port than 8080, that of server.listen";
+    let open =
+        "admin.listen: allowed is an address that others reach only with admin.remote = true and an admin.token_file";
     let odd = "admin.listen (papertape.toml): allowed is an address with a port, like 127.0.0.1:9464; \"\" for none";
     for (file, expected) in [
         ("[admin]\nlisten = \"127.0.0.1:8080\"", same),
-        ("[admin]\nlisten = \"0.0.0.0:8080\"", same),
+        ("[admin]\nlisten = \"0.0.0.0:8080\"\nremote = true\ntoken_file = \"t\"", same),
+        ("[admin]\nlisten = \"0.0.0.0:9464\"", open),
+        ("[admin]\nlisten = \"[::]:9464\"\nremote = true", open),
+        ("[admin]\nlisten = \"192.0.2.1:9464\"\ntoken_file = \"t\"", open),
+        ("[admin]\nlisten = \"0.0.0.0:9464\"\nremote = false\ntoken_file = \"t\"", open),
         ("[server]\nlisten = \"0.0.0.0:8080\"\n[admin]\nlisten = \"127.0.0.1:8080\"", same),
         ("[admin]\nlisten = \"9464\"", odd),
         ("[admin]\nlisten = 9464", odd),
         ("[admin]\nlisten = \"localhost:9464\"", odd),
         ("[admin]\nlisten = \"127.0.0.1:99999\"", odd),
         ("[admin]\nlisten = true", odd),
-        ("[admin]\nport = 9464", "admin.port (papertape.toml): unknown key; allowed are admin.listen"),
+        (
+            "[admin]\nport = 9464",
+            "admin.port (papertape.toml): unknown key; allowed are admin.listen, admin.remote, admin.token_file, \
+             admin.slow_peer_s",
+        ),
     ] {
         assert_eq!(refused(file, &[], &[]), expected, "{file}");
     }
-    println!("admin listeners: 15 cases");
+    println!("admin listeners: 21 cases");
 }
 
 /// Only where nobody but this machine can ask, and whatever was chosen.

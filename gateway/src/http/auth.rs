@@ -140,7 +140,7 @@ fn alias(key: &str) -> Zeroizing<String> {
 }
 
 /// The text of a UUID.
-pub(super) fn uuid_text(bytes: &[u8; 16]) -> Zeroizing<String> {
+pub(crate) fn uuid_text(bytes: &[u8; 16]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(36));
     text.push_str(std::str::from_utf8(&*Zeroizing::new(uuid_digits(bytes))).expect("hex digits are ASCII"));
     text

@@ -173,7 +173,7 @@ pub struct Streamed {
 }
 
 impl Streamed {
-    pub(super) fn new(pages: Pages, gzip: bool) -> Streamed {
+    pub(crate) fn new(pages: Pages, gzip: bool) -> Streamed {
         Streamed { pages: Some(pages), gzip: gzip.then(|| GzEncoder::new(Vec::new(), Compression::fast())) }
     }
 

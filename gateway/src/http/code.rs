@@ -167,6 +167,8 @@ codes! {
     AccountNotFound = "ACCOUNT_NOT_FOUND", 404, No, Nothing, "No such account.";
     AnalysisError = "ANALYSIS_ERROR", 500, Yes, Nothing, "The analysis failed.";
     MisdirectedRequest = "MISDIRECTED_REQUEST", 421, No, Nothing, "This server is not known by that host name; server.hosts lists the names it answers to.";
+    AdminForbidden = "ADMIN_FORBIDDEN", 403, No, Nothing, "The admin listener is not for browsers: no Origin header, and JSON bodies alone.";
+    AdminBusy = "ADMIN_BUSY", 409, Yes, Nothing, "Another control of this server is under way.";
     Http405 = "HTTP_405", 405, No, Nothing, "This route does not take that method.";
     Http413 = "HTTP_413", 413, No, Nothing, "The body is too large.";
     Http426 = "HTTP_426", 426, No, Nothing, "The version of WebSocket here is 13.";

@@ -307,7 +307,7 @@ pub fn wants_details(names: &Names, headers: &HeaderMap) -> bool {
 }
 
 /// The caller's request id when it is well-formed, else a new one (wire.md §3).
-fn request_id(sent: Option<&HeaderValue>) -> RequestId {
+pub(crate) fn request_id(sent: Option<&HeaderValue>) -> RequestId {
     let sound = |id: &&HeaderValue| {
         let bytes = id.as_bytes();
         let letter = |b: &u8| b.is_ascii_alphanumeric() || b"._:-".contains(b);

@@ -90,6 +90,7 @@ impl World {
             front: Front::new(&config, tables).expect("a sound table"),
             connections: Arc::new(Connections::new(&config)),
             started_at: NOW,
+            instance: "7d4f6a0e-9c21-4b0e-8f57-2a1c3be0d964".to_owned(),
             commit: Arc::default(),
             feed: Arc::default(),
             census: Default::default(),

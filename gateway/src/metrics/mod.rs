@@ -1,11 +1,10 @@
-//! What the server tells of itself to a monitor: `GET /metrics` on a listener of its own (`[admin] listen`).
+//! What the server tells of itself to a monitor: `GET /metrics` on the admin listener (`[admin] listen`).
 //!
 //! Counters and histograms are plain atomics where the events are; they exist, and clocks are looked at for them, only
 //! where the listener does. All else is read from what the parts know anyway, when somebody asks.
 //!
 //! | File | Holds |
 //! |---|---|
-//! | `listener.rs` | the listener and its thread |
 //! | `gather.rs` | all families in order, and the wait for what they tell to be durable |
 //! | `edge.rs` | requests, refusals, how long placements and cancels took |
 //! | `journal.rs` | the log, recovery, order facts |
@@ -23,7 +22,6 @@ mod feed;
 pub mod gather;
 pub mod histogram;
 pub mod journal;
-pub mod listener;
 mod streams;
 mod system;
 mod upstream;

@@ -5,9 +5,21 @@ use crate::http::schema::{BOOLEAN, Field, INTEGER, Schema, Shape, TEXT, TEXT_OR_
 pub const HEALTH: Schema = Schema::Object(&Shape::new(
     "Health",
     "",
-    &[field("status", Schema::Word(&["ok", "alive"]), ""), field("timestamp", TS, ""), field("version", TEXT, "")],
+    &[
+        field("status", Schema::Word(&["ok", "alive"]), ""),
+        field("timestamp", TS, ""),
+        field("version", TEXT, ""),
+        field(
+            "instance",
+            TEXT,
+            "A UUID: which copy of its data directory the server runs on. A restored one is another.",
+        ),
+    ],
 ));
-pub const HEALTH_EXAMPLE: &str = r#"{"status":"ok","timestamp":"2026-10-02T09:14:05Z","version":"1.0.0-beta"}"#;
+pub const HEALTH_EXAMPLE: &str = concat!(
+    r#"{"status":"ok","timestamp":"2026-10-02T09:14:05Z","version":"1.0.0-beta","#,
+    r#""instance":"7d4f6a0e-9c21-4b0e-8f57-2a1c3be0d964"}"#
+);
 pub const VERSION: Schema = Schema::Object(&Shape::new(
     "Version",
     "",

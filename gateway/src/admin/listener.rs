@@ -1,0 +1,236 @@
+//! The admin listener's sockets and thread, which sleeps until somebody asks.
+//!
+//! `/metrics` is for whoever reaches the listener, and one connection is one such request. A connection has ten seconds in
+//! all until it has shown the admin token; from then on ten for each request, but while that is answered. So many
+//! connections at a time. Whatever a peer does, that is what he can take: the server's own threads know nothing of it.
+
+use super::backup::Backups;
+use super::node::Node;
+use super::{Namespace, PREFIX, Token};
+use crate::app::App;
+use crate::backup::Running;
+use crate::config::Secret;
+use crate::http::body::Body;
+use crate::http::code::Code;
+use crate::http::dress::Dress;
+use crate::http::hosts::Hosts;
+use crate::http::pipeline::request_id;
+use crate::layout;
+use crate::metrics::gather::{Gather, Sources};
+use crate::thread;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::io;
+use std::net::TcpListener;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::LocalSet;
+use tokio::time::{Instant, sleep_until};
+
+/// Connections at a time; further ones wait for a place, in the kernel.
+const CONNECTIONS_MAX: usize = 16;
+/// From a connection's first byte to its last; with the admin token, from the end of one answer to the next request.
+const CONNECTION_MAX: Duration = Duration::from_secs(10);
+/// A request has a short head here.
+const BUFFER_BYTES: usize = 8 << 10;
+const HEADERS_MAX: usize = 64;
+/// After an accept that failed for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+const PATH: &str = "/metrics";
+/// What the text format is called; whoever reads the older one reads this, too.
+const CONTENT_TYPE: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// The listener's thread; ends when told to.
+pub struct Admin {
+    thread: JoinHandle<()>,
+    /// Dropped to end it.
+    alive: oneshot::Sender<Infallible>,
+}
+
+impl Admin {
+    /// Serves `listener` from now on.
+    ///
+    /// # Errors
+    /// The system's, when no thread can be made.
+    pub fn start(listener: TcpListener, sources: Sources, token: &Secret, running: Running) -> io::Result<Admin> {
+        let config = &sources.app.config;
+        let hosts = Hosts::of(listener.local_addr()?, &config.server.hosts);
+        let namespace = Namespace {
+            token: Token::of(token),
+            node: Arc::new(Node::new(sources.app.clone(), running.clone())),
+            backups: Backups::new(running, sources.app.clock.clone(), config.admin.slow_peer),
+            control: Arc::new(Semaphore::new(1)),
+        };
+        let (alive, ended) = oneshot::channel();
+        let body = move || {
+            if let Err(error) = run(listener, sources, namespace, hosts, ended) {
+                tracing::error!(%error, "the admin listener has ended; serving goes on");
+            }
+        };
+        let lost = || tracing::error!("the thread of the admin listener panicked; serving goes on without it");
+        Ok(Admin { thread: thread::spawn_spare("admin", body, lost)?, alive })
+    }
+
+    /// Ends it; what is being answered is cut off.
+    pub fn end(self) {
+        drop(self.alive);
+        // A panic there was told of.
+        let _ = self.thread.join();
+    }
+}
+
+fn run(
+    listener: TcpListener,
+    sources: Sources,
+    namespace: Namespace,
+    hosts: Hosts,
+    ended: oneshot::Receiver<Infallible>,
+) -> io::Result<()> {
+    let runtime = layout::runtime()?;
+    let app = sources.app.clone();
+    let serving = async {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        tokio::select! {
+            _ = ended => Ok(()),
+            never = accept(listener, Rc::new(Answers { gather: Gather::new(sources), namespace, app, hosts })) => match never {},
+        }
+    };
+    LocalSet::new().block_on(&runtime, serving)
+}
+
+async fn accept(listener: tokio::net::TcpListener, answers: Rc<Answers>) -> Infallible {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let place = places.clone().acquire_owned().await.expect("nobody closes it");
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::task::spawn_local(connection(stream, Rc::clone(&answers), place))),
+            Err(error) => {
+                tracing::warn!(%error, "accept failed on the admin listener");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, answers: Rc<Answers>, place: OwnedSemaphorePermit) {
+    let patience = Rc::new(Patience::new());
+    let asked = Rc::clone(&patience);
+    let service = service_fn(move |request| {
+        let (answers, patience) = (Rc::clone(&answers), Rc::clone(&asked));
+        async move { Ok::<_, Infallible>(answers.to(request, &patience).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.half_close(true).max_buf_size(BUFFER_BYTES).max_headers(HEADERS_MAX);
+    builder.timer(TokioTimer::new()).header_read_timeout(CONNECTION_MAX);
+    let serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    // What goes wrong on a connection is the peer's affair.
+    tokio::select! {
+        _ = serving => {}
+        () = patience.over() => {}
+    }
+    drop(place);
+}
+
+/// How long a connection may still take.
+pub(super) struct Patience {
+    /// `None`: a request that showed the token is being answered.
+    until: Cell<Option<Instant>>,
+}
+
+impl Patience {
+    fn new() -> Patience {
+        Patience { until: Cell::new(Some(Instant::now() + CONNECTION_MAX)) }
+    }
+
+    async fn over(&self) {
+        loop {
+            let now = Instant::now();
+            match self.until.get() {
+                Some(until) if until <= now => return,
+                Some(until) => sleep_until(until).await,
+                None => sleep_until(now + CONNECTION_MAX).await,
+            }
+        }
+    }
+}
+
+/// A request that showed the token, until its answer has been made; from then on the next one is waited for.
+pub(super) struct Admitted(Rc<Patience>);
+
+impl Admitted {
+    pub(super) fn by(patience: &Rc<Patience>) -> Admitted {
+        patience.until.set(None);
+        Admitted(Rc::clone(patience))
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.until.set(Some(Instant::now() + CONNECTION_MAX));
+    }
+}
+
+/// What answers are made of.
+struct Answers {
+    gather: Gather,
+    namespace: Namespace,
+    app: Arc<App>,
+    hosts: Hosts,
+}
+
+impl Answers {
+    async fn to(&self, request: Request<Incoming>, patience: &Rc<Patience>) -> Response<Body> {
+        let named = request.headers().get(header::HOST).map(HeaderValue::as_bytes);
+        let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
+        let is_known = named.into_iter().chain(authority).all(|host| self.hosts.admits(host));
+        let names = &self.app.front.names;
+        if request.uri().path().starts_with(PREFIX) {
+            if !is_known {
+                let id = request_id(request.headers().get(&names.request_id));
+                return Dress::of_request(names, id).finish(Err(Code::MisdirectedRequest.into()));
+            }
+            return self.namespace.answer(names, request, patience).await;
+        }
+        if !is_known {
+            return said(StatusCode::MISDIRECTED_REQUEST, "This listener is not known by that host name.\n");
+        }
+        if request.uri().path() != PATH {
+            return said(StatusCode::NOT_FOUND, "There is /metrics here, and /v1/admin/ for whoever has the token.\n");
+        }
+        if request.method() != Method::GET {
+            let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "/metrics takes GET.\n");
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
+            return response;
+        }
+        match self.gather.text().await {
+            Ok(text) => last(Response::new(Body::from(text.into_bytes())), CONTENT_TYPE),
+            Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "The figures cannot be written.\n"),
+        }
+    }
+}
+
+fn said(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(text.as_bytes().to_vec()));
+    *response.status_mut() = status;
+    last(response, HeaderValue::from_static("text/plain; charset=utf-8"))
+}
+
+/// The connection ends behind it.
+fn last(mut response: Response<Body>, content_type: HeaderValue) -> Response<Body> {
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}

@@ -1,0 +1,233 @@
+//! The admin listener (`[admin] listen`): `/metrics` for monitors, and what an operator does to a running server under
+//! `/v1/admin/` (time.md §1), on a thread of its own.
+//!
+//! | File | Holds |
+//! |---|---|
+//! | `listener.rs` | the listener, its thread, and how long a peer may take |
+//! | `node.rs` | `GET /v1/admin/node`: what this server is |
+//! | `backup.rs` | `POST /v1/admin/backup`: a backup of the running server |
+//! | `pipe.rs` | bytes from a thread that may wait to a connection, and a peer that is too slow |
+//!
+//! Every route of the namespace wants the admin token, on loopback, too. Controls come one after the other.
+
+mod backup;
+pub mod listener;
+mod node;
+mod pipe;
+
+use crate::config::Secret;
+use crate::http::body::Body;
+use crate::http::code::Code;
+use crate::http::dress::{Cache, Dress};
+use crate::http::names::Names;
+use crate::http::pipeline::{request_id, wants_details};
+use crate::http::reply::{Outcome, Refusal, Reply};
+use backup::{Asked, Backups};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::{HeaderMap, Method, Request, Response};
+use listener::{Admitted, Patience};
+use node::Node;
+use sha2::{Digest as _, Sha256};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What all routes of the namespace begin with.
+const PREFIX: &str = "/v1/admin/";
+const NODE: &str = "/v1/admin/node";
+const BACKUP: &str = "/v1/admin/backup";
+/// How long a control waits for the one before it.
+const CONTROL_WAIT: Duration = Duration::from_secs(10);
+/// The body of a control, and how long it may take.
+const BODY_BYTES_MAX: usize = 64 << 10;
+const BODY_WITHIN: Duration = Duration::from_secs(10);
+
+/// The routes under `/v1/admin/`.
+struct Namespace {
+    token: Token,
+    node: Arc<Node>,
+    backups: Backups,
+    /// One control at a time has it.
+    control: Arc<Semaphore>,
+}
+
+/// What every request of the namespace has to show. Only its hash is kept.
+struct Token([u8; 32]);
+
+impl Token {
+    fn of(secret: &Secret) -> Token {
+        Token(Sha256::digest(secret.expose()).into())
+    }
+
+    /// Whether these headers bear it. Takes as long for every token of one length.
+    fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let mut shown = headers.get_all(header::AUTHORIZATION).iter();
+        let (Some(first), None) = (shown.next(), shown.next()) else {
+            let shown = headers.contains_key(header::AUTHORIZATION);
+            return Err(if shown { invalid() } else { Refusal::saying(Code::MissingAuth, MISSING) });
+        };
+        let (scheme, token) = first.as_bytes().split_at(first.len().min(BEARER.len()));
+        if !scheme.eq_ignore_ascii_case(BEARER) {
+            return Err(if first.is_empty() { Refusal::saying(Code::MissingAuth, MISSING) } else { invalid() });
+        }
+        let hash = Sha256::digest(token);
+        // Of hashes: where two of them begin to differ tells nothing of what was hashed.
+        let differs = hash.iter().zip(&self.0).fold(0, |differs, (a, b)| differs | (a ^ b));
+        if differs == 0 { Ok(()) } else { Err(invalid()) }
+    }
+}
+
+const BEARER: &[u8] = b"Bearer ";
+const MISSING: &str = "This route needs the admin token: Authorization: Bearer, with what is in admin.token_file.";
+
+fn invalid() -> Refusal {
+    Refusal::saying(Code::InvalidToken, "This is not the admin token.")
+}
+
+impl Namespace {
+    /// The answer to a request of the namespace, for which there is more time as soon as it has shown the token.
+    async fn answer(&self, names: &Names, request: Request<Incoming>, patience: &Rc<Patience>) -> Response<Body> {
+        let headers = request.headers();
+        let mut dress = Dress::of_request(names, request_id(headers.get(&names.request_id)));
+        dress.verbose = wants_details(names, headers);
+        dress.is_head = request.method() == Method::HEAD;
+        (dress.cache, dress.private) = (Cache::ByCredential, true);
+        dress.finish(self.run(request, patience).await)
+    }
+
+    async fn run(&self, request: Request<Incoming>, patience: &Rc<Patience>) -> Outcome {
+        let (parts, body) = request.into_parts();
+        // Whatever it is, a browser has no business here.
+        if parts.headers.contains_key(header::ORIGIN) {
+            return Err(Code::AdminForbidden.into());
+        }
+        self.token.check(&parts.headers)?;
+        let admitted = Admitted::by(patience);
+        let allowed: &[Method] = match parts.uri.path() {
+            NODE => &[Method::GET, Method::HEAD],
+            BACKUP => &[Method::POST],
+            _ => return Err(Code::NotFound.into()),
+        };
+        if !allowed.contains(&parts.method) {
+            let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
+            return Err(Refusal::method_not_allowed(allowed.join(", ")));
+        }
+        is_json(&parts.headers, !body.is_end_stream())?;
+        let body = whole(body).await?;
+        match parts.uri.path() {
+            NODE => {
+                let node = Arc::clone(&self.node);
+                let told = tokio::task::spawn_blocking(move || node.tell()).await;
+                let told = told.map_err(|_| Refusal::from(Code::InternalError))?;
+                told.map(Reply::json).map_err(|error| Refusal::saying(Code::InternalError, format!("{error}.")))
+            }
+            _ => {
+                let asked = Asked::read(&body)?;
+                let control = self.control("backup").await?;
+                self.backups.take(asked.with_secrets, control, admitted).await
+            }
+        }
+    }
+
+    /// The place of the one control that runs.
+    async fn control(&self, name: &'static str) -> Result<OwnedSemaphorePermit, Refusal> {
+        let place = Arc::clone(&self.control).acquire_owned();
+        let Ok(Ok(place)) = tokio::time::timeout(CONTROL_WAIT, place).await else {
+            tracing::info!(control = name, "refused: another control is under way");
+            return Err(Code::AdminBusy.into());
+        };
+        tracing::info!(control = name, "asked for on the admin listener");
+        Ok(place)
+    }
+}
+
+/// A body is JSON by its type, whoever sends it: a page of a browser can send others without asking first.
+fn is_json(headers: &HeaderMap, has_body: bool) -> Result<(), Refusal> {
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let named = types.next().map(HeaderValue::as_bytes);
+    let json = named.is_some_and(|named| {
+        let essence = named.split(|byte| *byte == b';').next().unwrap_or_default();
+        essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
+    });
+    let sound = types.next().is_none() && if named.is_some() { json } else { !has_body };
+    if sound { Ok(()) } else { Err(Refusal::saying(Code::AdminForbidden, "A body must be application/json.")) }
+}
+
+async fn whole(body: Incoming) -> Result<Vec<u8>, Refusal> {
+    let read = tokio::time::timeout(BODY_WITHIN, Limited::new(body, BODY_BYTES_MAX).collect()).await;
+    let read = read.map_err(|_| Refusal::broken("The body did not come in time."))?;
+    match read {
+        Ok(body) => Ok(body.to_bytes().into()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::from(Code::Http413).closing()),
+        Err(_) => Err(Refusal::broken("The body cannot be read.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Headers<'a> = &'a [(&'static str, &'a str)];
+
+    fn headers(of: Headers<'_>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in of {
+            headers.append(*name, HeaderValue::from_str(value).expect("a header's value"));
+        }
+        headers
+    }
+
+    #[test]
+    fn one_token_opens_and_nothing_else() {
+        const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+        let token = Token::of(&Secret::new(TOKEN.to_owned()));
+        let (right, long) = (format!("Bearer {TOKEN}"), format!("Bearer {TOKEN}0"));
+        let (bare, twice) = (TOKEN, [("authorization", right.as_str()), ("authorization", right.as_str())]);
+        let rows: &[(Headers<'_>, Option<Code>)] = &[
+            (&[("authorization", &right)], None),
+            (&[("authorization", &format!("bearer {TOKEN}"))], None),
+            (&[], Some(Code::MissingAuth)),
+            (&[("authorization", "")], Some(Code::MissingAuth)),
+            (&[("x-api-key", &right)], Some(Code::MissingAuth)),
+            (&[("authorization", bare)], Some(Code::InvalidToken)),
+            (&[("authorization", "Bearer")], Some(Code::InvalidToken)),
+            (&[("authorization", "Bearer ")], Some(Code::InvalidToken)),
+            (&[("authorization", &format!("Basic {TOKEN}"))], Some(Code::InvalidToken)),
+            (&[("authorization", &format!("Bearer  {TOKEN}"))], Some(Code::InvalidToken)),
+            (&[("authorization", &right[..right.len() - 1])], Some(Code::InvalidToken)),
+            (&[("authorization", &long)], Some(Code::InvalidToken)),
+            (&[("authorization", &right.to_uppercase())], Some(Code::InvalidToken)),
+            (&twice, Some(Code::InvalidToken)),
+        ];
+        for (of, expected) in rows {
+            let found = token.check(&headers(of)).err().map(|refusal| refusal.code());
+            assert_eq!(found, *expected, "{of:?}");
+        }
+        println!("admin tokens: {} cases", rows.len());
+    }
+
+    #[test]
+    fn bodies_are_json_by_their_type() {
+        let rows: &[(Headers<'_>, bool, bool)] = &[
+            (&[], false, true),
+            (&[], true, false),
+            (&[("content-type", "application/json")], true, true),
+            (&[("content-type", "Application/JSON; charset=utf-8")], true, true),
+            (&[("content-type", "application/json")], false, true),
+            (&[("content-type", "text/plain")], true, false),
+            (&[("content-type", "text/plain")], false, false),
+            (&[("content-type", "text/plain; x=application/json")], true, false),
+            (&[("content-type", "application/jsonx")], true, false),
+            (&[("content-type", "application/x-www-form-urlencoded")], true, false),
+            (&[("content-type", "application/json"), ("content-type", "text/plain")], true, false),
+        ];
+        for (of, has_body, expected) in rows {
+            let found = is_json(&headers(of), *has_body).map_err(|refusal| refusal.code());
+            assert_eq!(found, if *expected { Ok(()) } else { Err(Code::AdminForbidden) }, "{of:?}");
+        }
+        println!("types of bodies: {} cases", rows.len());
+    }
+}

@@ -5,8 +5,8 @@
 //! `golden` are directories that older builds left. `damage` changes files behind the server's back. `operations` are
 //! the ordinary accidents of running one, `settings` those of setting one up, `seeds` those of making users, `disk` is a
 //! full one; `verbs` look at what a server leaves behind, `stops` is about its orderly ends, `outputs` about standard
-//! streams that take nothing, `backups` about what comes back out of a backup, and `clock` about machines whose clock was
-//! wrong.
+//! streams that take nothing, `backups` and `live_backups` about what comes back out of a backup, and `clock` about machines
+//! whose clock was wrong.
 
 mod backups;
 mod clock;
@@ -14,6 +14,7 @@ mod damage;
 mod disk;
 mod golden;
 mod kills;
+mod live_backups;
 mod memory;
 mod money;
 mod operations;

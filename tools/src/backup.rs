@@ -1,9 +1,13 @@
-//! `backup` and `restore`: a data directory into a backup, and a backup into a new data directory.
+//! `backup` and `restore`: a data directory, or the server that runs on it, into a backup, and a backup into a new data
+//! directory.
+
+mod remote;
 
 use crate::Failure;
 use crate::settings::say;
 use clap::Args;
-use gateway::backup::{Folder, Source, Stream, TarFile};
+use gateway::backup::manifest::Manifest;
+use gateway::backup::{self, BackupError, Folder, Sink, Source, Stream, TarFile};
 use gateway::clock::Clock;
 use gateway::restore::{self, Input, RestoreError};
 use std::fmt;
@@ -24,10 +28,16 @@ impl fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  papertape backup papertape-data --out monday.tar")]
 pub struct Backup {
     /// The data directory of a stopped server.
-    dir: PathBuf,
+    #[arg(required_unless_present = "admin", conflicts_with = "admin")]
+    dir: Option<PathBuf>,
+    /// The admin listener of a running server, like http://127.0.0.1:9464 (its admin.listen).
+    #[arg(long, value_name = "URL", requires = "token_file")]
+    admin: Option<String>,
+    /// The file with the admin token (its admin.token_file, by default admin_token in its data directory).
+    #[arg(long, value_name = "FILE", requires = "admin", conflicts_with = "dir")]
+    token_file: Option<PathBuf>,
     /// Where the backup goes: a new folder, a new file whose name ends in .tar, or - for a tar stream on standard output.
     #[arg(long, value_name = "DIR|FILE.tar|-")]
     out: PathBuf,
@@ -38,16 +48,20 @@ pub struct Backup {
 
 impl Backup {
     pub fn run(self) -> Result<(), Failure> {
-        let Backup { dir, out, with_secrets } = self;
-        let source = Source::stopped(&dir, with_secrets, Clock::wall().now())?;
+        let Backup { dir, admin, token_file, out, with_secrets } = self;
+        let from = match (dir, admin, token_file) {
+            (Some(dir), ..) => Taken::Here(Source::stopped(&dir, with_secrets, Clock::wall().now())?),
+            (None, Some(url), Some(file)) => Taken::There(remote::begin(&url, &file, with_secrets)?),
+            _ => return Err(Usage("a directory, or --admin with --token-file".to_owned()).into()),
+        };
         let at = |error| format!("{}: {error}", out.display());
         let is_stream = out.as_os_str() == "-";
         let manifest = if is_stream {
-            source.copy(Stream::begin(BufWriter::new(std::io::stdout().lock())))?
+            from.into_sink(Stream::begin(BufWriter::new(std::io::stdout().lock())))?
         } else if is_tar(&out) {
-            source.copy(TarFile::begin(&out).map_err(at)?)?
+            from.into_sink(TarFile::begin(&out).map_err(at)?)?
         } else {
-            source.copy(Folder::begin(&out).map_err(at)?)?
+            from.into_sink(Folder::begin(&out).map_err(at)?)?
         };
         let line = format!("{}  LSN {}, {} files", manifest.digest, manifest.lsn, manifest.files.len());
         if is_stream {
@@ -59,12 +73,26 @@ impl Backup {
     }
 }
 
+/// Where a backup comes from.
+enum Taken {
+    Here(Source),
+    There(remote::Answer),
+}
+
+impl Taken {
+    fn into_sink(self, sink: impl Sink) -> Result<Manifest, BackupError> {
+        match self {
+            Taken::Here(source) => source.copy(sink),
+            Taken::There(answer) => backup::receive(answer, sink),
+        }
+    }
+}
+
 fn is_tar(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "tar")
 }
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  papertape restore monday.tar --out papertape-data")]
 pub struct Restore {
     /// The backup: a folder, a tar file, or - for a tar stream on standard input.
     from: PathBuf,

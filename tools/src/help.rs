@@ -32,6 +32,11 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("asyncapi", "papertape asyncapi > asyncapi.json"),
     ("log", "papertape log verify papertape-data"),
     ("clock", "papertape clock set-back papertape-data"),
+    (
+        "backup",
+        "papertape backup --admin http://127.0.0.1:9464 --token-file papertape-data/admin_token --out monday.tar",
+    ),
+    ("restore", "papertape restore monday.tar --out papertape-data"),
     ("snapshot", "papertape snapshot list papertape-data"),
 ];
 

@@ -57,7 +57,7 @@ enum Verb {
     /// Look into the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
-    /// Take a backup of a stopped data directory.
+    /// Take a backup of a stopped data directory, or of a running server.
     Backup(backup::Backup),
     /// Make a data directory of a backup: 0 when it is sound, 1 when the backup is damaged, 2 for a wrong command.
     Restore(backup::Restore),

@@ -16,7 +16,7 @@ use tests::chance::Chance;
 use tests::eventually;
 use tests::http::{Client, Request};
 use tests::json::{at, int, list, text};
-use tests::server::{Place, Server, Starting, User, digest_of};
+use tests::server::{Place, Server, Starting, User, digest_of, signal};
 use tests::world::{World, changed, limit};
 
 /// Orders of a batch of the load, and the length of their names, so that a segment is full after some thousands.
@@ -62,11 +62,41 @@ fn trade(user: usize, mut client: Client, body: &Value, round: usize, is_over: &
     }
 }
 
+/// Ends the load with the scope that it runs in, whatever ends that.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A process that does not outlive its test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The numbers that files with that ending are called by.
+fn numbers(data: &Path, ending: &str) -> Vec<u64> {
+    let inside = fs::read_dir(data).expect("a directory").flatten();
+    let names = inside.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.strip_suffix(ending)?.parse().ok()).collect()
+}
+
 /// The first record that the log still has.
 fn first_record(data: &Path) -> u64 {
-    let names =
-        fs::read_dir(data).expect("a directory").flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter_map(|name| name.strip_suffix(".wal")?.parse().ok()).min().expect("there is a segment")
+    numbers(data, ".wal").into_iter().min().expect("there is a segment")
+}
+
+/// A file of the price history, which is copied as it is: a backup takes longer.
+fn put_bulk(data: &Path, bytes: u64) {
+    let bulk = File::create(data.join("history").join("hours-1")).expect("the price history is a folder");
+    bulk.set_len(bytes).expect("a hole takes no room");
 }
 
 fn backup_of(admin: SocketAddr, data: &Path, out: &Path) -> Command {
@@ -118,6 +148,7 @@ fn what_was_acknowledged_before_is_in_it() {
                 let (client, body, is_over, acked) = (world.user(user), &body, &is_over, &acked);
                 scope.spawn(move || trade(user, client, body, 0, is_over, acked));
             }
+            let _over = Over(&is_over);
             let taken = ["one", "two.tar", "three.tar"].into_iter().map(|name| {
                 // Pins are released: under this load the log goes on giving up segments, also behind a backup.
                 let first = first_record(&data);
@@ -125,15 +156,10 @@ fn what_was_acknowledged_before_is_in_it() {
                 let before: Vec<Acked> = acked.lock().unwrap().clone();
                 let out = root.join(name);
                 let output = backup_of(admin, &data, &out).output().expect("papertape can be run");
-                if !output.status.success() {
-                    is_over.store(true, Ordering::Relaxed);
-                    panic!("{}\n{}", self::said(&output), world.server.said());
-                }
+                assert!(output.status.success(), "{}\n{}", said(&output), world.server.said());
                 (out, before)
             });
-            let taken = taken.collect();
-            is_over.store(true, Ordering::Relaxed);
-            taken
+            taken.collect()
         });
         let acked = acked.into_inner().unwrap();
         let mut operator = Client::with_token(admin, &token);
@@ -197,6 +223,46 @@ fn bytes_at(path: &Path) -> u64 {
     }
 }
 
+/// As long as somebody takes a backup no segment is given up, however many snapshots would allow it; then they are.
+#[test]
+fn segments_stay_until_the_backup_has_ended() {
+    let cases = Cases::of("snapshots beside a backup");
+    // Beyond what sockets hold for a peer that sleeps.
+    const BULK_BYTES: u64 = 32 << 20;
+    let world = busy(2, |place| _ = place.set("admin", "slow_peer_s", "3600"));
+    let (data, root) = (world.place.data(), world.place.root().to_owned());
+    let admin = world.server.admin().expect("the banner says where it is");
+    let body = limit(&world.markets.rain, "BUY", "0.01", "5");
+    let (acked, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+    put_bulk(&data, BULK_BYTES);
+    let out = root.join("out.tar");
+    std::thread::scope(|scope| {
+        for user in 0..world.users.len() {
+            let (client, body, is_over, acked) = (world.user(user), &body, &is_over, &acked);
+            scope.spawn(move || trade(user, client, body, 0, is_over, acked));
+        }
+        let _over = Over(&is_over);
+        eventually("a segment to be given up", || (first_record(&data) > 1).then_some(()));
+        let mut child = Ended(begin(admin, &data, &out, false));
+        eventually("the stream", || (bytes_at(&making_of(&out, false)) > 0).then_some(()));
+        signal(child.0.id(), "STOP");
+        let first = first_record(&data);
+        for _ in 0..4 {
+            let newest = numbers(&data, ".snapshot").into_iter().max();
+            eventually("a snapshot", || (numbers(&data, ".snapshot").into_iter().max() > newest).then_some(()));
+            assert_eq!(first_record(&data), first, "a segment was given up");
+            cases.one();
+        }
+        assert!(child.0.try_wait().expect("a child can be waited for").is_none(), "it has not ended");
+        signal(child.0.id(), "CONT");
+        assert!(child.0.wait().expect("a child can be waited for").success(), "{}", world.server.said());
+        eventually("a segment to be given up", || (first_record(&data) > first).then_some(()));
+    });
+    let again = root.join("again");
+    let restored = restore(&out, &again);
+    assert!(restored.status.success() && said(&restored).contains(&digest_of(&again)), "{}", said(&restored));
+}
+
 #[test]
 fn whoever_is_killed_both_sides_are_sound() {
     const ROUNDS: usize = 18;
@@ -206,9 +272,8 @@ fn whoever_is_killed_both_sides_are_sound() {
     let mut chance = Chance::from_env("BACKUP_SEED");
     let body = limit(&world.markets.rain, "BUY", "0.01", "5");
     let acked = Mutex::new(Vec::new());
-    // A file of the price history, which is copied as it is: more kills fall into the stream.
-    let bulk = File::create(data.join("history").join("hours-1")).expect("the price history is a folder");
-    bulk.set_len(8 << 20).expect("a hole takes no room");
+    // More kills fall into the stream.
+    put_bulk(&data, 8 << 20);
     let (mut whole, mut partial, mut none, mut longest_us, mut in_stream) = (0, 0, 0, 0, 0);
     let mut longest_bytes = 0;
     for round in 0..ROUNDS {
@@ -223,6 +288,7 @@ fn whoever_is_killed_both_sides_are_sound() {
                 let (body, is_over, acked) = (&body, &is_over, &acked);
                 scope.spawn(move || trade(user, client, body, round, is_over, acked));
             }
+            let _over = Over(&is_over);
             let begun = Instant::now();
             let mut child = begin(admin, &data, &out, is_stream);
             if round < 2 {
@@ -245,7 +311,6 @@ fn whoever_is_killed_both_sides_are_sound() {
                 let _ = child.kill();
             }
             let _ = child.wait();
-            is_over.store(true, Ordering::Relaxed);
         });
         if kills_server {
             let verified = world.place.log("verify");
@@ -281,8 +346,8 @@ fn whoever_is_killed_both_sides_are_sound() {
     std::thread::scope(|scope| {
         let (client, is_over, body, more) = (world.user(0), &is_over, &body, &more);
         scope.spawn(move || trade(0, client, body, ROUNDS, is_over, more));
+        let _over = Over(is_over);
         eventually("a segment to be given up", || (first_record(&data) > first).then_some(()));
-        is_over.store(true, Ordering::Relaxed);
     });
     let out = root.join("last.tar");
     let output = backup_of(admin, &data, &out).output().expect("papertape can be run");

@@ -234,7 +234,7 @@ impl Source {
                     (bytes, bytes)
                 }
             };
-            let from = Held::reading(&held, file.take(bytes));
+            let from = Reading { held: &held, from: file.take(bytes) };
             let mut read = Hashing { from, hash: Sha256::new(), bytes: 0 };
             sink.file(&name, bytes, &mut read).map_err(of_file(&name))?;
             if read.bytes != bytes {
@@ -246,12 +246,6 @@ impl Source {
         }
         end(&manifest, sink)?;
         Ok(manifest)
-    }
-}
-
-impl Held {
-    fn reading<R: Read>(&self, from: R) -> impl Read {
-        Reading { held: self, from }
     }
 }
 

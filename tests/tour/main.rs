@@ -2,6 +2,8 @@
 //! kill at its end. The lines are taken from README.md as they stand there.
 
 mod first_steps;
+#[cfg(target_arch = "x86_64")]
+mod processors;
 
 use std::fs;
 use std::path::Path;

@@ -137,7 +137,8 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     // Read where it is wanted: a start without that listener takes any directory.
     let token = config.admin.listen.map(|_| config.admin_token()).transpose().map_err(io("the admin token"))?;
     let newest = Some(Timestamp(recovery.log.last_time)).filter(|newest| *newest > Timestamp(0));
-    let leap = Leap::of(newest, clock.wall_now(), config.clock.leap_wait);
+    let leap = Leap::of_start(&config.data.dir, newest, clock.wall_now(), config.clock.leap_wait)
+        .map_err(io(config.data.dir.join("clock_doubted").display().to_string()))?;
     clock.not_before(newest.unwrap_or_default());
     let runtime = match config.server.busy_poll && layout::may_spin() {
         true => layout::sleepless_runtime(),

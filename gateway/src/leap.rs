@@ -10,12 +10,18 @@
 //! | tells its own time (live) | as soon as server time agrees with it, never while it contradicts or has not told |
 //! | has none (synthetic, a recording) | `clock.leap_wait_s` after the start |
 //!
-//! With `clock.leap_wait_s = 0` nothing waits. The clock of a recording says nothing about the machine's.
+//! With `clock.leap_wait_s = 0` only a live venue's word is waited for. The clock of a recording says nothing about the machine's.
+//!
+//! A start journals its own time at once, so the next one would find a record of the doubted clock and nothing to doubt. The
+//! time that was known before is therefore kept beside the log, in `clock_doubted`, until the wait is over, and each start
+//! judges by it.
 
 use crate::venue::live::Health;
 use crate::wire::instant::ts_text;
 use engine::time::{DAY, SECOND, Timestamp};
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -81,9 +87,78 @@ pub struct Leap {
     venues: Vec<Arc<Health>>,
     is_over: AtomicBool,
     has_told: AtomicBool,
+    /// Where the doubt is kept, if it is.
+    kept_in: Option<PathBuf>,
+}
+
+/// Microseconds of the newest record that was written before the clock was doubted, as a decimal number.
+const DOUBT_FILE: &str = "clock_doubted";
+/// The longest time takes 20 digits.
+const DOUBT_BYTES_MAX: usize = 32;
+
+/// The time that an earlier start knew before it doubted the clock, where its wait was never over.
+///
+/// # Errors
+/// The file cannot be read, or does not hold a time.
+pub fn doubted(dir: &Path) -> io::Result<Option<Timestamp>> {
+    let text = match fs::read_to_string(dir.join(DOUBT_FILE)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let time = Some(text.trim()).filter(|text| text.len() <= DOUBT_BYTES_MAX).and_then(|text| text.parse().ok());
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "not a time; remove the file if the clock is right");
+    time.map(|time| Some(Timestamp(time))).ok_or_else(wrong)
+}
+
+/// Keeps the time that is known, durably.
+///
+/// # Errors
+/// The system's.
+pub fn keep_doubt(dir: &Path, known: Timestamp) -> io::Result<()> {
+    // A name that the log removes where it is left over.
+    let making = dir.join(format!("{DOUBT_FILE}.making"));
+    let mut file = File::create(&making)?;
+    writeln!(file, "{}", known.0)?;
+    file.sync_all()?;
+    fs::rename(&making, dir.join(DOUBT_FILE))?;
+    File::open(dir)?.sync_all()
+}
+
+/// Nothing is doubted any more.
+///
+/// # Errors
+/// The system's, but not that there was no doubt.
+pub fn forget_doubt(dir: &Path) -> io::Result<()> {
+    match fs::remove_file(dir.join(DOUBT_FILE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 impl Leap {
+    /// Judges the start of a directory whose newest record is of `newest`, and keeps a doubt there before anything is
+    /// written that bears the doubted time.
+    ///
+    /// # Errors
+    /// The system's, and [`doubted`]'s.
+    pub fn of_start(dir: &Path, newest: Option<Timestamp>, wall: Timestamp, wait: Duration) -> io::Result<Leap> {
+        let earlier = doubted(dir)?;
+        let known = newest.map(|newest| match earlier {
+            Some(earlier) if newest.since(wall) <= BEHIND_MAX => earlier.min(newest),
+            _ => newest,
+        });
+        let mut leap = Leap::of(known, wall, wait);
+        match known {
+            Some(known) if leap.found == Found::Ahead => keep_doubt(dir, known)?,
+            // A journal of the future is doubted by itself; what was known before it stays known.
+            _ if leap.found == Found::Behind => {}
+            _ => forget_doubt(dir)?,
+        }
+        leap.kept_in = Some(dir.to_owned());
+        Ok(leap)
+    }
+
     /// Judges a start: `newest` is the time of the newest record.
     pub fn of(newest: Option<Timestamp>, wall: Timestamp, wait: Duration) -> Leap {
         let found = match newest {
@@ -100,6 +175,7 @@ impl Leap {
             venues: Vec::new(),
             is_over: AtomicBool::new(found == Found::Agrees || wait.is_zero()),
             has_told: AtomicBool::new(false),
+            kept_in: None,
         }
     }
 
@@ -110,7 +186,20 @@ impl Leap {
 
     /// The same with live venues, whose own time decides. The wait counts from here.
     pub fn with_venues(self, venues: impl IntoIterator<Item = Arc<Health>>) -> Leap {
-        Leap { venues: venues.into_iter().collect(), started: Instant::now(), ..self }
+        let venues: Vec<_> = venues.into_iter().collect();
+        let is_over = self.found == Found::Agrees || (self.wait.is_zero() && venues.is_empty());
+        let leap = Leap { venues, started: Instant::now(), is_over: AtomicBool::new(is_over), ..self };
+        if is_over {
+            leap.forget();
+        }
+        leap
+    }
+
+    /// Whoever starts next has nothing to doubt.
+    fn forget(&self) {
+        if let Some(Err(error)) = self.kept_in.as_deref().map(forget_doubt) {
+            tracing::warn!(%error, file = DOUBT_FILE, "a doubt that is over could not be removed: the next start waits again");
+        }
     }
 
     /// By how many seconds the wall clock was ahead of the newest record at the start; negative where it was behind, and 0
@@ -148,6 +237,7 @@ impl Leap {
                     "the wait behind this start is over: orders expire and markets end by server time again"
                 );
                 self.is_over.store(true, Relaxed);
+                self.forget();
             }
             Sweeping::Contradicted if !self.has_told.swap(true, Relaxed) => {
                 let (server, venue) = (ts_text(now), self.venue_now().map(ts_text).unwrap_or_default());
@@ -169,7 +259,7 @@ impl Leap {
         let (wall, newest) = (ts_text(self.wall), ts_text(self.newest?));
         let dir = dir.display();
         let wait = match (self.wait.as_secs(), self.venues.is_empty()) {
-            (0, _) => "Orders expire and markets end by it at once (clock.leap_wait_s = 0)".to_owned(),
+            (0, true) => "Orders expire and markets end by it at once (clock.leap_wait_s = 0)".to_owned(),
             (seconds, true) => format!("For {seconds} s (clock.leap_wait_s) no order expires and no market ends by it"),
             (_, false) => "No order expires and no market ends by it before a venue's own time agrees".to_owned(),
         };
@@ -250,6 +340,45 @@ mod tests {
         println!("starts: 10 cases");
     }
 
+    /// Each start journals its own time: the next one doubts the clock all the same, until a wait was over.
+    #[test]
+    fn a_doubt_lasts_over_restarts() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (day, hour) = (DAY as i64, 3_600 * SECOND as i64);
+        let (none, minute) = (Duration::ZERO, Duration::from_secs(60));
+        let (mut newest, mut cases) = (NOW, 0);
+        // (the wall clock, the wait, found, by how many days, whether its wait is sat out)
+        for (wall, wait, found, days, is_sat_out) in [
+            (hour, minute, Found::Agrees, 0, false),
+            (100 * day, minute, Found::Ahead, 99, false),
+            (100 * day + hour, minute, Found::Ahead, 100, false),
+            // Put right without a correction of the journal, and wrong again.
+            (2 * hour, minute, Found::Behind, -99, false),
+            (100 * day + 2 * hour, minute, Found::Ahead, 100, true),
+            (100 * day + 3 * hour, minute, Found::Agrees, 0, false),
+            (200 * day, minute, Found::Ahead, 99, false),
+            (200 * day + hour, none, Found::Ahead, 99, false),
+            (200 * day + 2 * hour, minute, Found::Agrees, 0, false),
+        ] {
+            let leap = Leap::of_start(dir.path(), Some(newest), moved(wall), wait).expect("a sound directory");
+            assert_eq!((leap.found, leap.seconds() / 86_400), (found, days), "{wall}: {leap:?}");
+            let venue = Arc::new(Health::default());
+            venue.tells_time(leap.wall);
+            let leap = leap.with_venues(is_sat_out.then_some(venue));
+            assert_eq!(leap.waits(leap.wall), found != Found::Agrees && !is_sat_out && !wait.is_zero(), "{wall}");
+            newest = newest.max(moved(wall));
+            cases += 1;
+        }
+        for text in ["", "x", "-1", "18446744073709551616", "1 2", &"0".repeat(33)] {
+            std::fs::write(dir.path().join(DOUBT_FILE), text).expect("written");
+            let refused = Leap::of_start(dir.path(), Some(NOW), NOW, minute).expect_err("no time");
+            assert!(refused.to_string().contains("remove the file"), "{text:?}: {refused}");
+            cases += 1;
+        }
+        forget_doubt(dir.path()).and_then(|()| forget_doubt(dir.path())).expect("no doubt is no error");
+        println!("doubts: {cases} cases");
+    }
+
     #[test]
     fn a_venues_own_time_ends_the_wait_or_keeps_it() {
         use Sweeping::{Contradicted, Running, Waiting};
@@ -287,6 +416,17 @@ mod tests {
         assert!(!leap.waits(leap.wall));
         venue.tells_time(NOW);
         assert!(!leap.waits(leap.wall) && leap.sweeping(leap.wall) == Sweeping::Running);
+    }
+
+    #[test]
+    fn a_venue_is_waited_for_even_where_no_time_is() {
+        let venue = Arc::new(Health::default());
+        let leap = Leap::of(Some(NOW), moved(2 * DAY as i64), Duration::ZERO).with_venues([venue.clone()]);
+        assert!(
+            leap.waits(leap.wall) && leap.warning(Path::new("d")).is_some_and(|text| text.contains("own time agrees"))
+        );
+        venue.tells_time(leap.wall);
+        assert!(!leap.waits(leap.wall));
     }
 
     #[test]

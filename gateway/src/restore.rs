@@ -9,6 +9,7 @@
 
 use crate::backup::manifest::{FORMAT, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, hex, sixteen};
 use crate::backup::{Hashing, sync_parent};
+use crate::leap;
 use crate::recover::{self, RecoverError, Recovery};
 use engine::id::MARKETS;
 use engine::market::mutation::MarketMutation;
@@ -318,6 +319,10 @@ fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, 
         return Err(damaged(MANIFEST, why));
     }
     let at = Timestamp(now.0.max(log.last_time));
+    // The records that follow bear the time of this machine, which the first start is to doubt all the same.
+    if at.since(Timestamp(log.last_time)) > leap::AHEAD_MAX {
+        leap::keep_doubt(work, Timestamp(log.last_time)).map_err(of_file("the doubted clock"))?;
+    }
     let Running { mut log, mut syncer, mut preparer, .. } = dir.start(log, at.0, Box::new(|_| {}))?;
     let mut payload = Vec::new();
     codec::encode(&[MarketMutation::Restored { instance, parent, lsn: lsn.0, at }], &mut payload);

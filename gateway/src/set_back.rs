@@ -8,7 +8,7 @@
 
 use crate::recover::{self, RecoverError, Recovery};
 use crate::wire::instant::ts_text;
-use crate::{directory_venue, history};
+use crate::{directory_venue, history, leap};
 use engine::id::MARKETS;
 use engine::market::mutation::MarketMutation;
 use engine::mutation::codec;
@@ -110,6 +110,7 @@ pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBa
         history::set_back(&directory.join("history"), now.secs())
             .map_err(|error| SetBackError::Io { what: "the price history", error })?;
     }
+    leap::forget_doubt(directory).map_err(|error| SetBackError::Io { what: "the doubted clock", error })?;
     let Running { mut log, mut syncer, mut preparer, .. } = dir.start(log, now.0, Box::new(|_| {}))?;
     let mut payload = Vec::new();
     codec::encode(&[MarketMutation::ClockSetBack { from, at: now }], &mut payload);

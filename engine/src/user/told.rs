@@ -13,6 +13,10 @@ use crate::order::rest::as_maker;
 use crate::order::{CloseReason, Order, Side};
 use ahash::AHashMap;
 
+/// Order facts and positions that a look goes through at most: it holds the shard up, and all its users.
+const FACTS_MAX: usize = 4_096;
+const POSITIONS_MAX: usize = 4_096;
+
 /// What became of another order's reservation behind a placement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
@@ -25,10 +29,10 @@ struct Since {
 impl User {
     /// Available cash of the order's wallet right behind its placement.
     ///
-    /// `None` where nothing tells: the order has no client order id, and its placement is older than the order facts that
-    /// are kept ([`super::facts::FACTS_KEPT`]) or than a reset of its wallet. What a BUY without a live book had set aside
+    /// `None` where nothing tells: the order has no client order id, and 4,096 order facts of the user are newer than its
+    /// placement, or the user has had more than 4,096 positions, or its wallet was reset since. What a BUY without a live book had set aside
     /// for a taker's fee, until its first book made a maker of it, is not told by its row and counts as free; so does a payout
-    /// of the very microsecond of the placement.
+    /// that the shard made in the same turn as the placement.
     pub fn available_at_placement(&self, order: &Order) -> Option<Cash> {
         let trading = self.trading();
         if let Some(known) = trading.requests.as_deref().and_then(|requests| requests.of_order(order.id)) {
@@ -36,6 +40,9 @@ impl User {
         }
         let wallet = self.wallet(order.terms.wallet)?;
         if self.resets(wallet.id).any(|at| at >= order.created_at) {
+            return None;
+        }
+        if trading.positions.len() > POSITIONS_MAX {
             return None;
         }
         let (mut available, since) = self.undone(trading, order)?;
@@ -55,13 +62,13 @@ impl User {
     }
 
     /// The wallet's available cash without the fills behind a placement, and the BUY orders of the wallet whose
-    /// reservations changed since, by row. `None`: the placement is no longer among the facts.
+    /// reservations changed since, by row. `None`: the placement is not among the newest facts.
     fn undone(&self, trading: &Trading, order: &Order) -> Option<(Cash, AHashMap<usize, Since>)> {
         let wallet = order.terms.wallet;
         let mut available = self.wallet(wallet)?.available();
         let mut since = AHashMap::<usize, Since>::new();
         let own = trading.order_row(order.id)?;
-        for at in (0..trading.facts.len()).rev() {
+        for at in (0..trading.facts.len()).rev().take(FACTS_MAX) {
             let (fact, row) = match trading.facts.get(at)? {
                 fact @ (Fact::Placed { order } | Fact::Rested { order } | Fact::Closed { order }) => {
                     (fact, order as usize)

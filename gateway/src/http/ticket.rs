@@ -143,7 +143,8 @@ fn second(at: Timestamp) -> u32 {
 
 /// Whether a token that was minted in that second of server time is too old.
 fn is_over(minted: u32, now: Timestamp) -> bool {
-    u64::from(second(now).wrapping_sub(minted)) >= TTL_SECS
+    // Another thread may have minted it a second later than this request was read.
+    i64::from(second(now).wrapping_sub(minted) as i32) >= TTL_SECS as i64
 }
 
 impl Ticket {
@@ -267,6 +268,20 @@ mod tests {
             }
         }
         println!("clocks of a socket token: {cases} cases");
+    }
+
+    /// Requests of several threads bear the times at which they were read.
+    #[test]
+    fn a_request_of_a_second_before_brings_no_token_back() {
+        let tickets = Tickets::new(None).unwrap();
+        let mint = |now: Timestamp| tickets.mint(&caller(Some(1), Tier::Free, Permissions::Read), now, now).unwrap();
+        let before = Timestamp(NOW.0 - SECOND);
+        let (spent, other) = (mint(NOW), mint(before));
+        assert!(redeem(&tickets, &spent, NOW).is_ok());
+        assert!(redeem(&tickets, &other, before).is_ok());
+        assert_eq!(redeem(&tickets, &spent, NOW), Err(Code::InvalidToken));
+        // A token that seems to come from the future is no older than one of now.
+        assert!(redeem(&tickets, &mint(NOW), before).is_ok());
     }
 
     #[test]

@@ -193,7 +193,9 @@ macro_rules! order_fields {
                 "account_balance",
                 MONEY,
                 "Available cash of the wallet: after the order in the answer to a placement, in its replay and in a read of the \
-                    order; after the cancel in the answer to that.",
+                    order; after the cancel in the answer to that. A read of an order without a client order id tells the \
+                    cash of now where the wallet was reset since, or where the user has had 4,096 newer changes of orders, \
+                    or 4,096 positions.",
             ),
             field("position", Schema::Nullable(&POSITION), "In its token after the order; null: none."),
             field("client_order_id", TEXT_OR_NULL, ""),

@@ -213,6 +213,11 @@ pub enum Query {
         /// Hours since 1970.
         first: u32,
     },
+    /// What these wallets are worth, and what they were at each full minute of the last 24 hours, as far as that is known
+    /// (`shard/minutes.rs`), else at its full hours.
+    EquityByMinute {
+        wallets: Wallets,
+    },
     /// Order facts numbered above `after`, those that are still known: at most `limit`, and at most
     /// [`crate::shard::facts::FACTS_PER_PAGE_MAX`].
     Facts {

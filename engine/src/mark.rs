@@ -1,10 +1,10 @@
-//! What a share is worth at a moment (account.md §3): one rule, for answers and for the points of the hour.
+//! What a share is worth at a moment (account.md §3): one rule, for answers and for the points of equity.
 
 use crate::amount::{Cash, Qty, nearest};
 use crate::book::Books;
-use crate::id::InstrumentId;
+use crate::id::{InstrumentId, WalletId};
 use crate::market::catalog::Catalog;
-use crate::user::Position;
+use crate::user::{Position, User};
 
 /// Where marks come from.
 #[derive(Clone, Copy)]
@@ -26,6 +26,12 @@ impl Marks<'_> {
     /// What an open position counts for in a total; its cost where there is no mark.
     pub fn value(&self, held: &Position) -> Cash {
         self.mark(held.instrument).map_or(held.cost, |mark| market_value(mark, held.qty))
+    }
+
+    /// What the open positions of one of a user's wallets count for together.
+    pub fn value_of(&self, user: &User, wallet: WalletId) -> Cash {
+        let mine = user.open_positions().filter(|held| held.wallet == wallet);
+        nearest(mine.map(|held| i128::from(self.value(held).0)).sum())
     }
 }
 

@@ -19,10 +19,11 @@ pub struct Date(u64);
 )]
 pub struct UtcDay(pub u32);
 
-/// Microseconds in a millisecond, a second, an hour and a day.
+/// Microseconds in a millisecond, a second, a minute, an hour and a day.
 pub const MILLISECOND: u64 = 1_000;
 pub const SECOND: u64 = 1_000_000;
-pub const HOUR: u64 = 3_600 * SECOND;
+pub const MINUTE: u64 = 60 * SECOND;
+pub const HOUR: u64 = 60 * MINUTE;
 pub const DAY: u64 = 24 * HOUR;
 
 impl Timestamp {
@@ -50,6 +51,16 @@ impl Timestamp {
     /// Microseconds since `earlier`, 0 when that lies ahead.
     pub fn since(self, earlier: Timestamp) -> u64 {
         self.0.saturating_sub(earlier.0)
+    }
+
+    /// Full minutes since 1970.
+    pub fn minute(self) -> u32 {
+        (self.0 / MINUTE) as u32
+    }
+
+    /// The first moment of a minute, counted since 1970.
+    pub fn of_minute(minute: u32) -> Timestamp {
+        Timestamp(u64::from(minute) * MINUTE)
     }
 
     /// Full hours since 1970.

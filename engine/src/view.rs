@@ -140,11 +140,11 @@ pub struct AccountView {
     pub won_count: u64,
 }
 
-/// Wallets as they stand, and what they were worth at full hours, oldest first.
+/// Wallets as they stand, and what they were worth at full hours or minutes, oldest first.
 #[derive(Clone, Debug)]
 pub struct EquityView {
     pub account: AccountView,
-    pub hours: Vec<EquityRow>,
+    pub rows: Vec<EquityRow>,
 }
 
 /// A wallet that was emptied, as it is now; of a SANDBOX wallet that was reset, the one that follows it.

@@ -84,6 +84,55 @@ fn hours_have_points_that_outlive_the_process() {
     cases.one();
 }
 
+/// By the minute a first session is a curve at once; the process forgets it, and keeps the hours.
+#[test]
+fn minutes_are_a_curve_until_the_process_ends() {
+    let cases = Cases::of("equity by the minute");
+    let (mut world, mut ahead) = half_past(1);
+    let mut client = world.user(0);
+    let rain = world.markets.rain.clone();
+    let minute = "/v1/account/equity?fidelity=minute";
+    // Half a minute off the full ones, so that no step crosses two.
+    ahead += (90 - (unix_now() + ahead) % 60) % 60;
+    ahead += 3 * 60;
+    world.place.clock_ahead(ahead);
+    let (flat, live) = ("10000.00 + 0.00 = 10000.00, 0.00", "9978.391 + 20.75 = 9999.141, -0.859");
+    let is_flat = |points: &Value| shown(points).iter().all(|point| point == flat);
+    let session = world.until(minute, |points| is_flat(points) && list(points, "").len() >= 4);
+    cases.one();
+    client.post("/v1/orders", &market(&rain, "BUY", "0.42", "50")).expect(200);
+    let begun = client.get(minute).expect(200);
+    let flats = list(&begun, "").len() - 1;
+    assert!(flats + 1 >= list(&session, "").len());
+    assert_eq!(shown(&begun)[flats], live);
+    assert_eq!(shown(&begun)[..flats], vec![flat; flats]);
+    cases.add(2);
+    ahead += 60;
+    world.place.clock_ahead(ahead);
+    let after = world.until(minute, |points| shown(points).ends_with(&[live.to_owned(), live.to_owned()]));
+    assert_eq!(shown(&after)[..flats], vec![flat; flats]);
+    let stamps: Vec<String> = list(&after, "").iter().map(|point| text(point, "/timestamp").to_owned()).collect();
+    let (full, last) = stamps.split_at(stamps.len() - 1);
+    assert!(full.iter().all(|at| at.ends_with(":00Z")) && full.is_sorted() && *full[full.len() - 1] < *last[0]);
+    cases.add(2);
+    // Parts of it, and the words in any case.
+    for (query, count) in [("limit=2", 2), ("days=1&limit=1", 1), ("limit=2200", stamps.len())] {
+        let points = client.get(&format!("{minute}&{query}")).expect(200);
+        assert!(list(&points, "").len() >= count && list(&points, "").len() <= count + 1, "{query}: {points}");
+        cases.one();
+    }
+    assert_eq!(shown(&client.get("/v1/account/equity?fidelity=Hour").expect(200)), [live]);
+    cases.one();
+    // The hour is kept through a kill; what was known by the minute is not.
+    pass(&mut world, &mut ahead, 1);
+    world.until("/v1/account/equity", |points| shown(points) == [live, live]);
+    world.crash();
+    let again = world.until(minute, |points| shown(points).ends_with(&[live.to_owned(), live.to_owned()]));
+    let rows = list(&again, "");
+    assert!(text(&rows[0], "/timestamp").ends_with(":00:00Z") && rows.len() < 10, "{again}");
+    cases.add(2);
+}
+
 #[test]
 fn wallets_are_worth_their_sum() {
     let cases = Cases::of("equity of wallets");
@@ -124,6 +173,12 @@ fn wrong_parameters_are_refused() {
         ("days=91", 422, "VALIDATION_FAILED"),
         ("days=x", 422, "VALIDATION_FAILED"),
         ("days=1.5", 422, "VALIDATION_FAILED"),
+        ("fidelity=second", 422, "VALIDATION_FAILED"),
+        ("fidelity=", 422, "VALIDATION_FAILED"),
+        ("fidelity=minute&days=2", 422, "VALIDATION_FAILED"),
+        ("fidelity=minute&days=0", 422, "VALIDATION_FAILED"),
+        ("fidelity=minute&limit=2201", 422, "VALIDATION_FAILED"),
+        ("fidelity=minute&wallet_id=9", 404, "WALLET_NOT_FOUND"),
         ("limit=0", 422, "VALIDATION_FAILED"),
         ("limit=2201", 422, "VALIDATION_FAILED"),
         ("limit=-1", 422, "VALIDATION_FAILED"),

@@ -74,7 +74,7 @@ pub fn answer(expected: &Expected, found: &Answer) -> Verdict {
             wallet(expected, 0, &found.wallet)?;
             same!("orders, positions" => (orders, positions), (&found.orders, &found.positions););
         }
-        (Expected::Equity(expected), Answer::Equity(found)) => same!("equity" => *expected, worths(&found.hours);),
+        (Expected::Equity(expected), Answer::Equity(found)) => same!("equity" => *expected, worths(&found.rows);),
         (Expected::Positions(expected), Answer::Positions(found)) => positions(expected, found)?,
         (Expected::Orders { rows, has_more, count }, Answer::Orders(found)) => {
             same!(

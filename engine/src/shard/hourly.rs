@@ -59,6 +59,10 @@ impl Hourly {
         self.has_books = true;
     }
 
+    pub fn has_books(&self) -> bool {
+        self.has_books
+    }
+
     /// Points are being made, or it is time to begin.
     pub fn is_due(&self, now: Timestamp) -> bool {
         let is_time = || self.unsure.is_some() || self.reached.is_some_and(|reached| reached < now.hour());

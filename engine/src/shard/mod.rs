@@ -16,6 +16,7 @@ pub mod facts;
 mod history;
 mod hourly;
 mod line;
+mod minutes;
 mod placing;
 mod prints;
 pub mod query;
@@ -25,7 +26,7 @@ mod sweep;
 mod venue;
 
 use crate::book::Books;
-use crate::command::{Answer, Command, Envelope, Sweeps};
+use crate::command::{Answer, Command, Envelope, Query, Sweeps};
 use crate::directory::Directory;
 use crate::id::{OrderId, UserId};
 use crate::market::catalog::Catalog;
@@ -42,6 +43,7 @@ use cycle::Cycles;
 use emptying::Emptying;
 use hourly::Hourly;
 use line::Line;
+use minutes::Minutes;
 use prints::Prints;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -117,6 +119,7 @@ pub struct Shard<R> {
     /// What the last cycle was asked to end.
     sweeps_asked: Sweeps,
     hourly: Hourly,
+    minutes: Minutes,
 }
 
 impl<R> Shard<R> {
@@ -159,6 +162,7 @@ impl<R> Shard<R> {
             cycles: Cycles::default(),
             sweeps_asked: Sweeps::All,
             hourly: Hourly::default(),
+            minutes: Minutes::default(),
         }
     }
 
@@ -203,6 +207,7 @@ impl<R> Shard<R> {
         if outbox.room() == Room::Ample || !background {
             self.note_early(owner, outbox);
         }
+        self.note_minute_early(owner);
         match admitted {
             Err(reject) => outbox.answer(reply, Answer::Refused(reject)),
             Ok(()) => self.run(owner, command, reply, outbox),
@@ -213,6 +218,7 @@ impl<R> Shard<R> {
     pub fn turn(&mut self, inbox: &Ring<Envelope<R>>, now: Timestamp, outbox: &mut impl Outbox<R>) -> bool {
         self.reach(now);
         self.note_hour(outbox);
+        self.note_minute();
         self.move_line(outbox);
         let mut ahead = std::mem::take(&mut self.ahead);
         for _ in 0..COMMANDS_PER_TURN_MAX / COMMANDS_AHEAD {
@@ -232,7 +238,7 @@ impl<R> Shard<R> {
         self.work(outbox) || !inbox.is_empty()
     }
 
-    /// One piece of what is larger than a turn: points of the hour before anything changes, then sweeps, since someone
+    /// One piece of what is larger than a turn: points of the hour and the minute before anything changes, then sweeps, since someone
     /// waits for them. True when there is more and the log has room for it.
     fn work(&mut self, outbox: &mut impl Outbox<R>) -> bool {
         if outbox.room() == Room::None {
@@ -241,6 +247,9 @@ impl<R> Shard<R> {
         }
         if self.note_hour(outbox) {
             return outbox.room() == Room::Ample;
+        }
+        if self.note_minute() {
+            return true;
         }
         if let Some(sweep) = self.sweeps.pop_front() {
             self.sweep(sweep, outbox);
@@ -263,7 +272,7 @@ impl<R> Shard<R> {
 
     /// Whether something larger than a turn is under way or waits: [`Shard::turn`] goes on with it.
     pub fn has_work(&self) -> bool {
-        self.is_busy() || self.hourly.is_due(self.now)
+        self.is_busy() || self.hourly.is_due(self.now) || self.is_minute_due()
     }
 
     /// Time never goes back, whatever the caller's clock does.
@@ -361,10 +370,15 @@ impl<R> Shard<R> {
             Command::Beat { label, interval_ms } => self.beat(owner, label, interval_ms, outbox),
             Command::BeatByName { shown, next } => self.beat_by_name(owner, shown, next, outbox),
             Command::EndBeats => self.end_beats(owner, outbox),
-            Command::Query(query) => match self.users.get(owner) {
-                Some(user) => query::answer(user, query, self.now),
-                None => Answer::Refused(Reject::UserNotFound),
-            },
+            Command::Query(query) => {
+                if let Query::EquityByMinute { wallets } = query {
+                    self.follow(owner, wallets);
+                }
+                match self.users.get(owner) {
+                    Some(user) => query::answer(user, query, &self.minutes, self.now),
+                    None => Answer::Refused(Reject::UserNotFound),
+                }
+            }
             user_command => self.user_command(owner, user_command, outbox),
         };
         outbox.answer(reply, answer);
@@ -460,7 +474,9 @@ impl<R> Shard<R> {
                 Mutation::OrderPlaced { order, at, .. } => (*order, OrderFact::Placed, *at),
                 Mutation::OrderFilled { order, trade, levels, qty, at, .. } => {
                     self.desk.deplete(&self.books, owner, levels);
-                    let instrument = user.order(*order).expect("a fill was applied to its order").terms.instrument;
+                    let terms = &user.order(*order).expect("a fill was applied to its order").terms;
+                    let instrument = terms.instrument;
+                    self.minutes.notice(terms.wallet);
                     let resting = user.last_fill_was_resting();
                     (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty }, *at)
                 }

@@ -1,6 +1,7 @@
 //! Queries: copies of one user's state, made into views. Filters and pages are applied here, so that an answer is no
 //! larger than what was asked for.
 
+use super::minutes::Minutes;
 use super::{facts, venue};
 use crate::amount::Qty;
 use crate::command::{Answer, BatchEntry, FillFilter, MarketFilter, OrderFilter, Query, Wallets};
@@ -22,14 +23,17 @@ const HINT_ROWS_MAX: usize = 100_000;
 const EQUITY_HOURS_MAX: u32 = 366 * 24;
 
 /// Answers one query about `user`.
-pub fn answer(user: &User, query: Query, now: Timestamp) -> Answer {
+pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestamp) -> Answer {
     let wallets = match &query {
         Query::Orders(filter) => Some(filter.wallets),
         Query::Fills(filter) => Some(filter.wallets),
         Query::FillSpan(span) => Some(span.wallets),
         Query::EpisodeSpan(span) => Some(span.wallets),
         Query::VenueOrders(filter) | Query::VenueTrades(filter) => Some(filter.wallets),
-        Query::Account { wallets } | Query::Equity { wallets, .. } | Query::Positions { wallets, .. } => Some(*wallets),
+        Query::Account { wallets }
+        | Query::Equity { wallets, .. }
+        | Query::EquityByMinute { wallets }
+        | Query::Positions { wallets, .. } => Some(*wallets),
         Query::User | Query::Keys | Query::Order(_) | Query::OrderByClientId(_) | Query::Facts { .. } => None,
     };
     if let Some(one @ Wallets::One(_)) = wallets
@@ -51,7 +55,11 @@ pub fn answer(user: &User, query: Query, now: Timestamp) -> Answer {
         Query::Positions { wallets, market, open } => Answer::Positions(positions(user, wallets, market, open)),
         Query::Fills(filter) => Answer::Fills(fills(user, &filter)),
         Query::Equity { wallets, first } => Answer::Equity(Box::new(EquityView {
-            hours: user.equity_rows(user.wallets_in(wallets), first.max(earliest(now)), now.hour()),
+            rows: user.equity_rows(user.wallets_in(wallets), first.max(earliest(now)), now.hour()),
+            account: account(user, wallets),
+        })),
+        Query::EquityByMinute { wallets } => Answer::Equity(Box::new(EquityView {
+            rows: minutes.rows(user, user.wallets_in(wallets), now),
             account: account(user, wallets),
         })),
         Query::FillSpan(span) => Answer::FillSpan(history::fills(user, &span)),

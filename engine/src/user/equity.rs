@@ -46,10 +46,10 @@ pub struct Equity {
 
 row!(Equity { wallet, days, hours });
 
-/// Some wallets together at a full hour.
+/// Some wallets together at a full hour or minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EquityRow {
-    /// The full hour.
+    /// The full hour or minute.
     pub at: Timestamp,
     pub cash: Cash,
     pub value: Cash,
@@ -158,8 +158,7 @@ impl User {
         first: u32,
         last: u32,
     ) -> Vec<EquityRow> {
-        let hours_count = (last + 1).saturating_sub(first) as usize;
-        let mut sums = vec![(0i128, 0i128, 0i128, false); hours_count];
+        let mut sums = Sums::new((last + 1).saturating_sub(first) as usize);
         for wallet in wallets {
             // Its first full hour is the one behind its opening.
             let from = first.max(wallet.created_at.hour() + 1);
@@ -170,21 +169,34 @@ impl User {
                 while let Some(point) = points.next_if(|point| point.hour <= hour) {
                     standing = *point;
                 }
-                let sum = &mut sums[(hour - first) as usize];
-                sum.0 += i128::from(standing.cash.0);
-                sum.1 += i128::from(standing.value.0);
-                sum.2 += i128::from(standing.baseline.0);
-                sum.3 = true;
+                sums.add((hour - first) as usize, standing.cash, standing.value, standing.baseline);
             }
         }
-        let rows = sums.into_iter().zip(first..).filter(|((.., exists), _)| *exists);
-        rows.map(|((cash, value, baseline, _), hour)| EquityRow {
-            at: Timestamp::of_hour(hour),
-            cash: nearest(cash),
-            value: nearest(value),
-            baseline: nearest(baseline),
-        })
-        .collect()
+        sums.rows(|nth| Timestamp::of_hour(first + nth as u32)).collect()
+    }
+}
+
+/// Rows that are being added up, wallet by wallet.
+pub(crate) struct Sums(Vec<Option<[i128; 3]>>);
+
+impl Sums {
+    /// So many rows, none of which has a wallet yet.
+    pub fn new(rows_count: usize) -> Sums {
+        Sums(vec![None; rows_count])
+    }
+
+    /// Adds what one wallet was worth to a row.
+    pub fn add(&mut self, nth: usize, cash: Cash, value: Cash, baseline: Cash) {
+        let sums = self.0[nth].get_or_insert_default();
+        for (sum, more) in sums.iter_mut().zip([cash, value, baseline]) {
+            *sum += i128::from(more.0);
+        }
+    }
+
+    /// The rows that have a wallet; `at` says of which moment a row is.
+    pub fn rows(self, at: impl Fn(usize) -> Timestamp) -> impl Iterator<Item = EquityRow> {
+        let rows = self.0.into_iter().enumerate().filter_map(|(nth, sums)| Some((nth, sums?.map(nearest))));
+        rows.map(move |(nth, [cash, value, baseline])| EquityRow { at: at(nth), cash, value, baseline })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::command::{Answer, Command, Envelope};
 use crate::id::{OrderId, UserId};
 use crate::notice::Notice;
 use crate::shard::{Outbox, Room};
-use crate::time::Timestamp;
+use crate::time::{MINUTE, Timestamp};
 
 /// Takes everything and keeps only which order it was about.
 struct Sink(Option<OrderId>);
@@ -131,6 +131,34 @@ fn no_order_allocates_much_at_once() {
     }
     println!("orders with ids: {count}, at most {most} bytes for one");
     assert!(most <= AT_ONCE_MAX, "{most} bytes at once");
+}
+
+/// A followed wallet has its point of equity by the minute before a command behind that minute, in room that is there.
+#[test]
+fn a_point_by_the_minute_allocates_nothing() {
+    let mut world = World::of("");
+    for line in ["plan enterprise", "book Y bids 0.40x100 asks 0.50x100", "cycle"] {
+        world.act(line);
+    }
+    for line in ["buy Y 5 limit 0.60", "minutes"] {
+        world.act(line);
+    }
+    let mut minutes = 0;
+    for _ in 0..40 {
+        let placement = world.placement("buy", &["Y", "5", "limit", "0.30", "pro"]);
+        let mut sink = Sink(None);
+        counted(&mut world, Command::Place(Box::new(placement)), &mut sink);
+        world.now = world.now.plus(MINUTE);
+        // Another worth, another point.
+        let bid = ["0.40", "0.41"][minutes % 2];
+        world.act(&format!("book Y bids {bid}x100 asks 0.50x100"));
+        let order = sink.0.expect("it was answered");
+        assert_eq!(counted(&mut world, Command::Cancel { order }, &mut sink), 0, "minute {minutes}");
+        minutes += 1;
+    }
+    let told = world.act("minutes");
+    println!("{minutes} minutes: {told}");
+    assert_eq!(told.matches(" | ").count(), minutes - 1, "a point each: {told}");
 }
 
 /// Bytes that one order may allocate: the list of the blocks of so many rows, when it doubles.

@@ -25,6 +25,7 @@ impl World {
                 user.wallets.iter().map(|wallet| self.wallet_text(wallet)).collect::<Vec<_>>().join(" | ")
             }
             "equity" => self.equity_text(rest),
+            "minutes" => self.minutes_text(rest),
             "baseline" => text(self.the_user().wallet_of(WalletKind::Api).expect("there").baseline),
             "holding" => {
                 let wallet = self.the_user().wallet_of(WalletKind::Api).expect("there").id;

@@ -10,7 +10,7 @@ use crate::market::publish;
 use crate::market::terms::{Asset, Category, Interval, Listing, MarketState, UpDown, Venue};
 use crate::order::{EntryRoute, OrderType, Side, TimeInForce};
 use crate::rules::FillModel;
-use crate::time::{MILLISECOND, SECOND, Timestamp};
+use crate::time::{HOUR, MILLISECOND, MINUTE, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
 
 impl World {
@@ -230,7 +230,8 @@ pub(super) fn span(text: &str) -> u64 {
         * match &text[digits.len()..] {
             "us" => 1,
             "ms" => MILLISECOND,
-            "h" => 3_600 * SECOND,
+            "m" => MINUTE,
+            "h" => HOUR,
             _ => SECOND,
         }
 }

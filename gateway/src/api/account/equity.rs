@@ -1,4 +1,5 @@
-//! `GET /v1/account/equity`: what the account was worth at each full hour, and what it is worth now (account.md §4).
+//! `GET /v1/account/equity`: what the account was worth at each full hour, or each full minute of the last day, and what it
+//! is worth now (account.md §4).
 
 use super::valuation::Balance;
 use super::{balance_of, marks};
@@ -22,13 +23,30 @@ const DAYS_DEFAULT: u64 = 7;
 const LIMIT_MAX: u64 = 2_200;
 const ROW_BYTES: usize = 144;
 
+/// What lies between two points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fidelity {
+    Hour,
+    Minute,
+}
+
 pub const GET: Route = Route::get("/v1/account/equity", "get_equity")
-    .about("What the wallets were worth at each full hour, oldest first; the last point is of this moment.")
+    .about("What the wallets were worth at each full hour, or minute, oldest first; the last point is of this moment.")
     .auth(Auth::Key)
     .needs(Permission::Read)
     .params(&[
-        Param::query("days", Schema::Integer { min: 1, max: DAYS_MAX as i64 }, "How far back; 7 where absent."),
+        Param::query(
+            "days",
+            Schema::Integer { min: 1, max: DAYS_MAX as i64 },
+            "How far back; 7 where absent. By the minute it is 1 or absent.",
+        ),
         Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "At most so many, the newest."),
+        Param::query(
+            "fidelity",
+            Schema::Word(&["hour", "minute"]),
+            "What lies between two points; `hour` where absent. `minute` goes back 24 hours, as far as the wallets were \
+             followed by the minute, and has the points of the full hours before that.",
+        ),
         WALLET_ID,
     ])
     .gives(
@@ -43,7 +61,7 @@ const POINT: Schema = Schema::Object(&Shape::new(
     "EquityPoint",
     "What wallets were worth at a moment.",
     &[
-        field("timestamp", TS, "A full hour; of the last point, now."),
+        field("timestamp", TS, "A full hour or minute; of the last point, now."),
         field("cash_balance", MONEY, "Cash, what is reserved included."),
         field("position_value", MONEY, "Open positions at their marks, at their cost where there is none."),
         field("total_value", MONEY, ""),
@@ -54,21 +72,29 @@ const POINT: Schema = Schema::Object(&Shape::new(
 async fn equity(call: Call) -> Outcome {
     let query = call.query();
     let mut params = Params::new(&query);
-    let days = params.integer("days", 1..=DAYS_MAX).unwrap_or(DAYS_DEFAULT);
+    let days = params.integer("days", 1..=DAYS_MAX);
+    let fidelity =
+        params.choice("fidelity", &[("hour", Fidelity::Hour), ("minute", Fidelity::Minute)]).unwrap_or(Fidelity::Hour);
+    if fidelity == Fidelity::Minute && days.is_some_and(|days| days > 1) {
+        params.problems.add("query", "days", "less_than_equal", "is above 1, and `fidelity` is `minute`");
+    }
     let limit = params.integer("limit", 1..=LIMIT_MAX);
     let wallets = wallets::in_query(&query, &mut params.problems).unwrap_or(Wallets::Api);
     if !params.problems.is_empty() {
         return Err(Refusal::validation(&params.problems));
     }
-    let first = first_hour(call.now, days);
-    let view = match call.ask(Command::Query(Query::Equity { wallets, first })).await? {
+    let asked = match fidelity {
+        Fidelity::Hour => Query::Equity { wallets, first: first_hour(call.now, days.unwrap_or(DAYS_DEFAULT)) },
+        Fidelity::Minute => Query::EquityByMinute { wallets },
+    };
+    let view = match call.ask(Command::Query(asked)).await? {
         Answer::Equity(view) => view,
         other => return Err(unexpected(&other, call.now)),
     };
     let now = live(&balance_of(&view.account, marks(&call)), call.app().clock.now());
-    let rows_count = view.hours.len() + 1;
+    let rows_count = view.rows.len() + 1;
     let passed_over = limit.map_or(0, |limit| rows_count.saturating_sub(limit as usize));
-    let rows = view.hours.iter().chain([&now]).skip(passed_over);
+    let rows = view.rows.iter().chain([&now]).skip(passed_over);
     let mut out = Vec::with_capacity(16 + ROW_BYTES * (rows_count - passed_over));
     array(&mut out, rows, write);
     Ok(Reply::json(out))

@@ -148,7 +148,7 @@ async fn equity(call: &Call, wallets: Wallets) -> Result<(Box<AccountView>, Vec<
             let total = |row: &engine::user::equity::EquityRow| {
                 (row.at, engine::amount::nearest(i128::from(row.cash.0) + i128::from(row.value.0)))
             };
-            Ok((Box::new(view.account), view.hours.iter().map(total).collect()))
+            Ok((Box::new(view.account), view.rows.iter().map(total).collect()))
         }
         other => Err(unexpected(&other, call.now)),
     }

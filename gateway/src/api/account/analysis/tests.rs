@@ -62,7 +62,7 @@ fn serve(town: &Town, trader: &Trader, wallets: Vec<Wallet>, episodes: Vec<Posit
                     baseline: Cash(0),
                 };
                 let hours = vec![hour(497_480, 100_000_000), hour(497_481, 90_000_000)];
-                Answer::Equity(Box::new(EquityView { account: account.clone(), hours }))
+                Answer::Equity(Box::new(EquityView { account: account.clone(), rows: hours }))
             }
             Query::Account { wallets: engine::command::Wallets::One(id) } => {
                 let wallets = wallets.iter().filter(|wallet| wallet.id == id).cloned().collect();

@@ -253,30 +253,49 @@ struct Rest {
 }
 
 impl Rest {
-    /// Of some wallets of a user, which come in id order. Looks through all positions of the user, once.
+    /// Of some wallets of a user, which come in id order. Positions are in the order in which they were opened, so only the
+    /// newest are looked through, a page of them at most: a wallet that may have moved before counts as one that did.
     fn of<'a>(user: &User, wallets: impl Iterator<Item = &'a Wallet>, now: Timestamp) -> Vec<Rest> {
-        let mut rests: Vec<Rest> = Vec::new();
-        rests.extend(wallets.map(|wallet| {
+        let rest = |wallet: &Wallet| {
             let last = user.last_point(wallet);
             let from = Timestamp::of_hour(last.hour).max(wallet.created_at);
             let reset = user.resets(wallet.id).filter(|at| *at >= from).min();
             // Another baseline comes with a better plan; when it came is not kept.
             let other = (last.cash, last.baseline) != (wallet.cash, wallet.baseline);
-            let moved = reset.or(other.then_some(now));
-            Rest { wallet: wallet.id, point: Point::of_hour(&last), from, moved }
-        }));
-        if rests.is_empty() {
-            return rests;
-        }
-        for held in user.positions().iter() {
-            let Ok(row) = rests.binary_search_by_key(&held.wallet, |rest| rest.wallet) else { continue };
-            let rest = &mut rests[row];
-            if held.closed_at.is_none_or(|at| at >= rest.from) {
-                let moved = held.opened_at.max(rest.from);
-                rest.moved = Some(rest.moved.map_or(moved, |before| before.min(moved)));
+            let held = (last.value != Cash::ZERO).then_some(from);
+            Rest {
+                wallet: wallet.id,
+                point: Point::of_hour(&last),
+                from,
+                moved: held.or(reset).or(other.then_some(now)),
+            }
+        };
+        let mut rests: Vec<Rest> = wallets.map(rest).collect();
+        let row_of = |rests: &[Rest], wallet| rests.binary_search_by_key(&wallet, |rest| rest.wallet).ok();
+        for held in user.open_positions() {
+            if let Some(row) = row_of(&rests, held.wallet) {
+                rests[row].note_move(held.opened_at);
             }
         }
+        let has_traded = |rest: &Rest| user.trading().tally(rest.wallet).fills > 0;
+        let traded = rests.iter().filter(|rest| has_traded(rest));
+        let Some(earliest) = traded.map(|rest| rest.from).min() else { return rests };
+        let mut newest = user.positions().iter().rev().take_while(|held| held.opened_at >= earliest);
+        for held in newest.by_ref().take(POSITIONS_VALUED_PER_TURN_MAX) {
+            if let Some(row) = row_of(&rests, held.wallet).filter(|row| rests[*row].from <= held.opened_at) {
+                rests[row].note_move(held.opened_at);
+            }
+        }
+        if let Some(unseen) = newest.next() {
+            let may_have_moved = |rest: &&mut Rest| rest.from <= unseen.opened_at && has_traded(rest);
+            rests.iter_mut().filter(may_have_moved).for_each(|rest| rest.note_move(rest.from));
+        }
         rests
+    }
+
+    fn note_move(&mut self, at: Timestamp) {
+        let at = at.max(self.from);
+        self.moved = Some(self.moved.map_or(at, |before| before.min(at)));
     }
 }
 
@@ -329,7 +348,7 @@ impl<R> Shard<R> {
         for rest in Rest::of(user, user.wallet(wallet).into_iter(), self.now) {
             self.minutes.follow(&rest, minute, KEPT_FROM_TRADES);
         }
-        1 + user.positions().len()
+        1 + user.positions().len().min(POSITIONS_VALUED_PER_TURN_MAX)
     }
 
     /// The points of a user for whom something is about to be done while they are due.

@@ -357,6 +357,49 @@ fn followed_wallets_change_neither_log_nor_state() {
     assert_eq!(asked, unasked);
 }
 
+/// A wallet that rests is not followed; where too much happened beside it to see that it does, its curve begins anew.
+#[test]
+fn a_wallet_that_rests_is_told_from_others_in_a_page_of_positions() {
+    let mut cases = 0;
+    for (episodes, expected) in [
+        (0, "60-62: 9999.8 + 0 of 10000"),
+        (1_000, "60-62: 9999.8 + 0 of 10000"),
+        (1_001, "60: 9999.8 + 0 of 10000 | 62: 9999.8 + 0 of 10000"),
+    ] {
+        let mut world = World::of("market 0 geopolitics 0.01");
+        for line in [
+            "plan pro",
+            "market 0 geopolitics 0.01",
+            "flag book_impact_depletion off",
+            "book Y bids 0.38x1000 asks 0.40x1000",
+            "cycle",
+            "wallet open",
+            "buy Y 10 market 0.50 from=3",
+            "sell Y 10 market 0.01 from=3",
+            "wait 45m",
+            "turn",
+            "book Y bids 0.38x1000 asks 0.40x1000",
+        ] {
+            let got = world.act(line);
+            assert!(!got.starts_with("error"), "{line}: {got}");
+        }
+        for _ in 0..episodes {
+            for line in ["buy Y 10 market 0.50 pro", "sell Y 10 market 0.01 pro"] {
+                let got = world.act(line);
+                assert!(got.starts_with("FILLED"), "{line}: {got}");
+            }
+        }
+        for line in ["wait 120s", "restart", "cycle"] {
+            world.act(line);
+        }
+        assert_eq!(world.act("minutes 3"), expected, "{episodes} episodes");
+        // The MAIN wallet never traded, so it rests whatever happens.
+        assert_eq!(world.act("minutes 1"), "16-62: 1000 + 0 of 1000");
+        cases += 1;
+    }
+    println!("wallets that rest: {cases} cases");
+}
+
 /// More wallets than one page of points takes, and one more than are followed.
 #[test]
 fn whoever_acts_between_two_pages_has_his_point_before() {

@@ -122,12 +122,6 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let prefaulting = Prefaulting::start(config.engine.prefault_bytes);
     let recovery = recovered(&config)?;
     prefaulting.loaded();
-    if venue.is_none() {
-        let (dir, chosen) = (&config.data.dir, &config.venue);
-        directory_venue::claim(dir, chosen.kind, chosen.mix, recovery.state.markets.iter())
-            .map_err(io(dir.join("venue_kinds").display().to_string()))?
-            .map_err(BootError::OtherVenue)?;
-    }
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
     let has_records = recovery.report.lsn != Lsn::ZERO;
     let changes = config.complete_secrets_of_a_start(has_records).map_err(io("a secret"))?;
@@ -197,7 +191,15 @@ async fn run(
     let admin = config.admin.listen.map(|listen| listening("admin.listen", listen)).transpose()?;
     let venue = match venue {
         Some(venue) => venue,
-        None => venue::open(&config.venue, &clock).map_err(BootError::Venue)?,
+        None => {
+            let venue = venue::open(&config.venue, &clock).map_err(BootError::Venue)?;
+            // Behind it: a venue that cannot be opened leaves no mark on the directory.
+            let (dir, chosen) = (&config.data.dir, &config.venue);
+            directory_venue::claim(dir, chosen.kind, chosen.mix, recovery.state.markets.iter())
+                .map_err(io(dir.join("venue_kinds").display().to_string()))?
+                .map_err(BootError::OtherVenue)?;
+            venue
+        }
     };
     let venue_line = venue.describe();
     let upstream = venue.upstream();

@@ -72,6 +72,8 @@ fn only_who_shows_the_token_is_answered() {
         ("GET", node, "[::1]:1", &[bearer], "", 200, ""),
         ("GET", node, "192.0.2.7", &[bearer], "", 200, ""),
         ("GET", node, "papertape", &[bearer], "", 200, ""),
+        ("GET", node, &own, &[bearer, "Host: evil.example"], "", 400, "INVALID_REQUEST"),
+        ("GET", node, "evil.example", &[bearer, &format!("Host: {own}")], "", 400, "INVALID_REQUEST"),
         // Routes and methods, to those who have shown it.
         ("HEAD", node, &own, &[bearer], "", 200, ""),
         ("POST", node, &own, &[bearer, json], "{}", 405, "HTTP_405"),
@@ -294,13 +296,34 @@ fn one_control_at_a_time() {
     }
 }
 
+/// Whether the server's side of this connection is open, as the system says (`/proc/net/tcp`).
+fn is_established(server: SocketAddr, peer: &TcpStream) -> bool {
+    const ESTABLISHED: &str = "01";
+    let hex = |address: SocketAddr| match address {
+        SocketAddr::V4(address) => {
+            format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
+        }
+        SocketAddr::V6(_) => panic!("the tests listen on 127.0.0.1"),
+    };
+    let (local, remote) = (hex(server), hex(peer.local_addr().expect("an address")));
+    let table = fs::read_to_string("/proc/net/tcp").expect("the system's table");
+    table.lines().any(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (here, there, state) = (fields.next(), fields.next(), fields.next());
+        (here, there, state) == (Some(local.as_str()), Some(remote.as_str()), Some(ESTABLISHED))
+    })
+}
+
 #[test]
 fn a_peer_that_does_not_read_is_cut_off() {
     let cases = Cases::of("slow peers");
     let (world, admin, token) = guarded(1, |place| _ = place.set("admin", "slow_peer_s", "1"));
     let bulk = bulk(&world);
     let mut slow = begun(admin, &token);
+    assert!(is_established(admin, &slow));
     eventually("the cut", || world.server.said().contains("takes less than 1 MiB a second").then_some(()));
+    // He reads nothing meanwhile: a byte taken would let the server write again.
+    eventually("the end of his connection", || (!is_established(admin, &slow)).then_some(()));
     let mut came = Vec::new();
     let _ = slow.read_to_end(&mut came);
     assert!(came.len() < 64 << 20 && !came.ends_with(b"0\r\n\r\n"), "{} bytes: no sound end", came.len());

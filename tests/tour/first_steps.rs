@@ -65,6 +65,15 @@ fn another_venue_in_the_same_directory_has_to_be_asked_for() {
 }
 
 #[test]
+fn a_venue_that_cannot_be_opened_leaves_no_mark() {
+    let place = Place::new();
+    let args = ["--venue", "replay", "--tape", "/nonexistent"];
+    let said = place.spawn_with(&args, &[]).ready().err().expect("there is no such tape");
+    assert!(said.contains("/nonexistent"), "{said}");
+    place.start().stop();
+}
+
+#[test]
 fn options_of_a_replay_are_refused_elsewhere() {
     let cases = Cases::of("options");
     for args in [&["--speed", "60"][..], &["--follow"], &["--speed", "max", "--venue", "synthetic"]] {

@@ -79,6 +79,7 @@ impl Backups {
         let thread = thread::spawn_spare("backup", making, lost)
             .map_err(|error| Refusal::saying(Code::ServerBusy, format!("No thread can be had: {error}.")))?;
         let outlet = taken.of(thread.thread().clone());
+        admitted.is_written_by(thread);
         match told.await {
             Ok(Ok(())) => Ok(Reply::streamed("application/x-tar", outlet.pages(admitted))),
             Ok(Err(error @ BackupError::Ending)) => {

@@ -22,9 +22,9 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
@@ -42,6 +42,8 @@ use tokio::time::{Instant, sleep_until};
 const CONNECTIONS_MAX: usize = 16;
 /// From a connection's first byte to its last; with the admin token, from the end of one answer to the next request.
 const CONNECTION_MAX: Duration = Duration::from_secs(10);
+/// How often a connection that takes a stream looks whether its writer has ended.
+const WRITER_LOOK: Duration = Duration::from_secs(1);
 /// A request has a short head here.
 const BUFFER_BYTES: usize = 8 << 10;
 const HEADERS_MAX: usize = 64;
@@ -148,11 +150,13 @@ async fn connection(stream: TcpStream, answers: Rc<Answers>, place: OwnedSemapho
 pub(super) struct Patience {
     /// `None`: a request that showed the token is being answered.
     until: Cell<Option<Instant>>,
+    /// Who writes that answer, where it is a stream.
+    writer: RefCell<Option<JoinHandle<()>>>,
 }
 
 impl Patience {
     fn new() -> Patience {
-        Patience { until: Cell::new(Some(Instant::now() + CONNECTION_MAX)) }
+        Patience { until: Cell::new(Some(Instant::now() + CONNECTION_MAX)), writer: RefCell::new(None) }
     }
 
     async fn over(&self) {
@@ -161,7 +165,15 @@ impl Patience {
             match self.until.get() {
                 Some(until) if until <= now => return,
                 Some(until) => sleep_until(until).await,
-                None => sleep_until(now + CONNECTION_MAX).await,
+                None => {
+                    sleep_until(now + WRITER_LOOK).await;
+                    // The rest of its stream is on the way. A body is not asked for while the peer takes nothing, so it cannot
+                    // say that it was cut.
+                    if self.until.get().is_none() && self.writer.borrow().as_ref().is_some_and(JoinHandle::is_finished)
+                    {
+                        self.until.set(Some(Instant::now() + CONNECTION_MAX));
+                    }
+                }
             }
         }
     }
@@ -175,11 +187,17 @@ impl Admitted {
         patience.until.set(None);
         Admitted(Rc::clone(patience))
     }
+
+    /// The answer is a stream that this thread writes: once it has ended, the peer takes the rest or is cut off.
+    pub(super) fn is_written_by(&self, writer: JoinHandle<()>) {
+        *self.0.writer.borrow_mut() = Some(writer);
+    }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
         self.0.until.set(Some(Instant::now() + CONNECTION_MAX));
+        self.0.writer.take();
     }
 }
 
@@ -197,12 +215,20 @@ impl Answers {
         let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
         let is_known = named.into_iter().chain(authority).all(|host| self.hosts.admits(host));
         let names = &self.app.front.names;
+        // One name, or what stands in front of this listener may have judged another one (RFC 9112, 3.2).
+        let hosts_count = request.headers().get_all(header::HOST).iter().count();
         if request.uri().path().starts_with(PREFIX) {
-            if !is_known {
+            let has_one = hosts_count == 1 || (hosts_count == 0 && request.version() == Version::HTTP_10);
+            let refused =
+                if has_one { (!is_known).then_some(Code::MisdirectedRequest) } else { Some(Code::InvalidRequest) };
+            if let Some(code) = refused {
                 let id = request_id(request.headers().get(&names.request_id));
-                return Dress::of_request(names, id).finish(Err(Code::MisdirectedRequest.into()));
+                return Dress::of_request(names, id).finish(Err(code.into()));
             }
             return self.namespace.answer(names, request, patience).await;
+        }
+        if hosts_count > 1 {
+            return said(StatusCode::BAD_REQUEST, "A request has one Host header.\n");
         }
         if !is_known {
             return said(StatusCode::MISDIRECTED_REQUEST, "This listener is not known by that host name.\n");

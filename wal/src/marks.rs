@@ -102,7 +102,7 @@ impl Marks {
         self.0.poisoned.store(true, Ordering::Release);
     }
 
-    /// Ends the sleep of the sync thread ([`Marks::sleep`]) although there is nothing to sync, for instance to stop it.
+    /// Ends the sleep of the sync thread ([`Syncer::wait`](crate::Syncer::wait)) although there is nothing to sync, for instance to stop it.
     pub fn wake(&self) {
         // The swap lets one of several callers pay for the wake-up; the token of `unpark` stays if the sleeper is not asleep yet.
         if self.0.asleep.0.swap(false, Ordering::AcqRel)

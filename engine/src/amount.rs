@@ -217,6 +217,47 @@ mod tests {
     }
 
     #[test]
+    fn a_fine_grid_takes_single_shares() {
+        for (tick, shares) in [(1, 1), (5, 1), (10, 1), (11, 5), (25, 5), (50, 5), (100, 5), (1_000, 5)] {
+            assert_eq!(TickSize(tick).min_order_size(), Qty(shares * 1_000_000), "{tick}");
+        }
+    }
+
+    #[test]
+    fn dollars_and_debits() {
+        for (dollars, micros) in [(0, 0), (1, 1_000_000), (-3, -3_000_000), (100_000, 100_000_000_000)] {
+            assert_eq!(Cash::from_dollars(dollars), Cash(micros));
+            assert_eq!(-Cash(micros), Cash(0) - Cash(micros));
+        }
+    }
+
+    #[test]
+    fn an_amount_buys_whole_steps_of_the_grid() {
+        for (amount, price, shares) in [
+            (10_000_000, 410_000, Some(24_390_200)),
+            (1, 1, Some(1_000_000)),
+            (0, 1, Some(0)),
+            (49, 490_000, Some(100)),
+            (48, 490_000, Some(0)),
+            (1, 0, None),
+            (1, -1, None),
+            (-1, 1, None),
+            (i64::MAX, 1_000_000, Some(i64::MAX as u64 / 100 * 100)),
+            (i64::MAX, 1, None),
+        ] {
+            assert_eq!(floored_shares_for(Cash(amount), Cash(price)), shares.map(Qty), "{amount} at {price}");
+        }
+    }
+
+    #[test]
+    fn a_sum_is_cut_to_what_an_amount_holds() {
+        let (least, most) = (i128::from(i64::MIN), i128::from(i64::MAX));
+        for (micros, amount) in [(0, 0), (-7, -7), (most, i64::MAX), (most + 1, i64::MAX), (least - 1, i64::MIN)] {
+            assert_eq!(nearest(micros), Cash(amount), "{micros}");
+        }
+    }
+
+    #[test]
     fn rounding_is_what_the_name_says() {
         assert_eq!(notional_half_up(4_999), Cash(0));
         assert_eq!(notional_half_up(5_000), Cash(1));

@@ -93,6 +93,21 @@ mod tests {
         }
     }
 
+    /// Here a fee is as many steps as there are units: 0.5 × 0.5 × 40.
+    const AS_MANY: (Price, Bps) = (Price(5_000), Bps(400_000));
+
+    #[test]
+    fn the_largest_fee_is_counted() {
+        let steps = i64::MAX as u64 / 10 - 1;
+        assert_eq!(taker_fee(Qty(steps), AS_MANY.0, AS_MANY.1), Cash(9_223_372_036_854_775_790));
+    }
+
+    #[test]
+    #[should_panic(expected = "a fee is bounded by its order")]
+    fn a_larger_fee_is_a_mistake() {
+        taker_fee(Qty(i64::MAX as u64 / 10), AS_MANY.0, AS_MANY.1);
+    }
+
     #[test]
     fn both_roads_agree_where_they_meet() {
         for rate in [1, 300, 400, 500, 700, 10_000] {

@@ -16,6 +16,8 @@ use std::io;
 
 mod block;
 mod judgement;
+#[cfg(test)]
+mod tests;
 
 /// Read at a time, bytes: fits into a core's cache beside what the reader does with it.
 pub(crate) const BLOCK_BYTES: usize = 256 << 10;

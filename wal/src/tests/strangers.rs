@@ -1,10 +1,12 @@
 //! Files that somebody put there under the name of a snapshot that never was.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::fault::Faults;
+use crate::dir::{read_contents, read_identity};
+use crate::fault::{Call, Faults};
 use crate::segment::MIN_SEGMENT_BYTES;
 use crate::tests::files::{append, options, place, start};
 use crate::tests::{self, put_changed};
@@ -80,6 +82,21 @@ fn what_only_has_a_snapshots_name_proves_no_record() {
     println!("snapshots that are none: {} cases", table.len());
 }
 
+/// A running log removes older snapshots while a tool looks for them; what cannot be looked at is no such thing.
+#[test]
+fn a_snapshot_may_go_while_it_is_looked_for() {
+    const EIO: i32 = 5;
+    let (world, _, _) = sample(8);
+    for (gone, failure, is_ok) in [(None, None, true), (Some(Lsn(999)), None, true), (None, Some(EIO), false)] {
+        let identity = read_identity(&world).expect("readable").expect("there");
+        let mut contents = read_contents(&world, Some(&identity.id)).expect("readable");
+        contents.snapshots.extend(gone);
+        failure.into_iter().for_each(|errno| world.fail(Call::Open, 0, errno));
+        let opened = Scan::over(world.clone(), identity, contents, Lsn::ZERO, None, false);
+        assert_eq!(opened.is_ok(), is_ok, "{gone:?} {failure:?}");
+    }
+}
+
 #[test]
 fn what_is_no_plain_file_proves_no_record() {
     type Make = fn(&Path);
@@ -100,4 +117,53 @@ fn what_is_no_plain_file_proves_no_record() {
         }
     }
     println!("things with a snapshot's name: {} cases", table.len());
+}
+
+/// Tools look as a start does, without one: at the lock file first, at the log where there is one.
+#[test]
+fn what_a_start_would_read_is_read_without_one() {
+    type Change = fn(&Path);
+    // What is there → the last record, no log, or the file that the refusal names.
+    let table: [(&str, bool, Change, Result<Option<u64>, &str>); 6] = [
+        ("an empty directory", false, |_| {}, Ok(None)),
+        ("a log", true, |_| {}, Ok(Some(4))),
+        ("a log without a lock file", true, |at| fs::remove_file(at.join("lock")).expect("removed"), Ok(Some(4))),
+        ("a directory for a lock file", false, |at| fs::create_dir(at.join("lock")).expect("made"), Err("lock")),
+        (
+            "a link for a lock file",
+            true,
+            |at| {
+                fs::remove_file(at.join("lock")).expect("removed");
+                symlink("epoch", at.join("lock")).expect("made");
+            },
+            Err("lock"),
+        ),
+        ("no epoch file", true, |at| fs::remove_file(at.join("epoch")).expect("removed"), Err("epoch")),
+    ];
+    for (what, has_log, change, expected) in &table {
+        let (_parent, path) = place();
+        drop(Files::open(&path).expect("directory"));
+        if *has_log {
+            let (mut running, _) = start(&path, options(MIN_SEGMENT_BYTES));
+            (2..=4).for_each(|lsn| assert_eq!(append(&mut running, b"record"), Lsn(lsn)));
+        }
+        change(&path);
+        let storage = Files::open_existing(&path).expect("directory");
+        let found = Scan::of_start(&storage, None).map(|scan| {
+            scan.map(|mut scan| {
+                let mut last = (Lsn::ZERO, 0, 0);
+                while let Some(entry) = scan.next().expect("whole") {
+                    last = (entry.lsn, entry.crc, entry.time);
+                }
+                assert_eq!((scan.last_lsn(), scan.last_crc(), scan.last_time()), last, "{what}");
+                last.0.0
+            })
+        });
+        match (&found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{what}"),
+            (Err(error), Err(name)) => assert!(error.to_string().contains(name), "{what}: {error}"),
+            _ => panic!("{what}: {found:?}"),
+        }
+    }
+    println!("what a start would read: {} cases", table.len());
 }

@@ -4,7 +4,7 @@ use crate::fault::Faults;
 use crate::planted;
 use crate::record;
 use crate::tests::{Fact, append, put_changed, recover, snapshot, start, tiny};
-use crate::{Dir, Error, Kind, Lsn, Scan};
+use crate::{Dir, Error, Fault, Kind, Lsn, Scan};
 
 const FIRST: &str = "00000000000000000001.wal";
 
@@ -96,6 +96,80 @@ fn check(what: &str, world: &Faults, expected: &Expected) {
         }
         (Ok((_, recovered)), _) => panic!("{what}: went on behind {}", recovered.last_lsn),
         (Err(error), _) => panic!("{what}: {error}"),
+    }
+}
+
+/// Changes a byte of a record of 64 bytes and makes its checksum right again.
+fn put_resealed(world: &Faults, at: usize, byte: usize, value: u8) {
+    put_changed(world, FIRST, |bytes| {
+        let slot = &mut bytes[at..at + record::HEADER_BYTES + 64];
+        slot[byte] = value;
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&slot[..4]), &slot[8..]);
+        slot[4..8].copy_from_slice(&crc.to_le_bytes());
+    });
+}
+
+/// A whole record that this program cannot read is a newer one's, and nothing to be cut off, synced or not.
+#[test]
+fn records_of_a_newer_program_are_refused_and_stay() {
+    type Expected = fn(u64) -> Fault;
+    let kind: (usize, Expected) = (50, |offset| Fault::Kind { found: 9, offset });
+    let reserved: (usize, Expected) = (52, |offset| Fault::Reserved { offset });
+    let mut cases = 0;
+    for (byte, expected) in [kind, reserved] {
+        for lsn in [2, 5, 6, 9] {
+            let sample = sample(false);
+            let at = sample.offsets[lsn];
+            put_resealed(&sample.world, at, byte, 9);
+            let before = sample.world.contents(FIRST);
+            let dir = Dir::open(sample.world.clone(), tiny()).expect("open");
+            match recover(&dir, false).map(|(_, recovered)| recovered.last_lsn) {
+                Err(Error::Format { file, fault }) => assert_eq!((file.as_str(), fault), (FIRST, expected(at as u64))),
+                other => panic!("byte {byte} of {lsn}: {other:?}"),
+            }
+            assert_eq!(sample.world.contents(FIRST), before, "byte {byte} of {lsn}: nothing was changed");
+            cases += 1;
+        }
+    }
+    println!("records of a newer program: {cases} cases");
+}
+
+/// Not even a crash stores anything behind the last record of a segment that is full: it is refused, and an operator's word
+/// clears it without losing a record.
+#[test]
+fn bytes_behind_a_full_segment_are_refused() {
+    let world = Faults::new(7);
+    let (mut running, _) = start(&world, false).expect("new");
+    let mut last = Lsn::ZERO;
+    for number in 0..60 {
+        last = append(&mut running, &[number; 100]).0;
+        running.syncer.turn().expect("no failure");
+    }
+    world.kill();
+    let end = world.contents(FIRST).expect("there").len() - 1;
+    put_changed(&world, FIRST, |bytes| bytes[end] = 1);
+    let found = |accept_loss| {
+        let dir = Dir::open(world.clone(), tiny())?;
+        recover(&dir, accept_loss).map(|(_, recovered)| recovered.last_lsn)
+    };
+    match found(false) {
+        Err(Error::Format { file, fault: Fault::Trailing { offset } }) => {
+            assert_eq!((file.as_str(), offset), (FIRST, end as u64));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(found(true).expect("at a word"), last);
+    assert_eq!(world.contents(FIRST).expect("there")[end], 0, "cleared");
+    assert_eq!(found(false).expect("without a word"), last);
+}
+
+/// A whole record with the right number that follows another one, or that an earlier start wrote, is none of this log.
+#[test]
+fn a_record_follows_by_its_chain_and_by_its_epoch() {
+    for (what, byte, value) in [("another record's follower", 44, 0xa5), ("an earlier start's", 40, 0)] {
+        let sample = sample(false);
+        put_resealed(&sample.world, sample.offsets[9], byte, value);
+        check(what, &sample.world, &Expected::Cut(8, record::slot_bytes(64) as u64));
     }
 }
 

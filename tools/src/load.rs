@@ -7,7 +7,7 @@
 //! | `kind.rs`, `trader.rs`, `fate.rs` | what each operation is about, and what becomes of its order |
 //! | `speech.rs`, `open.rs` | how it is said on the wire |
 //! | `drive.rs`, `course.rs`, `lane.rs`, `pace.rs` | when it is said, and on which connection |
-//! | `tally.rs` | what is counted |
+//! | `tally.rs`, `stalls.rs` | what is counted, and when answers came late |
 //! | `check.rs` | the client's orders against the server's |
 //! | `outcome.rs`, `facts.rs`, `text.rs`, `page.rs`, `chart.rs` | what is shown |
 //! | `destination.rs` | where it is written |
@@ -30,6 +30,7 @@ mod outcome;
 mod pace;
 mod page;
 mod speech;
+mod stalls;
 mod tally;
 mod text;
 mod trader;

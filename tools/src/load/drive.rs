@@ -261,7 +261,7 @@ async fn look_at_itself(course: &Course, pace: &Pace, run: Duration) -> io::Resu
         pace.rest(due.saturating_sub(course.now())).await?;
         let now = course.now();
         while due <= now.min(run) {
-            course.tally.borrow_mut().came_after(now - due);
+            course.tally.borrow_mut().came(due, now);
             number += 1;
             due = LOOK_EVERY * number;
         }
@@ -279,9 +279,9 @@ async fn watched<T>(course: &Course, pace: &Pace, what: impl Future<Output = T>)
                 // Without a timer there is nothing to look by; who waits has his own.
                 std::future::pending::<()>().await;
             }
-            let late = course.now().saturating_sub(due);
-            if late >= STANDSTILL_LEAST {
-                course.tally.borrow_mut().came_after(late);
+            let now = course.now();
+            if now.saturating_sub(due) >= STANDSTILL_LEAST {
+                course.tally.borrow_mut().came(due, now);
             }
         }
     };

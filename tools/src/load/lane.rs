@@ -93,7 +93,7 @@ impl Lane {
     /// An operation that is due. It is written with the next [`Lane::flush`].
     pub fn offer(&self, kind: Kind, due: Duration, now: Duration) {
         // Whether or not the connection is free: what comes late to it is late by the client's doing.
-        self.course.tally.borrow_mut().came_after(now.saturating_sub(due));
+        self.course.tally.borrow_mut().came(due, now);
         let desk = &mut *self.desk.borrow_mut();
         let free = desk.writer.is_some() && desk.waiting.is_empty() && desk.flying.len() < self.course.pipeline;
         if free {

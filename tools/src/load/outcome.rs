@@ -5,6 +5,7 @@ use super::drive::Ran;
 use super::kind::Kind;
 use super::options::{Mix, Rate, Target};
 use super::speech::Transport;
+use super::stalls::{LATE, Stall};
 use super::tally::{Counts, Tally};
 use engine::time::Timestamp;
 use gateway::wire::instant;
@@ -292,6 +293,13 @@ impl Outcome {
             let [p99, longest] = [self.lag_p99(), self.longest_lag()].map(|lag| self::duration(lag.as_nanos() as u64));
             fact(name, format!("p99 {p99}, longest {longest}, of {} {what}", self.tally().lag.len()));
         }
+        let stalls = &self.tally().stalls;
+        if let Some(longest) = stalls.told.iter().max_by_key(|stall| stall.longest) {
+            let late = self::duration(LATE.as_nanos() as u64);
+            let length = self::duration(longest.longest.as_nanos() as u64);
+            let (count, at) = (stalls.told.len() as u64 + stalls.untold, longest.from.as_secs_f64());
+            fact("stalls", format!("{count} with answers of {late} and more, the longest {length}, at {at:.3} s"));
+        }
         facts
     }
 
@@ -395,10 +403,26 @@ impl Outcome {
                 "succeeded": tally.series.stretches.iter().map(|stretch| stretch.succeeded).collect::<Vec<_>>(),
                 "refused": tally.series.stretches.iter().map(|stretch| stretch.refused).collect::<Vec<_>>(),
             },
+            "stalls": {
+                "late_from_ms": LATE.as_millis() as u64,
+                "told": tally.stalls.told.iter().map(stall).collect::<Vec<_>>(),
+                "untold": tally.stalls.untold,
+            },
             "check": self.compared,
             "orders": self.orders,
         })
     }
+}
+
+/// A stall, for the JSON file.
+fn stall(stall: &Stall) -> Value {
+    json!({
+        "from_ms": stall.from.as_millis() as u64,
+        "to_ms": stall.to.as_millis() as u64,
+        "longest_us": stall.longest.as_micros() as u64,
+        "answers": stall.answers,
+        "client_us": stall.own.as_micros() as u64,
+    })
 }
 
 /// Three digits and a unit.

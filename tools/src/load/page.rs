@@ -118,7 +118,7 @@ mod tests {
             tally.answered(Kind::ALL[number as usize % 3], due, 2 * due, status, code, status == 200);
         }
         tally.broken(HOSTILE);
-        tally.came_after(2 * second);
+        tally.came(Duration::ZERO, 2 * second);
         tally.unsent = 3;
         let mut compared = Compared::default();
         compared.missing.count = 1;
@@ -229,8 +229,8 @@ mod tests {
             outcome.asked.rate = rate;
             outcome.ran.tally.offered = 1_000;
             outcome.ran.tally.lag.reset();
-            (late..1_000).for_each(|_| outcome.ran.tally.came_after(Duration::ZERO));
-            (0..late).for_each(|_| outcome.ran.tally.came_after(lag));
+            (late..1_000).for_each(|_| outcome.ran.tally.came(Duration::ZERO, Duration::ZERO));
+            (0..late).for_each(|_| outcome.ran.tally.came(Duration::ZERO, lag));
             let word = if rate == open { "the client itself was late" } else { "the client itself stood still" };
             let warned = outcome.warnings().iter().any(|warning| warning.contains(word));
             assert_eq!((outcome.is_saturated(), warned), (saturated, saturated), "{rate:?}: {late} by {lag:?}");
@@ -244,8 +244,8 @@ mod tests {
         }
         // A tail that is the client's own counts, however few operations it is made of.
         outcome.asked.rate = open;
-        (0..997).for_each(|_| outcome.ran.tally.came_after(Duration::ZERO));
-        (0..3).for_each(|_| outcome.ran.tally.came_after(millis(50)));
+        (0..997).for_each(|_| outcome.ran.tally.came(Duration::ZERO, Duration::ZERO));
+        (0..3).for_each(|_| outcome.ran.tally.came(Duration::ZERO, millis(50)));
         outcome.ran.waited = None;
         let tails = [(millis(80), true), (millis(200), false)];
         for (tail, saturated) in tails {

@@ -1,6 +1,7 @@
 //! What a run came to: latencies, counts, and how many answers there were in each stretch of time.
 
 use super::kind::Kind;
+use super::stalls::Stalls;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,6 +31,7 @@ pub struct Tally {
     /// they waited there is the server's. In a closed loop, where none is due: looks of the client at its own clock.
     pub lag: Histogram<u64>,
     pub series: Series,
+    pub stalls: Stalls,
     /// When the last answer came, since the beginning.
     pub last_answer: Duration,
     /// Due in an open loop, or begun in a closed one.
@@ -105,6 +107,7 @@ impl Tally {
             rested: 0,
             lag: nanoseconds(),
             series: Series::new(run),
+            stalls: Stalls::default(),
             last_answer: Duration::ZERO,
             offered: 0,
             unsent: 0,
@@ -125,6 +128,7 @@ impl Tally {
         let latency = now.saturating_sub(due);
         self.latency[kind as usize].saturating_record(latency.as_nanos() as u64);
         self.last_answer = self.last_answer.max(now);
+        self.stalls.answered(due, now);
         *self.statuses.entry(status).or_default() += 1;
         let (counts, stretch) = (&mut self.kinds[kind as usize], self.series.at(now));
         if succeeded {
@@ -142,9 +146,10 @@ impl Tally {
         count(&mut self.transport, what);
     }
 
-    /// What was due came so long behind its time, by this client's doing.
-    pub fn came_after(&mut self, lag: Duration) {
-        self.lag.saturating_record(lag.as_nanos() as u64);
+    /// This client came at `now` to what was due at `due`, both since the beginning: what lies between is its own doing.
+    pub fn came(&mut self, due: Duration, now: Duration) {
+        self.lag.saturating_record(now.saturating_sub(due).as_nanos() as u64);
+        self.stalls.came(due, now);
     }
 
     pub fn total(&self) -> Counts {

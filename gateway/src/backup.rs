@@ -22,6 +22,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wal::segment::SEGMENT_HEADER_BYTES;
 use wal::{Dir, Files, Lsn, Marks, Options, Origin, Scan, Snapshots, Storage};
@@ -41,6 +42,8 @@ pub enum BackupError {
     Empty,
     /// The server stops, or its last records do not reach the device.
     Ending,
+    /// The backup of a running server was given up while it was planned: nobody waits for it, or orders need the room.
+    GivenUp(io::Error),
     /// What came as a backup is not what its manifest says.
     Damaged { file: String, why: String },
     /// A file could not be read or written.
@@ -56,6 +59,7 @@ impl fmt::Display for BackupError {
             BackupError::Source(error) => error.fmt(f),
             BackupError::Empty => f.write_str("there is no log in this directory"),
             BackupError::Ending => f.write_str("the server stops, or its disk does not answer"),
+            BackupError::GivenUp(why) => why.fmt(f),
             BackupError::Damaged { file, why } => write!(f, "the backup is damaged: {file}: {why}"),
             BackupError::Io { file, error } => write!(f, "{file}: {error}"),
         }
@@ -109,21 +113,36 @@ enum Held {
     /// Nobody else has the directory.
     Locked { _dir: Dir },
     /// No segment is given up.
-    Pinned { pin: Pin, rests: Rests, stop: Stop },
+    Pinned { _pin: Arc<Pin>, rests: Rests },
 }
 
 impl Held {
+    /// What a backup of a running server holds, as long as `stays` says that somebody waits for it.
+    fn pinned(running: &Running, stays: impl Fn() -> bool + Send + Sync + 'static) -> Held {
+        let Running { marks, covered, stop, .. } = running;
+        let (pin, stopping) = (Arc::new(covered.pin()), stop.clone());
+        let held = Arc::clone(&pin);
+        let question = move || {
+            if stopping.is_set() {
+                return Err(io::Error::other("the server stops"));
+            }
+            if held.is_wanted() {
+                return Err(io::Error::new(io::ErrorKind::StorageFull, "the disk is full, and orders need the room"));
+            }
+            match stays() {
+                true => Ok(()),
+                false => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the peer has left")),
+            }
+        };
+        Held::Pinned { _pin: pin, rests: Rests::asking(marks.clone(), stop.clone(), Box::new(question)) }
+    }
+
     /// Between two reads: lets others have the core, and says whether what is held is still to be.
     fn go_on(&self) -> io::Result<()> {
-        let Held::Pinned { pin, rests, stop } = self else { return Ok(()) };
-        if stop.is_set() {
-            return Err(io::Error::other("the server stops"));
+        match self {
+            Held::Locked { .. } => Ok(()),
+            Held::Pinned { rests, .. } => rests.go_on(),
         }
-        if pin.is_wanted() {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "the disk is full, and orders need the room"));
-        }
-        rests.breathe();
-        Ok(())
     }
 }
 
@@ -188,28 +207,25 @@ impl Source {
     }
 
     /// Pins the log of a running server, waits until all that was answered by now is on the device, reads the log from end
-    /// to end up to there, and decides what belongs to the backup. Takes its time: a fifth of a core.
+    /// to end up to there, and decides what belongs to the backup. Takes its time: a fifth of a core. `stays` is asked
+    /// between two reads, here and while it is copied: whether somebody waits for it.
     ///
     /// # Errors
     /// [`BackupError`].
-    pub fn live(running: &Running, with_secrets: bool, now: Timestamp) -> Result<Source, BackupError> {
-        let Running { directory, marks, covered, digests, stop } = running;
-        let answered = marks.appended();
-        let pin = covered.pin();
-        wait_for(marks, answered)?;
-        let rests = Rests::always(marks.clone(), stop.clone());
-        rests.begin(Lsn(u64::MAX));
-        let storage = Paced { storage: Files::open_existing(directory)?, rests: rests.clone() };
-        let Some(origin) = wal::origin(&storage)? else { return Err(BackupError::Empty) };
-        // Before the digest: a snapshot stands for records on the device, and the digest is of all that are there then.
-        let snapshot = newest_snapshot(directory, &storage)?;
-        let (lsn, digest) = digests.ask().ok_or(BackupError::Ending)??;
-        let mut files = segments(directory, &storage, lsn)?;
-        files.extend(snapshot);
-        files.extend(history(directory)?);
-        files.extend(secrets(directory, with_secrets));
-        let manifest = manifest(origin, lsn, digest, with_secrets, now);
-        Ok(Source { held: Held::Pinned { pin, rests, stop: stop.clone() }, files, manifest })
+    pub fn live(
+        running: &Running,
+        with_secrets: bool,
+        now: Timestamp,
+        stays: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Result<Source, BackupError> {
+        let answered = running.marks.appended();
+        let held = Held::pinned(running, stays);
+        match planned(running, &held, answered, with_secrets, now) {
+            Ok((files, manifest)) => Ok(Source { held, files, manifest }),
+            Err(BackupError::Ending) => Err(BackupError::Ending),
+            // What stopped a read is the cause, not the file that was read.
+            Err(error) => Err(held.go_on().err().map_or(error, BackupError::GivenUp)),
+        }
     }
 
     /// Copies everything into the sink, the manifest last.
@@ -247,6 +263,32 @@ impl Source {
         end(&manifest, sink)?;
         Ok(manifest)
     }
+}
+
+/// What belongs to the backup of a running server, with all that was answered by then.
+fn planned(
+    running: &Running,
+    held: &Held,
+    answered: Lsn,
+    with_secrets: bool,
+    now: Timestamp,
+) -> Result<(Vec<Planned>, Manifest), BackupError> {
+    let Running { directory, marks, digests, .. } = running;
+    let Held::Pinned { rests, .. } = held else { return Err(BackupError::Ending) };
+    wait_for(marks, answered, held)?;
+    rests.begin(Lsn(u64::MAX));
+    let storage = Paced { storage: Files::open_existing(directory)?, rests: rests.clone() };
+    let Some(origin) = wal::origin(&storage)? else { return Err(BackupError::Empty) };
+    // Before the digest: a snapshot stands for records on the device, and the digest is of all that are there then.
+    let snapshot = newest_snapshot(directory, &storage)?;
+    let digested = digests.ask(|| held.go_on().is_ok());
+    held.go_on().map_err(BackupError::GivenUp)?;
+    let (lsn, digest) = digested.ok_or(BackupError::Ending)??;
+    let mut files = segments(directory, &storage, lsn)?;
+    files.extend(snapshot);
+    files.extend(history(directory)?);
+    files.extend(secrets(directory, with_secrets));
+    Ok((files, manifest(origin, lsn, digest, with_secrets, now)))
 }
 
 /// Reads as long as what is held may be held.
@@ -314,9 +356,10 @@ pub fn receive(mut from: impl Read, mut sink: impl Sink) -> Result<Manifest, Bac
 }
 
 /// Waits until the records up to `lsn` are on the device.
-fn wait_for(marks: &Marks, lsn: Lsn) -> Result<(), BackupError> {
+fn wait_for(marks: &Marks, lsn: Lsn, held: &Held) -> Result<(), BackupError> {
     let begun = Instant::now();
     while marks.synced() < lsn {
+        held.go_on().map_err(BackupError::GivenUp)?;
         if marks.is_poisoned() || begun.elapsed() >= SYNCED_WITHIN {
             return Err(BackupError::Ending);
         }
@@ -578,3 +621,6 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,12 +2,12 @@
 //! otherwise than by default, and for a newcomer the demo key (once) with one line to try.
 
 use crate::app::App;
-use crate::config::Durability;
+use crate::config::{Config, Durability};
 use crate::http::auth::RawKey;
 use crate::output;
 use crate::recover::Report;
 use engine::id::{MarketId, Outcome};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Where it listens.
 #[derive(Clone, Copy, Debug)]
@@ -58,25 +58,52 @@ fn text(app: &App, at: Addresses, venue: &str, report: &Report, warnings: &[Stri
         }
     }
     if demo.is_none() {
-        lines.extend(way_to_a_key(at.server, report.users));
+        lines.push(way_to_a_key(&app.config, at.server, report.users));
     }
     lines.push(String::new());
     lines.join("\n")
 }
 
 /// How to come by a key where this start printed none.
-fn way_to_a_key(address: SocketAddr, users: usize) -> Option<String> {
+fn way_to_a_key(config: &Config, address: SocketAddr, users: usize) -> String {
+    let command = key_command(config, address);
     match (address.ip().is_loopback(), users) {
-        (false, 0) => Some(format!(
-            "  keys        none yet; `papertape key --sub NAME --server 127.0.0.1:{}` makes a user and a key, with the \
-             settings of this server, on this machine. The free user `demo` is made on a loopback address only",
-            address.port()
-        )),
+        (false, 0) => format!(
+            "  keys        none yet; `{command}` makes a user and a key, on this machine. The free user `demo` is made on a \
+             loopback address only"
+        ),
         // A first start printed one, or `seed` wrote them to a file.
-        _ => {
-            Some("  keys        a lost one is replaced by `papertape key --sub NAME`, by default for `demo`".to_owned())
-        }
+        _ => format!("  keys        a lost one is replaced by `{command}`; the user of a first start is `demo`"),
     }
+}
+
+/// The command that makes a key at this server, in the folder that it was started in: with what it does not find by itself.
+fn key_command(config: &Config, address: SocketAddr) -> String {
+    let defaults = Config::defaults();
+    // One that stands for all addresses is reached by the machine's own.
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let server = SocketAddr::new(ip, address.port());
+    let mut command = "papertape key --sub NAME".to_owned();
+    if server != defaults.server.listen {
+        command.push_str(&format!(" --server {server}"));
+    }
+    if let Some(file) = &config.file {
+        command.push_str(&format!(" --config {}", quoted(&file.to_string_lossy())));
+    }
+    if config.data.dir != defaults.data.dir {
+        command.push_str(&format!(" --data-dir {}", quoted(&config.data.dir.to_string_lossy())));
+    }
+    command
+}
+
+/// As a shell takes it for one word.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
+    if word.bytes().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// A token with an offer to buy from, so that the line works.

@@ -123,12 +123,13 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let recovery = recovered(&config)?;
     prefaulting.loaded();
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
+    recover::check_kept(&config.data.dir, &config.kept_secrets())?;
     let has_records = recovery.report.lsn != Lsn::ZERO;
     let changes = config.complete_secrets_of_a_start(has_records).map_err(io("a secret"))?;
     for change in &changes {
         tracing::warn!("{change}");
     }
-    // Read where it is wanted: a start without that listener takes any directory.
+    // Made where it is wanted.
     let token = config.admin.listen.map(|_| config.admin_token()).transpose().map_err(io("the admin token"))?;
     let newest = Some(Timestamp(recovery.log.last_time)).filter(|newest| *newest > Timestamp(0));
     let leap = Leap::of_start(&config.data.dir, newest, clock.wall_now(), config.clock.leap_wait)

@@ -12,7 +12,7 @@ use crate::thread::Stop;
 use engine::shard::replay::State;
 use engine::shard::snapshot;
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
@@ -54,17 +54,23 @@ pub struct Digests {
 
 impl Digests {
     /// The digest of the state up to a record that is on the device, which is at or behind all that were when this was
-    /// called; with that record. Waits for a checkpoint that is being made.
+    /// called; with that record. Waits for a checkpoint that is being made, as long as `stays` says so.
     ///
     /// # Errors
-    /// [`RecoverError`] of the log; `None` when the keeper has ended.
-    pub fn ask(&self) -> Option<Result<(Lsn, [u8; 32]), RecoverError>> {
+    /// [`RecoverError`] of the log; `None` when the keeper has ended, or `stays` said no.
+    pub fn ask(&self, stays: impl Fn() -> bool) -> Option<Result<(Lsn, [u8; 32]), RecoverError>> {
         let (answer, digested) = sync_channel(1);
         self.asked.send(answer).ok()?;
         if let Some(keeper) = self.keeper.get() {
             keeper.unpark();
         }
-        digested.recv().ok()
+        loop {
+            match digested.recv_timeout(LOOK_EVERY) {
+                Ok(digested) => return Some(digested),
+                Err(RecvTimeoutError::Timeout) if stays() => {}
+                Err(_) => return None,
+            }
+        }
     }
 }
 
@@ -464,7 +470,7 @@ mod tests {
             codec::encode(&[Mutation::UserCreated { sub, email, at }], &mut payload);
             let last = log.append(Kind::Mutations, codec::VERSION, user, 2, &payload).expect("there is room");
             syncer.turn().expect("the disk is there");
-            let (lsn, digest) = digests.ask().expect("the keeper runs").expect("a sound log");
+            let (lsn, digest) = digests.ask(|| true).expect("the keeper runs").expect("a sound log");
             assert_eq!(lsn, last);
             let (state, report) = crate::recover::look(&data, false).expect("a sound log");
             assert_eq!((report.lsn, crate::recover::digest(&state)), (last, digest));
@@ -472,7 +478,7 @@ mod tests {
         }
         stop.set();
         let mut keeper = running.join().expect("no panic").expect("a sound state");
-        assert!(digests.ask().is_none(), "nobody waits for a keeper that has ended");
+        assert!(digests.ask(|| true).is_none(), "nobody waits for a keeper that has ended");
         let folded = keeper.state.as_ref().map(|(_, lsn, _)| *lsn).expect("a copy");
         keeper.checkpoint(Lsn::ZERO, folded.before()).expect("room on the disk");
         let newest = keeper.snapshots.newest().expect("it can be read").expect("there is one");

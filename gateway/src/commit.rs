@@ -7,12 +7,14 @@
 //! Two outboxes: the [`Committer`] itself where shard and committer share a thread (inline), and a [`CommitLane`]
 //! that crosses to the committer's thread (threaded; the feed uses it in both layouts).
 
+mod held;
 mod waiting;
 
 pub use waiting::Waiting;
 
 use crate::config::Durability;
 use crate::history::Fills;
+use crate::layout::loops::CommitTurns;
 use crate::metrics::journal::JournalMeters;
 use crate::ws::bells::Bells;
 use crossbeam::utils::CachePadded;
@@ -22,6 +24,7 @@ use engine::notice::Notice;
 use engine::ring::Ring;
 use engine::shard::{Outbox, Room, Shard, shard_of};
 use engine::time::Timestamp;
+use held::HeldBack;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -206,7 +209,7 @@ pub struct Committer<S: Storage = Files> {
     durability: Durability,
     /// Format of the payloads.
     version: u16,
-    held: VecDeque<(Lsn, Held)>,
+    held: HeldBack<Held>,
     /// Records of users, from the oldest on that may not be released.
     unreleased: VecDeque<Unreleased>,
     size: LogSize,
@@ -232,7 +235,7 @@ impl<S: Storage> Committer<S> {
             log,
             durability,
             version,
-            held: VecDeque::new(),
+            held: HeldBack::default(),
             unreleased: VecDeque::new(),
             size,
             here: None,
@@ -289,9 +292,7 @@ impl<S: Storage> Committer<S> {
     pub fn release(&mut self) -> bool {
         let mark = self.mark();
         let mut worked = false;
-        while self.held.front().is_some_and(|(lsn, _)| *lsn <= mark) {
-            let (lsn, held) = self.held.pop_front().expect("front was there");
-            assert!(lsn <= mark, "nothing is released before its promise is kept: {lsn} > {mark}");
+        while let Some(held) = self.held.pop(mark) {
             self.fill(held);
             worked = true;
         }
@@ -309,9 +310,8 @@ impl<S: Storage> Committer<S> {
     /// Whether [`Committer::release`] would find anything to do.
     pub fn can_release(&self) -> bool {
         let mark = self.mark();
-        let passed = |lsn: Option<Lsn>| lsn.is_some_and(|lsn| lsn <= mark);
-        passed(self.held.front().map(|(lsn, _)| *lsn))
-            || passed(self.unreleased.front().map(|record| record.lsn))
+        self.held.can_release(mark)
+            || self.unreleased.front().is_some_and(|record| record.lsn <= mark)
             || (self.marks.is_poisoned() && !self.held.is_empty())
     }
 
@@ -326,7 +326,7 @@ impl<S: Storage> Committer<S> {
         }
         // Dropped with the sender where a poisoned log has dropped the answer.
         let (sender, receiver) = oneshot::channel();
-        if let Some((_, Held { reply: reply @ Reply::Here, .. })) = self.held.back_mut() {
+        if let Some(Held { reply: reply @ Reply::Here, .. }) = self.held.last_mut() {
             *reply = Reply::Request(sender);
         }
         Err(receiver)
@@ -368,10 +368,10 @@ impl<S: Storage> Committer<S> {
 
     fn hold(&mut self, held: Held) {
         let depends_on = self.log.last_lsn();
-        if self.held.is_empty() && depends_on <= self.mark() {
+        if self.held.lets_pass(depends_on, self.mark()) {
             return self.fill(held);
         }
-        self.held.push_back((depends_on, held));
+        self.held.push(depends_on, held);
         self.waiting.begin();
         if self.mark() >= depends_on {
             self.release();
@@ -401,6 +401,18 @@ impl<S: Storage> Committer<S> {
         {
             preparer.unpark();
         }
+    }
+}
+
+impl<S: Storage> CommitTurns for Committer<S> {
+    type Item = CommitItem;
+
+    fn turn(&mut self, ring: &Ring<CommitItem>) -> bool {
+        Committer::turn(self, ring)
+    }
+
+    fn can_release(&self) -> bool {
+        Committer::can_release(self)
     }
 }
 

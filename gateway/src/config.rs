@@ -19,7 +19,8 @@ pub use secret::Secret;
 pub use source::ConfigError;
 
 use crate::commit::LogSize;
-use crate::venue::VenueConfig;
+use crate::venue::replay::Speed;
+use crate::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
 use engine::rules::{FeeTable, RolloutFlags, Rules};
 use engine::time::{MILLISECOND, Timestamp};
@@ -34,6 +35,8 @@ use wal::Point;
 const SERVER_SECRET: &str = "server_secret";
 const JWT_SECRET: &str = "jwt_secret";
 const ADMIN_TOKEN: &str = "admin_token";
+/// The data directory where none is set.
+const DATA_DIR: &str = "papertape-data";
 
 /// Where the value of a setting comes from that nobody chose.
 const DEFAULT: &str = "default";
@@ -64,6 +67,8 @@ pub struct Config {
     pub streams: Streams,
     /// Fees, rollout flags and bounds as the engine takes them (`[fees]`, `[flags]`, `[keys]`).
     pub rules: Rules,
+    /// The file that it was read from, if one was named.
+    pub file: Option<PathBuf>,
     /// The commit that the program is built from, where it knows; told by the program and never set.
     pub built_from: Option<&'static str>,
     /// `key = value (origin)`, one line per key.
@@ -342,7 +347,8 @@ impl Config {
         let name = file.map_or_else(String::new, |path| path.display().to_string());
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
-        Config::read(text.as_deref().map(|text| (name.as_str(), text)), env, flags)
+        let config = Config::read(text.as_deref().map(|text| (name.as_str(), text)), env, flags)?;
+        Ok(Config { file: file.map(Path::to_owned), ..config })
     }
 
     /// As [`Config::load`], from texts.
@@ -368,9 +374,7 @@ impl Config {
             log: read::log(&mut source),
             admin: read::admin(&mut source),
             http,
-            data: DirectorySettings {
-                dir: read::path(&mut source, "data.dir").unwrap_or_else(|| "papertape-data".into()),
-            },
+            data: DirectorySettings { dir: read::path(&mut source, "data.dir").unwrap_or_else(|| DATA_DIR.into()) },
             journal: read::journal(&mut source),
             venue: venue::venue(&mut source),
             compat: compat::compat(&mut source, own_machine_only),
@@ -387,6 +391,7 @@ impl Config {
             streams: read::streams(&mut source),
             rules,
             built_from: None,
+            file: None,
             lines: Vec::new(),
         };
         if config.server.io_threads > 1 && config.engine.shards == 1 {
@@ -430,6 +435,25 @@ impl Config {
     /// What differs from the defaults, as in [`Config::lines`].
     pub fn chosen(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(String::as_str).filter(|line| !line.ends_with(&format!("({DEFAULT})")))
+    }
+
+    /// Whether a server may start with this: what only a replay takes is at its default elsewhere.
+    ///
+    /// # Errors
+    /// Each such setting, with its origin.
+    pub fn check_of_a_start(&self) -> Result<(), ConfigError> {
+        let VenueConfig { kind, speed, follow, .. } = self.venue;
+        let of_a_replay = [("venue.speed", speed != Speed::RECORDED), ("venue.follow", follow)];
+        let wrong =
+            of_a_replay.into_iter().filter(|(_, is_set)| *is_set && kind != VenueKind::Replay).map(|(key, _)| {
+                let line =
+                    self.lines.iter().find(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(" = ")));
+                let origin =
+                    line.and_then(|line| line.rsplit_once(" (")).map_or("", |(_, origin)| origin.trim_end_matches(')'));
+                format!("{key} ({origin}): only a replay takes it; name a recording with --tape PATH")
+            });
+        let wrong: Vec<String> = wrong.collect();
+        if wrong.is_empty() { Ok(()) } else { Err(ConfigError(wrong)) }
     }
 
     /// Everything at its default: the configuration of a first start.
@@ -477,6 +501,17 @@ impl Config {
         Ok(changes)
     }
 
+    /// Names of the kept secrets that this configuration leaves to the directory, the admin token also where nobody listens for
+    /// it: what a start says of a directory does not depend on that.
+    pub fn kept_secrets(&self) -> Vec<&'static str> {
+        let is_kept = |name: &&str| match *name {
+            JWT_SECRET => self.auth.jwt_secrets.is_empty(),
+            ADMIN_TOKEN => self.admin.token_file.is_none(),
+            _ => true,
+        };
+        SECRETS.into_iter().filter(is_kept).collect()
+    }
+
     /// What opens the admin listener: the content of the configured file, which has to be there, or of one in the data
     /// directory, which is made (mode 0600). The directory must exist and be locked by this process.
     ///
@@ -500,12 +535,15 @@ impl Config {
     }
 }
 
-/// Looks whether a start takes the secrets that a data directory keeps; those that it lacks are made by the start.
+/// Secrets that a data directory keeps for a start with none configured.
+pub const SECRETS: [&str; 3] = [SERVER_SECRET, JWT_SECRET, ADMIN_TOKEN];
+
+/// Looks whether a start takes the secret that is kept in that file; without the file there is nothing to take.
 ///
 /// # Errors
 /// The system's, and a file that holds no secret; with its path.
-pub fn look_at_kept_secrets(dir: &Path) -> std::io::Result<()> {
-    [SERVER_SECRET, JWT_SECRET].iter().try_for_each(|name| secret::look(&dir.join(name)))
+pub fn look_at_kept_secret(path: &Path) -> std::io::Result<()> {
+    secret::look(path)
 }
 
 #[cfg(test)]

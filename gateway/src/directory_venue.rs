@@ -14,7 +14,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-const FILE: &str = "venue_kinds";
+pub const FILE: &str = "venue_kinds";
 /// Longest content that is read: four short names.
 const BYTES_MAX: usize = 256;
 
@@ -78,7 +78,10 @@ fn names(kind: VenueKind) -> BTreeSet<String> {
 }
 
 /// What an earlier start noted.
-fn noted(dir: &Path) -> io::Result<Option<BTreeSet<String>>> {
+///
+/// # Errors
+/// The file cannot be read, or is no list of venues.
+pub fn noted(dir: &Path) -> io::Result<Option<BTreeSet<String>>> {
     let text = match fs::read_to_string(dir.join(FILE)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -2,6 +2,8 @@
 //! sockets, and threaded, with a thread for each shard and one for the committer. In both the sync thread alone waits
 //! for the disk, one prepares segments, the keeper folds them, and the feed writes ladders and markets.
 
+pub mod loops;
+
 use crate::app::{App, Edge};
 use crate::clock::Clock;
 use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
@@ -14,6 +16,7 @@ use crate::venue::feed::{Feed, FeedParts};
 use engine::command::Envelope;
 use engine::ring::Ring;
 use engine::shard::Shard;
+use loops::SyncTurns;
 use std::cell::RefCell;
 use std::io;
 use std::net::TcpListener;
@@ -57,7 +60,7 @@ impl Wake {
 /// # Errors
 /// The system's, when no thread can be made. So for all of them here.
 pub fn spawn_syncer(
-    mut syncer: Syncer<Files>,
+    syncer: Syncer<Files>,
     durability: Durability,
     figures: Arc<CommitFigures>,
     stop: Stop,
@@ -65,25 +68,43 @@ pub fn spawn_syncer(
 ) -> io::Result<JoinHandle<Result<(), wal::Error>>> {
     thread::spawn("sync", move || {
         wal::take_short_slice();
-        while !stop.is_set() {
-            let timed = figures.meters.as_ref().map(|meters| (meters.sync(), Instant::now()));
-            let turned = syncer.turn();
-            if let (Some((timer, begun)), Ok(Progress::Synced(_))) = (timed, &turned) {
-                timer.note(begun.elapsed());
-            }
-            match turned {
-                Ok(Progress::Synced(_)) if durability == Durability::Process => std::thread::sleep(SYNC_REST),
-                Ok(_) => syncer.wait(PARK_MAX),
-                Err(error) => {
-                    tracing::error!(%error, "the log could not be made durable; serving ends");
-                    // Nobody listens any more only when the process is ending anyway.
-                    let _ = fatal.send(error.to_string());
-                    return Err(error);
-                }
-            }
-        }
-        syncer.finish().map(drop).inspect_err(|error| tracing::error!(%error, "the last sync failed"))
+        let mut syncing = Syncing { syncer, durability, figures, progress: Progress::Idle };
+        loops::sync(&mut syncing, || stop.is_set()).inspect_err(|error| {
+            tracing::error!(%error, "the log could not be made durable; serving ends");
+            // Nobody listens any more only when the process is ending anyway.
+            let _ = fatal.send(error.to_string());
+        })?;
+        syncing.syncer.finish().map(drop).inspect_err(|error| tracing::error!(%error, "the last sync failed"))
     })
+}
+
+/// The sync thread's.
+struct Syncing {
+    syncer: Syncer<Files>,
+    durability: Durability,
+    figures: Arc<CommitFigures>,
+    /// What the last turn did.
+    progress: Progress,
+}
+
+impl SyncTurns for Syncing {
+    type Error = wal::Error;
+
+    fn turn(&mut self) -> Result<(), wal::Error> {
+        let timed = self.figures.meters.as_ref().map(|meters| (meters.sync(), Instant::now()));
+        self.progress = self.syncer.turn()?;
+        if let (Some((timer, begun)), Progress::Synced(_)) = (timed, self.progress) {
+            timer.note(begun.elapsed());
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self) {
+        match (self.progress, self.durability) {
+            (Progress::Synced(_), Durability::Process) => std::thread::sleep(SYNC_REST),
+            _ => self.syncer.wait(PARK_MAX),
+        }
+    }
 }
 
 /// One thread for each shard.
@@ -120,18 +141,8 @@ pub fn spawn_committer(
 ) -> io::Result<JoinHandle<()>> {
     let (ring, clock, stop) = (lane.ring().clone(), clock.clone(), stop.clone());
     thread::spawn("commit", move || {
-        loop {
-            // Asked first: what was sent before the stop is still taken below.
-            let stopping = stop.is_set();
-            if committer.turn(&ring) {
-                continue;
-            }
-            if stopping {
-                return committer.stop(clock.now());
-            }
-            // A sync that ended since the turn has woken nobody.
-            ring.wait_unless(PARK_MAX, || committer.can_release());
-        }
+        loops::commit(&mut committer, &ring, PARK_MAX, || stop.is_set());
+        committer.stop(clock.now());
     })
 }
 

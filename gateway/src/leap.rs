@@ -92,7 +92,7 @@ pub struct Leap {
 }
 
 /// Microseconds of the newest record that was written before the clock was doubted, as a decimal number.
-const DOUBT_FILE: &str = "clock_doubted";
+pub const DOUBT_FILE: &str = "clock_doubted";
 /// The longest time takes 20 digits.
 const DOUBT_BYTES_MAX: usize = 32;
 

@@ -121,7 +121,7 @@ impl Machinery {
         let segments = config.journal.checkpoint_segments as usize;
         let covered = Covered::default();
         let stop = stops.spares.clone();
-        let rests = Rests::always(marks.clone(), stop.clone());
+        let rests = Rests::long(marks.clone(), stop.clone());
         let spares = Spares::new(preparer.resting(move || rests.breathe()), covered.clone());
         let spares = thread::spawn("spares", move || spares.run(&stop)).map_err(io("the thread of spares"))?;
         committer.wake_when_low(spares.thread().clone());

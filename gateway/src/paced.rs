@@ -16,6 +16,9 @@ use wal::{Lsn, Marks, Storage, StoredFile};
 /// Processor time between two rests, and how many times as long as it each of them is: a fifth of a core, in small bites.
 const WORK: Duration = Duration::from_millis(1);
 const REST_TIMES: u32 = 4;
+/// The same for who says by himself when there is time, so that nothing comes late for it: a twentieth of a core. Beside a
+/// checkpoint that has its fifth, and orders that want two thirds, a second fifth is more than a core has.
+const LONG_REST_TIMES: u32 = 19;
 /// Processor time at the beginning of a checkpoint that is not rested from: nobody feels a small one, and a server that lives
 /// for a second still makes it.
 const AT_ONCE: Duration = Duration::from_millis(50);
@@ -31,26 +34,38 @@ struct Inner {
     rested: AtomicU64,
     /// There is no rest once the log reaches behind this record.
     until: AtomicU64,
+    /// How many times as long as the work before it a rest is.
+    times: u32,
     marks: Marks,
     stop: Stop,
     /// Until then there is work behind the stop, too.
     over_at: OnceLock<Instant>,
+    /// Asked before each call of a file, instead of the stop.
+    question: Option<Question>,
 }
+
+/// Whether work goes on; the error says why not.
+pub type Question = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 impl Rests {
     /// Never rests before [`Rests::begin`].
     pub fn new(marks: Marks, stop: Stop) -> Rests {
-        Rests::with(Lsn(0), marks, stop)
+        Rests::with(Lsn(0), REST_TIMES, marks, stop, None)
     }
 
-    /// Rests from the first piece of work on, always: for who says by himself when there is time.
-    pub fn always(marks: Marks, stop: Stop) -> Rests {
-        Rests::with(Lsn(u64::MAX), marks, stop)
+    /// Rests long, from the first piece of work on: for who says by himself when there is time.
+    pub fn long(marks: Marks, stop: Stop) -> Rests {
+        Rests::with(Lsn(u64::MAX), LONG_REST_TIMES, marks, stop, None)
     }
 
-    fn with(until: Lsn, marks: Marks, stop: Stop) -> Rests {
+    /// Rests from the first piece of work on, for work that ends as soon as the question has an error for an answer.
+    pub fn asking(marks: Marks, stop: Stop, question: Question) -> Rests {
+        Rests::with(Lsn(u64::MAX), REST_TIMES, marks, stop, Some(question))
+    }
+
+    fn with(until: Lsn, times: u32, marks: Marks, stop: Stop, question: Option<Question>) -> Rests {
         let (rested, until) = (AtomicU64::new(0), AtomicU64::new(until.0));
-        Rests(Arc::new(Inner { rested, until, marks, stop, over_at: OnceLock::new() }))
+        Rests(Arc::new(Inner { rested, until, times, marks, stop, over_at: OnceLock::new(), question }))
     }
 
     /// Begins a piece of work, on the thread that does it. There is time as long as the log's last record is at most this
@@ -72,9 +87,9 @@ impl Rests {
 
     /// How long a rest is behind so much work.
     fn rest_behind(&self, worked: Duration) -> Duration {
-        let Inner { until, marks, stop, .. } = &*self.0;
+        let Inner { until, times, marks, stop, .. } = &*self.0;
         let has_time = marks.appended().0 <= until.load(Ordering::Relaxed) && !stop.is_set();
-        if has_time { (worked * REST_TIMES).min(REST_MAX) } else { Duration::ZERO }
+        if has_time { (worked * *times).min(REST_MAX) } else { Duration::ZERO }
     }
 
     /// The server has stopped, and what is done now may take so long. Said once.
@@ -83,8 +98,14 @@ impl Rests {
     }
 
     /// As [`Rests::breathe`], unless the server is to stop: it does not wait for what a start makes again, or not for long.
-    fn go_on(&self) -> io::Result<()> {
-        if self.0.stop.is_set() {
+    /// Where there is a question, that alone decides.
+    ///
+    /// # Errors
+    /// Why work does not go on.
+    pub fn go_on(&self) -> io::Result<()> {
+        if let Some(question) = &self.0.question {
+            question()?;
+        } else if self.0.stop.is_set() {
             return match self.0.over_at.get() {
                 Some(over_at) if Instant::now() < *over_at => Ok(()),
                 _ => Err(io::Error::other("the server stops")),
@@ -264,7 +285,9 @@ mod tests {
             }
             assert_eq!(rests.rest_behind(worked), expected, "{name}");
         }
-        println!("rests: {} cases", rows.len());
+        let long = Rests::long(marks, Stop::new());
+        assert_eq!(long.rest_behind(WORK), WORK * LONG_REST_TIMES, "long rests");
+        println!("rests: {} cases", rows.len() + 1);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Snapshot and log to state: what every start goes through, and the tools that only look.
 
-use crate::{config, restore};
+use crate::{config, directory_venue, leap, restore};
 use engine::id::UserId;
 use engine::shard::replay::{Record, State};
 use engine::shard::{replay, snapshot};
 use std::fmt;
+use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use wal::{Dir, Files, Kind, Lsn, Options, Recovered, Scan, Snapshots, Storage};
 
@@ -70,8 +71,8 @@ pub enum RecoverError {
     },
     /// A restore into the directory did not come to its end.
     Restoring,
-    /// A secret that the directory keeps is none.
-    Secret(std::io::Error),
+    /// A file that the directory keeps beside the log is not what it is to be.
+    Kept(io::Error),
     /// No snapshot stands for the records that the log has given up.
     Snapshots {
         /// The first record that the log has.
@@ -96,7 +97,7 @@ impl fmt::Display for RecoverError {
             RecoverError::Restoring => f.write_str(
                 "a restore into this directory is under way or was interrupted: remove the directory, and restore again",
             ),
-            RecoverError::Secret(error) => error.fmt(f),
+            RecoverError::Kept(error) => error.fmt(f),
             RecoverError::Snapshots { begins, faults, error } => {
                 write!(f, "the log begins at LSN {begins}, and no snapshot stands for the records before it: ")?;
                 if faults.is_empty() {
@@ -347,14 +348,29 @@ pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), Rec
 }
 
 /// The start's own check, without owning or changing the directory: what this refuses a start refuses, and the reverse.
-/// (A start without configured secret for identity tokens, whose disk works, and whose directory no other process owns.)
+/// (A start without configured secrets, whose disk works, and whose directory no other process owns.)
 ///
 /// # Errors
-/// [`RecoverError`]; [`RecoverError::Secret`] for a secret that is kept there and is none.
+/// [`RecoverError`].
 pub fn check(directory: &Path) -> Result<(State, Report), RecoverError> {
     let found = look(directory, false)?;
-    config::look_at_kept_secrets(directory).map_err(RecoverError::Secret)?;
+    check_kept(directory, &config::SECRETS)?;
     Ok(found)
+}
+
+/// The part of a start's check that is about the files beside the log: the venues of the directory, a doubt of the clock,
+/// and those of the kept secrets that the start would take ([`config::SECRETS`] where none is configured). Files that are not there
+/// are made by the start.
+///
+/// # Errors
+/// [`RecoverError::Kept`], with the path.
+pub fn check_kept(directory: &Path, secrets: &[&str]) -> Result<(), RecoverError> {
+    let named = |path: PathBuf| {
+        move |error: io::Error| RecoverError::Kept(io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    };
+    directory_venue::noted(directory).map_err(named(directory.join(directory_venue::FILE)))?;
+    leap::doubted(directory).map_err(named(directory.join(leap::DOUBT_FILE)))?;
+    secrets.iter().try_for_each(|name| config::look_at_kept_secret(&directory.join(name))).map_err(RecoverError::Kept)
 }
 
 /// The state digest; the same for any count of shards.
@@ -372,7 +388,6 @@ mod tests {
     use super::*;
     use engine::mutation::{Mutation, codec};
     use engine::time::Timestamp;
-    use std::path::PathBuf;
 
     fn options() -> Options {
         Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() }

@@ -9,6 +9,7 @@
 
 use crate::backup::manifest::{FORMAT, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, hex, sixteen};
 use crate::backup::{Hashing, sync_parent};
+use crate::http::auth::uuid_text;
 use crate::leap;
 use crate::recover::{self, RecoverError, Recovery};
 use engine::id::MARKETS;
@@ -91,7 +92,7 @@ pub struct Restored {
     pub digest: String,
     /// The last record of the backup.
     pub lsn: Lsn,
-    /// Hex: the instance that the new directory is.
+    /// The instance that the new directory is: a UUID, as health tells it.
     pub instance: String,
 }
 
@@ -335,5 +336,5 @@ fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, 
     // Without room there is no mark of an orderly end, which is no fault.
     let _ = log.append_clean_stop(at.0);
     syncer.finish()?;
-    Ok(Restored { digest, lsn, instance: hex(&instance) })
+    Ok(Restored { digest, lsn, instance: uuid_text(&instance).to_string() })
 }

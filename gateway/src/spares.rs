@@ -46,6 +46,12 @@ impl Covered {
         *self.0.pins.lock() += 1;
         Pin(Arc::clone(&self.0))
     }
+
+    /// As on a disk that is full.
+    #[cfg(test)]
+    pub fn want_room(&self) {
+        self.0.is_wanted.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Pin {

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
 use tests::cases::Cases;
 use tests::eventually;
 use tests::exposition::{ask, scrape};
@@ -283,6 +284,18 @@ fn one_control_at_a_time() {
     operator.post("/v1/admin/backup", &json!({})).refused(409, "ADMIN_BUSY");
     world.user(0).post("/v1/orders", &limit(&world.markets.rain, "BUY", "0.02", "5")).expect(200);
     cases.add(3);
+    // Who waits for his turn and leaves is not waited with.
+    let mut waits = connect(admin).expect("the kernel takes it");
+    let second = Request::post("/v1/admin/backup").header("Authorization", &format!("Bearer {token}"));
+    waits.write_all(&second.bytes(admin, &[])).expect("the kernel takes it");
+    let peer = waits.local_addr().expect("an address");
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(state(admin, peer).as_deref(), Some(ESTABLISHED), "he waits");
+    drop(waits);
+    let left = Instant::now();
+    eventually("his connection to end", || state(admin, peer).is_none_or(|state| state != CLOSE_WAIT).then_some(()));
+    assert!(left.elapsed() < Duration::from_secs(5), "it ended with his turn, after {:?}", left.elapsed());
+    cases.one();
     // Its place is free when the peer has left.
     drop(first);
     fs::remove_file(bulk).expect("removed");
@@ -296,22 +309,125 @@ fn one_control_at_a_time() {
     }
 }
 
-/// Whether the server's side of this connection is open, as the system says (`/proc/net/tcp`).
-fn is_established(server: SocketAddr, peer: &TcpStream) -> bool {
-    const ESTABLISHED: &str = "01";
+/// A head of which two parsers may read different requests, at each place of a connection. What stands behind it is never
+/// answered. The rule and the reader are those of the server's own listener.
+#[test]
+fn a_bare_line_feed_in_a_head_is_refused() {
+    let cases = Cases::of("bare line feeds");
+    let (_world, admin, token) = guarded(0, |_| {});
+    let line = format!("Authorization: Bearer {token}");
+    let good = format!("GET /v1/admin/node HTTP/1.1\r\nHost: {admin}\r\n{line}\r\n\r\n");
+    let scrape = format!("GET /metrics HTTP/1.1\r\nHost: {admin}\r\n\r\n");
+    let hostile = [
+        format!("GET /v1/admin/node HTTP/1.1\nHost: {admin}\r\n{line}\r\n\r\n"),
+        format!("GET /v1/admin/node HTTP/1.1\r\nHost: {admin}\n{line}\r\n\r\n"),
+        format!("GET /v1/admin/node HTTP/1.1\r\nHost: {admin}\r\n{line}\n\r\n"),
+        format!("GET /v1/admin/node HTTP/1.1\r\nHost: {admin}\r\n{line}\r\n\n"),
+        format!("GET /v1/admin/node HTTP/1.1\nHost: {admin}\n{line}\n\n"),
+        format!("\nGET /v1/admin/node HTTP/1.1\r\nHost: {admin}\r\n{line}\r\n\r\n"),
+        format!("GET /v1/admin/node HTTP/1.1\r\nHost: {admin}\r\nX-Other: 1\nX-More: 2\r\n{line}\r\n\r\n"),
+        format!("POST /v1/admin/backup HTTP/1.1\r\nHost: {admin}\r\n{line}\nContent-Length: 0\r\n\r\n"),
+        format!(
+            "POST /v1/admin/backup HTTP/1.1\r\nHost: {admin}\r\n{line}\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        ),
+        format!("GET /metrics HTTP/1.1\nHost: {admin}\r\n\r\n"),
+        format!("GET /metrics HTTP/1.1\r\nHost: {admin}\n\r\n"),
+        "GET /metrics HTTP/1.0\n\n".to_owned(),
+        format!("GET /metrics HTTP/1.1\r\nHost: {admin}\r\n\n"),
+    ];
+    for head in &hostile {
+        let shown = head.replace(&token, "TOKEN");
+        for behind in [0, 1, 3] {
+            let mut stream = connect(admin).expect("the kernel takes it");
+            let said = format!("{}{head}{good}", good.repeat(behind));
+            let _ = stream.write_all(said.as_bytes());
+            let mut came = Vec::new();
+            let _ = stream.read_to_end(&mut came);
+            let came = String::from_utf8_lossy(&came).into_owned();
+            let statuses: Vec<&str> = came.split("HTTP/1.").skip(1).map(|answer| &answer[2..5]).collect();
+            let expected: Vec<&str> = std::iter::repeat_n("200", behind).chain(["400"]).collect();
+            assert_eq!(statuses, expected, "{shown:?} behind {behind}: {came}");
+            let last = came.rsplit("HTTP/1.").next().expect("the last answer");
+            assert!(last.contains("bare line feed") && last.contains("connection: close"), "{shown:?}: {last}");
+            assert!(last.contains("x-request-id: ") && last.contains("x-svc-code: HTTP_400"), "{shown:?}: {last}");
+            cases.one();
+        }
+    }
+    // An empty line before a request is no such line.
+    for (said, status) in [(format!("\r\n{good}"), 200), (format!("\r\n{scrape}"), 200)] {
+        assert_eq!(ask_raw(admin, said.as_bytes()).map(|answer| answer.status), Some(status));
+        cases.one();
+    }
+}
+
+/// Peers that hold connections open without a request keep nobody out, however many they are.
+#[test]
+fn connections_without_a_request_give_way() {
+    let cases = Cases::of("connections that hold a place of the admin listener");
+    let (world, admin, token) = guarded(1, |_| {});
+    let bulk = bulk(&world);
+    // One that takes its time: it is no idle one, although nothing is asked on it.
+    let taking = begun(admin, &token);
+    let node = format!("GET /v1/admin/node HTTP/1.1\r\nHost: {admin}\r\nAuthorization: Bearer {token}\r\n\r\n");
+    for (what, said) in [
+        ("say nothing", String::new()),
+        ("begin a head", "GET /metr".to_owned()),
+        ("do not end a head", format!("GET /metrics HTTP/1.1\r\nHost: {admin}\r\n")),
+        ("were answered", node.clone()),
+        ("were answered and begin a head", format!("{node}GET /v1")),
+    ] {
+        let held: Vec<TcpStream> = (0..40)
+            .map(|_| {
+                let mut stream = connect(admin).expect("the kernel takes it");
+                // It may have been told to leave.
+                let _ = stream.write_all(said.as_bytes());
+                stream
+            })
+            .collect();
+        for _ in 0..3 {
+            let begun = Instant::now();
+            scrape(admin);
+            let answer = ask_raw(admin, node.as_bytes()).map(|answer| answer.status);
+            let took = begun.elapsed();
+            assert!(
+                answer == Some(200) && took < Duration::from_secs(4),
+                "{answer:?} in {took:?} beside 40 that {what}"
+            );
+            cases.one();
+        }
+        drop(held);
+    }
+    assert!(is_established(admin, &taking), "a backup gives no place away");
+    drop(taking);
+    fs::remove_file(bulk).expect("removed");
+    world.server.stop();
+}
+
+/// States of a connection in the system's table.
+const ESTABLISHED: &str = "01";
+/// The peer has ended, and the server has not yet.
+const CLOSE_WAIT: &str = "08";
+
+/// The state of the server's side of a peer's connection, as the system says (`/proc/net/tcp`).
+fn state(server: SocketAddr, peer: SocketAddr) -> Option<String> {
     let hex = |address: SocketAddr| match address {
         SocketAddr::V4(address) => {
             format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
         }
         SocketAddr::V6(_) => panic!("the tests listen on 127.0.0.1"),
     };
-    let (local, remote) = (hex(server), hex(peer.local_addr().expect("an address")));
+    let (local, remote) = (hex(server), hex(peer));
     let table = fs::read_to_string("/proc/net/tcp").expect("the system's table");
-    table.lines().any(|line| {
+    table.lines().find_map(|line| {
         let mut fields = line.split_whitespace().skip(1);
-        let (here, there, state) = (fields.next(), fields.next(), fields.next());
-        (here, there, state) == (Some(local.as_str()), Some(remote.as_str()), Some(ESTABLISHED))
+        let (here, there, state) = (fields.next()?, fields.next()?, fields.next()?);
+        (here == local && there == remote).then(|| state.to_owned())
     })
+}
+
+/// Whether the server's side of this connection is open.
+fn is_established(server: SocketAddr, peer: &TcpStream) -> bool {
+    state(server, peer.local_addr().expect("an address")).as_deref() == Some(ESTABLISHED)
 }
 
 #[test]

@@ -17,18 +17,17 @@ fn get(target: &str, lines: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\n{lines}\r\n").into_bytes()
 }
 
-/// A refusal is an envelope, or hyper's own bare 400 or 431 to what never became a request.
+/// A refusal is an envelope with its headers, also of what never became a request.
 fn assert_refused(name: &str, answer: &RawAnswer, statuses: &[u16]) {
     let Some(response) = &answer.response else {
         assert!(answer.closed, "{name}: neither an answer nor an end");
         return;
     };
     assert!(statuses.contains(&response.status), "{name}: {} {}", response.status, response.lossy());
-    if response.body.is_empty() {
-        assert!([400, 431].contains(&response.status), "{name}: a bare {}", response.status);
-    } else {
-        response.assert_envelope();
-    }
+    assert!(!response.body.is_empty(), "{name}: a bare {}", response.status);
+    response.assert_envelope();
+    assert_eq!(response.header("X-Svc-Code"), Some(response.code().as_str()), "{name}");
+    assert_eq!((response.count("X-Request-Id"), response.count("Date")), (1, 1), "{name}");
 }
 
 #[test]

@@ -123,6 +123,9 @@ fn a_backup_comes_back_as_it_was() {
         let server = tests::server::Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("{said}"));
         let now = server.with_key(&user.key).get("/v1/account/balance").expect(200);
         assert_eq!(text(&now, "/balance"), text(&balance, "/balance"));
+        let instance = text(&server.client().get("/v1/health").expect(200), "/instance").to_owned();
+        let told = String::from_utf8_lossy(&restored.stdout).into_owned();
+        assert!(told.contains(&format!("instance {instance}")), "{instance} in {told}");
         server.stop();
         let again = backup(&out, &root.join(format!("again-{number}.tar")), &[]);
         assert!(again.status.success(), "{}", said(&again));
@@ -138,6 +141,44 @@ fn a_directory_in_use_is_not_copied() {
     assert!(!refused.status.success() && said(&refused).contains("owns the log directory"), "{}", said(&refused));
     assert!(!out.exists() && !out.with_file_name("never.tar.making").exists());
     world.user(0).get("/v1/account/balance").expect(200);
+}
+
+/// A backup in the directory that it is taken of would be lost with it, and be in the way of the log.
+#[test]
+fn a_backup_lies_apart_from_its_source() {
+    let cases = Cases::of("places of backups");
+    let Stopped { place, .. } = stopped();
+    let (data, root) = (place.data(), place.root().to_owned());
+    let before = evidence(&data);
+    let link = root.join("link");
+    std::os::unix::fs::symlink(&data, &link).expect("a link");
+    fs::create_dir(root.join("beside")).expect("a folder");
+    for (from, out, is_apart) in [
+        (&data, data.join("backup"), false),
+        (&data, data.join("backup.tar"), false),
+        (&data, data.join("history").join("x.tar"), false),
+        (&data, data.join("..").join("data").join("x"), false),
+        (&data, link.join("x.tar"), false),
+        (&data, data.clone(), false),
+        (&data, root.clone(), false),
+        (&data, root.join("data-too"), true),
+        (&data, root.join("beside").join("data.tar"), true),
+        (&data, data.join("..").join("apart"), true),
+    ] {
+        let taken = backup(from, &out, &[]);
+        let expected = if is_apart { 0 } else { 2 };
+        assert_eq!(taken.status.code(), Some(expected), "{}: {}", out.display(), said(&taken));
+        assert!(is_apart || said(&taken).contains("a backup goes elsewhere"), "{}: {}", out.display(), said(&taken));
+        assert_eq!(evidence(&data), before, "{}: nothing is put there", out.display());
+        cases.one();
+    }
+    // Words for a folder that one stands in are understood likewise.
+    for (out, is_apart) in [("inside", false), ("inside.tar", false), ("../outside", true)] {
+        let taken = command().args(["backup", ".", "--out", out]).current_dir(&data).output().expect("it runs");
+        assert_eq!(taken.status.success(), is_apart, "{out}: {}", said(&taken));
+        assert_eq!(evidence(&data), before, "{out}: nothing is put there");
+        cases.one();
+    }
 }
 
 #[test]

@@ -265,6 +265,7 @@ fn verify_says_what_a_start_says() {
         fs::write(path, bytes).expect("it can be written");
     };
     let remove = |path: &Path| fs::remove_file(path).expect("removed");
+    let write = |name: &str, text: &str| fs::write(data.join(name), text).expect("written");
     let named = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
     let place_of_end = || end_of(&fs::read(&newest).expect("a segment can be read")).next_multiple_of(8);
     // What is done, whether a start takes it, and what the refusal names.
@@ -332,6 +333,18 @@ fn verify_says_what_a_start_says() {
             vec!["server_secret".into()],
         ),
         ("the server's secret is gone", Box::new(|| remove(&data.join("server_secret"))), true, vec![]),
+        ("the list of venues is empty", Box::new(|| write("venue_kinds", "")), false, vec!["venue_kinds".into()]),
+        ("no list of venues", Box::new(|| write("venue_kinds", "\u{1}x,,")), false, vec!["venue_kinds".into()]),
+        ("the list of venues is gone", Box::new(|| remove(&data.join("venue_kinds"))), true, vec![]),
+        ("the admin token is empty", Box::new(|| write("admin_token", "")), false, vec!["admin_token".into()]),
+        ("the admin token is too short", Box::new(|| write("admin_token", "short")), false, vec!["admin_token".into()]),
+        ("an admin token", Box::new(|| write("admin_token", &"x".repeat(32))), true, vec![]),
+        (
+            "a doubt of the clock is no time",
+            Box::new(|| write("clock_doubted", "x")),
+            false,
+            vec!["clock_doubted".into()],
+        ),
         (
             "the price history is gone",
             Box::new(|| fs::remove_dir_all(data.join("history")).expect("removed")),
@@ -344,21 +357,27 @@ fn verify_says_what_a_start_says() {
         let verified = log_of(&data, "verify");
         let verify_said = String::from_utf8_lossy(&verified.stderr).into_owned();
         assert_eq!(verified.status.success(), *starts, "{name}: verify said {verify_said}");
-        match place.spawn_with(&[], &[]).ready() {
-            Ok(server) => assert!(starts, "{name}: it started and said\n{}", server.said()),
-            Err(said) => {
-                assert!(!starts && !said.contains("panicked"), "{name}: {said}");
-                for word in names {
-                    assert!(
-                        said.contains(word) && verify_said.contains(word),
-                        "{name}: {word} in {said}\n{verify_said}"
-                    );
+        // With an admin listener and without one.
+        for env in [&[][..], &[("PAPERTAPE_ADMIN_LISTEN", "127.0.0.1:0")]] {
+            match place.spawn_with(&[], env).ready() {
+                Ok(server) => assert!(starts, "{name}: it started and said\n{}", server.said()),
+                Err(said) => {
+                    assert!(!starts && !said.contains("panicked"), "{name}: {said}");
+                    for word in names {
+                        assert!(
+                            said.contains(word) && verify_said.contains(word),
+                            "{name}: {word} in {said}\n{verify_said}"
+                        );
+                    }
                 }
             }
+            fs::remove_dir_all(&data).expect("the damaged copy can be removed");
+            copy_dir(&untouched, &data);
+            damage();
+            cases.one();
         }
         fs::remove_dir_all(&data).expect("the damaged copy can be removed");
         copy_dir(&untouched, &data);
-        cases.one();
     }
 }
 

@@ -92,6 +92,11 @@ fn seeded_users_are_there_with_what_was_asked_for() {
             cases.one();
         }
         assert_eq!(server.demo_key(), None, "the directory was not empty");
+        let said = server.said();
+        assert!(
+            !said.contains("server_secret"),
+            "the first seed made the secrets, and no later one changed them: {said}"
+        );
         server.stop();
     }
     for (users, tier, balance) in [

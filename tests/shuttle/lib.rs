@@ -1,6 +1,16 @@
-//! The ring of the engine and the marks of the log, compiled with shuttle's primitives.
+//! The ring of the engine, the marks of the log, and of the gateway the loops of committer and sync thread and what the
+//! committer holds back, compiled with shuttle's primitives.
+
+// Under the names that the gateway knows them by.
+extern crate self as engine;
+extern crate self as wal;
 
 pub mod atomic;
+#[path = "../../gateway/src/commit/held.rs"]
+#[allow(dead_code, reason = "the chain uses a part of it")]
+pub mod held;
+#[path = "../../gateway/src/layout/loops.rs"]
+pub mod loops;
 #[path = "../../wal/src/marks.rs"]
 #[allow(dead_code, reason = "the models use a part of it")]
 pub mod marks;

@@ -6,7 +6,7 @@ use std::process::Output;
 use tests::binary::{command, run};
 use tests::cases::Cases;
 use tests::eventually;
-use tests::server::Place;
+use tests::server::{Place, Starting};
 use tests::tape::{Market, Tape};
 
 /// A finished recording of one market.
@@ -76,12 +76,69 @@ fn a_venue_that_cannot_be_opened_leaves_no_mark() {
 #[test]
 fn options_of_a_replay_are_refused_elsewhere() {
     let cases = Cases::of("options");
-    for args in [&["--speed", "60"][..], &["--follow"], &["--speed", "max", "--venue", "synthetic"]] {
+    // Arguments, a variable, a line of the file under [venue]; the key that is named.
+    type Row<'a> = (&'a [&'a str], Option<(&'a str, &'a str)>, Option<&'a str>, &'a str);
+    let rows: [Row<'_>; 7] = [
+        (&["--speed", "60"], None, None, "venue.speed (command line)"),
+        (&["--follow"], None, None, "venue.follow (command line)"),
+        (&["--speed", "max", "--venue", "synthetic"], None, None, "venue.speed (command line)"),
+        (&[], Some(("PAPERTAPE_VENUE_SPEED", "60")), None, "venue.speed (environment, PAPERTAPE_VENUE_SPEED)"),
+        (&[], Some(("PAPERTAPE_VENUE_FOLLOW", "true")), None, "venue.follow (environment, PAPERTAPE_VENUE_FOLLOW)"),
+        (&["--config", "own.toml"], None, Some("speed = 60"), "venue.speed (own.toml)"),
+        (&["--config", "own.toml"], None, Some("follow = true"), "venue.follow (own.toml)"),
+    ];
+    for (args, env, line, named) in rows {
         let home = tempfile::tempdir().expect("a directory");
-        let output = command().arg("serve").args(args).current_dir(home.path()).output().expect("it runs");
-        assert!(!output.status.success(), "{args:?}");
-        assert!(stderr(&output).contains("only a replay takes it"), "{args:?}: {}", stderr(&output));
-        assert!(!home.path().join("papertape-data").exists(), "{args:?}: nothing is made");
+        let file = format!("[venue]\n{}\n", line.unwrap_or_default());
+        fs::write(home.path().join("own.toml"), file).expect("written");
+        let mut serve = command();
+        serve.arg("serve").args(args).envs(env).current_dir(home.path());
+        let output = serve.output().expect("it runs");
+        let said = stderr(&output);
+        assert!(!output.status.success(), "{args:?} {env:?}");
+        assert!(said.contains("only a replay takes it") && said.contains(named), "{args:?} {env:?}: {said}");
+        assert!(!home.path().join("papertape-data").exists(), "{args:?} {env:?}: nothing is made");
+        cases.one();
+    }
+    // What the help shows as the default is what everybody has.
+    for speed in ["1x", "1"] {
+        Place::new().start_with(&["--speed", speed], &[]).stop();
+        cases.one();
+    }
+}
+
+/// The command that a banner prints works as it stands there, in the folder that the server was started in.
+#[test]
+fn the_way_to_a_key_works_as_it_is_printed() {
+    let cases = Cases::of("commands of banners");
+    for (listen, folder) in [("127.0.0.1:0", "data"), ("0.0.0.0:0", "my own data"), ("127.0.0.1:0", "it's mine")] {
+        let mut place = Place::new();
+        place.unset("auth", "jwt_secret").unset("server", "listen");
+        let config = place.config();
+        // The second start of a server prints no key.
+        let begin = || {
+            let mut serve = command();
+            serve.arg("serve").arg("--config").arg(&config).args(["--data-dir", folder, "--listen", listen]);
+            serve.current_dir(place.root());
+            Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("{said}"))
+        };
+        begin().stop();
+        let server = begin();
+        let said = server.said();
+        let line = said.lines().find(|line| line.trim_start().starts_with("keys ")).expect("a way to a key");
+        let printed = line.split('`').find(|text| text.starts_with("papertape key")).expect("a command");
+        let typed = printed.replacen("papertape", "\"$PROGRAM\"", 1).replace("NAME", "somebody");
+        let mut shell = std::process::Command::new("sh");
+        // As `command` does it: nothing of our own environment.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PAPERTAPE_")) {
+            shell.env_remove(name);
+        }
+        shell.args(["-c", &typed]).env("PROGRAM", tests::binary::papertape()).current_dir(place.root());
+        let made = shell.output().expect("a shell");
+        assert!(made.status.success(), "{printed}: {}", stderr(&made));
+        let key = String::from_utf8(made.stdout).expect("text").trim().to_owned();
+        assert_eq!(server.with_key(&key).get("/v1/me").expect(200)["auth_user_id"], "somebody", "{printed}");
+        server.stop();
         cases.one();
     }
 }

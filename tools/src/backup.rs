@@ -49,6 +49,9 @@ pub struct Backup {
 impl Backup {
     pub fn run(self) -> Result<(), Failure> {
         let Backup { dir, admin, token_file, out, with_secrets } = self;
+        if let Some(dir) = &dir {
+            apart(dir, &out)?;
+        }
         let from = match (dir, admin, token_file) {
             (Some(dir), ..) => Taken::Here(Source::stopped(&dir, with_secrets, Clock::wall().now())?),
             (None, Some(url), Some(file)) => Taken::There(remote::begin(&url, &file, with_secrets)?),
@@ -86,6 +89,22 @@ impl Taken {
             Taken::There(answer) => backup::receive(answer, sink),
         }
     }
+}
+
+/// Refuses a backup that would lie in the directory that it is taken of, or around it: it would go with that directory.
+fn apart(dir: &Path, out: &Path) -> Result<(), Usage> {
+    // What cannot be found is for others to say.
+    let Ok(dir) = dir.canonicalize() else { return Ok(()) };
+    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (Ok(parent), Some(name)) = (parent.canonicalize(), out.file_name()) else { return Ok(()) };
+    let place = parent.join(name);
+    if out.as_os_str() != "-" && (place.starts_with(&dir) || dir.starts_with(&place)) {
+        let (out, dir) = (out.display(), dir.display());
+        return Err(Usage(format!(
+            "{out}: lies in {dir}, or around it: a backup goes elsewhere, best on another disk"
+        )));
+    }
+    Ok(())
 }
 
 fn is_tar(path: &Path) -> bool {

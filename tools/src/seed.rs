@@ -28,7 +28,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use tempfile::NamedTempFile;
 use tools::signals::Signals;
-use wal::{Options, Prepared, Preparer, Running, Syncer};
+use wal::{Lsn, Options, Prepared, Preparer, Running, Syncer};
 
 #[derive(Args)]
 pub struct Seed {
@@ -51,7 +51,7 @@ pub struct Seed {
 impl Seed {
     pub fn run(self) -> Result<(), Failure> {
         let begun = Instant::now();
-        let config = self.settings.load(Vec::new())?;
+        let mut config = self.settings.load(Vec::new())?;
         let tier = TIERS.iter().find(|(_, name)| *name == self.tier).map(|(tier, _)| *tier);
         let tier = tier.ok_or("--tier is one of free, pro, pro_plus, enterprise")?;
         let balance = Decimal::parse(&self.balance).ok().and_then(Decimal::cash_exact);
@@ -70,7 +70,11 @@ impl Seed {
             ..Options::default()
         };
         let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
-        let Recovery { dir, log, mut state, .. } = recover::recover(&config.data.dir, options, 1)?;
+        let Recovery { dir, log, mut state, report } = recover::recover(&config.data.dir, options, 1)?;
+        if report.lsn == Lsn::ZERO {
+            // A new directory. The start that follows would take secrets that are missing behind records for lost ones.
+            config.complete_secrets().map_err(|error| format!("a secret: {error}"))?;
+        }
         // Only now is it sure that nobody else has the directory.
         let mut keys = KeysFile::begin(&self.out).map_err(|error| self.unwritten(error))?;
         let running = dir.start(log, clock.now().0, Box::new(|_| {}))?;

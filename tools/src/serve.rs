@@ -3,7 +3,6 @@
 use crate::Failure;
 use crate::settings::{Settings, log_events};
 use clap::Args;
-use gateway::venue::VenueKind;
 
 #[derive(Args)]
 pub struct Serve {
@@ -18,7 +17,7 @@ pub struct Serve {
     /// The recording to replay: a file or a folder.
     #[arg(long, value_name = "PATH")]
     tape: Option<String>,
-    /// Speed of the replay: a number, or max.
+    /// Speed of the replay: a number (with an x behind it or not), or max. Other venues take the default alone.
     #[arg(long, value_name = "N|max", allow_hyphen_values = true)]
     speed: Option<String>,
     /// Read the recording as it grows.
@@ -61,7 +60,6 @@ impl Serve {
             log_level,
             log_format,
         } = self;
-        let replay_only = [("--speed", speed.is_some()), ("--follow", follow)];
         // A tape is for a replay; whoever names one need not say so twice.
         let venue = venue.or_else(|| tape.is_some().then(|| "replay".to_owned()));
         let mut flags = vec![
@@ -85,11 +83,7 @@ impl Serve {
             flags.push(("venue.record", Some(folder)));
         }
         let mut config = settings.load(flags)?;
-        if let Some((option, _)) =
-            replay_only.iter().find(|(_, given)| *given && config.venue.kind != VenueKind::Replay)
-        {
-            return Err(format!("{option}: only a replay takes it; name a recording with --tape PATH").into());
-        }
+        config.check_of_a_start()?;
         // By the build script.
         config.built_from = option_env!("PAPERTAPE_GIT_SHA").filter(|sha| !sha.is_empty());
         log_events(config.log)?;

@@ -15,6 +15,7 @@ use crate::wire::fields::Body;
 use crate::wire::read;
 use crate::wire::value::Value;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -55,20 +56,27 @@ impl Backups {
     }
 
     /// The stream, once it is decided what belongs to it. `control` is given back when its thread has ended; `admitted` is
-    /// kept as long as the connection takes from it.
+    /// kept as long as the connection takes from it. It ends with the request, too, whatever is being done for it.
     pub async fn take(&self, with_secrets: bool, control: OwnedSemaphorePermit, admitted: Admitted) -> Outcome {
+        // Gone with the request, or behind its answer with the stream.
+        let here = Arc::new(());
+        let waits = Arc::downgrade(&here);
+        let stays = move || waits.strong_count() > 0;
         let (inlet, taken) = pipe(Pace::new(self.slow_peer), self.running.stop.clone());
         let (planned, told) = oneshot::channel();
         let (running, now) = (self.running.clone(), self.clock.now());
         let making = move || {
             thread::stand_behind();
-            match Source::live(&running, with_secrets, now) {
+            match Source::live(&running, with_secrets, now, stays) {
                 Ok(source) => match planned.send(Ok(())) {
                     Ok(()) => tell(copy(source, inlet)),
                     Err(_) => tracing::warn!("a backup was given up: the peer has left"),
                 },
                 Err(error) => {
-                    tracing::error!(%error, "no backup of this server can be taken");
+                    match &error {
+                        BackupError::GivenUp(why) => tracing::warn!(%why, "a backup was given up while it was planned"),
+                        error => tracing::error!(%error, "no backup of this server can be taken"),
+                    }
                     // He may have left.
                     let _ = planned.send(Err(error));
                 }
@@ -81,8 +89,8 @@ impl Backups {
         let outlet = taken.of(thread.thread().clone());
         admitted.is_written_by(thread);
         match told.await {
-            Ok(Ok(())) => Ok(Reply::streamed("application/x-tar", outlet.pages(admitted))),
-            Ok(Err(error @ BackupError::Ending)) => {
+            Ok(Ok(())) => Ok(Reply::streamed("application/x-tar", outlet.pages((admitted, here)))),
+            Ok(Err(error @ (BackupError::Ending | BackupError::GivenUp(_)))) => {
                 Err(Refusal::saying(Code::ServerBusy, format!("No backup: {error}.")))
             }
             Ok(Err(error)) => Err(Refusal::saying(Code::InternalError, format!("No backup: {error}."))),

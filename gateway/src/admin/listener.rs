@@ -2,7 +2,8 @@
 //!
 //! `/metrics` is for whoever reaches the listener, and one connection is one such request. A connection has ten seconds in
 //! all until it has shown the admin token; from then on ten for each request, but while that is answered. So many
-//! connections at a time. Whatever a peer does, that is what he can take: the server's own threads know nothing of it.
+//! connections at a time; behind them the longest one without a request under way ends. Whatever a peer does, that is what
+//! he can take: the server's own threads know nothing of it. Heads are read as those of the server's own listener.
 
 use super::backup::Backups;
 use super::node::Node;
@@ -15,38 +16,37 @@ use crate::http::code::Code;
 use crate::http::dress::Dress;
 use crate::http::hosts::Hosts;
 use crate::http::pipeline::request_id;
+use crate::http::reply::Refusal;
+use crate::http::server::gate::{Peer, serve_connection};
+use crate::http::server::{Connections, Place};
 use crate::layout;
 use crate::metrics::gather::{Gather, Sources};
 use crate::thread;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Version};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::LocalSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
-/// Connections at a time; further ones wait for a place, in the kernel.
+/// Connections at a time. The next one takes the place of the longest idle one; while none is idle it waits, and those
+/// behind it in the kernel.
 const CONNECTIONS_MAX: usize = 16;
+/// How often it looks for a place then.
+const PLACE_LOOK: Duration = Duration::from_millis(20);
 /// From a connection's first byte to its last; with the admin token, from the end of one answer to the next request.
 const CONNECTION_MAX: Duration = Duration::from_secs(10);
 /// How often a connection that takes a stream looks whether its writer has ended.
 const WRITER_LOOK: Duration = Duration::from_secs(1);
-/// A request has a short head here.
-const BUFFER_BYTES: usize = 8 << 10;
-const HEADERS_MAX: usize = 64;
 /// After an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -103,47 +103,52 @@ fn run(
 ) -> io::Result<()> {
     let runtime = layout::runtime()?;
     let app = sources.app.clone();
+    let write_timeout = app.config.admin.slow_peer + CONNECTION_MAX;
+    let answers = Rc::new(Answers { gather: Gather::new(sources), namespace, app, hosts, write_timeout });
     let serving = async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tokio::select! {
             _ = ended => Ok(()),
-            never = accept(listener, Rc::new(Answers { gather: Gather::new(sources), namespace, app, hosts })) => match never {},
+            never = accept(listener, answers) => match never {},
         }
     };
     LocalSet::new().block_on(&runtime, serving)
 }
 
 async fn accept(listener: tokio::net::TcpListener, answers: Rc<Answers>) -> Infallible {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connections = Arc::new(Connections::at_most(CONNECTIONS_MAX, CONNECTION_MAX));
     loop {
-        let place = places.clone().acquire_owned().await.expect("nobody closes it");
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::task::spawn_local(connection(stream, Rc::clone(&answers), place))),
+            Ok((stream, peer)) => {
+                let place = loop {
+                    match connections.enter(peer.ip()) {
+                        Some(place) => break place,
+                        None => sleep(PLACE_LOOK).await,
+                    }
+                };
+                drop(tokio::task::spawn_local(connection(stream, Rc::clone(&answers), place)));
+            }
             Err(error) => {
                 tracing::warn!(%error, "accept failed on the admin listener");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
-async fn connection(stream: TcpStream, answers: Rc<Answers>, place: OwnedSemaphorePermit) {
+async fn connection(stream: TcpStream, answers: Rc<Answers>, place: Place) {
     let patience = Rc::new(Patience::new());
     let asked = Rc::clone(&patience);
-    let service = service_fn(move |request| {
+    let (app, write_timeout) = (Arc::clone(&answers.app), answers.write_timeout);
+    let answer = move |request, refusal, peer| {
         let (answers, patience) = (Rc::clone(&answers), Rc::clone(&asked));
-        async move { Ok::<_, Infallible>(answers.to(request, &patience).await) }
-    });
-    let mut builder = http1::Builder::new();
-    builder.half_close(true).max_buf_size(BUFFER_BYTES).max_headers(HEADERS_MAX);
-    builder.timer(TokioTimer::new()).header_read_timeout(CONNECTION_MAX);
-    let serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        async move { answers.to(request, refusal, &patience, &peer).await }
+    };
     // What goes wrong on a connection is the peer's affair.
     tokio::select! {
-        _ = serving => {}
+        () = serve_connection(stream, place, app, write_timeout, answer) => {}
         () = patience.over() => {}
     }
-    drop(place);
 }
 
 /// How long a connection may still take.
@@ -207,25 +212,39 @@ struct Answers {
     namespace: Namespace,
     app: Arc<App>,
     hosts: Hosts,
+    /// A peer who takes nothing of an answer for so long is left. One who takes too little of a backup is noticed before.
+    write_timeout: Duration,
 }
 
 impl Answers {
-    async fn to(&self, request: Request<Incoming>, patience: &Rc<Patience>) -> Response<Body> {
+    async fn to(
+        &self,
+        request: Request<Incoming>,
+        refusal: Option<Refusal>,
+        patience: &Rc<Patience>,
+        peer: &Peer,
+    ) -> Response<Body> {
+        let refused = |refusal: Refusal| {
+            let names = &self.app.front.names;
+            let id = request_id(request.headers().get(&names.request_id));
+            Dress::of_request(names, id).finish(Err(refusal))
+        };
+        if let Some(refusal) = refusal {
+            return refused(refusal);
+        }
         let named = request.headers().get(header::HOST).map(HeaderValue::as_bytes);
         let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
         let is_known = named.into_iter().chain(authority).all(|host| self.hosts.admits(host));
-        let names = &self.app.front.names;
         // One name, or what stands in front of this listener may have judged another one (RFC 9112, 3.2).
         let hosts_count = request.headers().get_all(header::HOST).iter().count();
         if request.uri().path().starts_with(PREFIX) {
             let has_one = hosts_count == 1 || (hosts_count == 0 && request.version() == Version::HTTP_10);
-            let refused =
+            let wrong =
                 if has_one { (!is_known).then_some(Code::MisdirectedRequest) } else { Some(Code::InvalidRequest) };
-            if let Some(code) = refused {
-                let id = request_id(request.headers().get(&names.request_id));
-                return Dress::of_request(names, id).finish(Err(code.into()));
-            }
-            return self.namespace.answer(names, request, patience).await;
+            return match wrong {
+                Some(code) => refused(code.into()),
+                None => self.namespace.answer(&self.app.front.names, request, patience, peer).await,
+            };
         }
         if hosts_count > 1 {
             return said(StatusCode::BAD_REQUEST, "A request has one Host header.\n");

@@ -22,6 +22,7 @@ use crate::http::dress::{Cache, Dress};
 use crate::http::names::Names;
 use crate::http::pipeline::{request_id, wants_details};
 use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::server::gate::Peer;
 use backup::{Asked, Backups};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -89,16 +90,22 @@ fn invalid() -> Refusal {
 
 impl Namespace {
     /// The answer to a request of the namespace, for which there is more time as soon as it has shown the token.
-    async fn answer(&self, names: &Names, request: Request<Incoming>, patience: &Rc<Patience>) -> Response<Body> {
+    async fn answer(
+        &self,
+        names: &Names,
+        request: Request<Incoming>,
+        patience: &Rc<Patience>,
+        peer: &Peer,
+    ) -> Response<Body> {
         let headers = request.headers();
         let mut dress = Dress::of_request(names, request_id(headers.get(&names.request_id)));
         dress.verbose = wants_details(names, headers);
         dress.is_head = request.method() == Method::HEAD;
         (dress.cache, dress.private) = (Cache::ByCredential, true);
-        dress.finish(self.run(request, patience).await)
+        dress.finish(self.run(request, patience, peer).await)
     }
 
-    async fn run(&self, request: Request<Incoming>, patience: &Rc<Patience>) -> Outcome {
+    async fn run(&self, request: Request<Incoming>, patience: &Rc<Patience>, peer: &Peer) -> Outcome {
         let (parts, body) = request.into_parts();
         // Whatever it is, a browser has no business here.
         if parts.headers.contains_key(header::ORIGIN) {
@@ -126,6 +133,8 @@ impl Namespace {
             }
             _ => {
                 let asked = Asked::read(&body)?;
+                // Nobody is waited with, or read for, who has left.
+                peer.is_watched();
                 let control = self.control("backup").await?;
                 self.backups.take(asked.with_secrets, control, admitted).await
             }

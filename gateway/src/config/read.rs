@@ -19,8 +19,12 @@ fn default_shards() -> u64 {
 }
 
 pub(super) fn path(source: &mut Source, key: &str) -> Option<PathBuf> {
-    let default = if key == "data.dir" { "papertape-data" } else { "" };
-    let text = source.text(key, default, "a path", |_| true);
+    // The one path that there is always: an empty one would be that of no folder.
+    let (default, allowed) = match key {
+        "data.dir" => (super::DATA_DIR, "the path of a folder (without the setting it is papertape-data)"),
+        _ => ("", "a path"),
+    };
+    let text = source.text(key, default, allowed, |text| default.is_empty() || !text.is_empty());
     (!text.is_empty()).then(|| text.into())
 }
 

@@ -211,9 +211,54 @@ fn every_kind_of_value_is_read() {
     assert!(!shown.contains("0123456789abcdef"), "{shown}");
 }
 
+/// What only a replay takes is refused elsewhere, wherever it is said, unless it is the default.
+#[test]
+fn a_start_without_a_replay_takes_nothing_of_one() {
+    type Row<'a> = (&'a str, Option<(&'a str, &'a str)>, &'a [(&'a str, &'a str)], &'a [&'a str]);
+    let rows: [Row<'_>; 13] = [
+        ("", None, &[], &[]),
+        ("[venue]\nspeed = 60", None, &[], &["venue.speed (papertape.toml): only a replay takes it"]),
+        ("[venue]\nspeed = \"max\"\nkind = \"kalshi\"", None, &[], &["venue.speed (papertape.toml)"]),
+        ("", Some(("PAPERTAPE_VENUE_SPEED", "2")), &[], &["venue.speed (environment, PAPERTAPE_VENUE_SPEED)"]),
+        ("", None, &[("venue.speed", "0.5")], &["venue.speed (command line)"]),
+        (
+            "[venue]\nfollow = true",
+            None,
+            &[("venue.speed", "2x")],
+            &["venue.speed (command", "venue.follow (papertape"],
+        ),
+        ("", Some(("PAPERTAPE_VENUE_FOLLOW", "true")), &[], &["venue.follow (environment, PAPERTAPE_VENUE_FOLLOW)"]),
+        // The default, as it is shown and as it is written.
+        ("", None, &[("venue.speed", "1x")], &[]),
+        ("[venue]\nspeed = 1", Some(("PAPERTAPE_VENUE_SPEED", "1.000")), &[], &[]),
+        ("[venue]\nspeed = \"1.0\"\nfollow = false", None, &[], &[]),
+        ("[venue]\nspeed = 60", None, &[("venue.speed", "1")], &[]),
+        ("[venue]\nspeed = 60\nkind = \"replay\"", None, &[], &[]),
+        ("[venue]\nspeed = \"60x\"\nfollow = true", None, &[("venue.kind", "replay")], &[]),
+    ];
+    for (file, env, flags, expected) in rows {
+        let config = read(file, env.as_slice(), flags).expect("each value is in its range");
+        let said = config.check_of_a_start().err().map_or(Vec::new(), |ConfigError(said)| said);
+        assert_eq!(said.len(), expected.len(), "{file} {env:?} {flags:?}: {said:?}");
+        for (line, begins) in said.iter().zip(expected) {
+            assert!(line.starts_with(begins) && line.contains("--tape PATH"), "{file} {env:?} {flags:?}: {line}");
+        }
+    }
+    for wrong in ["x", "1xx", "1 x", "maxx", "-1x", "0x"] {
+        assert!(read("", &[("PAPERTAPE_VENUE_SPEED", wrong)], &[]).is_err(), "{wrong}");
+    }
+    println!("settings of a replay: {} cases", rows.len() + 6);
+}
+
 #[test]
 fn what_is_wrong_is_named_with_what_is_allowed() {
     for (file, env, expected) in [
+        (
+            "[data]\ndir = \"\"",
+            vec![],
+            "data.dir (papertape.toml): allowed is the path of a folder (without the setting it is papertape-data)",
+        ),
+        ("", vec![("PAPERTAPE_DATA_DIR", "")], "data.dir (environment, PAPERTAPE_DATA_DIR): allowed is the path of a"),
         (
             "[server]\nlissten = \"x\"",
             vec![],

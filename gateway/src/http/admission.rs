@@ -190,6 +190,7 @@ impl Key {
             tier: served.tier,
             permissions: served.permissions,
             grant: principal.grant,
+            expires_at: principal.expires_at,
         };
         Key { principal, caller, beta_cutoff: principal.beta_until.filter(|_| served.beta_cut_off) }
     }
@@ -307,7 +308,7 @@ async fn by_token(
     }
     // What a key made now without asking for anything would get.
     let permissions = if grant_ended(grant, now) { Permissions::Read } else { Permissions::ReadTrade };
-    Ok((Caller { user, key: None, tier, permissions, grant }, in_flight))
+    Ok((Caller { user, key: None, tier, permissions, grant, expires_at: None }, in_flight))
 }
 
 /// Creates the user of a `sub` that was never seen (keys.md §6), with `plan` where one is given. Goes on when the request

@@ -1,6 +1,7 @@
 //! One request as its handler sees it: routed, authenticated, metered, its body read.
 
 use super::code::Code;
+use super::containment::{self, Deed};
 use super::dialect::{self, Dialect};
 use super::limit::Source;
 use super::reply::Refusal;
@@ -51,6 +52,8 @@ pub struct Caller {
     pub tier: Tier,
     pub permissions: Permissions,
     pub grant: Option<Grant>,
+    /// When the key ends, where it has an end.
+    pub expires_at: Option<Timestamp>,
 }
 
 impl Call {
@@ -68,23 +71,19 @@ impl Call {
 
     /// Whether a key asks that may only read, where such keys are contained (`keys.readonly_contained`).
     pub fn is_contained(&self) -> bool {
-        let caller = self.caller();
-        let reads_only = caller.key.is_some() && caller.permissions == Permissions::Read;
-        reads_only && self.app().config.keys.readonly_contained
+        self.app().config.keys.readonly_contained && containment::is_for(self.caller())
     }
 
-    /// As [`Call::is_contained`], of what such a key may do to no other key than itself; `None`: to none at all.
+    /// Whether the caller may do that to a key or a balance ([`containment`]).
     ///
     /// # Errors
     /// `INSUFFICIENT_PERMISSION`.
-    pub fn contained_to(&self, key: Option<KeyId>) -> Result<(), Refusal> {
-        if !self.is_contained() || (key.is_some() && key == self.caller().key) {
+    pub fn may(&self, deed: Deed) -> Result<(), Refusal> {
+        if !self.is_contained() {
             return Ok(());
         }
-        Err(Refusal::saying(
-            Code::InsufficientPermission,
-            "A read-only key may do this to no other key here, nor to a balance.",
-        ))
+        let refused = |why| Refusal::saying(Code::InsufficientPermission, why);
+        containment::check(self.caller(), deed).map_err(refused)
     }
 
     /// The key of a route that takes keys only.

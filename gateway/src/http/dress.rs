@@ -339,6 +339,29 @@ impl Dress<'_> {
     }
 }
 
+/// Writes the answer to a head that cannot be read, which ends its connection: of that request nothing is known.
+pub fn write_unread(names: &Names, now: Timestamp, status: StatusCode, out: &mut Vec<u8>) {
+    let why = match status {
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "The head of the request is too large.",
+        StatusCode::URI_TOO_LONG => "The target of the request is too long.",
+        _ => "The head of the request cannot be read.",
+    };
+    let (code, id) = (format!("HTTP_{}", status.as_u16()), RequestId::made());
+    let body = format!(r#"{{"error":"{code}","message":"{why}"}}"#);
+    let reason = status.canonical_reason().unwrap_or("<none>");
+    let head = [
+        format!("HTTP/1.1 {} {reason}", status.as_u16()),
+        "content-type: application/json".to_owned(),
+        format!("{}: {code}", names.code),
+        format!("{}: {}", names.request_id, id.text()),
+        "cache-control: no-store\r\nconnection: close".to_owned(),
+        format!("content-length: {}\r\ndate: {}", body.len(), instant::http_date(now)),
+    ];
+    out.extend_from_slice(head.join("\r\n").as_bytes());
+    out.extend_from_slice(b"\r\n\r\n");
+    out.extend_from_slice(body.as_bytes());
+}
+
 /// Room for the head of a usual answer.
 const HEAD_BYTES: usize = 896;
 

@@ -5,6 +5,7 @@ pub mod body;
 pub mod buffer;
 pub mod call;
 pub mod code;
+pub mod containment;
 pub mod dialect;
 pub mod dress;
 pub mod front;

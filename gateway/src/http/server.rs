@@ -6,30 +6,33 @@
 
 mod deadline;
 pub(crate) mod departures;
+mod drive;
 mod express;
+pub(crate) mod gate;
 mod places;
+mod reading;
 mod socket;
 
 pub use places::Connections;
+pub(crate) use places::Place;
 
 use super::body::Body;
 use super::pipeline::{refuse, respond};
 use crate::app::Edge;
-use express::{Express, Made, Turn};
+use drive::{drive, library};
+use express::Express;
 use http_body_util::BodyExt as _;
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use places::Place;
+use reading::Made;
 use socket::Socket;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -106,22 +109,16 @@ fn of_the_peer(error: &io::Error) -> bool {
 async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Place, mut stop: watch::Receiver<bool>) {
     // Without it an answer may wait for the peer's acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
-    let bounds = &edge.app.config.http;
     let head = place.seat.head.clone();
-    let socket = Socket::new(stream, head.clone(), bounds.write_timeout);
-    let mut builder = http1::Builder::new();
-    builder
-        .half_close(true)
-        .max_buf_size(BUFFER_BYTES)
-        .max_headers(HEADERS_MAX)
-        .header_read_timeout(bounds.header_timeout)
-        .timer(head.clone());
+    let socket = Socket::new(stream, head.clone(), edge.app.config.http.write_timeout);
+    socket.answers_unread(Arc::clone(&edge.app));
     let upgrade = Rc::new(Cell::new(None));
     let mut express = Express::new(&edge, peer, socket.clone(), head);
     let (answering, upgrading, word) = (socket.clone(), Rc::clone(&upgrade), express.word());
     let service = service_fn(|request| {
         let (edge, socket, upgrade) = (Rc::clone(&edge), answering.clone(), Rc::clone(&upgrading));
         let (made, is_last) = (word.made.take(), word.is_last.get());
+        socket.is_asked();
         async move {
             // What was made on the short way is the answer to a request that was read whole.
             let is_whole = matches!(made, Some(Made::Answer(_)));
@@ -134,7 +131,8 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
                     response
                 }
                 Some(Made::Refusal(refusal)) => refuse(&edge.app, request, refusal),
-                None => respond(edge, peer, request).await,
+                // In memory of its own: hyper keeps room for this future as long as the connection lives, and few ask this way.
+                None => Box::pin(respond(edge, peer, request)).await,
             };
             if is_last && !matches!(response.body(), Body::Upgraded(_)) {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -153,55 +151,10 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
             Ok::<_, Infallible>(response)
         }
     });
-    let mut serving = builder.serve_connection(socket.clone(), service);
-    let mut stopping = Some(Box::pin(async move { stopped(&mut stop).await }));
-    let (mut ending, mut ended, mut sits) = (false, false, false);
+    let mut serving = library(&place.seat).serve_connection(socket.clone(), service);
     // With the core elsewhere answers come one by one as it makes them, and nothing is ready with them.
-    let together = edge.engine.is_here();
-    std::future::poll_fn(|context| {
-        // Who could not be told his answers is asked for nothing more before that.
-        if socket.stays_behind() && matches!(socket.flush(context), Poll::Ready(Err(_))) {
-            return Poll::Ready(());
-        }
-        if stopping.as_mut().is_some_and(|stopping| stopping.as_mut().poll(context).is_ready()) {
-            (stopping, ending) = (None, true);
-        }
-        if !std::mem::replace(&mut sits, true) {
-            place.seat.sit(context);
-        }
-        if stopping.is_some() && place.seat.leaves() {
-            (stopping, ending) = (None, true);
-        }
-        loop {
-            if ending && express.end() {
-                ending = false;
-                Pin::new(&mut serving).graceful_shutdown();
-            }
-            let turn = if !ended && socket.rests() { express.turn(context) } else { Turn::Granted };
-            // What goes wrong on a connection is the peer's affair; hyper has answered what can be answered. While it
-            // waits for a head it is asked all the same: it knows when that is due.
-            ended = ended || Pin::new(&mut serving).poll(context).is_ready();
-            // Behind a request of hyper's there may be one that has come already.
-            if ended || turn == Turn::Waits || !socket.rests() {
-                break;
-            }
-        }
-        ended = ended || socket.is_gone(context);
-        // Whatever was answered leaves, at once or with others, before anything is waited for.
-        if ended {
-            // What is spoken on the socket behind an upgrade has it alone.
-            edge.departures.forget(&socket);
-        } else if together && socket.may_leave_together() {
-            edge.departures.add(&socket, context);
-            return Poll::Pending;
-        }
-        match socket.flush(context) {
-            Poll::Ready(Ok(())) if !ended => Poll::Pending,
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(_) => Poll::Ready(()),
-        }
-    })
-    .await;
+    let together = edge.engine.is_here().then_some(&*edge.departures);
+    drive(&mut serving, &mut express, &socket, &place.seat, stopped(&mut stop), together).await;
     if let Some(upgrade) = upgrade.take() {
         // hyper leaves the socket open behind a 101, and holds what it read too far.
         let http1::Parts { read_buf, .. } = serving.into_parts();

@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn caller(key: Option<u64>, tier: Tier, permissions: Permissions) -> Caller {
-        Caller { user: UserId(7), key: key.map(KeyId), tier, permissions, grant: None }
+        Caller { user: UserId(7), key: key.map(KeyId), tier, permissions, grant: None, expires_at: None }
     }
 
     fn redeem(tickets: &Tickets, token: &str, now: Timestamp) -> Result<Ticket, Code> {

@@ -41,13 +41,15 @@ impl Speed {
 impl std::str::FromStr for Speed {
     type Err = String;
 
-    /// `max`, or a number from 0.001 to 1 000 000 with at most three decimals.
+    /// `max`, or a number from 0.001 to 1 000 000 with at most three decimals, also with an `x` behind it, as it is shown.
     fn from_str(text: &str) -> Result<Speed, String> {
         if text == "max" {
             return Ok(Speed::Max);
         }
         const THOUSANDTHS_MAX: u64 = 1_000_000_000;
-        let thousandths = super::loose::scaled(text, 3).ok().filter(|thousandths| *thousandths <= THOUSANDTHS_MAX);
+        let of_times = text.strip_suffix('x').filter(|number| number.ends_with(|last: char| last.is_ascii_digit()));
+        let number = of_times.unwrap_or(text);
+        let thousandths = super::loose::scaled(number, 3).ok().filter(|thousandths| *thousandths <= THOUSANDTHS_MAX);
         match thousandths.and_then(|thousandths| NonZeroU32::new(thousandths as u32)) {
             Some(thousandths) => Ok(Speed::Thousandths(thousandths)),
             None => Err(format!("a speed is `max` or a number from 0.001 to 1000000, not {text:?}")),

@@ -3,6 +3,7 @@
 use crate::api::refuse::wallet_refused;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::containment::Deed;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, Route};
 use crate::http::schema::{INTEGER, MONEY, Schema, Shape, TEXT, field};
@@ -52,7 +53,7 @@ async fn reset(call: Call) -> Outcome {
     {
         return Err(Refusal::saying(Code::InvalidBody, format!("The body is {}, not an object.", other.kind())));
     }
-    call.contained_to(None)?;
+    call.may(Deed::Reset)?;
     let by = call.caller().key;
     let cooldown_days = call.app().rules.api_reset_cooldown_us / DAY;
     match call.ask(Command::ResetApiWallet { by }).await? {

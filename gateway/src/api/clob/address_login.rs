@@ -134,7 +134,7 @@ fn verified(call: &Call) -> Result<Claim<'_>, Refusal> {
 async fn issued(call: &Call, user: UserId, credentials: Credentials) -> Result<Credentials, Refusal> {
     let grant = call.app().directory.grant(user);
     let permissions = if grant_ended(grant, call.now) { Permissions::Read } else { Permissions::ReadTrade };
-    let caller = Caller { user, key: None, tier: entitlement(grant, call.now), permissions, grant };
+    let caller = Caller { user, key: None, tier: entitlement(grant, call.now), permissions, grant, expires_at: None };
     let asked = Asked { name: Some(KEY_NAME.to_owned()), tier: None, permissions: None, admin: false };
     let tier = request::admitted(&asked, &caller, call.app(), call.now)?;
     let issue = IssueKey {

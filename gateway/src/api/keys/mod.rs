@@ -10,6 +10,7 @@ use crate::engine_client::Late;
 use crate::http::auth::RawKey;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::containment::Deed;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, RateClass, Route};
 use crate::http::ticket;
@@ -70,7 +71,7 @@ pub const ROUTES: &[Route] = &[
     Route::post("/v1/keys", "create_key")
         .about(concat!(
             "A further key; five may be active. Any active key of the account may make one, also a read-only key one that ",
-            "trades, unless keys.readonly_contained is on: then a read-only key makes none with more than it has."
+            "trades, unless keys.readonly_contained is on: then a read-only key makes none with more than it has, and none at all once it has an end."
         ))
         .auth(Auth::KeyOrJwt)
         .body(BodyKind::Optional)
@@ -102,11 +103,15 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::InvalidBody])
         .run(|call| Box::pin(ws_token(call))),
     Route::patch("/v1/keys/{id}", "rename_key")
-        .about("Another label, or none.")
+        .about(concat!(
+            "Another label, or none. Any active key of the account may rename any; a read-only key only itself where ",
+            "keys.readonly_contained is on."
+        ))
         .auth(Auth::KeyOrJwt)
         .takes(&shapes::RENAMING, r#"{"name":"grid bot"}"#)
         .gives(200, &shapes::LISTED, shapes::LISTED_EXAMPLE)
         .fails(&[
+            Code::InsufficientPermission,
             Code::KeyNotFound,
             Code::InvalidBody,
             Code::ValidationFailed,
@@ -178,20 +183,16 @@ fn contained(
     tier: Option<Tier>,
     permissions: Option<Permissions>,
 ) -> Result<(Option<Tier>, Option<Permissions>), Refusal> {
+    call.may(Deed::Make { tier, permissions })?;
     if !call.is_contained() {
         return Ok((tier, permissions));
     }
-    let own = call.caller().tier;
-    if permissions == Some(Permissions::ReadTrade) || tier.is_some_and(|tier| tier > own) {
-        let message = "A read-only key makes no key here that may do more than itself.";
-        return Err(Refusal::saying(Code::InsufficientPermission, message));
-    }
-    Ok((Some(tier.unwrap_or(own)), Some(Permissions::Read)))
+    Ok((Some(tier.unwrap_or(call.caller().tier)), Some(Permissions::Read)))
 }
 
 async fn rotate(call: Call) -> Outcome {
     let key = key(&call)?;
-    call.contained_to(Some(key))?;
+    call.may(Deed::Change(key))?;
     let raw = mint(&call)?;
     match ask(&call, Command::RotateKey { key, replacement: raw.secret(), by: call.caller().key }).await? {
         Answer::Rotated { replacement, old_expires_at } => {
@@ -224,6 +225,7 @@ async fn list(call: Call) -> Outcome {
 
 async fn rename(call: Call) -> Outcome {
     let key = key(&call)?;
+    call.may(Deed::Change(key))?;
     let body = call.json_object()?;
     let name = new_name(&body)?;
     match call.ask(Command::RenameKey { key, name }).await? {
@@ -254,7 +256,7 @@ fn new_name(body: &Value<'_>) -> Result<Option<String>, Refusal> {
 
 async fn revoke(call: Call) -> Outcome {
     let key = key(&call)?;
-    call.contained_to(Some(key))?;
+    call.may(Deed::Change(key))?;
     match call.ask(Command::RevokeKey { key }).await? {
         Answer::Done => Ok(Reply::object(|o| o.text("message", &format!("Key {key} is revoked.")))),
         other => Err(unexpected(&other, call.now)),

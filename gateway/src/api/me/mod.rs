@@ -107,7 +107,7 @@ mod tests {
             wallets: Vec::new(),
         };
         let permissions = Permissions::ReadTrade;
-        let caller = Caller { user: user.id, key: None, tier: Tier::Free, permissions, grant: None };
+        let caller = Caller { user: user.id, key: None, tier: Tier::Free, permissions, grant: None, expires_at: None };
         let mut out = Vec::new();
         write(&mut out, &user, Cash(81_400_000), &caller);
         assert_eq!(String::from_utf8(out).unwrap(), EXAMPLE);

@@ -53,6 +53,11 @@ impl HeadDeadline {
         }))
     }
 
+    /// For so long a head may be under way.
+    pub(super) fn header_timeout(&self) -> Duration {
+        self.0.header_timeout
+    }
+
     /// The socket had bytes.
     pub(super) fn heard(&self) {
         self.0.heard.store(true, Relaxed);

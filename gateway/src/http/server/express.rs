@@ -11,33 +11,25 @@
 //! which answers, is the pipeline's for both ways. One request at a time: the next is looked at when this one is answered.
 
 use super::deadline::HeadDeadline;
+use super::reading::{Before, HEAD_BYTES_MAX, Made, Next, Reading, Turn, Word};
 use super::socket::Socket;
 use crate::app::Edge;
 use crate::http::auth;
-use crate::http::body::Body;
 use crate::http::code::Code;
 use crate::http::dialect::{self, Dialect};
 use crate::http::pipeline::{Answering, Asked, answers_plainly, begin};
 use crate::http::plain::{self, Head, Plain};
 use crate::http::refusals;
-use crate::http::reply::Refusal;
 use crate::http::route::{Method, Route};
 use crate::http::router::{Found, Variables};
 use crate::wire::query::Query;
 use bytes::Bytes;
-use hyper::{Response, Uri};
-use std::cell::{Cell, RefCell};
+use hyper::Uri;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use zeroize::Zeroizing;
 
-/// Bytes that one read takes, and the longest request on this way.
-const READ_BYTES: usize = 64 * 1_024;
-/// Requests of one connection that are answered before others get their turn on the thread.
-const REQUESTS_PER_TURN: u32 = 32;
-/// Heads that are longer are the library's to refuse.
-const HEAD_BYTES_MAX: usize = super::BUFFER_BYTES;
 /// Longest text of a key that is remembered.
 const KEY_BYTES_MAX: usize = 128;
 /// Longest `Host` that is remembered.
@@ -45,21 +37,13 @@ const HOST_BYTES_MAX: usize = 256;
 /// Longest head that is remembered.
 const KNOWN_BYTES_MAX: usize = 1_024;
 
-thread_local! {
-    /// What a connection's bytes are read into. They are looked at there, and only what is not whole is kept.
-    static ROOM: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
-}
-
 /// One connection's requests on the short way.
 pub(super) struct Express<'a> {
     edge: &'a Rc<Edge>,
     peer: IpAddr,
-    socket: Socket,
-    head: HeadDeadline,
+    reading: Reading,
     /// A request whose answer takes its time; its bytes are kept meanwhile.
     answering: Option<(Answering<'a>, u64)>,
-    /// The peer is waited for: it has not taken its answers yet.
-    is_full: bool,
     /// Where the last target led: most connections ask for the same again.
     last: Option<Last>,
     /// The last key that was shown.
@@ -68,23 +52,6 @@ pub(super) struct Express<'a> {
     known: Option<Known>,
     /// The last `Host` that was accepted, byte for byte.
     host: Vec<u8>,
-    word: Rc<Word>,
-}
-
-/// What is said here of the request that the library reads next.
-#[derive(Default)]
-pub(super) struct Word {
-    pub(super) made: RefCell<Option<Made>>,
-    /// It is the last one of the connection: what follows it has not been looked at here.
-    pub(super) is_last: Cell<bool>,
-}
-
-/// What is known of an answer before the library has read the request.
-pub(super) enum Made {
-    /// The whole answer to a request that came whole.
-    Answer(Response<Body>),
-    /// Its head is refused.
-    Refusal(Refusal),
 }
 
 struct Shown {
@@ -129,68 +96,23 @@ fn body(bytes: &[u8]) -> Bytes {
     if bytes.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bytes) }
 }
 
-/// Why a turn is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// There is nothing to do before something comes.
-    Waits,
-    /// The library has bytes to take.
-    Granted,
-}
-
-/// What becomes of the first of some bytes.
-enum Next {
-    /// So many were a request that is answered.
-    Answered(u64),
-    /// So many are a request that is being answered.
-    Answering(u64),
-    /// So many are for the library.
-    Granted(u64),
-    /// All that come are for the library, which ends the connection with its answer.
-    Last,
-    /// They are no whole head yet.
-    Part,
-}
-
 impl<'a> Express<'a> {
     pub(super) fn new(edge: &'a Rc<Edge>, peer: IpAddr, socket: Socket, head: HeadDeadline) -> Express<'a> {
         Express {
             edge,
             peer,
-            socket,
-            head,
+            reading: Reading::new(socket, head),
             answering: None,
-            is_full: false,
             last: None,
             key: None,
             known: None,
             host: Vec::new(),
-            word: Rc::default(),
         }
     }
 
     /// What the library's answer depends on.
     pub(super) fn word(&self) -> Rc<Word> {
-        Rc::clone(&self.word)
-    }
-
-    /// The server ends: nothing more is begun. False while a request is being answered; its answer will say that the
-    /// connection ends.
-    pub(super) fn end(&mut self) -> bool {
-        match &mut self.answering {
-            Some((answering, _)) => answering.close(),
-            None => self.socket.grant_all(),
-        }
-        self.answering.is_none()
-    }
-
-    /// Answers what has come. To be called while the library rests.
-    pub(super) fn turn(&mut self, context: &mut Context<'_>) -> Turn {
-        match self.go_on(context) {
-            Poll::Ready(None) => ROOM.with_borrow_mut(|room| self.read(context, room)),
-            Poll::Ready(Some(turn)) => turn,
-            Poll::Pending => Turn::Waits,
-        }
+        Rc::clone(&self.reading.word)
     }
 
     /// Goes on with the request that is being answered.
@@ -202,10 +124,10 @@ impl<'a> Express<'a> {
                 Poll::Pending
             }
             Poll::Ready(is_written) => {
-                self.head.answered();
+                self.reading.head.answered();
                 match is_written {
-                    true => self.socket.skip_incoming(bytes),
-                    false => self.socket.grant(bytes),
+                    true => self.reading.socket.skip_incoming(bytes),
+                    false => self.reading.socket.grant(bytes),
                 }
                 Poll::Ready((!is_written).then_some(Turn::Granted))
             }
@@ -214,86 +136,97 @@ impl<'a> Express<'a> {
 
     /// True when the answer was written; else the library is to send it when it reads the request.
     fn poll(&self, context: &mut Context<'_>, answering: &mut Answering<'a>) -> Poll<bool> {
-        let made = ready!(self.socket.gather(|out| answering.poll(&self.edge.app, context, out)));
+        let made = ready!(self.reading.socket.gather(|out| answering.poll(&self.edge.app, context, out)));
         let is_written = made.is_none();
-        *self.word.made.borrow_mut() = made.map(Made::Answer);
+        *self.reading.word.made.borrow_mut() = made.map(Made::Answer);
         Poll::Ready(is_written)
     }
 
-    /// Reads until there is nothing more to read, and answers it.
-    fn read(&mut self, context: &mut Context<'_>, room: &mut [u8]) -> Turn {
-        let mut filled = self.socket.take_incoming(room);
-        let (mut at, mut requests) = (0, 0);
-        loop {
-            if self.socket.is_full() && self.socket.flush(context).is_pending() {
-                // Whoever does not take his answers is not asked for more; how long that may last is the socket's.
-                self.is_full = true;
-                self.head.answering();
-                self.socket.keep_incoming(&room[at..filled]);
-                return Turn::Waits;
-            }
-            if std::mem::take(&mut self.is_full) {
-                self.head.answered();
-            }
-            let next = if requests == REQUESTS_PER_TURN {
-                self.head.answered();
-                context.waker().wake_by_ref();
-                self.socket.keep_incoming(&room[at..filled]);
-                return Turn::Waits;
-            } else if at == filled {
-                Next::Part
-            } else {
-                self.next(context, &room[at..filled])
-            };
-            match next {
-                Next::Answered(bytes) => {
-                    (at, requests) = (at + bytes as usize, requests + 1);
-                    continue;
-                }
-                Next::Answering(bytes) => {
-                    self.socket.keep_incoming(&room[at..filled]);
-                    self.head.answering();
-                    debug_assert!(self.answering.as_ref().is_some_and(|(_, known)| *known == bytes));
-                    return Turn::Waits;
-                }
-                Next::Granted(bytes) => {
-                    self.socket.keep_incoming(&room[at..filled]);
-                    self.socket.grant(bytes);
-                    return Turn::Granted;
-                }
-                Next::Part if filled - at < HEAD_BYTES_MAX => {}
-                next @ (Next::Part | Next::Last) => {
-                    if matches!(next, Next::Part) {
-                        self.refuse(Refusal::broken("The head of the request is longer than 16 KiB."));
-                    }
-                    self.word.is_last.set(true);
-                    self.socket.keep_incoming(&room[at..filled]);
-                    self.socket.grant_all();
-                    return Turn::Granted;
-                }
-            }
-            room.copy_within(at..filled, 0);
-            (at, filled) = (0, filled - at);
-            match self.socket.poll_fill(context, &mut room[filled..]) {
-                Poll::Ready(Ok(count @ 1..)) => filled += count,
-                Poll::Ready(_) => {
-                    // The end, or a fault: the library finds the same.
-                    self.socket.keep_incoming(&room[..filled]);
-                    self.socket.grant_all();
-                    return Turn::Granted;
-                }
-                Poll::Pending => {
-                    if requests > 0 {
-                        self.head.answered();
-                    }
-                    if filled > 0 {
-                        self.socket.keep_incoming(&room[..filled]);
-                        self.head.heard();
-                    }
-                    return Turn::Waits;
-                }
+    /// Whether a request to this host is answered here. The answer to another one is a refusal, which the library sends.
+    /// Requests with none or several have another check, in the pipeline.
+    fn admit_host(&mut self, host: Option<&[u8]>) -> bool {
+        let Some(host) = host else { return true };
+        if self.host == host && !host.is_empty() {
+            return true;
+        }
+        let admits = self.edge.app.front.hosts.admits(host);
+        if admits && host.len() <= HOST_BYTES_MAX {
+            self.host.clear();
+            self.host.extend_from_slice(host);
+        } else if !admits {
+            self.reading.refuse(Code::MisdirectedRequest.into());
+        }
+        admits
+    }
+
+    fn answer(&mut self, context: &mut Context<'_>, asked: Asked<'_>, whole: u64) -> Next {
+        let shows_key = asked.key_hash.is_some();
+        let mut answering = begin(self.edge, self.peer, asked);
+        if refusals::is_on()
+            && let Some(key) = self.key.as_ref().filter(|_| shows_key)
+        {
+            answering.shows(&key.text, &self.edge.app.config.brand.key_prefix);
+        }
+        match self.poll(context, &mut answering) {
+            Poll::Ready(true) => Next::Answered(whole),
+            Poll::Ready(false) => Next::Granted(whole),
+            Poll::Pending => {
+                self.answering = Some((answering, whole));
+                Next::Answering
             }
         }
+    }
+
+    /// The route of a target that is answered on this way.
+    fn route(&mut self, plain: &Plain<'_>) -> Option<(&'static Route, Uri, Variables)> {
+        let is_last = |last: &Last| last.method == plain.method && *last.target == *plain.target;
+        if !self.last.as_ref().is_some_and(is_last) {
+            let app = &*self.edge.app;
+            // What is no path, or no target at all, is the library's to judge.
+            let uri = Uri::try_from(plain.target).ok().filter(|_| plain.target.starts_with('/'))?;
+            let open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config));
+            let route = match app.front.router.find(&plain.method.hyper(), uri.path(), open) {
+                Found::Route(route, variables) if answers_plainly(route) => Some((route, variables)),
+                _ => None,
+            };
+            let dialect = Dialect::asked(Query::read(uri.query().unwrap_or_default()).get("dialect"));
+            self.last = Some(Last { method: plain.method, target: plain.target.into(), uri, dialect, route });
+        }
+        self.last.as_ref()?.plain()
+    }
+
+    /// The hash of a key that was shown; `None` for a text that can be none.
+    fn key_hash(&mut self, shown: &[u8]) -> Option<[u8; 32]> {
+        match &self.key {
+            Some(Shown { text, hash }) if **text == *shown => *hash,
+            _ => {
+                let hash = auth::key_hash(shown, &self.edge.app.config.brand.key_prefix);
+                self.key = (shown.len() <= KEY_BYTES_MAX).then(|| Shown { text: Zeroizing::new(shown.to_vec()), hash });
+                hash
+            }
+        }
+    }
+}
+
+impl Before for Express<'_> {
+    fn reading(&mut self) -> &mut Reading {
+        &mut self.reading
+    }
+
+    fn turn(&mut self, context: &mut Context<'_>) -> Turn {
+        match self.go_on(context) {
+            Poll::Ready(None) => self.read(context),
+            Poll::Ready(Some(turn)) => turn,
+            Poll::Pending => Turn::Waits,
+        }
+    }
+
+    fn end(&mut self) -> bool {
+        match &mut self.answering {
+            Some((answering, _)) => answering.close(),
+            None => self.reading.socket.grant_all(),
+        }
+        self.answering.is_none()
     }
 
     fn next(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Next {
@@ -335,10 +268,7 @@ impl<'a> Express<'a> {
                 self.admit_host(host);
                 return Next::Last;
             }
-            Head::BareLineFeed => {
-                self.refuse(Refusal::broken("A line of the head ends with a bare line feed."));
-                return Next::Last;
-            }
+            Head::BareLineFeed => return self.reading.refuse_bare_line_feed(),
             Head::Unreadable => return Next::Last,
         };
         let whole = plain.bytes();
@@ -373,75 +303,5 @@ impl<'a> Express<'a> {
         let asked =
             Asked { route, uri, variables, key_hash, request_id, idempotency_key, takes_gzip, typed, dialect, body };
         self.answer(context, asked, whole)
-    }
-
-    /// Whether a request to this host is answered here. The answer to another one is a refusal, which the library sends.
-    /// Requests with none or several have another check, in the pipeline.
-    fn admit_host(&mut self, host: Option<&[u8]>) -> bool {
-        let Some(host) = host else { return true };
-        if self.host == host && !host.is_empty() {
-            return true;
-        }
-        let admits = self.edge.app.front.hosts.admits(host);
-        if admits && host.len() <= HOST_BYTES_MAX {
-            self.host.clear();
-            self.host.extend_from_slice(host);
-        } else if !admits {
-            self.refuse(Code::MisdirectedRequest.into());
-        }
-        admits
-    }
-
-    /// The library answers the request that it reads next with this.
-    fn refuse(&self, refusal: Refusal) {
-        *self.word.made.borrow_mut() = Some(Made::Refusal(refusal));
-    }
-
-    fn answer(&mut self, context: &mut Context<'_>, asked: Asked<'_>, whole: u64) -> Next {
-        let shows_key = asked.key_hash.is_some();
-        let mut answering = begin(self.edge, self.peer, asked);
-        if refusals::is_on()
-            && let Some(key) = self.key.as_ref().filter(|_| shows_key)
-        {
-            answering.shows(&key.text, &self.edge.app.config.brand.key_prefix);
-        }
-        match self.poll(context, &mut answering) {
-            Poll::Ready(true) => Next::Answered(whole),
-            Poll::Ready(false) => Next::Granted(whole),
-            Poll::Pending => {
-                self.answering = Some((answering, whole));
-                Next::Answering(whole)
-            }
-        }
-    }
-
-    /// The route of a target that is answered on this way.
-    fn route(&mut self, plain: &Plain<'_>) -> Option<(&'static Route, Uri, Variables)> {
-        let is_last = |last: &Last| last.method == plain.method && *last.target == *plain.target;
-        if !self.last.as_ref().is_some_and(is_last) {
-            let app = &*self.edge.app;
-            // What is no path, or no target at all, is the library's to judge.
-            let uri = Uri::try_from(plain.target).ok().filter(|_| plain.target.starts_with('/'))?;
-            let open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config));
-            let route = match app.front.router.find(&plain.method.hyper(), uri.path(), open) {
-                Found::Route(route, variables) if answers_plainly(route) => Some((route, variables)),
-                _ => None,
-            };
-            let dialect = Dialect::asked(Query::read(uri.query().unwrap_or_default()).get("dialect"));
-            self.last = Some(Last { method: plain.method, target: plain.target.into(), uri, dialect, route });
-        }
-        self.last.as_ref()?.plain()
-    }
-
-    /// The hash of a key that was shown; `None` for a text that can be none.
-    fn key_hash(&mut self, shown: &[u8]) -> Option<[u8; 32]> {
-        match &self.key {
-            Some(Shown { text, hash }) if **text == *shown => *hash,
-            _ => {
-                let hash = auth::key_hash(shown, &self.edge.app.config.brand.key_prefix);
-                self.key = (shown.len() <= KEY_BYTES_MAX).then(|| Shown { text: Zeroizing::new(shown.to_vec()), hash });
-                hash
-            }
-        }
     }
 }

@@ -107,6 +107,22 @@ impl Connections {
         }
     }
 
+    /// So many in all, whoever makes them, each idle for at most so long.
+    pub(crate) fn at_most(total_max: usize, idle_timeout: Duration) -> Connections {
+        Connections {
+            total_max,
+            per_address_max: usize::MAX,
+            header_timeout: idle_timeout,
+            idle_timeout,
+            exempt: Vec::new(),
+            meter_loopback: false,
+            total: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+            made_room: AtomicU64::new(0),
+            taken: Mutex::default(),
+        }
+    }
+
     /// Connections open now.
     pub fn open(&self) -> usize {
         self.total.load(Ordering::Relaxed)
@@ -122,7 +138,8 @@ impl Connections {
         self.made_room.load(Ordering::Relaxed)
     }
 
-    pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    /// A place for a connection of this peer. `None`: all are taken by others with a request under way.
+    pub(crate) fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
         let address = self.counted(peer);
         let mut taken = self.taken.lock();
         let of_address = address.map_or(0, |address| taken.by_address.get(&address).map_or(0, |of| of.count));
@@ -217,7 +234,7 @@ impl Found {
 }
 
 /// A connection's place among the others; free again when dropped.
-pub(super) struct Place {
+pub(crate) struct Place {
     connections: Arc<Connections>,
     id: u64,
     pub(super) seat: Arc<Seat>,

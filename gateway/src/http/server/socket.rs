@@ -7,11 +7,14 @@
 //! - A peer that does not read is given up after a time.
 //! - hyper gets the bytes that it is granted, a request at a time or all there will be; the others are read by whoever
 //!   answers plain requests ([`super::express`]).
+//! - What hyper says by itself of a head that it cannot read is replaced by an answer with the headers of every other one.
 //! - Closing a socket with unread bytes makes the kernel reset the connection, and the peer may never see the answer
 //!   that told it to stop. So a peer that is still sending is listened to for a moment after the last byte to it.
 
 use super::deadline::HeadDeadline;
-use crate::http::buffer;
+use crate::app::App;
+use crate::http::{buffer, dress};
+use hyper::StatusCode;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use std::cell::{Cell, RefCell};
@@ -19,6 +22,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
@@ -57,6 +61,9 @@ struct Wire {
     granted: u64,
     /// hyper asked for more than it was granted: it waits for a head.
     rests: bool,
+    /// Who answers a head that hyper cannot read, while hyper has asked nobody since its last grant.
+    unread: Option<Arc<App>>,
+    has_asked: bool,
     /// Bytes not written yet, from `written` on.
     gathered: Vec<u8>,
     written: usize,
@@ -83,6 +90,8 @@ impl Socket {
             taken: 0,
             granted: 0,
             rests: false,
+            unread: None,
+            has_asked: false,
             gathered: Vec::new(),
             written: 0,
             stalled: None,
@@ -90,6 +99,16 @@ impl Socket {
             streams: false,
         };
         Socket(Rc::new(Shared { wire: RefCell::new(wire), cut: Cell::new(false), stays_behind: Cell::new(false) }))
+    }
+
+    /// A head that hyper cannot read is answered with the headers of `app`.
+    pub(super) fn answers_unread(&self, app: Arc<App>) {
+        self.0.wire.borrow_mut().unread = Some(app);
+    }
+
+    /// hyper has read the head of what it was granted, and asks for its answer.
+    pub(super) fn is_asked(&self) {
+        self.0.wire.borrow_mut().has_asked = true;
     }
 
     /// An answer ends the connection, whatever of the request is still to come.
@@ -108,7 +127,7 @@ impl Socket {
     /// hyper may have so many bytes more.
     pub(super) fn grant(&self, bytes: u64) {
         let wire = &mut *self.0.wire.borrow_mut();
-        (wire.granted, wire.rests) = (wire.granted.saturating_add(bytes), false);
+        (wire.granted, wire.rests, wire.has_asked) = (wire.granted.saturating_add(bytes), false, false);
     }
 
     /// hyper may have all that comes from now on.
@@ -266,6 +285,12 @@ impl Wire {
         if self.gathered.capacity() == 0 {
             self.gathered = buffer::take();
         }
+        if let Some(app) = self.unread.as_ref().filter(|_| !self.has_asked)
+            && let Some((status, bytes)) = own_refusal(pieces)
+        {
+            dress::write_unread(&app.front.names, app.clock.now(), status, &mut self.gathered);
+            return Poll::Ready(Ok(bytes));
+        }
         let mut taken = 0;
         for piece in pieces {
             if taken > 0 && piece.len() >= GATHER_BYTES_MAX {
@@ -312,6 +337,16 @@ impl Wire {
             }
         }
     }
+}
+
+/// The status and the length of what hyper says by itself of a head that it cannot read: a head without a body.
+fn own_refusal(pieces: &[IoSlice<'_>]) -> Option<(StatusCode, usize)> {
+    let mut said = pieces.iter().filter(|piece| !piece.is_empty());
+    let (Some(head), None) = (said.next(), said.next()) else { return None };
+    let is_empty = head.ends_with(b"\r\n\r\n") && head.windows(19).any(|at| at == b"content-length: 0\r\n");
+    let status = head.strip_prefix(b"HTTP/1.1 ").or_else(|| head.strip_prefix(b"HTTP/1.0 "))?.get(..3)?;
+    let status = StatusCode::from_bytes(status).ok()?;
+    (is_empty && status.is_client_error()).then_some((status, head.len()))
 }
 
 impl Read for Socket {

@@ -1,0 +1,97 @@
+//! What ends a backup of a running server before its first byte.
+
+use super::*;
+use crate::checkpoint::{Keeper, write_snapshot};
+use crate::recover::recover;
+use crate::spares::{Covered, Spares};
+use engine::shard::replay::State;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use wal::{Kind, Options};
+
+const SEGMENT_BYTES: u64 = 1 << 20;
+const RECORD_BYTES: usize = 64 << 10;
+const RECORDS: u64 = 60;
+
+/// A server's log of some segments, with the keeper of its snapshots.
+struct Place {
+    running: Running,
+    keeper: Option<JoinHandle<()>>,
+    _place: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let directory = place.path().join("log");
+        let options = Options { segment_bytes: SEGMENT_BYTES, spares_count: 2, reserve_bytes: 0, ..Options::default() };
+        let recovery = recover(&directory, options, 1).expect("a new directory");
+        let started = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+        let wal::Running { mut log, mut syncer, preparer, mut snapshots, marks, .. } = started;
+        let covered = Covered::default();
+        let mut spares = Spares::new(preparer, covered.clone());
+        let payload = vec![0; RECORD_BYTES];
+        for time in 2..RECORDS {
+            while spares.turn().expect("room on the disk") {}
+            log.append(Kind::Padding, 1, 1, time, &payload).expect("there is room");
+            syncer.turn().expect("the disk is there");
+        }
+        let storage = Files::open_existing(&directory).expect("it was made");
+        let mut scan = Scan::open_all(&storage).expect("it can be read");
+        let crc = scan.next().expect("it is sound").expect("the first record").crc;
+        write_snapshot(&mut snapshots, &State::new(1), Lsn(1), crc).expect("room on the disk");
+        let (keeper, digests) = Keeper::new(storage, snapshots, marks.clone(), 99, covered.clone()).answering();
+        let stop = Stop::new();
+        let stopping = stop.clone();
+        let keeper = Some(std::thread::spawn(move || drop(keeper.run(&stopping))));
+        Place { running: Running { directory, marks, covered, digests, stop }, keeper, _place: place }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.running.stop.set();
+        if let Some(keeper) = self.keeper.take() {
+            keeper.join().expect("no panic");
+        }
+    }
+}
+
+/// Wherever in the planning the peer leaves or the disk fills up, the planning ends there and nothing stays pinned.
+#[test]
+fn planning_ends_when_nobody_waits_or_the_room_is_wanted() {
+    let place = Place::new();
+    let asked = Arc::new(AtomicUsize::new(0));
+    // Plans a backup of which something is to happen when it is asked for the n-th time whether it goes on.
+    let plan = |at: usize, happens: fn(&Covered) -> bool| {
+        asked.store(0, Ordering::Relaxed);
+        let (asks, covered) = (Arc::clone(&asked), place.running.covered.clone());
+        let stays = move || asks.fetch_add(1, Ordering::Relaxed) + 1 < at || happens(&covered);
+        Source::live(&place.running, false, Timestamp(1), stays)
+    };
+    let source = plan(usize::MAX, |_| true).expect("a whole log");
+    let all = asked.load(Ordering::Relaxed);
+    assert!(all > 10 && source.files.len() > 3, "asked {all} times, {} files", source.files.len());
+    drop(source);
+    let leaves: fn(&Covered) -> bool = |_| false;
+    let fills: fn(&Covered) -> bool = |covered| {
+        covered.want_room();
+        true
+    };
+    let mut cases = 0;
+    for (happens, expected) in [(leaves, "the peer has left"), (fills, "the disk is full, and orders need the room")] {
+        for at in 1..all {
+            let given_up = plan(at, happens).err();
+            let Some(BackupError::GivenUp(why)) = &given_up else { panic!("asked the {at}th time: {given_up:?}") };
+            assert_eq!(why.to_string(), expected, "asked the {at}th time");
+            // Once he has left he is asked for again only to say why.
+            assert!(asked.load(Ordering::Relaxed) <= at + 2, "planning went on behind the {at}th time");
+            assert!(!place.running.covered.pin().is_wanted(), "nothing stays pinned");
+            cases += 1;
+        }
+    }
+    place.running.stop.set();
+    let stopped = plan(usize::MAX, |_| true).err();
+    assert!(matches!(&stopped, Some(BackupError::GivenUp(_))), "{stopped:?}");
+    println!("ends of planning: {} cases", cases + 1);
+}

@@ -324,3 +324,6 @@ impl<S: Storage> Recovered<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -267,6 +267,7 @@ mod tests {
             (shares(11), Some(4_100), 100_000, 4_100_000, 1, 1, false),
             (shares(11), Some(4_199), 100_000, 4_100_000, 1, 1, false),
             (shares(11), Some(4_200), 110_000, 4_520_000, 2, 2, true),
+            (shares(15), None, 150_000, 6_200_000, 2, 2, true),
             (shares(20), None, 200_000, 8_300_000, 2, 3, true),
             (Want::Shares(Qty(150)), None, 1, 41, 1, 1, false),
             (Want::Shares(Qty(99)), None, 0, 0, 0, 0, false),
@@ -319,6 +320,16 @@ mod tests {
         let rows: Vec<_> = taken.iter().map(|row| (row.qty.0, row.mirrored)).collect();
         assert_eq!(rows, [(1_000_050, false), (3_000_050, true)]);
         assert_eq!(walk.fee, taker_fee(Qty(4_000_100), Price(5_000), Bps(400)));
+    }
+
+    #[test]
+    fn notional_is_rounded_alike_below_and_above_64_bits() {
+        // In 10⁻⁸ USD: around a half of the last unit, and around what the exact units of 64 bits hold.
+        const HELD: u128 = u64::MAX as u128 / 100;
+        for gross in [0, 49, 50, 149, 150].into_iter().chain(HELD - 60..HELD + 60) {
+            let walk = Sums { gross, ..Sums::default() }.walk(Qty(100), true, &[]);
+            assert_eq!((walk.exact, walk.notional), (gross * 100, Cash(((gross + 50) / 100) as i64)), "{gross}");
+        }
     }
 
     #[test]

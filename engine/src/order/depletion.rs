@@ -148,20 +148,6 @@ impl Depletion {
         }
     }
 
-    /// Places remembered, whether they still count or not.
-    pub fn len(&self) -> usize {
-        self.takes.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.takes.is_empty()
-    }
-
-    /// Forgets everything: the flag was switched off.
-    pub fn clear(&mut self) {
-        self.takes = Vec::new();
-    }
-
     /// Whether anything is remembered of either token of this market.
     fn touches(&self, instrument: InstrumentId) -> bool {
         let market = Place::market(instrument);
@@ -308,8 +294,16 @@ mod tests {
         assert_eq!(left(&depletion, YES, BookSide::Ask, &again), (70, 0));
         depletion.take(YES, BookSide::Ask, &[again], &[row(4_100, 5, false)], none);
         assert_eq!(left(&depletion, YES, BookSide::Ask, &again), (65, 0));
-        depletion.clear();
-        assert_eq!(left(&depletion, YES, BookSide::Ask, &again), (70, 0));
+    }
+
+    #[test]
+    fn a_take_touches_both_tokens_of_its_market_and_no_other() {
+        let mut depletion = Depletion::default();
+        for token in [YES, InstrumentId(9)] {
+            depletion.take(token, BookSide::Bid, &[level(4_000, 10, 0, 1)], &[row(4_000, 1, false)], none);
+        }
+        let touched: Vec<u32> = (0..14).filter(|token| depletion.touches(InstrumentId(*token))).collect();
+        assert_eq!(touched, [4, 5, 8, 9]);
     }
 
     #[test]
@@ -398,6 +392,12 @@ mod tests {
         world.take(NO, 30, (100, 1), (100, 1), Mirrors);
         assert_eq!(world.left(YES, (100, 1), (100, 1), Merged), 80);
         assert_eq!(world.left(YES, (100, 1), (100, 1), Alone), 40);
+        // Entries of two sizes that were equal at the take: neither repeats the other, so a change of either is news.
+        for (yes, no) in [((100, 1), (100, 2)), ((100, 2), (100, 1))] {
+            let mut world = World(Depletion::default());
+            world.take(YES, 10, (100, 1), (100, 1), Merged);
+            assert_eq!(world.both_left(yes, no), (100, 100));
+        }
     }
 
     #[test]
@@ -418,25 +418,45 @@ mod tests {
         assert_eq!(others[1], Offer::from(&asks[1]), "users do not compete");
     }
 
+    fn take_at(depletion: &mut Depletion, price: u16) {
+        depletion.take(YES, BookSide::Ask, &[level(price, 10, 0, 1)], &[row(price, 10, false)], none);
+    }
+
+    fn is_whole(depletion: &Depletion, price: u16) -> bool {
+        left(depletion, YES, BookSide::Ask, &level(price, 10, 0, 1)) == (10, 0)
+    }
+
     #[test]
     fn beyond_the_bound_the_oldest_touch_is_forgotten() {
         let mut depletion = Depletion::default();
-        let take = |depletion: &mut Depletion, price: u16| {
-            depletion.take(YES, BookSide::Ask, &[level(price, 10, 0, 1)], &[row(price, 10, false)], none);
-        };
-        let untouched =
-            |depletion: &Depletion, price| left(depletion, YES, BookSide::Ask, &level(price, 10, 0, 1)) == (10, 0);
         let last = LEVELS_MAX as u16;
         // Downward, so that insertion is at the front; then the first one is touched again.
-        (1..=last).rev().for_each(|price| take(&mut depletion, price));
-        take(&mut depletion, last);
-        take(&mut depletion, last + 1);
-        assert_eq!(depletion.len(), LEVELS_MAX);
-        assert!(untouched(&depletion, last - 1), "touched longest ago");
-        assert!((1..=last + 1).filter(|price| *price != last - 1).all(|price| !untouched(&depletion, price)));
-        take(&mut depletion, last + 2);
-        assert!(untouched(&depletion, last - 2));
-        assert!(depletion.takes.is_sorted_by_key(|take| take.place));
+        (1..=last).rev().for_each(|price| take_at(&mut depletion, price));
+        take_at(&mut depletion, last);
+        take_at(&mut depletion, last + 1);
+        assert_eq!(depletion.takes.len(), LEVELS_MAX);
+        assert!(is_whole(&depletion, last - 1), "touched longest ago");
+        assert!((1..=last + 1).filter(|price| *price != last - 1).all(|price| !is_whole(&depletion, price)));
+        take_at(&mut depletion, last + 2);
+        assert!(is_whole(&depletion, last - 2));
         assert_eq!(std::mem::size_of::<Take>(), 48);
+    }
+
+    #[test]
+    fn places_stay_in_order_wherever_the_oldest_was() {
+        let last = 2 * LEVELS_MAX as u16;
+        // The oldest of the even prices, and the odd one that takes its room.
+        for (oldest, new) in
+            [(2, 1), (2, 3), (2, last + 1), (500, 1), (500, 499), (500, 501), (last, last - 1), (last, last + 1)]
+        {
+            let mut depletion = Depletion::default();
+            take_at(&mut depletion, oldest);
+            (2..=last).step_by(2).filter(|price| *price != oldest).for_each(|price| take_at(&mut depletion, price));
+            take_at(&mut depletion, new);
+            assert!(depletion.takes.is_sorted_by_key(|take| take.place), "{new} for {oldest}");
+            let whole: Vec<u16> = (1..=last + 1).filter(|price| is_whole(&depletion, *price)).collect();
+            let expected = |price: &u16| *price == oldest || (price % 2 == 1 && *price != new);
+            assert!(whole.iter().copied().eq((1..=last + 1).filter(expected)), "{new} for {oldest}");
+        }
     }
 }

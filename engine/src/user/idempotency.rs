@@ -228,3 +228,117 @@ impl Requests {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::InstrumentId;
+    use crate::mutation::packed::{put_rows, take_rows};
+    use crate::order::Side;
+    use crate::order::state::tests::resting_order;
+    use std::collections::HashMap;
+
+    fn order(client_order_id: Option<&str>) -> Order {
+        let order = resting_order(70, InstrumentId(4), Side::Buy, 4_000, None);
+        let mut terms = order.terms.to_asked();
+        terms.client_order_id = client_order_id.map(str::to_owned);
+        Order::new(order.id, &terms, order.created_at, &mut SharedRows::new())
+    }
+
+    /// A request whose order rests, and whose wallet has 900 left.
+    fn resting() -> Remembered {
+        let after = After { available: Cash(900), position: None };
+        Remembered::new(&order(None), None, [0xd1; 32], after)
+    }
+
+    #[test]
+    fn the_bytes_of_every_part_are_golden() {
+        let digest = "d1".repeat(32);
+        let rests = resting().first;
+        let filled = |filled, notional, fee| FirstAnswer {
+            filled: Qty(filled),
+            notional: Cash(notional),
+            fee: Cash(fee),
+            ..rests
+        };
+        let (closed, position) = (Some(CloseReason::CancelAll), Some((Qty(7), Cash(-3))));
+        // The first byte, what stands before the digest and behind it.
+        let table = [
+            (rests, None, "00", "", ""),
+            (filled(300, 0, 0), None, "01", "ac020000", ""),
+            (filled(0, -1, 0), None, "01", "000100", ""),
+            (filled(0, 0, 1), None, "01", "000002", ""),
+            (FirstAnswer { filled_at: Some(Timestamp(5)), ..rests }, None, "02", "05", ""),
+            (FirstAnswer { closed, ..rests }, None, "04", "05", ""),
+            (FirstAnswer { position, ..rests }, None, "08", "0705", ""),
+            (FirstAnswer { held: true, ..rests }, None, "10", "", ""),
+            (rests, Some("ab"), "20", "", "026162"),
+            (FirstAnswer { status: Status::Filled, ..rests }, None, "40", "", ""),
+            (FirstAnswer { status: Status::Cancelled, closed, ..rests }, None, "84", "05", ""),
+            (FirstAnswer { status: Status::Expired, position, ..filled(1, 2, 3) }, Some(""), "e9", "0104060705", "00"),
+        ];
+        let mut rows = Rows::new();
+        for (number, (first, id, flags, before, behind)) in table.into_iter().enumerate() {
+            let id = id.map(|id| SharedRow::alone(Text::new(id)));
+            let mut row = Remembered { first, id, ..resting() };
+            let mut bytes = Vec::new();
+            let mut packer = Packer::onto(&mut bytes);
+            row.pack(None, &mut packer);
+            packer.end();
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hex, format!("{flags}8c01880e{before}{digest}{behind}"), "{first:?}");
+            // In a list each of them stands after another one.
+            (row.order, row.first.available) = (OrderId(70 + number as u64 * 5), Cash(900 - number as i64 * 7));
+            rows.push(row);
+        }
+        let mut bytes = Vec::new();
+        let mut packer = Packer::onto(&mut bytes);
+        put_rows(&rows, &mut packer);
+        packer.end();
+        let read = |input: &mut &[u8]| take_rows::<Remembered>(&mut SharedRows::new(), input);
+        let input = &mut &bytes[..];
+        assert_eq!((read(input).as_ref(), input.len()), (Ok(&rows), 0));
+        for end in 0..bytes.len() {
+            assert!(read(&mut &bytes[..end]).is_err(), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_remembered_by_the_id_it_was_sent_with() {
+        // Of the order, of the request.
+        for (own, sent) in [(Some("grid-17"), "grid-17"), (Some("grid-17"), "0xfeed"), (None, "0xfeed")] {
+            let order = order(own);
+            let mut requests = Requests::default();
+            let after = After { available: Cash(900), position: None };
+            requests.remember(&order, sent, [0; 32], after, &mut SharedRows::new());
+            let row = &requests.rows[0];
+            assert_eq!((row.id(&order), row.id.is_none()), (Some(sent), own == Some(sent)), "kept once: {own:?}");
+            for id in ["grid-17", "0xfeed", ""] {
+                assert_eq!(row.has_id(&order, id), id == sent, "{id:?} of {own:?}, sent as {sent:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn ids_that_share_a_hash_are_told_apart() {
+        let (mut requests, mut ids, order) = (Requests::default(), SharedRows::new(), order(None));
+        // Of some hundred thousand ids two share 32 bits.
+        let mut known = HashMap::new();
+        let (one, two) = (0_u32..)
+            .map(|number| number.to_string())
+            .find_map(|id| known.insert(requests.newest.key(&id), id.clone()).map(|other| (other, id)))
+            .expect("there are more ids than hashes");
+        // What is sent one after the other → the newest row of either id.
+        for (row, (id, of_one, of_two)) in
+            [(&one, Some(0), None), (&two, Some(0), Some(1)), (&one, Some(2), Some(1)), (&one, Some(3), Some(1))]
+                .into_iter()
+                .enumerate()
+        {
+            let after = After { available: Cash(row as i64), position: None };
+            requests.remember(&order, id, [0; 32], after, &mut ids);
+            let found = |id: &str| requests.find(id, |row| row.has_id(&order, id)).map(|row| row.first.available.0);
+            assert_eq!((found(&one), found(&two)), (of_one, of_two), "{row}");
+            assert_eq!(found("never sent"), None);
+        }
+    }
+}

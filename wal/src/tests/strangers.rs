@@ -123,8 +123,9 @@ fn what_is_no_plain_file_proves_no_record() {
 #[test]
 fn what_a_start_would_read_is_read_without_one() {
     type Change = fn(&Path);
-    // What is there → the last record, no log, or the file that the refusal names.
-    let table: [(&str, bool, Change, Result<Option<u64>, &str>); 6] = [
+    /// What is there → the last record, no log, or the file that the refusal names.
+    type Row = (&'static str, bool, Change, Result<Option<u64>, &'static str>);
+    let table: [Row; 6] = [
         ("an empty directory", false, |_| {}, Ok(None)),
         ("a log", true, |_| {}, Ok(Some(4))),
         ("a log without a lock file", true, |at| fs::remove_file(at.join("lock")).expect("removed"), Ok(Some(4))),

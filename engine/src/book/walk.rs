@@ -303,10 +303,10 @@ mod tests {
 
     #[test]
     fn bids_are_taken_downward_and_touching_counts() {
-        let bids = offers(&[(4_000, SHARE, 0), (3_900, SHARE, 0), (3_800, SHARE, 0)]);
+        let bids = [4_000, 3_900, 3_800].map(|price| (Price(price), Qty(SHARE)));
         for (bound, filled) in [(4_001, 0), (4_000, 1), (3_900, 2), (3_801, 2), (1, 3)] {
             let want = Want::Shares(Qty(9 * SHARE));
-            let walk = walk(bids.iter().copied(), BookSide::Bid, want, Some(Price(bound)), Bps(0), &mut Vec::new());
+            let walk = walk(bids, BookSide::Bid, want, Some(Price(bound)), Bps(0), &mut Vec::new());
             assert_eq!(walk.filled, Qty(filled * SHARE), "down to {bound}");
         }
     }

@@ -287,6 +287,9 @@ mod tests {
             packer.end();
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(hex, format!("{flags}8c01880e{before}{digest}{behind}"), "{first:?}");
+            let mut plain = Vec::new();
+            row.put(&mut plain);
+            assert_eq!(Remembered::take(&mut &plain[..]).as_ref(), Ok(&row), "as snapshots of version 3 have it");
             // In a list each of them stands after another one.
             (row.order, row.first.available) = (OrderId(70 + number as u64 * 5), Cash(900 - number as i64 * 7));
             rows.push(row);

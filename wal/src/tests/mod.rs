@@ -5,6 +5,7 @@ use std::io::Write;
 use crate::fault::Faults;
 use crate::{Dir, Error, Kind, Lsn, Options, Recovered, Running};
 
+mod accepted;
 mod damage;
 mod files;
 mod model;

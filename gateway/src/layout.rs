@@ -33,9 +33,9 @@ const PARK_MAX: Duration = Duration::from_millis(250);
 /// How often a shard looks through the commands that wait for the log to move: some are refused when they waited too long.
 pub const LINE_LOOK: Duration = Duration::from_millis(20);
 
-/// Rest of the sync thread behind a sync that no answer waits for (`process`). A sync write-protects the page that the
-/// next append writes to, and interrupts every core: without a rest each order paid for both. With it a power failure
-/// takes back what `process` never promised to keep: the rest, and a sync on either side of it.
+/// Rest of the sync thread after a sync that no answer waits for (`process`). A sync makes pages read-only and interrupts
+/// every core: without a rest each order paid for both. A loss of power takes back what `process` never promised to keep: the
+/// rest, a sync on either side of it, and of a busy log the last page, for up to [`wal::LEFT_TURNS_MAX`] rests.
 const SYNC_REST: Duration = Duration::from_millis(5);
 
 /// What the sync thread calls when it got further; set once the layout is known.
@@ -92,7 +92,11 @@ impl SyncTurns for Syncing {
 
     fn turn(&mut self) -> Result<(), wal::Error> {
         let timed = self.figures.meters.as_ref().map(|meters| (meters.sync(), Instant::now()));
-        self.progress = self.syncer.turn()?;
+        self.progress = match self.durability {
+            // Nobody awaits these syncs, so no append is to wait for one.
+            Durability::Process => self.syncer.turn_of_full_pages()?,
+            Durability::Power => self.syncer.turn()?,
+        };
         if let (Some((timer, begun)), Progress::Synced(_)) = (timed, self.progress) {
             timer.note(begun.elapsed());
         }
@@ -101,7 +105,7 @@ impl SyncTurns for Syncing {
 
     fn rest(&mut self) {
         match (self.progress, self.durability) {
-            (Progress::Synced(_), Durability::Process) => std::thread::sleep(SYNC_REST),
+            (Progress::Synced(_) | Progress::Left, Durability::Process) => std::thread::sleep(SYNC_REST),
             _ => self.syncer.wait(PARK_MAX),
         }
     }

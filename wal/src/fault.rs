@@ -107,6 +107,14 @@ impl Faults {
         self.world().die();
     }
 
+    /// Unsynced pages of the newest mapped file, by number.
+    #[cfg(test)]
+    pub(crate) fn dirty_pages(&self) -> Vec<usize> {
+        let world = self.world();
+        let open = world.inodes.iter().rfind(|inode| !inode.dirty.is_empty());
+        open.map_or_else(Vec::new, |inode| inode.dirty.iter().copied().collect())
+    }
+
     /// Makes one call of this kind fail: the next one, or after so many others. Give the error as its number, for instance
     /// `libc::EIO`.
     pub fn fail(&self, call: Call, after: u64, errno: i32) {

@@ -128,7 +128,7 @@ pub use recover::{Recovered, Recovery};
 pub use scan::{Entry, Scan, Tail};
 pub use snapshot::{Snapshot, SnapshotReader, SnapshotWriter, Snapshots};
 pub use storage::{Files, Storage, StoredFile};
-pub use sync::{Progress, Syncer, Waker};
+pub use sync::{LEFT_TURNS_MAX, Progress, Syncer, Waker};
 pub use sys::take_short_slice;
 
 /// Memory of the process, which is no log's: system calls that stand where `unsafe` may stand.

@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use crate::dir::{Identity, segment_name, write_identity};
 use crate::error::{Error, PlaceFault};
+use crate::segment::PAGE_BYTES;
 use crate::storage::{Files, Storage, StoredFile};
 use crate::{Lsn, Marks, Point, Points};
 
@@ -56,6 +57,23 @@ pub enum Progress {
     Idle,
     /// Everything up to this LSN is durable now.
     Synced(Lsn),
+    /// Only of [`Syncer::turn_of_full_pages`]: records stand in the page that is being appended to, which was left alone.
+    Left,
+}
+
+/// Turns of full pages after which a page that is not full is synced all the same.
+pub const LEFT_TURNS_MAX: u32 = 16;
+
+/// Records that a turn of full pages did not publish.
+#[derive(Clone, Copy)]
+struct Left {
+    lsn: Lsn,
+    /// The end of the last of them.
+    position: u64,
+    /// Turns since.
+    turns: u32,
+    /// The newest record at the last turn.
+    seen: Lsn,
 }
 
 /// Syncs the log. Owned by one thread; steppable, for tests, with [`Syncer::turn`].
@@ -68,6 +86,7 @@ pub struct Syncer<S: Storage = Files> {
     identity: Identity,
     waker: Waker,
     points: Points,
+    left: Option<Left>,
     _lock: Arc<S::Lock>,
 }
 
@@ -96,7 +115,7 @@ impl<S: Storage> Syncer<S> {
         points: Points,
     ) -> Syncer<S> {
         let open = VecDeque::from([open]);
-        Syncer { storage, marks, opened, open, identity, waker, points, _lock: lock }
+        Syncer { storage, marks, opened, open, identity, waker, points, left: None, _lock: lock }
     }
 
     /// Syncs what has been appended by now, publishes it, and calls the waker.
@@ -111,8 +130,48 @@ impl<S: Storage> Syncer<S> {
         if target == self.marks.synced() {
             return Ok(Progress::Idle);
         }
-        self.sync_to(target).inspect_err(|_| self.give_up())?;
+        self.left = None;
+        // Read after `appended`, and so at or behind the end of record `target`.
+        let position = self.marks.appended_bytes();
+        self.sync_to(target, position, target).inspect_err(|_| self.give_up())?;
         Ok(Progress::Synced(target))
+    }
+
+    /// As [`Syncer::turn`], for a log of which nobody awaits a sync: syncs full pages alone, as long as records keep coming.
+    ///
+    /// Write-back holds the lock of a page until the device has room for the write, and makes the page read-only. An append
+    /// to that page waits for both. A full page gets no append, so the appender never waits for the device. Records count as
+    /// synced once their pages are full: when the log rests for a turn, or after [`LEFT_TURNS_MAX`] turns, the last page is
+    /// synced as well.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn turn_of_full_pages(&mut self) -> Result<Progress, Error> {
+        if self.marks.is_poisoned() {
+            return Err(Error::Poisoned);
+        }
+        let appended = self.marks.appended();
+        if appended == self.marks.synced() {
+            return Ok(Progress::Idle);
+        }
+        // Read after `appended`, and so at or behind the end of that record.
+        let position = self.marks.appended_bytes();
+        let fresh = Left { lsn: appended, position, turns: 0, seen: appended };
+        let Some(left) = self.left else {
+            self.left = Some(fresh);
+            return Ok(Progress::Left);
+        };
+        if left.seen == appended || left.turns >= LEFT_TURNS_MAX {
+            return self.turn();
+        }
+        let full_to = position / PAGE_BYTES as u64 * PAGE_BYTES as u64;
+        if left.position > full_to {
+            self.left = Some(Left { turns: left.turns + 1, seen: appended, ..left });
+            return Ok(Progress::Left);
+        }
+        self.sync_to(appended, full_to, left.lsn).inspect_err(|_| self.give_up())?;
+        self.left = Some(fresh);
+        Ok(Progress::Synced(left.lsn))
     }
 
     /// The last turn of an orderly stop: syncs everything and raises the floor in the epoch file, so that a segment lost
@@ -136,7 +195,9 @@ impl<S: Storage> Syncer<S> {
         self.marks.sleep(at_most);
     }
 
-    fn sync_to(&mut self, target: Lsn) -> Result<(), Error> {
+    /// Syncs what lies before `position` of the files that hold records up to `target`, and publishes `covered`, whose
+    /// records lie before `position`.
+    fn sync_to(&mut self, target: Lsn, position: u64, covered: Lsn) -> Result<(), Error> {
         // A segment is queued before its first record counts as appended, so all that hold records up to `target` are here.
         while let Ok(opened) = self.opened.try_recv() {
             self.marks.opened_seen();
@@ -144,12 +205,14 @@ impl<S: Storage> Syncer<S> {
             drop(sealed);
             self.open.push_back(OpenFile { file, name, is_named: false, first_lsn, base, bytes, synced_to: 0 });
         }
-        // Read after `appended`, and so at or behind the end of record `target`.
-        let position = self.marks.appended_bytes();
         self.points.pass(Point::BeforeSync);
         let (mut named_count, mut reached) = (0, 0);
         for segment in self.open.iter_mut().take_while(|segment| segment.first_lsn <= target) {
-            let to = segment.bytes.min(position - segment.base);
+            let to = segment.bytes.min(position.saturating_sub(segment.base));
+            if to == 0 {
+                // Not even its header is to be synced yet, and a name means a durable header.
+                break;
+            }
             if to > segment.synced_to {
                 segment.file.sync_range(segment.synced_to, to).map_err(Error::io("sync", &segment.name))?;
                 segment.synced_to = to;
@@ -172,14 +235,14 @@ impl<S: Storage> Syncer<S> {
             self.storage.sync_directory().map_err(|error| Error::io("sync", &place())(error))?;
         }
         self.points.pass(Point::AfterSync);
-        self.marks.set_synced(target, reached);
-        (self.waker)(target);
+        self.marks.set_synced(covered, reached);
+        (self.waker)(covered);
         // Sealed and covered: a later segment was synced in the same pass.
-        while self.open.get(1).is_some_and(|second| second.first_lsn <= target) {
+        while self.open.get(1).is_some_and(|second| second.is_named && second.first_lsn <= target) {
             self.open.pop_front();
         }
         if named_count > 0 {
-            self.raise_floor(target)?;
+            self.raise_floor(covered)?;
         }
         Ok(())
     }

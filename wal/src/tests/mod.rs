@@ -8,6 +8,7 @@ use crate::{Dir, Error, Kind, Lsn, Options, Recovered, Running};
 mod accepted;
 mod damage;
 mod files;
+mod full_pages;
 mod model;
 mod moved;
 mod order;

@@ -8,7 +8,7 @@ use engine::mutation::codec;
 use engine::time::Timestamp;
 use engine::user::WalletKind;
 use gateway::http::auth::RawKey;
-use gateway::recover;
+use journal::recover;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

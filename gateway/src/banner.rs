@@ -4,9 +4,9 @@
 use crate::app::App;
 use crate::config::{Config, Durability};
 use crate::http::auth::RawKey;
-use crate::output;
-use crate::recover::Report;
 use engine::id::{MarketId, Outcome};
+use host::output;
+use journal::recover::Report;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Where it listens.

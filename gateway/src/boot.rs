@@ -4,27 +4,22 @@ use crate::admin::listener::Admin;
 use crate::api::health::Census;
 use crate::app::{App, Edge};
 use crate::backup::Running;
-use crate::clock::Clock;
-use crate::commit::{CommitFigures, Reply};
 use crate::config::{Config, Secret};
 use crate::directory_venue::{self, OtherVenue};
-use crate::history::{History, Reader};
 use crate::http::auth::uuid_text;
 use crate::http::front::Front;
 use crate::http::server::{self, Connections};
 use crate::layout;
-use crate::leap::Leap;
+use crate::listeners::{CommitFigures, Listeners};
 use crate::machinery::{Machinery, Parts};
 use crate::metrics::edge::EdgeMeters;
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
-use crate::prefault::Prefaulting;
-use crate::recover::{self, RecoverError, Recovery};
 use crate::venue::feed::{FeedFigures, FeedParts};
 use crate::venue::spot::Spot;
 use crate::venue::{self, Upstream, Venue, VenueError};
 use crate::ws::news::News;
-use crate::{api, banner, demo};
+use crate::{api, banner, check, demo};
 use engine::book::Books;
 use engine::directory::Directory;
 use engine::id::{InstrumentId, MarketId};
@@ -33,6 +28,12 @@ use engine::rules::Rules;
 use engine::shard::Shard;
 use engine::time::Timestamp;
 use engine::user::Users;
+use history::{History, Reader};
+use host::clock::Clock;
+use host::leap::Leap;
+use journal::commit::Reply;
+use journal::prefault::Prefaulting;
+use journal::recover::{self, RecoverError, Recovery};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
@@ -123,7 +124,7 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let recovery = recovered(&config)?;
     prefaulting.loaded();
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
-    recover::check_kept(&config.data.dir, &config.kept_secrets())?;
+    check::check_kept(&config.data.dir, &config.kept_secrets())?;
     let has_records = recovery.report.lsn != Lsn::ZERO;
     let changes = config.complete_secrets_of_a_start(has_records).map_err(io("a secret"))?;
     for change in &changes {
@@ -135,9 +136,9 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let leap = Leap::of_start(&config.data.dir, newest, clock.wall_now(), config.clock.leap_wait)
         .map_err(io(config.data.dir.join("clock_doubted").display().to_string()))?;
     clock.not_before(newest.unwrap_or_default());
-    let runtime = match config.server.busy_poll && layout::may_spin() {
-        true => layout::sleepless_runtime(),
-        false => layout::runtime(),
+    let runtime = match config.server.busy_poll && host::runtime::may_spin() {
+        true => host::runtime::sleepless_runtime(),
+        false => host::runtime::runtime(),
     };
     let runtime = runtime.map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
@@ -204,7 +205,7 @@ async fn run(
     };
     let venue_line = venue.describe();
     let upstream = venue.upstream();
-    let leap = Arc::new(leap.with_venues(upstream.venues.iter().map(|(_, health)| health.clone())));
+    let leap = Arc::new(leap.with_venues(upstream.venues.iter().map(|(_, health)| health.time.clone())));
     if let Some(warning) = leap.warning(&config.data.dir) {
         tracing::warn!(leap_seconds = leap.seconds(), "{warning}");
         warnings.push(warning);
@@ -216,9 +217,12 @@ async fn run(
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
-    let (history, recorder, reader) =
-        History::start(Some(config.data.dir.join("history")), shared.books.clone(), shared.commit.fills.clone())
-            .map_err(io("the history's thread"))?;
+    let (history, recorder, reader) = History::start(
+        Some(config.data.dir.join("history")),
+        shared.books.clone(),
+        shared.commit.listener.fills.clone(),
+    )
+    .map_err(io("the history's thread"))?;
     let (mut machinery, failed) = Machinery::start(parts)?;
     let feed = FeedParts {
         venue,
@@ -322,10 +326,10 @@ struct Shared {
 impl Shared {
     fn new(config: &Config) -> Shared {
         let news = News::new(config.server.io_threads, config.rules.fees.clone());
-        let mut commit = CommitFigures::default();
+        let mut listeners = Listeners::default();
         // What nobody can ask for is not counted, and no clock is looked at for it.
         if config.admin.listen.is_some() {
-            commit.meters = Some(JournalMeters::new(config.engine.shards));
+            listeners.meters = Some(JournalMeters::new(config.engine.shards));
             news.time_fan_out();
         }
         Shared {
@@ -333,7 +337,7 @@ impl Shared {
             books: Arc::new(Books::with_stale_after(config.book.stale_after.as_micros() as u64)),
             directory: Arc::new(Directory::new()),
             rules: Arc::new(config.rules.clone()),
-            commit: Arc::new(commit),
+            commit: Arc::new(CommitFigures::telling(listeners)),
             feed: Arc::default(),
             news: Arc::new(news),
             spot: Spot::of(&config.venue),

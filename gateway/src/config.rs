@@ -18,13 +18,14 @@ use secret::Kept;
 pub use secret::Secret;
 pub use source::ConfigError;
 
-use crate::commit::LogSize;
 use crate::venue::replay::Speed;
 use crate::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
 use engine::rules::{FeeTable, RolloutFlags, Rules};
 use engine::time::{MILLISECOND, Timestamp};
 use engine::user::Tier;
+pub use journal::commit::Durability;
+use journal::commit::LogSize;
 use source::Source;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -93,7 +94,7 @@ pub struct Server {
 /// What a start does whose clock the journal does not fit to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSettings {
-    /// How long time ends nothing behind it ([`crate::leap`]); zero: it does not wait.
+    /// How long time ends nothing behind it ([`host::leap`]); zero: it does not wait.
     pub leap_wait: Duration,
 }
 
@@ -196,15 +197,6 @@ pub struct Journal {
     pub crash_at: Option<(Point, u64)>,
 }
 
-/// What an acknowledgement promises (house rules, the log).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Survives any death of the process.
-    Process,
-    /// Survives power loss too.
-    Power,
-}
-
 #[derive(Clone, Debug)]
 pub struct Brand {
     pub key_prefix: String,
@@ -228,7 +220,7 @@ pub struct Auth {
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub shards: usize,
-    /// Memory that is made ahead of its use at most, of all mappings together ([`crate::prefault`]), bytes; 0: none.
+    /// Memory that is made ahead of its use at most, of all mappings together ([`journal::prefault`]), bytes; 0: none.
     pub prefault_bytes: usize,
 }
 

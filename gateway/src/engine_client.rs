@@ -1,14 +1,14 @@
 //! Ask a user's shard: choose it, hand the command over, wait for the released answer, and say what a late one means.
 
-use crate::clock::Clock;
-use crate::commit::Reply;
-use crate::core::Core;
+use crate::listeners::Core;
 use engine::command::{Answer, Command, Envelope};
 use engine::id::UserId;
 use engine::reject::Reject;
 use engine::ring::Ring;
 use engine::shard::shard_of;
 use engine::time::{SECOND, Timestamp};
+use host::clock::Clock;
+use journal::commit::Reply;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -189,7 +189,7 @@ fn is_answered_at_once(command: &Command) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::runtime;
+    use host::runtime::runtime;
 
     /// trading.md §9: the 2 s are those of the wait for the shard, the 10 s those since the request was read.
     #[test]

@@ -1,17 +1,11 @@
 //! What runs beside the threads that own sockets: started in order, ended in reverse.
 
 use crate::boot::{BootError, io};
-use crate::checkpoint::{Digests, Keeper, LAST_WITHIN};
-use crate::clock::Clock;
-use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
 use crate::config::Config;
-use crate::core::Core;
 use crate::engine_client::EngineClient;
 use crate::layout::{self, Wake};
-use crate::paced::{Paced, Rests};
-use crate::recover::RecoverError;
-use crate::spares::{Covered, Spares};
-use crate::thread::{self, Stop};
+use crate::listeners::Core;
+use crate::listeners::{CommitFigures, CommitLane, Committer};
 use crate::venue::feed::{FeedLane, FeedParts};
 use engine::command::Envelope;
 use engine::mutation::codec;
@@ -19,6 +13,13 @@ use engine::print::PrintLane;
 use engine::ring::Ring;
 use engine::rules::FillModel;
 use engine::shard::{Outbox, Room, Shard};
+use host::clock::Clock;
+use host::thread::{self, Stop};
+use journal::checkpoint::{Digests, Keeper, LAST_WITHIN};
+use journal::commit::Reply;
+use journal::paced::{Paced, Rests};
+use journal::recover::RecoverError;
+use journal::spares::{Covered, Spares};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -19,9 +19,8 @@ use crate::http::pipeline::request_id;
 use crate::http::reply::Refusal;
 use crate::http::server::gate::{Peer, serve_connection};
 use crate::http::server::{Connections, Place};
-use crate::layout;
 use crate::metrics::gather::{Gather, Sources};
-use crate::thread;
+use host::thread;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
@@ -101,7 +100,7 @@ fn run(
     hosts: Hosts,
     ended: oneshot::Receiver<Infallible>,
 ) -> io::Result<()> {
-    let runtime = layout::runtime()?;
+    let runtime = host::runtime::runtime()?;
     let app = sources.app.clone();
     let write_timeout = app.config.admin.slow_peer + CONNECTION_MAX;
     let answers = Rc::new(Answers { gather: Gather::new(sources), namespace, app, hosts, write_timeout });

@@ -3,11 +3,11 @@
 use crate::api::health::bytes_in;
 use crate::app::App;
 use crate::backup::Running;
-use crate::wire::write;
 use engine::time::Timestamp;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use wal::{Files, Lsn, Scan, Snapshots};
+use wire::write;
 
 /// Files of the data directory that are looked at for its size.
 const FILES_MAX: usize = 100_000;

@@ -2,7 +2,7 @@
 //! takes them.
 
 use crate::http::body::{Cut, Pages};
-use crate::thread::Stop;
+use host::thread::Stop;
 use std::io::{self, Write};
 use std::thread::Thread;
 use std::time::{Duration, Instant};

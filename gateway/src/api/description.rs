@@ -13,8 +13,8 @@ use crate::http::openapi::{self, Served};
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::Route;
 use crate::http::schema::Schema;
-use crate::thread;
 use crate::ws::{asyncapi, shape};
+use host::thread;
 use tokio::sync::OnceCell;
 
 pub const ROUTES: &[Route] = &[

@@ -9,14 +9,14 @@ use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{RateClass, Route};
 use crate::venue::playback::Playback;
 use crate::venue::replay::Speed;
-use crate::wire::decimal;
-use crate::wire::write::Object;
 use engine::command::{Command, Query};
 use engine::id::UserId;
 use engine::time::{SECOND, Timestamp};
 use hyper::StatusCode;
 use parking_lot::Mutex;
 use std::path::Path;
+use wire::decimal;
+use wire::write::Object;
 
 /// The version of the wire (wire.md §12).
 pub const API_VERSION: &str = "1.0.0-beta";
@@ -376,7 +376,7 @@ mod tests {
     fn latencies_are_milliseconds_with_decimals() {
         for (micros, expected) in [(0, "0"), (300, "0.3"), (12_345, "12.345"), (2_000, "2")] {
             let mut out = Vec::new();
-            crate::wire::write::object(&mut out, |o| millis(o, "x", micros));
+            wire::write::object(&mut out, |o| millis(o, "x", micros));
             assert_eq!(String::from_utf8(out).unwrap(), format!(r#"{{"x":{expected}}}"#));
         }
     }

@@ -10,15 +10,15 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
 use crate::http::schema::INTEGER;
-use crate::wire::decimal;
-use crate::wire::query::Query;
-use crate::wire::write::Object;
 use engine::amount::Price;
 use engine::book::{BookSide, LastPrice, Top};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
 use engine::order::Side;
 use engine::time::{MILLISECOND, Timestamp};
+use wire::decimal;
+use wire::query::Query;
+use wire::write::Object;
 
 /// The venue's base fee of every market that takes fees at all.
 const BASE_FEE: u64 = 1_000;

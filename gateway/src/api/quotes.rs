@@ -7,9 +7,9 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::{PRICE_OR_NULL, Schema, Shape, TEXT, field};
-use crate::wire::fields::Problems;
-use crate::wire::value::Value;
-use crate::wire::write::{array, object};
+use wire::fields::Problems;
+use wire::value::Value;
+use wire::write::{array, object};
 
 const MARKETS_MAX: usize = 50;
 const QUOTE_BYTES: usize = 384;

@@ -3,14 +3,14 @@
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
-use crate::wire::decimal;
-use crate::wire::fields::Problems;
-use crate::wire::write::{Object, object};
 use engine::amount::Qty;
 use engine::command::Answer;
 use engine::order::Order;
 use engine::reject::Reject;
 use engine::time::{SECOND, Timestamp};
+use wire::decimal;
+use wire::fields::Problems;
+use wire::write::{Object, object};
 
 /// What is said of a reject at `now`. [`Reject::Unsound`] gets its general code: whoever sent the request knows better.
 pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {

@@ -1,9 +1,9 @@
 //! Token ids as public reads take them (venue.md §0).
 
 use crate::http::code::Code;
-use crate::wire::query::Query;
 use engine::id::InstrumentId;
 use engine::market::catalog::{Catalog, MarketCell};
+use wire::query::Query;
 
 /// Longest token id.
 const DIGITS_MAX: usize = 80;

@@ -1,13 +1,13 @@
 //! The `wallet_id` parameter of reads and sweeps (account.md §1.4).
 
 use crate::http::schema::{Format, Param, Schema};
-use crate::wire::fields::Problems;
-use crate::wire::query::Query;
-use crate::wire::value::Value;
 use engine::command::Wallets;
 use engine::id::WalletId;
 use engine::user::Wallet;
 use engine::user::WalletKind;
+use wire::fields::Problems;
+use wire::query::Query;
+use wire::value::Value;
 
 /// The parameter as the routes declare it.
 pub const WALLET_ID: Param = Param::query(
@@ -134,7 +134,7 @@ mod tests {
             (r#"{"wallet_id":[]}"#, None, true),
         ] {
             let mut problems = Problems::default();
-            let value = crate::wire::read::json(body.as_bytes()).expect("JSON");
+            let value = wire::read::json(body.as_bytes()).expect("JSON");
             assert_eq!(in_body(&value, &mut problems), expected, "{body}");
             assert_eq!(!problems.is_empty(), wrong, "{body}");
         }

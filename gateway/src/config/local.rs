@@ -2,9 +2,9 @@
 
 use super::TIERS;
 use super::source::Source;
-use crate::wire::decimal::{self, Decimal};
 use engine::amount::Cash;
 use engine::user::Tier;
+use wire::decimal::{self, Decimal};
 
 /// Most USD that a new wallet begins with.
 const BALANCE_MAX: Cash = Cash::from_dollars(1_000_000_000);

@@ -7,7 +7,7 @@ use engine::rules::FillModel;
 pub(super) fn engine(source: &mut Source) -> Engine {
     Engine {
         shards: source.integer("engine.shards", default_shards(), 1..=64) as usize,
-        prefault_bytes: source.integer("engine.prefault_bytes", crate::prefault::AHEAD_BYTES as u64, 0..=1 << 30)
+        prefault_bytes: source.integer("engine.prefault_bytes", journal::prefault::AHEAD_BYTES as u64, 0..=1 << 30)
             as usize,
     }
 }

@@ -3,13 +3,13 @@
 
 use super::DEFAULT;
 use super::secret::Secret;
-use crate::wire::instant;
 use engine::time::Timestamp;
 use serde::Deserialize as _;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 use toml::de::{DeTable, DeValue};
+use wire::instant;
 
 /// Begins the name of every environment variable of ours.
 const ENV_PREFIX: &str = "PAPERTAPE_";

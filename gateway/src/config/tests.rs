@@ -34,7 +34,7 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!((seconds(config.http.header_timeout), seconds(config.http.body_timeout)), (5, 10));
     assert!(config.rules.flags.fok_depth_aware && config.rules.sync_gtc_match);
     assert_eq!(config.rules.fees.rate(Category::Crypto), Bps(700));
-    assert_eq!(crate::wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
+    assert_eq!(wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
 }
 
 /// Off unless asked for; never where the server itself listens.

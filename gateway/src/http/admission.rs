@@ -12,7 +12,6 @@ use super::route::{Auth, Permission, RateClass, Route};
 use crate::app::{App, Edge};
 use crate::config::Local;
 use crate::engine_client::Late;
-use crate::wire::query::Query;
 use engine::command::{Answer, Command, CreateUser};
 use engine::directory::{Principal, Reservation};
 use engine::id::UserId;
@@ -22,6 +21,7 @@ use engine::user::key::{effective, entitlement, grant_ended};
 use hyper::header::{self, HeaderMap};
 use hyper::http::request::Parts;
 use std::rc::Rc;
+use wire::query::Query;
 
 /// The credential that a request needs: what its route takes, as the request itself decides where that depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

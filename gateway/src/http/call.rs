@@ -9,9 +9,6 @@ use super::route::{Auth, Route};
 use super::router::Variables;
 use crate::app::{App, Edge};
 use crate::engine_client::Late;
-use crate::wire::query::{self, Query};
-use crate::wire::read;
-use crate::wire::value::Value;
 use bytes::Bytes;
 use engine::command::{Answer, Command};
 use engine::id::{KeyId, UserId};
@@ -20,6 +17,9 @@ use engine::user::{Grant, Permissions, Tier};
 use hyper::header::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 use std::rc::Rc;
+use wire::query::{self, Query};
+use wire::read;
+use wire::value::Value;
 
 /// One request on its way through its handler.
 pub struct Call {
@@ -184,5 +184,5 @@ fn overshot(answer: &Answer) -> Refusal {
     };
     let source = if order.status() == engine::order::Status::Filled { "filled" } else { "pending" };
     let refusal = refusal.order_id(order.id.0);
-    refusal.field("source", |out| crate::wire::write::string(out, source))
+    refusal.field("source", |out| wire::write::string(out, source))
 }

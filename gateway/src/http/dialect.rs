@@ -3,8 +3,8 @@
 use super::auth;
 use super::route::VenueShape;
 use crate::app::App;
-use crate::wire::query::Query;
 use hyper::header::{self, HeaderMap};
+use wire::query::Query;
 
 /// Headers that only the venue's own clients send.
 const CLIENT_HEADERS: [&str; 2] = ["poly_api_key", "poly_address"];

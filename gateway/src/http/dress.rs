@@ -13,7 +13,6 @@ use super::names::Names;
 use super::refusals::Shown;
 use super::reply::{Outcome, Parts, Reply};
 use super::route::Route;
-use crate::wire::{decimal, instant};
 use engine::time::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -21,6 +20,7 @@ use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
 use std::cell::RefCell;
 use std::io::Write as _;
+use wire::{decimal, instant};
 
 /// Bodies below this are never compressed (wire.md §10).
 const COMPRESS_BYTES_MIN: usize = 1_024;

@@ -6,14 +6,14 @@
 
 use crate::config::Secret;
 use crate::http::code::Code;
-use crate::wire::decimal::Decimal;
-use crate::wire::read;
-use crate::wire::value::Value;
-use crate::wire::write;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::time::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, crypto};
+use wire::decimal::Decimal;
+use wire::read;
+use wire::value::Value;
+use wire::write;
 
 /// Longest token that is looked at.
 pub const TOKEN_BYTES_MAX: usize = 8 * 1_024;

@@ -2,11 +2,11 @@
 
 use super::limit::RateState;
 use crate::config::TIERS;
-use crate::wire::decimal;
 use engine::user::Tier;
 use hyper::header::{HeaderName, HeaderValue};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wire::decimal;
 
 /// Brands so far: one, but in tests.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);

@@ -16,7 +16,6 @@ use super::route::{Auth, BodyKind, Route, Work};
 use super::router::{Found, Variables};
 use super::usage::Done;
 use crate::app::{App, Edge};
-use crate::wire::query::Query;
 use begun::{Begun, bounded, caught, placement};
 use bytes::Bytes;
 use hyper::body::Body;
@@ -28,6 +27,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use whole::{content_type, declared_size, too_large, whole_body};
+use wire::query::Query;
 
 mod begun;
 mod whole;

@@ -5,11 +5,11 @@ use super::body::{Pages, Upgrade};
 use super::buffer;
 use super::code::{Code, Retry};
 use super::dialect::Dialect;
-use crate::wire::write;
 use engine::time::Timestamp;
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use std::borrow::Cow;
+use wire::write;
 
 /// What a handler answers.
 pub type Outcome = Result<Reply, Refusal>;
@@ -130,7 +130,7 @@ impl Refusal {
     }
 
     /// `422 VALIDATION_FAILED` with what is wrong.
-    pub fn validation(problems: &crate::wire::fields::Problems) -> Refusal {
+    pub fn validation(problems: &wire::fields::Problems) -> Refusal {
         Refusal::saying(Code::ValidationFailed, problems.message()).details(problems.details())
     }
 
@@ -148,7 +148,7 @@ impl Refusal {
     /// `429 RATE_LIMITED`: the placement limiter.
     pub fn placements(retry_after_ms: u32) -> Refusal {
         Refusal::from(Code::RateLimited).field("retry_after_ms", |out| {
-            crate::wire::decimal::integer(out, u64::from(retry_after_ms));
+            wire::decimal::integer(out, u64::from(retry_after_ms));
         })
     }
 

@@ -3,7 +3,7 @@
 //! An endpoint's file declares its shapes beside its routes; [`super::openapi`] makes the machine description of them,
 //! and the tests hold every answer they see against it. Nothing here runs while a request is answered.
 
-use crate::wire::fields::OFFSET_MAX;
+use wire::fields::OFFSET_MAX;
 
 /// The shape of one JSON value.
 #[derive(Clone, Copy, Debug)]

@@ -12,15 +12,15 @@ use super::call::Caller;
 use super::code::Code;
 use super::jwt::{self, Verifier};
 use crate::config::{Secret, TIERS};
-use crate::wire::decimal::Decimal;
-use crate::wire::read;
-use crate::wire::value::Value;
-use crate::wire::write::{object, string};
 use engine::id::{KeyId, UserId};
 use engine::time::Timestamp;
 use engine::user::{Permissions, Tier};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use wire::decimal::Decimal;
+use wire::read;
+use wire::value::Value;
+use wire::write::{object, string};
 
 /// How long a handshake may take to come.
 pub const TTL_SECS: u64 = 60;

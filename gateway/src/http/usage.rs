@@ -203,7 +203,7 @@ fn past(now: u64, count: u64) -> std::ops::RangeInclusive<u64> {
 
 /// 1 on the first of a month.
 fn day_of_month(now: Timestamp) -> u64 {
-    let text = crate::wire::instant::ts_text(now);
+    let text = wire::instant::ts_text(now);
     text[8..10].parse().expect("a time has its day at that place")
 }
 

@@ -2,8 +2,8 @@
 
 use super::family::{Family, Writer};
 use crate::app::App;
-use crate::leap::Sweeping;
 use engine::time::SECOND;
+use host::leap::Sweeping;
 use std::fmt::Error;
 
 const LEAP: Family = Family::new(

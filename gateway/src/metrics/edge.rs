@@ -2,10 +2,10 @@
 //! Operations of sockets count as their HTTP twins do.
 
 use super::family::{Family, Writer};
-use super::histogram::Micros;
 use crate::app::App;
 use crate::http::code::Code;
 use crate::http::route::{RateClass, Route};
+use host::histogram::Micros;
 use std::fmt::Error;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

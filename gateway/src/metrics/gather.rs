@@ -8,10 +8,10 @@ use super::journal::Journal;
 use super::{clock, edge, feed, journal, streams, system, upstream};
 use crate::api::health::API_VERSION;
 use crate::app::App;
-use crate::commit::{CommitItem, Reply};
 use crate::machinery::Inboxes;
-use crate::recover::Report;
 use crate::venue::feed::FeedLane;
+use ::journal::commit::{CommitItem, Reply};
+use ::journal::recover::Report;
 use engine::command::Answer;
 use engine::time::SECOND;
 use prometheus_client::collector::Collector;
@@ -117,7 +117,7 @@ impl Sources {
         let slots = [row("shard_longest", inboxes[0].slots()), row("commit", commits.slots())];
         out.gauges(&SLOTS, slots.iter().map(|(labels, count)| (&labels[..], *count)))?;
         let journal = Journal {
-            meters: app.commit.meters.as_ref(),
+            meters: app.commit.listener.meters.as_ref(),
             marks,
             lane: &lane.commits,
             dir: &app.config.data.dir,
@@ -130,7 +130,7 @@ impl Sources {
         if !is_whole {
             return Ok(());
         }
-        journal::write_orders(app.commit.meters.as_ref(), out)?;
+        journal::write_orders(app.commit.listener.meters.as_ref(), out)?;
         edge::write(app, out)?;
         out.gauge(&USERS, app.directory.users_count())?;
         out.gauge(&KEYS, app.directory.keys_count())?;
@@ -161,9 +161,10 @@ impl Collector for Told {
 mod tests {
     use super::*;
     use crate::api::testing::Town;
-    use crate::commit::{CommitFigures, CommitLane, Committer, LogSize};
-    use crate::config::Durability;
-    use crate::recover::{Recovery, recover};
+    use crate::listeners::{CommitFigures, CommitLane, Committer};
+    use ::journal::commit::Durability;
+    use ::journal::commit::LogSize;
+    use ::journal::recover::{Recovery, recover};
     use engine::mutation::codec;
     use wal::{Options, Running};
 

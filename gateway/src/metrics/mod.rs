@@ -20,7 +20,6 @@ pub mod edge;
 mod family;
 mod feed;
 pub mod gather;
-pub mod histogram;
 pub mod journal;
 mod streams;
 mod system;

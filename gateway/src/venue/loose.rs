@@ -325,7 +325,7 @@ mod tests {
     fn short_decimals_are_read_as_all_others_are() {
         const ROUNDS: u64 = 100_000;
         const PIECES: &[u8] = b"0123456789900.. e-";
-        let mut random = crate::wire::tests::Random(5);
+        let mut random = wire::testing::Random(5);
         let mut taken = 0;
         for round in 0..ROUNDS {
             let length = random.next() % 22;

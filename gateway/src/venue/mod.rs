@@ -24,15 +24,14 @@ pub mod tape;
 #[cfg(test)]
 mod tests;
 mod translators;
-pub mod updown;
 
-use crate::clock::Clock;
 use category::Names;
 use engine::amount::{Price, Qty, TickSize};
 pub use engine::book::{BookSide, Stated};
 use engine::market::Market;
 use engine::market::terms::{Asset, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
+use host::clock::Clock;
 pub use live::Health;
 use live::Live;
 use playback::Playback;

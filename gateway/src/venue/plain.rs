@@ -150,8 +150,8 @@ pub fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::tests::Random;
     use serde::Deserialize;
+    use wire::testing::Random;
 
     /// A message of every part the reader has.
     #[derive(Debug, Default, PartialEq, Deserialize)]

@@ -1,7 +1,7 @@
 //! The seam itself: configuration, paths, and the promises of every venue.
 use super::*;
-use crate::clock::Clock;
 use engine::market::terms::Category;
+use host::clock::Clock;
 
 #[test]
 fn paths_are_read_without_what_stands_around_them() {

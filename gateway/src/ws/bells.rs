@@ -92,7 +92,7 @@ impl Drop for Bell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::runtime;
+    use host::runtime::runtime;
     use std::pin::pin;
     use std::task::{Context, Waker};
 

@@ -16,8 +16,6 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal};
 use crate::http::route::{RateClass, Route};
-use crate::wire::fields::Params;
-use crate::wire::write::{Object, object};
 use engine::command::{Answer, Command, Query, Wallets};
 use engine::id::{UserId, WalletId};
 use engine::order::{Fill, Order, Status};
@@ -25,6 +23,8 @@ use engine::view::{FactView, Happened};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use wire::fields::Params;
+use wire::write::{Object, object};
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/executions", "ws_executions")
     .about("Fills of the own resting orders.")

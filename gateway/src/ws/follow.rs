@@ -12,9 +12,6 @@ use super::session::{Socket, caught};
 use crate::app::Edge;
 use crate::engine_client::Late;
 use crate::http::reply::Refusal;
-use crate::wire::fields::Params;
-use crate::wire::query::Query as QueryText;
-use crate::wire::write::object;
 use engine::command::{Answer, Command, Query};
 use engine::id::UserId;
 use engine::shard::facts::FACTS_PER_PAGE_MAX;
@@ -24,6 +21,9 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use wire::fields::Params;
+use wire::query::Query as QueryText;
+use wire::write::object;
 
 /// How long a full shard is left alone.
 const BUSY_REST: Duration = Duration::from_millis(10);
@@ -71,7 +71,7 @@ pub async fn follow(
     teller: impl Teller,
 ) -> Result<Following, Close> {
     // It listens first, so that nothing happens between the last answer and the first bell.
-    let bell = edge.app.commit.bells.listen(user);
+    let bell = edge.app.commit.listener.bells.listen(user);
     let follower = Follower { socket, edge, user, last: Cell::new(0), teller };
     let now = follower.ask(u64::MAX, 1).await?;
     follower.last.set(from.unwrap_or(now.newest).min(now.newest));

@@ -12,11 +12,11 @@ use crate::app::Edge;
 use crate::http::call::Call;
 use crate::http::reply::Outcome;
 use crate::http::route::{RateClass, Route};
-use crate::wire::read;
-use crate::wire::value::Value;
-use crate::wire::write::{object, string};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use std::rc::Rc;
+use wire::read;
+use wire::value::Value;
+use wire::write::{object, string};
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/market", "ws_market")
     .about("Books and their changes, in the venue's frames.")

@@ -13,7 +13,6 @@ use super::market_text as text;
 use super::outbox::{Placed, Tag};
 use super::session::{Socket, caught};
 use crate::api::books::view::{self, Shown};
-use crate::wire::write::separate;
 use ahash::AHashMap;
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::catalog::MarketCell;
@@ -22,6 +21,7 @@ use engine::time::Timestamp;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
+use wire::write::separate;
 
 /// Books of one array (streams.md §4.2).
 pub const BOOKS_PER_ARRAY_MAX: usize = 50;

@@ -3,14 +3,14 @@
 
 use super::change::Trade;
 use crate::api::books::view::{Shown, quoted, size, spread};
-use crate::wire::decimal;
-use crate::wire::write::{Object, array, object, string};
 use engine::amount::{Bps, Price, Qty, TickSize};
 use engine::book::{BookSide, SnapshotHash, Top};
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::{MarketState, Resolution};
 use engine::time::Timestamp;
+use wire::decimal;
+use wire::write::{Object, array, object, string};
 
 /// A level as it stands after a change; size 0 = gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,13 +10,13 @@
 //! then shows every listener everything afresh.
 
 use super::change::Change;
-use crate::metrics::histogram::Micros;
 use crossbeam::queue::ArrayQueue;
 use engine::id::{InstrumentId, MarketId};
 use engine::index::Table;
 use engine::market::terms::Resolution;
 use engine::rules::FeeTable;
 use engine::time::Timestamp;
+use host::histogram::Micros;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed, fence};
 use tokio::sync::Notify;

@@ -4,9 +4,6 @@ use crate::api::account::valuation::Marks;
 use crate::api::markets::quote::OUTCOMES;
 use crate::api::markets::view::Phase;
 use crate::app::App;
-use crate::wire::decimal;
-use crate::wire::instant;
-use crate::wire::write::{Object, object};
 use engine::amount::Cash;
 use engine::book::{Depth, LastPrice, Top};
 use engine::id::Outcome;
@@ -14,6 +11,9 @@ use engine::market::catalog::MarketCell;
 use engine::market::terms::Resolution;
 use engine::time::Timestamp;
 use std::cell::RefCell;
+use wire::decimal;
+use wire::instant;
+use wire::write::{Object, object};
 
 thread_local! {
     /// A copy without levels.

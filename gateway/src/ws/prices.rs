@@ -12,9 +12,6 @@ use crate::app::Edge;
 use crate::http::call::Call;
 use crate::http::reply::Outcome;
 use crate::http::route::{RateClass, Route};
-use crate::wire::read;
-use crate::wire::value::Value;
-use crate::wire::write::{Object, object, string};
 use ahash::AHashSet;
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
@@ -22,6 +19,9 @@ use engine::market::terms::Resolution;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tokio::time::Instant;
+use wire::read;
+use wire::value::Value;
+use wire::write::{Object, object, string};
 
 /// Prices that are made before others get their turn on the thread.
 const PRICES_PER_TURN: usize = 16;

@@ -14,8 +14,6 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::venue::spot::{self, Family, SpotPrice};
-use crate::wire::decimal;
-use crate::wire::write::{Object, object};
 use ahash::AHashMap;
 use engine::id::{KeyId, MarketId};
 use engine::market::catalog::MarketCell;
@@ -31,6 +29,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
+use wire::decimal;
+use wire::write::{Object, object};
 
 /// Markets of one stream.
 const MARKETS_MAX: usize = 50;

@@ -22,10 +22,6 @@ use crate::http::refusals::{self, Shown};
 use crate::http::reply::{Outcome, Refusal};
 use crate::http::route::{RateClass, Route};
 use crate::http::router::{Found, Variables};
-use crate::wire::query::encode;
-use crate::wire::read;
-use crate::wire::value::Value;
-use crate::wire::write::{self, Object, object};
 use bytes::Bytes;
 use engine::id::KeyId;
 use hyper::{Method, StatusCode, Uri};
@@ -35,6 +31,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::sync::Semaphore;
+use wire::query::encode;
+use wire::read;
+use wire::value::Value;
+use wire::write::{self, Object, object};
 
 /// Longest text that names an operation.
 const ID_CHARS_MAX: usize = 64;

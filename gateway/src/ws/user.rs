@@ -23,9 +23,6 @@ use crate::http::call::Call;
 use crate::http::dialect::Dialect;
 use crate::http::reply::Outcome;
 use crate::http::route::{RateClass, Route};
-use crate::wire::read;
-use crate::wire::value::Value;
-use crate::wire::write::{object, string};
 use engine::id::MarketId;
 use engine::time::SECOND;
 use engine::view::FactView;
@@ -33,6 +30,9 @@ use hyper::header;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use wire::read;
+use wire::value::Value;
+use wire::write::{object, string};
 
 /// Time to say who one is.
 const AUTH_WITHIN_US: u64 = 10 * SECOND;

@@ -9,13 +9,13 @@ use crate::api::orders::view;
 use crate::api::orders::words as native;
 use crate::app::App;
 use crate::http::dialect::Dialect;
-use crate::wire::decimal;
-use crate::wire::write::{Object, object};
 use engine::id::TradeId;
 use engine::order::{Fill, Status};
 use engine::time::Timestamp;
 use engine::view::{FactView, Happened};
 use std::sync::Arc;
+use wire::decimal;
+use wire::write::{Object, object};
 
 /// What all frames of one socket share.
 pub struct Texts {

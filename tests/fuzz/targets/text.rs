@@ -12,14 +12,14 @@ use gateway::api::orders::terms::{Draft, Sender};
 use gateway::config::{Config, Secret};
 use gateway::http::jwt::Verifier;
 use gateway::http::plain::{self, Head};
-use gateway::wire::cursor::{IdCursor, OffsetCursor, OrderCursor};
-use gateway::wire::decimal::{self, Decimal};
-use gateway::wire::query::{self, Query};
-use gateway::wire::read::{self, NotJson};
-use gateway::wire::{instant, value::Value};
 use gateway::ws::close::Close;
 use gateway::ws::policy::{Inspector, MESSAGE_BYTES_MAX};
 use serde::de::IgnoredAny;
+use wire::cursor::{IdCursor, OffsetCursor, OrderCursor};
+use wire::decimal::{self, Decimal};
+use wire::query::{self, Query};
+use wire::read::{self, NotJson};
+use wire::{instant, value::Value};
 
 /// The beginning of the year 10000, which no text of ours can tell.
 const YEAR_10000: Timestamp = Timestamp(253_402_300_800 * SECOND);

@@ -10,13 +10,13 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::{MONEY, Param, Schema, Shape, TS, field};
-use crate::wire::fields::Params;
-use crate::wire::write::{array, object};
 use engine::amount::Cash;
 use engine::amount::nearest;
 use engine::command::{Answer, Command, Query, Wallets};
 use engine::time::{DAY, HOUR, Timestamp};
 use engine::user::equity::EquityRow;
+use wire::fields::Params;
+use wire::write::{array, object};
 
 const DAYS_MAX: u64 = 90;
 const DAYS_DEFAULT: u64 = 7;

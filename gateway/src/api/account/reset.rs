@@ -7,12 +7,12 @@ use crate::http::containment::Deed;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, Route};
 use crate::http::schema::{INTEGER, MONEY, Schema, Shape, TEXT, field};
-use crate::wire::decimal;
-use crate::wire::value::Value;
-use crate::wire::write::Object;
 use engine::command::{Answer, Command};
 use engine::time::DAY;
 use engine::view::EmptiedWallet;
+use wire::decimal;
+use wire::value::Value;
+use wire::write::Object;
 
 pub const POST: Route = Route::post("/v1/account/reset-api-balance", "reset_api_balance")
     .about("Ends the orders of the API wallet, closes its positions without cash, and gives it its baseline again. Any active key may, read-only ones too, unless keys.readonly_contained is on.")

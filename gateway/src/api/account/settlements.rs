@@ -11,11 +11,6 @@ use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::{
     CONDITION_ID, INTEGER, MONEY, PRICE, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID, TS, field,
 };
-use crate::wire::cursor::IdCursor;
-use crate::wire::fields::{Params, Problems};
-use crate::wire::instant;
-use crate::wire::query::Query as QueryText;
-use crate::wire::write::object;
 use engine::amount::{Cash, Price};
 use engine::command::{Answer, Command, EpisodeSpan, Episodes, Query, Wallets};
 use engine::id::PositionId;
@@ -24,6 +19,11 @@ use engine::market::terms::Resolution;
 use engine::time::Timestamp;
 use engine::user::{Position, Settlement};
 use engine::view::PositionView;
+use wire::cursor::IdCursor;
+use wire::fields::{Params, Problems};
+use wire::instant;
+use wire::query::Query as QueryText;
+use wire::write::object;
 
 const LIMIT_MAX: u64 = 500;
 const LIMIT_DEFAULT: u64 = 100;

@@ -3,11 +3,11 @@
 use super::valuation::{Balance, Marks, market_value};
 use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words;
-use crate::wire::write::{Object, object};
 use engine::amount::Qty;
 use engine::order::Liquidity;
 use engine::user::Position;
 use engine::view::{FillView, PositionView};
+use wire::write::{Object, object};
 
 /// `BalanceResponse`.
 pub fn balance(o: &mut Object<'_>, balance: &Balance) {

@@ -15,13 +15,13 @@ use crate::http::dialect;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Route, VenueShape};
 use crate::http::schema::{Param, TOKEN_ID};
-use crate::wire::fields::{Body, Params};
-use crate::wire::query::Query;
-use crate::wire::value::Value;
-use crate::wire::write::separate;
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
 use view::Asked;
+use wire::fields::{Body, Params};
+use wire::query::Query;
+use wire::value::Value;
+use wire::write::separate;
 
 const DEPTH_MAX: u64 = 500;
 /// Books of a batch that are written before others get their turn on the thread.

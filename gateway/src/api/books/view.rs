@@ -2,8 +2,6 @@
 
 use super::kept::MadeOf;
 use crate::app::{App, Edge};
-use crate::wire::decimal;
-use crate::wire::write::{Object, object, string};
 use engine::amount::{Price, Qty, TickSize};
 use engine::book::{Books, Depth, LastPrice, Level, SnapshotHash, Top, Unavailable};
 use engine::id::InstrumentId;
@@ -11,6 +9,8 @@ use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
 use sha1::{Digest as _, Sha1};
 use std::cell::RefCell;
+use wire::decimal;
+use wire::write::{Object, object, string};
 
 thread_local! {
     /// The copy that this thread's answers are made of, kept so that a read allocates nothing for it.

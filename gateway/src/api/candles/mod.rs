@@ -2,20 +2,20 @@
 
 use super::history::{candle_fields, of_outcome, unknown_interval};
 use super::orders::terms::outcome_labelled;
-use crate::history::Wanted;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::{INTEGER, PRICE, Param, QTY, Schema, Shape, TEXT, field};
-use crate::wire::fields::Params;
-use crate::wire::instant;
-use crate::wire::query::Query;
-use crate::wire::write::{array, object};
 use engine::book::candles::Grid;
 use engine::id::Outcome as MarketOutcome;
 use engine::time::{SECOND, Timestamp};
+use history::Wanted;
 use std::ops::RangeInclusive;
+use wire::fields::Params;
+use wire::instant;
+use wire::query::Query;
+use wire::write::{array, object};
 
 const LIMIT_MAX: u64 = 1_000;
 const LIMIT_DEFAULT: u64 = 500;

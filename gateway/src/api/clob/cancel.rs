@@ -7,12 +7,12 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::wire::value::Value;
-use crate::wire::write::{self, object};
 use ahash::AHashSet;
 use engine::command::{Answer, Command};
 use engine::id::OrderId;
 use engine::view::CancelledOrders;
+use wire::value::Value;
+use wire::write::{self, object};
 
 /// Most orders that one call cancels.
 const IDS_MAX: usize = 3_000;

@@ -10,9 +10,9 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, Route};
 use crate::http::schema::{BOOLEAN, Param, Schema, Shape, TEXT, field};
-use crate::wire::write::string;
 use engine::command::{Answer, Command, Query};
 use engine::user::Permissions;
+use wire::write::string;
 
 /// Said where a client wants something to sign with: base64 that decodes, and any text.
 const SECRET: &str = "c3Zj";

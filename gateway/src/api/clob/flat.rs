@@ -6,12 +6,12 @@ use crate::api::orders::terms::{Sender, digest, identity, unix_secs};
 use crate::api::orders::words::SIDES;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
-use crate::wire::decimal::Decimal;
-use crate::wire::fields::Body;
-use crate::wire::value::Value;
 use engine::amount::{Cash, Qty};
 use engine::command::{AskedPrice, Placement, PlacementTerms, Size, Unsound};
 use engine::order::{OrderType, TimeInForce};
+use wire::decimal::Decimal;
+use wire::fields::Body;
+use wire::value::Value;
 
 /// Longest texts that are looked at.
 const TOKEN_ID_CHARS_MAX: usize = 256;

@@ -11,10 +11,10 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, Permission, Route};
 use crate::http::schema::{BOOLEAN, INTEGER, Param, Schema, Shape, TEXT, field};
-use crate::wire::cursor;
-use crate::wire::value::Value;
-use crate::wire::write::{array, boolean, separate, string};
 use engine::command::{Answer, Command, Query, Wallets};
+use wire::cursor;
+use wire::value::Value;
+use wire::write::{array, boolean, separate, string};
 
 /// The name of the one contract that allowances are shown for. It is nobody's.
 const NO_CONTRACT: &str = "0x0000000000000000000000000000000000000001";

@@ -47,7 +47,7 @@ impl OrderIds {
 
     /// The venue-shaped form as a text.
     pub fn text(&self, id: OrderId) -> String {
-        crate::wire::decimal::text(|out| self.push(out, id))
+        wire::decimal::text(|out| self.push(out, id))
     }
 
     /// Reads either form. `None` is an id that no order of this user has.
@@ -91,7 +91,7 @@ pub fn account(user: UserId) -> String {
 /// The account's address: 20 bytes that follow from the number of the user.
 pub fn address(user: UserId) -> String {
     let hash: [u8; 32] = Sha256::digest(format!("addr:{}", user.0)).into();
-    crate::wire::decimal::text(|out| {
+    wire::decimal::text(|out| {
         out.extend_from_slice(b"0x");
         hex(out, &hash[..20]);
     })
@@ -103,7 +103,7 @@ pub fn paper_transaction_hash(trade_id: &str) -> String {
     let mut hash = Sha256::new_with_prefix(b"paper:");
     hash.update(trade_id);
     let hash: [u8; 32] = hash.finalize().into();
-    crate::wire::decimal::text(|out| {
+    wire::decimal::text(|out| {
         out.extend_from_slice(b"0x");
         hex(out, &hash);
     })
@@ -124,7 +124,7 @@ pub fn uuid(text: &str) -> Option<[u8; 16]> {
 }
 
 pub fn uuid_text(bytes: &[u8; 16]) -> String {
-    crate::wire::decimal::text(|out| {
+    wire::decimal::text(|out| {
         for (at, byte) in bytes.iter().enumerate() {
             if matches!(at, 4 | 6 | 8 | 10) {
                 out.push(b'-');

@@ -14,14 +14,14 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
-use crate::wire::cursor::{self, OffsetCursor};
-use crate::wire::decimal;
-use crate::wire::write::{Object, object, separate};
 use engine::amount::Cash;
 use engine::id::{MarketId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
 use engine::market::terms::Resolution;
 use engine::time::Timestamp;
+use wire::cursor::{self, OffsetCursor};
+use wire::decimal;
+use wire::write::{Object, object, separate};
 
 /// Rows of a page, in every list.
 const PAGE_ROWS: usize = 1_000;

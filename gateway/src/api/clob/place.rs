@@ -11,15 +11,15 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::wire::decimal;
-use crate::wire::value::Value;
-use crate::wire::write::{Object, array, object};
 use engine::command::{Answer, BatchEntry, Command, Placement};
 use engine::order::{EntryRoute, Order, Side};
 use engine::reject::Reject;
 use engine::time::Timestamp;
 use engine::view::OrderView;
 use hyper::header::HeaderName;
+use wire::decimal;
+use wire::value::Value;
+use wire::write::{Object, array, object};
 
 const SIGNED: &str = "POST /v1/order";
 const BATCH: &str = "POST /v1/orders";

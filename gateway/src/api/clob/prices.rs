@@ -9,12 +9,12 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{BodyKind, Route};
-use crate::wire::write::{Object, array, object, separate, string};
 use ahash::AHashMap;
 use engine::amount::Price;
 use engine::book::{BookSide, Top};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
+use wire::write::{Object, array, object, separate, string};
 
 /// Markets whose prices are written before others get their turn on the thread.
 const MARKETS_PER_TURN: usize = 500;

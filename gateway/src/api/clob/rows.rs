@@ -6,13 +6,13 @@ use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words as native;
 use crate::http::call::Call;
 use crate::http::dialect::Dialect;
-use crate::wire::decimal;
-use crate::wire::write::{Object, object};
 use engine::id::OrderId;
 use engine::market::catalog::Catalog;
 use engine::order::{Fill, Liquidity, Order, Side};
 use engine::time::Timestamp;
 use engine::view::{FillView, OrderView};
+use wire::decimal;
+use wire::write::{Object, object};
 
 /// What all rows of one answer share.
 pub struct Rows<'a> {

@@ -9,9 +9,6 @@ use super::words::{self, Asked};
 use crate::api::orders::terms::{Sender, digest, identity, unix_secs};
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
-use crate::wire::decimal;
-use crate::wire::fields::Body;
-use crate::wire::value::Value;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::amount::Qty;
@@ -20,6 +17,9 @@ use engine::id::InstrumentId;
 use engine::market::catalog::Catalog;
 use engine::order::{OrderType, Side, TimeInForce};
 use sha2::{Digest as _, Sha256};
+use wire::decimal;
+use wire::fields::Body;
+use wire::value::Value;
 
 /// Longer texts are no token id of any market; they are not looked up.
 const TOKEN_ID_CHARS_MAX: usize = 80;

@@ -5,9 +5,9 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::http::route::BodyKind;
-use crate::wire::query::Query;
-use crate::wire::value::Value;
 use engine::book::BookSide;
+use wire::query::Query;
+use wire::value::Value;
 
 /// Entries of one batch.
 pub const BATCH_MAX: usize = 500;
@@ -134,7 +134,7 @@ fn too_many() -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::read;
+    use wire::read;
 
     type Entries<'a> = Result<&'a [(&'a str, Option<BookSide>)], (Code, &'a str)>;
 

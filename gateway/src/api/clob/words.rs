@@ -3,10 +3,10 @@
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::reply::Refusal;
-use crate::wire::decimal;
 use engine::amount::{Cash, Qty, TickSize};
 use engine::order::{CloseReason, Order, Status, TimeInForce};
 use engine::reject::Reject;
+use wire::decimal;
 
 /// Why an order was not cancelled, whatever the reason.
 pub const NOT_CANCELED: &str = "order can't be found - already canceled or matched";

@@ -4,12 +4,12 @@ use crate::api::markets::filter::Needle;
 use crate::api::markets::view::{Phase, is_hot_volume};
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
-use crate::wire::fields::Params;
-use crate::wire::query::Query;
 use engine::id::MarketId;
 use engine::market::catalog::{Catalog, EventRow, MarketCell};
 use engine::market::terms::Venue;
 use engine::time::Timestamp;
+use wire::fields::Params;
+use wire::query::Query;
 
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;

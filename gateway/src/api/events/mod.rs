@@ -13,11 +13,11 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::Schema;
-use crate::wire::decimal;
-use crate::wire::write::{boolean, object};
 use engine::id::MarketId;
 use engine::market::catalog::EventRow;
 use filter::Asked;
+use wire::decimal;
+use wire::write::{boolean, object};
 
 /// Markets that are looked at before others get their turn on the thread.
 const LOOKED_AT_PER_TURN: usize = 1_000;
@@ -77,7 +77,7 @@ async fn list(call: Call) -> Outcome {
             written = 0;
             tokio::task::yield_now().await;
         }
-        crate::wire::write::separate(&mut out);
+        wire::write::separate(&mut out);
         view::event(&mut out, event, call.app());
     }
     out.extend_from_slice(b"],\"total\":");

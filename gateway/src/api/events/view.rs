@@ -4,8 +4,8 @@ use super::Shown;
 use crate::api::markets::quote::Quote;
 use crate::api::markets::view::{is_hot_volume, number};
 use crate::app::App;
-use crate::wire::write::{Object, object, string};
 use engine::market::catalog::MarketCell;
+use wire::write::{Object, object, string};
 
 /// One event with the markets of it that are shown.
 pub fn event(out: &mut Vec<u8>, shown: &Shown<'_>, app: &App) {

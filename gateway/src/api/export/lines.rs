@@ -3,13 +3,13 @@
 use crate::api::account::settlements::Row;
 use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words;
-use crate::wire::{decimal, instant};
 use csv::{Terminator, Writer, WriterBuilder};
 use engine::amount::Cash;
 use engine::market::catalog::Catalog;
 use engine::order::Liquidity;
 use engine::user::Position;
 use engine::view::FillView;
+use wire::{decimal, instant};
 
 pub(super) const TRADE_COLUMNS: [&str; 19] = [
     "trade_id",

@@ -16,7 +16,6 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::{Kind, Param, TEXT};
-use crate::wire::fields::Params;
 use engine::command::{Answer, Command, EpisodeSpan, Episodes, FillSpan, MarketFilter, Query, Wallets};
 use engine::id::{PositionId, TradeId, UserId};
 use engine::time::Timestamp;
@@ -25,6 +24,7 @@ use engine::user::key::entitlement;
 use hyper::header::{self, HeaderValue};
 use lines::Lines;
 use std::rc::Rc;
+use wire::fields::Params;
 
 /// Rows of one page: some 40 KiB, made in well under a millisecond.
 const PAGE_ROWS: u64 = 128;

@@ -2,14 +2,14 @@
 
 use crate::api::markets::view::{Phase, number as market_number};
 use crate::http::reply::Refusal;
-use crate::wire::decimal::Decimal;
-use crate::wire::fields::Params;
-use crate::wire::instant;
-use crate::wire::query::Query;
 use engine::id::MarketId;
 use engine::market::catalog::{Catalog, MarketCell};
 use engine::market::terms::MarketState;
 use engine::time::Timestamp;
+use wire::decimal::Decimal;
+use wire::fields::Params;
+use wire::instant;
+use wire::query::Query;
 
 /// Rows of a page of markets.
 pub const MARKETS_MAX: u64 = 500;

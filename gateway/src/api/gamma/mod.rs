@@ -16,15 +16,15 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Gate, Route};
-use crate::wire::cursor::OffsetCursor;
-use crate::wire::fields::Params;
-use crate::wire::query::Query;
-use crate::wire::write::{Object, array, object, separate};
 use engine::id::MarketId;
 use engine::market::catalog::{Lists, MarketCell};
 use filter::{Asked, EVENTS_MAX, MARKETS_MAX, Order, market_key};
 use std::collections::BTreeSet;
 use view::Group;
+use wire::cursor::OffsetCursor;
+use wire::fields::Params;
+use wire::query::Query;
+use wire::write::{Object, array, object, separate};
 
 /// Markets that are looked at before others get their turn on the thread.
 const LOOKED_AT_PER_TURN: usize = 2_000;

@@ -8,15 +8,15 @@ use crate::api::markets::quote::{Quote, number as dollars};
 use crate::api::markets::view::{Phase, number as market_number};
 use crate::api::prices::{base_fee, book_of};
 use crate::app::App;
-use crate::wire::decimal;
-use crate::wire::instant;
-use crate::wire::write::{Object, array, object, string};
 use engine::amount::{Cash, Price};
 use engine::book::BookSide;
 use engine::id::{MarketId, Outcome};
 use engine::market::catalog::MarketCell;
 use engine::market::terms::EventTerms;
 use engine::time::Timestamp;
+use wire::decimal;
+use wire::instant;
+use wire::write::{Object, array, object, string};
 
 /// 10⁻⁴ in 10⁻⁶.
 const MICROS_PER_TICK: i64 = 100;

@@ -3,10 +3,10 @@
 use crate::api::tokens;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
-use crate::wire::query::Query;
-use crate::wire::write;
 use engine::time::Timestamp;
 use std::ops::RangeInclusive;
+use wire::query::Query;
+use wire::write;
 
 /// Intervals in seconds; `u64::MAX` is all there is, and a month has 30 days.
 const INTERVALS: [(&str, u64); 7] = [

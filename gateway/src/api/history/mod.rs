@@ -10,17 +10,17 @@ mod shape;
 pub use asked::unknown_interval;
 
 use crate::api::tokens;
-use crate::history::{Stretches, Wanted};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Gate, Permission, Route};
-use crate::wire::decimal;
-use crate::wire::write::{Object, object, separate};
 use asked::Asked;
 use engine::book::candles::{Bucket, Grid};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::terms::{MarketState, Resolution};
+use history::{Stretches, Wanted};
+use wire::decimal;
+use wire::write::{Object, object, separate};
 
 /// Most points of an answer.
 const POINTS_MAX: usize = 5_000;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::api::testing::{Text as _, Town};
 use engine::book::candles::{Candle, Mid};
+use engine::book::listener::PriceListener as _;
 use engine::market::mutation::MarketMutation;
 use engine::time::Timestamp;
 use std::ops::Deref as _;

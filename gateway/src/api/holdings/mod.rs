@@ -15,17 +15,17 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Gate, Route};
-use crate::wire::cursor::OffsetCursor;
-use crate::wire::decimal::Decimal;
-use crate::wire::fields::Params;
-use crate::wire::query::Query as QueryText;
-use crate::wire::write::{Object, array, object};
 use engine::amount::Cash;
 use engine::command::{Answer, Command, FillFilter, MarketFilter, Query, Wallets};
 use engine::mark::Marks;
 use engine::order::Side;
 use engine::view::PositionView;
 use view::Held;
+use wire::cursor::OffsetCursor;
+use wire::decimal::Decimal;
+use wire::fields::Params;
+use wire::query::Query as QueryText;
+use wire::write::{Object, array, object};
 
 const LIMIT_MAX: u64 = 500;
 /// Rows of a page of the second generation.

@@ -3,15 +3,15 @@
 use crate::api::clob::ids;
 use crate::api::orders::view::fill_price;
 use crate::api::orders::words;
-use crate::wire::decimal;
-use crate::wire::instant;
-use crate::wire::write::{Object, object};
 use engine::amount::{Cash, Qty};
 use engine::id::Outcome;
 use engine::mark::{Marks, market_value};
 use engine::market::catalog::{Catalog, MarketCell};
 use engine::time::Timestamp;
 use engine::view::{FillView, PositionView};
+use wire::decimal;
+use wire::instant;
+use wire::write::{Object, object};
 
 /// One hundred percent, in 10⁻⁶ of a percent.
 const WHOLE_PERCENT: i128 = 100_000_000;

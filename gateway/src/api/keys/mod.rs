@@ -14,14 +14,14 @@ use crate::http::containment::Deed;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, RateClass, Route};
 use crate::http::ticket;
-use crate::wire::fields::{Params, Problems};
-use crate::wire::value::Value;
-use crate::wire::write::array;
 use engine::command::{Answer, Command, IssueKey, Query};
 use engine::id::KeyId;
 use engine::user::{Permissions, Tier};
 use request::{Asked, NAME_CHARS_MAX, admitted};
 use view::{Moment, Replaced};
+use wire::fields::{Params, Problems};
+use wire::value::Value;
+use wire::write::array;
 
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;

@@ -8,13 +8,13 @@ use crate::config::TIERS;
 use crate::http::call::Caller;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
-use crate::wire::fields::Body;
-use crate::wire::value::Value;
-use crate::wire::write::object;
 use engine::time::Timestamp;
 use engine::user::key::{entitlement, grant_ended};
 use engine::user::{Permissions, Tier};
 use hyper::StatusCode;
+use wire::fields::Body;
+use wire::value::Value;
+use wire::write::object;
 
 pub const NAME_CHARS_MAX: usize = 100;
 /// Of a word that names no tier, so much is said again.
@@ -126,7 +126,7 @@ fn cohort(caller: &Caller, app: &App, now: Timestamp) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::read;
+    use wire::read;
 
     fn asked(name: Option<&str>, tier: Option<Result<Tier, &str>>, permissions: Option<Permissions>) -> Asked {
         let tier = tier.map(|tier| tier.map_err(str::to_owned));

@@ -9,12 +9,12 @@ use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Route};
 use crate::http::schema::{INTEGER, Param, Schema, Shape, TEXT, TS, field};
 use crate::http::usage::{BUCKETS_MS, DAYS_MAX, HOURS_MAX, RecentRow, Report, percentile_ms};
-use crate::wire::fields::Params;
-use crate::wire::instant;
-use crate::wire::write::{Object, object};
 use engine::command::{Answer, Command, Query};
 use engine::user::Tier;
 use engine::view::KeyView;
+use wire::fields::Params;
+use wire::instant;
+use wire::write::{Object, object};
 
 const DAYS_DEFAULT: u64 = 30;
 const HOURS_DEFAULT: u64 = 24;

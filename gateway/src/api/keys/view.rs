@@ -2,12 +2,12 @@
 
 use crate::config::{Limits, TIERS};
 use crate::http::auth::{RawKey, permission_words};
-use crate::wire::write::{Object, array, object, string};
 use engine::id::KeyId;
 use engine::time::Timestamp;
 use engine::user::key::effective;
 use engine::user::{Grant, Permissions, Tier};
 use engine::view::KeyView;
+use wire::write::{Object, array, object, string};
 
 /// What decides what a key may do now.
 #[derive(Clone, Copy)]

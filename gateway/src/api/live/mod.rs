@@ -72,7 +72,7 @@ async fn all(call: Call) -> Outcome {
             }
         });
         o.array("supported_symbols", &assets, |out, asset| {
-            crate::wire::write::string(out, asset.name());
+            wire::write::string(out, asset.name());
         });
         moment(o, "timestamp", now);
     }))

@@ -1,12 +1,12 @@
 //! Spot prices on the wire.
 
 use crate::venue::spot::{SOURCE, SpotPrice};
-use crate::wire::decimal;
-use crate::wire::write::Object;
 pub use crate::ws::price_text::moment;
 use engine::market::terms::{Asset, UpDown};
 use engine::time::Timestamp;
 use rust_decimal::Decimal;
+use wire::decimal;
+use wire::write::Object;
 
 /// `crypto_price` of the stream.
 pub fn spot(o: &mut Object<'_>, asset: Asset, price: SpotPrice) {

@@ -3,11 +3,11 @@
 use super::view::{Phase, is_hot};
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
-use crate::wire::cursor::OffsetCursor;
-use crate::wire::fields::Params;
-use crate::wire::query::Query;
 use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
+use wire::cursor::OffsetCursor;
+use wire::fields::Params;
+use wire::query::Query;
 
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;

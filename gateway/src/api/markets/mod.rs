@@ -11,12 +11,12 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route, VenueShape};
 use crate::http::schema::Schema;
-use crate::wire::cursor::{self, OffsetCursor};
-use crate::wire::fields::Params;
-use crate::wire::write::{array, object};
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
 use filter::Asked;
+use wire::cursor::{self, OffsetCursor};
+use wire::fields::Params;
+use wire::write::{array, object};
 
 /// Markets that are looked at before others get their turn on the thread.
 const LOOKED_AT_PER_TURN: usize = 2_000;

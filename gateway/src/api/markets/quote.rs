@@ -2,14 +2,14 @@
 
 use crate::api::account::valuation::Marks;
 use crate::app::App;
-use crate::wire::decimal;
-use crate::wire::write::{Object, object};
 use engine::amount::{Cash, Price};
 use engine::book::{BookSide, Depth};
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
 use std::cell::RefCell;
+use wire::decimal;
+use wire::write::{Object, object};
 
 pub const OUTCOMES: [Outcome; 2] = [Outcome::First, Outcome::Second];
 

@@ -6,13 +6,13 @@ use crate::api::account::valuation::Marks;
 use crate::api::books::view as book;
 use crate::api::prices::base_fee;
 use crate::app::App;
-use crate::wire::decimal;
-use crate::wire::write::{Object, object, string};
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::{Listing, MarketState, Resolution, Venue};
 use engine::time::{DAY, Timestamp};
 use sha2::{Digest as _, Sha256};
+use wire::decimal;
+use wire::write::{Object, object, string};
 
 /// A market with more traded than this is hot (10⁻⁶ of the venue's unit).
 const HOT_VOLUME_ABOVE: u64 = 5_000_000_000;

@@ -5,11 +5,11 @@ use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{Auth, Route};
 use crate::http::schema::{BOOLEAN, INTEGER, MONEY_OR_NULL, Schema, Shape, TS_OR_NULL, field};
-use crate::wire::write::Object;
 use engine::rules::{self, Rules, main_resets_max, sandboxes_max};
 use engine::time::Timestamp;
 use engine::user::key::entitlement;
 use engine::user::{Grant, Tier, WalletKind};
+use wire::write::Object;
 
 pub const GET: Route = Route::get("/v1/account/me/entitlements", "get_entitlements")
     .about("What the caller's plan includes. For session tokens only.")
@@ -93,8 +93,8 @@ fn features(o: &mut Object<'_>, tier: Tier, rules: &Rules) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::write::object;
     use engine::time::SECOND;
+    use wire::write::object;
 
     fn shown(grant: Option<(Tier, Option<u64>)>) -> String {
         let grant = grant.map(|(tier, end)| Grant { tier, expires_at: end.map(|end| Timestamp(end * SECOND)) });

@@ -12,11 +12,11 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Route};
 use crate::http::schema::{INTEGER, MONEY, Schema, Shape, TEXT_OR_NULL, field};
-use crate::wire::fields::Params;
-use crate::wire::write::object;
 use engine::amount::Cash;
 use engine::command::{Answer, Command, Query, Wallets};
 use engine::view::UserView;
+use wire::fields::Params;
+use wire::write::object;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/me", "get_me")

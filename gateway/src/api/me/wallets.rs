@@ -8,12 +8,12 @@ use crate::http::route::{Auth, BodyKind, Permission, Route};
 use crate::http::schema::{
     BOOLEAN, INTEGER, MONEY, OFFSET, Param, Schema, Shape, TEXT_OR_NULL, TS, TS_OR_NULL, field, optional,
 };
-use crate::wire::fields::{Body, Params, Problems};
-use crate::wire::value::Value;
-use crate::wire::write::object;
 use engine::command::{Answer, Command, Query};
 use engine::id::WalletId;
 use engine::user::{Wallet, WalletKind};
+use wire::fields::{Body, Params, Problems};
+use wire::value::Value;
+use wire::write::object;
 
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;

@@ -6,15 +6,15 @@ use crate::api::refuse::{rejected, unexpected};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::wire::fields::Problems;
-use crate::wire::value::Value;
-use crate::wire::write::{array, object};
 use engine::command::{Answer, BatchEntry, Command, Placement};
 use engine::market::catalog::Catalog;
 use engine::order::{EntryRoute, Status};
 use engine::reject::Reject;
 use engine::rules::BATCH_ENTRIES_MAX;
 use engine::time::Timestamp;
+use wire::fields::Problems;
+use wire::value::Value;
+use wire::write::{array, object};
 
 const ENDPOINT: &str = "POST /v1/orders/batch";
 const ENTRY_BYTES: usize = 1_280;
@@ -128,7 +128,7 @@ fn write(out: &mut Vec<u8>, entry: &BatchEntry, said: Said<'_>, catalog: &Catalo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::read;
+    use wire::read;
 
     #[test]
     fn a_batch_is_a_list_or_an_object_with_one() {

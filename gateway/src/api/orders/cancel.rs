@@ -7,15 +7,15 @@ use crate::api::wallets;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::wire::fields::{Body, Params};
-use crate::wire::instant::http_date;
-use crate::wire::value::Value;
 use engine::command::{Answer, Command, Query, Wallets};
 use engine::id::OrderId;
 use engine::market::catalog::Catalog;
 use engine::time::Timestamp;
 use engine::view::CancelledOrders;
 use hyper::header::{HeaderName, HeaderValue};
+use wire::fields::{Body, Params};
+use wire::instant::http_date;
+use wire::value::Value;
 
 const CONFIRM: HeaderName = HeaderName::from_static("x-confirm-cancel-all");
 /// 2027-12-31T23:59:59Z: until then at least the unconfirmed sweep stays for native callers.
@@ -141,7 +141,7 @@ fn confirmed_by_header(call: &Call) -> bool {
 /// `wallet_id` of the query, else of the body, else the API wallet.
 fn wallets_of(
     params: &mut Params<'_>,
-    query: &crate::wire::query::Query<'_>,
+    query: &wire::query::Query<'_>,
     body: Option<&Value<'_>>,
 ) -> Result<Wallets, Refusal> {
     let in_query = wallets::in_query(query, &mut params.problems);

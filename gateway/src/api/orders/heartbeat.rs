@@ -8,10 +8,10 @@ use crate::http::auth;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::wire::fields::Body;
-use crate::wire::value::Value;
-use crate::wire::write;
 use engine::command::{Answer, BeatName, Command};
+use wire::fields::Body;
+use wire::value::Value;
+use wire::write;
 
 const INTERVAL_MS_MIN: u64 = 1_000;
 const INTERVAL_MS_MAX: u64 = 60_000;

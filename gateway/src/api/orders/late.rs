@@ -3,13 +3,10 @@
 
 use crate::api::testing::Town;
 use crate::app::Edge;
-use crate::clock::Clock;
-use crate::commit::{CommitFigures, CommitItem, CommitLane, Committer, LogSize, Reply};
-use crate::config::Durability;
 use crate::engine_client::{ANSWER_DEADLINE_US, EngineClient};
 use crate::http::auth;
 use crate::http::pipeline::respond;
-use crate::recover::recover;
+use crate::listeners::{CommitFigures, CommitLane, Committer};
 use bytes::Bytes;
 use engine::amount::Cash;
 use engine::command::Envelope;
@@ -20,9 +17,13 @@ use engine::rules::{UNRELEASED_MAX_US, WAIT_MAX_US};
 use engine::shard::Shard;
 use engine::time::Timestamp;
 use engine::user::{Permissions, Tier, Users, WalletKind};
+use host::clock::Clock;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use hyper::header::HeaderMap;
+use journal::commit::Durability;
+use journal::commit::{CommitItem, LogSize, Reply};
+use journal::recover::recover;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;

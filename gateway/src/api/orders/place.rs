@@ -8,11 +8,11 @@ use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::wire::value::Value;
 use engine::command::{Answer, Command};
 use engine::order::EntryRoute;
 use engine::reject::Reject;
 use hyper::header::HeaderName;
+use wire::value::Value;
 
 const ENDPOINT: &str = "POST /v1/orders";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");

@@ -4,8 +4,6 @@ use crate::api::testing::{Text as _, Town, Trader, WALLET, shows};
 use crate::engine_client::Late;
 use crate::http::code::Code;
 use crate::http::testing::NOW;
-use crate::wire::cursor::OrderCursor;
-use crate::wire::query::Query as QueryText;
 use engine::amount::{Price, Qty};
 use engine::command::{Answer, BeatName, Command, MarketFilter, OrderFilter, Query, Wallets};
 use engine::id::{OrderId, Outcome, WalletId};
@@ -17,6 +15,8 @@ use engine::user::WalletKind;
 use engine::view::{OrderPage, OrderView};
 use std::cell::RefCell;
 use std::rc::Rc;
+use wire::cursor::OrderCursor;
+use wire::query::Query as QueryText;
 
 /// The commands that a town's shard was asked, each answered by the same answer.
 fn recorded(town: &Town, answer: impl Fn(&Command) -> Result<Answer, Late> + 'static) -> Rc<RefCell<Vec<Command>>> {

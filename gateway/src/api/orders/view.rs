@@ -5,14 +5,14 @@
 use super::terms::Echo;
 use super::words;
 use crate::http::code::Code;
-use crate::wire::write::{Object, array, as_is, object, separate};
-use crate::wire::{decimal, instant, write};
 use engine::amount::{Cash, Qty, average_half_up, exact_notional, notional_half_up};
 use engine::id::InstrumentId;
 use engine::market::catalog::{Catalog, MarketCell};
 use engine::order::{CloseReason, Fill, Liquidity, Order, OrderType, PriceSource, Status};
 use engine::user::Position;
 use engine::view::OrderView;
+use wire::write::{Object, array, as_is, object, separate};
+use wire::{decimal, instant, write};
 
 /// One `OrderResponse`. `failure` is the code and message of a batch entry that was killed.
 pub fn order(out: &mut Vec<u8>, view: &OrderView, catalog: &Catalog, failure: Option<(Code, &str)>) {

@@ -2,12 +2,12 @@
 
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
-use crate::wire::fields::Params;
-use crate::wire::query::Query;
 use engine::id::MarketId;
 use engine::market::catalog::{Catalog, MarketCell};
 use engine::market::terms::{Asset, Interval, UpDown};
 use engine::time::{DAY, HOUR, Timestamp};
+use wire::fields::Params;
+use wire::query::Query;
 
 const LIMIT_MAX: u64 = 500;
 /// Windows that ended less than this ago are shown.

@@ -11,10 +11,10 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::Schema;
-use crate::wire::write::{array, object, separate};
 use engine::market::catalog::MarketCell;
 use engine::market::terms::{Asset, Interval};
 use filter::{Asked, in_window};
+use wire::write::{array, object, separate};
 
 /// Rows that are written before others get their turn on the thread.
 const WRITTEN_PER_TURN: usize = 200;
@@ -123,7 +123,7 @@ async fn intervals(call: Call) -> Outcome {
 }
 
 fn quoted(out: &mut Vec<u8>, word: &str) {
-    crate::wire::write::string(out, word);
+    wire::write::string(out, word);
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@ use crate::api::markets::quote::{OUTCOMES, Quote, number};
 use crate::api::markets::view::Phase;
 use crate::app::App;
 use crate::venue::spot::SpotPrice;
-use crate::venue::updown;
-use crate::wire::decimal;
-use crate::wire::write::{Object, array, object, string};
 use engine::market::catalog::MarketCell;
 use engine::market::terms::Asset;
 use engine::time::Timestamp;
+use wire::decimal;
+use wire::updown;
+use wire::write::{Object, array, object, string};
 
 /// One row. An empty object for a market without a window.
 pub fn row(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp, venue_now: Timestamp) {

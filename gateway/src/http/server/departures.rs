@@ -8,7 +8,7 @@
 //! listeners.
 
 use super::socket::Socket;
-use crate::thread::guard;
+use host::thread::guard;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};

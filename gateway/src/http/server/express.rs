@@ -22,12 +22,12 @@ use crate::http::plain::{self, Head, Plain};
 use crate::http::refusals;
 use crate::http::route::{Method, Route};
 use crate::http::router::{Found, Variables};
-use crate::wire::query::Query;
 use bytes::Bytes;
 use hyper::Uri;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use wire::query::Query;
 use zeroize::Zeroizing;
 
 /// Longest text of a key that is remembered.

@@ -1,10 +1,10 @@
 //! What was decided goes to the log, and only then to the read sides.
 
 use super::{Desk, Stopped};
-use crate::commit::Reply;
 use engine::command::Answer;
 use engine::id::MARKETS;
 use engine::shard::{Outbox, Room};
+use journal::commit::Reply;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;

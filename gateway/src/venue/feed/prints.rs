@@ -8,7 +8,6 @@
 //! mirrored price and side, and is left out.
 
 use super::{Desk, Stopped};
-use crate::commit::Reply;
 use crate::venue::{FeedUpdate, Frame};
 use engine::amount::{Price, Qty};
 use engine::command::{Command, Envelope};
@@ -18,6 +17,7 @@ use engine::order::Side;
 use engine::print::{Print, PrintLane};
 use engine::shard::{Outbox, Room};
 use engine::time::Timestamp;
+use journal::commit::Reply;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

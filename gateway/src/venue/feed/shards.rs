@@ -2,12 +2,12 @@
 //! room, for without room no shard goes on with either.
 
 use super::{Desk, STOP_CHECK, Stopped};
-use crate::commit::Reply;
 use engine::command::{Answer, Command, Envelope};
 use engine::id::{MARKETS, MarketId};
 use engine::ring::Ring;
 use engine::shard::Room;
 use engine::time::Timestamp;
+use journal::commit::Reply;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;

@@ -8,11 +8,9 @@ mod watched;
 
 use super::*;
 use crate::api::testing::listing;
-use crate::commit::{CommitFigures, CommitItem, Committer, LogSize};
 use crate::config::{Config, Durability};
-use crate::core::Core;
-use crate::leap::Leap;
-use crate::recover::{Recovery, recover};
+use crate::listeners::Core;
+use crate::listeners::{CommitFigures, Committer};
 use crate::venue::Polled;
 use crate::venue::replay::{Replay, Speed};
 use crate::venue::spot::Spot;
@@ -32,6 +30,9 @@ use engine::rules::Rules;
 use engine::shard::{Outbox, Shard};
 use engine::time::HOUR;
 use engine::user::Tier;
+use host::leap::Leap;
+use journal::commit::{CommitItem, LogSize};
+use journal::recover::{Recovery, recover};
 use parking_lot::Mutex;
 use smallvec::smallvec;
 use std::path::Path;
@@ -186,7 +187,7 @@ impl Life {
             clock: clock.clone(),
             stop: stop.clone(),
             figures: Arc::default(),
-            recorder: crate::history::Recorder::nowhere(),
+            recorder: history::Recorder::nowhere(),
             news: Arc::new(News::new(1, Rules::default().fees)),
             spot: Spot::of(&Config::defaults().venue),
             leap,
@@ -455,7 +456,7 @@ fn nothing_goes_to_a_log_without_room() {
         clock,
         stop,
         figures: Arc::new(FeedFigures::default()),
-        recorder: crate::history::Recorder::nowhere(),
+        recorder: history::Recorder::nowhere(),
         news: Arc::new(News::new(1, Rules::default().fees)),
         spot: Spot::of(&Config::defaults().venue),
         leap: Arc::new(Leap::none()),

@@ -2,10 +2,10 @@
 //! a book, and with credentials the signed handshake, a snapshot and the server's pings.
 
 use super::stream::Settings;
-use crate::clock::Clock;
 use crate::venue::category::Names;
 use crate::venue::doctor::{Doctor, Field, Kind, LISTEN_MAX, Sound, differences, list, shown};
 use engine::market::terms::Category;
+use host::clock::Clock;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io;

@@ -21,12 +21,12 @@ mod tests;
 
 pub use signer::Signer;
 
-use crate::thread::guard_task;
 use crate::venue::live::{Budget, Link, Subject, Tools, Want, keep};
 use crate::venue::tape::Origin;
 use ahash::AHashMap;
 use books::{Books, Change, Hint, Line, MARKETS_MAX};
 use crawl::{Crawl, Known, Questions, Shared};
+use host::thread::guard_task;
 use polling::Polls;
 use std::collections::VecDeque;
 use std::fmt::Write;

@@ -124,7 +124,7 @@ impl Serialize for Body<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::tests::Random;
+    use wire::testing::Random;
 
     fn capture(name: &str, heard: Heard) -> Capture {
         let source = Source { origin: Origin::Kalshi, number: 3, name: name.into() };

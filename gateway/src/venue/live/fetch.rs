@@ -93,7 +93,7 @@ impl Fetch {
                     let status = response.status();
                     let asked_wait = retry_after(&response);
                     if let Some(time) = told_time(response.headers()) {
-                        port.health.tells_time(time);
+                        port.health.time.tells(time);
                     }
                     let refused = status == StatusCode::TOO_MANY_REQUESTS || asked_wait.is_some() && passes(status);
                     if refused {

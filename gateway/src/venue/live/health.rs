@@ -1,9 +1,9 @@
 //! How the connections to one venue are: written by its adapter, read by the feed and by health answers.
 
 use engine::time::Timestamp;
-use parking_lot::Mutex;
+use host::leap::ToldTime;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
 
 /// Failed REST calls in a row that mean an outage while no socket is open (execution.md §10).
 const REST_FAILURES_MAX: u32 = 5;
@@ -22,8 +22,8 @@ pub struct Health {
     pub rest_failures: AtomicU32,
     /// Connections that were lost since the start.
     pub reconnects: AtomicU64,
-    /// The venue's own time as it told it last, and when.
-    told: Mutex<Option<(Timestamp, Instant)>>,
+    /// The venue's own time.
+    pub time: Arc<ToldTime>,
 }
 
 impl Health {
@@ -38,17 +38,6 @@ impl Health {
     pub fn alive(&self, now: Timestamp) {
         self.alive_at.fetch_max(now.0, Relaxed);
         self.heard.store(true, Relaxed);
-    }
-
-    /// The venue tells what time it is.
-    pub fn tells_time(&self, time: Timestamp) {
-        *self.told.lock() = Some((time, Instant::now()));
-    }
-
-    /// What time it is at the venue, by what it told last. `None`: it has not told.
-    pub fn told_now(&self) -> Option<Timestamp> {
-        let (time, at) = (*self.told.lock())?;
-        Some(time.plus(at.elapsed().as_micros() as u64))
     }
 
     /// Whether a connection has shown life since the start.

@@ -304,9 +304,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_crosses_a_reconnect_is_told_to_be_broken_before_the_first_frame() {
-        use crate::clock::Clock;
         use crate::venue::live::capture::Heard;
         use crate::venue::live::lone_port;
+        use host::clock::Clock;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("ws://{}", listener.local_addr().unwrap());
         let (port, mut captures) = lone_port(Clock::fake(engine::time::Timestamp::from_secs(1_788_000_000)));

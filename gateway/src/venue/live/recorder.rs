@@ -13,10 +13,10 @@ pub mod hours;
 mod tests;
 
 use super::capture::{Capture, Heard, Source};
-use crate::clock::Clock;
-use crate::thread::{self, Stop};
 use crate::venue::tape::{LINE_BYTES_MAX, Origin};
 use engine::time::{SECOND, Timestamp};
+use host::clock::Clock;
+use host::thread::{self, Stop};
 use hours::{Closer, Connections, Folder, note_connections};
 use std::fs::File;
 use std::io::{self, Write};

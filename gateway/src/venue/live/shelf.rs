@@ -3,10 +3,10 @@
 //! The journal is the catalogue of a start without the venue: it holds each market's listing, state, tick and end. What
 //! is resolved there stays so, as nothing here says anything of states.
 
-use crate::thread;
 use crate::venue::skips::{Skip, Skips};
 use ahash::AHashMap;
 use engine::time::{SECOND, Timestamp};
+use host::thread;
 use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -3,11 +3,11 @@
 
 use super::stream::{Settings, spot_subscription};
 use crate::venue::doctor::{Doctor, Ear, Field, Kind, LISTEN_MAX, differences, list, shown};
-use crate::venue::updown;
 use engine::market::terms::{Asset, Interval};
 use engine::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use wire::updown;
 
 const MARKET: &[Field] = &[
     Field::required("id", &[Kind::Text]),
@@ -127,7 +127,7 @@ async fn page(doctor: &mut Doctor<'_>, gamma: &str) -> Vec<Value> {
 /// Whether the windows of now are found by the slugs that are made for them.
 async fn windows(doctor: &mut Doctor<'_>, gamma: &str) {
     let what = "up-or-down windows by their slugs";
-    let now = crate::clock::Clock::wall().now();
+    let now = host::clock::Clock::wall().now();
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for interval in Interval::ALL {
         let assets: &[Asset] = if interval == Interval::Daily { &Asset::ALL } else { &[Asset::Btc] };

@@ -206,7 +206,7 @@ pub(super) fn best(text: &str) -> Option<Option<Price>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::tests::Random;
+    use wire::testing::Random;
 
     const WRITTEN: &str = r#"{"asset_id":"7","price":"0.514","size":"215.08","side":"SELL","hash":"bf3","best_bid":"0.5","best_ask":"1"}"#;
 

@@ -4,10 +4,10 @@ use super::dto;
 use crate::venue::category::Names;
 use crate::venue::loose::{Fault, Loose};
 use crate::venue::skips::Skip;
-use crate::venue::updown;
 use engine::amount::TickSize;
 use engine::market::terms::{Category, EventTerms, Listing, UpDown, Venue};
 use engine::time::Timestamp;
+use wire::updown;
 
 /// A tick that markets trade on, or what to do with another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

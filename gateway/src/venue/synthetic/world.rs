@@ -6,11 +6,12 @@
 use super::noise::mix;
 use super::prices::{Ending, Fortune, Shape, Underlying, Window};
 use super::subjects::SUBJECTS;
-use crate::venue::{category, ids, updown};
+use crate::venue::{category, ids};
 use engine::amount::TickSize;
 use engine::id::Outcome;
 use engine::market::terms::{Asset, EventTerms, Interval, Listing, Resolution, UpDown, Venue};
 use engine::time::{DAY, HOUR, SECOND, Timestamp};
+use wire::updown;
 
 /// How long before its start a plain event is listed as upcoming.
 const ANNOUNCED: u64 = 600 * SECOND;

@@ -1,12 +1,12 @@
 //! What a peer sends: how much of it is read in a turn, how much may come in a second, and heartbeats in all their forms
 //! (streams.md §1.3, §1.5).
 
-use crate::wire::instant;
-use crate::wire::read;
-use crate::wire::value::Value;
-use crate::wire::write::object;
 use crate::ws::frame::Frame;
 use engine::time::Timestamp;
+use wire::instant;
+use wire::read;
+use wire::value::Value;
+use wire::write::object;
 
 /// Frames and bytes of one socket that are read before others get their turn on the thread; the writer is one of them.
 const FRAMES_PER_TURN: u32 = 32;

@@ -16,7 +16,6 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::{Param, Schema, TEXT};
-use crate::wire::fields::Params;
 use engine::amount::Cash;
 use engine::command::{Answer, Command, EpisodeSpan, Episodes, FillSpan, Query, Wallets};
 use engine::id::{PositionId, TradeId};
@@ -25,6 +24,7 @@ use engine::time::{DAY, Timestamp};
 use engine::user::{Wallet, WalletKind};
 use engine::view::{AccountView, FillView, PositionView, UserView};
 use figures::{Outcomes, Spread, TooLarge, Trades};
+use wire::fields::Params;
 
 const RECENT_MAX: u64 = 100;
 const RECENT_DEFAULT: u64 = 20;

@@ -7,13 +7,13 @@ use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words;
 use crate::config::TIERS;
 use crate::http::call::Caller;
-use crate::wire::decimal;
-use crate::wire::write::{Object, object, separate};
 use engine::amount::Cash;
 use engine::time::{DAY, Timestamp};
 use engine::view::FillView;
 use rust_decimal::prelude::{Decimal, RoundingStrategy};
 use std::collections::BTreeMap;
+use wire::decimal;
+use wire::write::{Object, object, separate};
 
 /// Positions that are written before others get their turn.
 const ROWS_PER_PIECE: usize = 256;

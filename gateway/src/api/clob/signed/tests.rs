@@ -1,6 +1,5 @@
 use super::*;
 use crate::api::testing::Town;
-use crate::wire::read;
 use engine::amount::{Cash, Price};
 use engine::command::IdSource;
 use engine::id::{KeyId, Outcome};
@@ -8,6 +7,7 @@ use engine::order::EntryRoute;
 use engine::time::Timestamp;
 use engine::user::Tier;
 use serde_json::{Value as Json, json};
+use wire::read;
 
 /// As the first generation of clients sends it: BUY 10 at 0.41.
 fn first() -> Json {

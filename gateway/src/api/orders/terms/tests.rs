@@ -1,8 +1,8 @@
 use super::*;
 use crate::api::testing::Town;
-use crate::wire::read;
-use crate::wire::tests::Random;
 use engine::amount::{Cash, Price};
+use wire::read;
+use wire::testing::Random;
 
 /// Reads one body and hands the draft on.
 fn draft<T>(town: &Town, body: &str, header_id: Option<&[u8]>, then: impl FnOnce(Draft<'_>) -> T) -> T {

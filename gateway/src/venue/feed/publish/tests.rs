@@ -3,7 +3,6 @@
 use super::super::{FeedFigures, write};
 use super::*;
 use crate::api::testing::{Answered, Town};
-use crate::wire::tests::Random;
 use crate::ws::change::Follows;
 use crate::ws::news::{Interest, Item, Outlet};
 use engine::amount::Qty;
@@ -11,6 +10,7 @@ use engine::market::terms::{MarketState, Resolution};
 use serde_json::Value;
 use smallvec::smallvec;
 use std::collections::BTreeMap;
+use wire::testing::Random;
 
 const START: u64 = 1_790_932_445_000_000;
 const TOKENS: [&str; 2] = ["81140002", "55200077"];

@@ -4,8 +4,8 @@ use super::*;
 use crate::venue::live::capture::{Capture, Heard, Source};
 use crate::venue::live::recorder::Recorder;
 use crate::venue::tape::Origin;
-use crate::wire::tests::Random;
 use engine::shard::snapshot;
+use wire::testing::Random;
 
 /// 2026-08-11T06:59:00Z: a minute before a new file of the recording.
 const FIRST: Timestamp = Timestamp(1_786_431_540 * SECOND);

@@ -7,12 +7,12 @@
 
 use super::commands::{Action, Channel, Command, Commands};
 use super::signer::{Signer, path_of};
-use crate::clock::Clock;
 use crate::venue::kalshi::hot;
 use crate::venue::kalshi::translate::{SEQUENCE_GAP, Step, is_book};
 use crate::venue::live::{Pace, Talk};
 use crate::venue::loose::Loose;
 use ahash::AHashMap;
+use host::clock::Clock;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use std::sync::Arc;

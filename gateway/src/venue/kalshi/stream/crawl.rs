@@ -14,11 +14,11 @@
 use super::books::Hint;
 use super::encoded;
 use super::polling::Polls;
-use crate::clock::Clock;
 use crate::venue::live::{Fetch, Pace};
 use crate::venue::loose::Loose;
 use ahash::AHashSet;
 use engine::time::SECOND;
+use host::clock::Clock;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::VecDeque;

@@ -5,11 +5,11 @@
 //! An hour has further files (`tape-2026-08-11T06_02.ndjson`) where the one of its plain name was closed already: the
 //! wall clock was set back.
 
-use crate::thread::{self, Stop};
 use crate::venue::tape::{Origin, Record};
 use engine::time::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use host::thread::{self, Stop};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};

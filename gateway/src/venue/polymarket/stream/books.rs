@@ -7,10 +7,10 @@
 use super::Settings;
 use super::ask::Questions;
 use super::lacking::Lacking;
-use crate::thread::guard_task;
 use crate::venue::live::{Fetch, Link, Port, Subject, Talk, Tools, Want, keep};
 use crate::venue::tape::Origin;
 use ahash::AHashMap;
+use host::thread::guard_task;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn what_is_said_on_a_socket_follows_its_changes() {
-        let clock = crate::clock::Clock::fake(engine::time::Timestamp::from_secs(1_788_000_000));
+        let clock = host::clock::Clock::fake(engine::time::Timestamp::from_secs(1_788_000_000));
         let (port, _captures) = crate::venue::live::lone_port(clock);
         let lacking = Arc::new(Lacking::new(std::time::Duration::from_secs(30)));
         let mut books = Books { port, markets: AHashMap::new(), open: false, lacking };

@@ -4,11 +4,11 @@
 use crate::venue::live::{Fetch, Tools};
 use crate::venue::loose::Loose;
 use crate::venue::polymarket::dto;
-use crate::venue::updown;
 use engine::market::terms::{Asset, Interval};
 use engine::time::Timestamp;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval, sleep};
+use wire::updown;
 
 /// Rows of a page: what the venue gives at most.
 const ROWS_MAX: usize = 100;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What the program is made of, below the workspace: a change of these is built anew, and makes the commit a `+`.
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "Cargo.toml",
     "Cargo.lock",
     "bench/Cargo.toml",
@@ -22,6 +22,7 @@ const SOURCES: [&str; 17] = [
     "gateway/host",
     "gateway/journal",
     "gateway/src",
+    "gateway/venue",
     "gateway/wire",
     "tools/Cargo.toml",
     "tools/src",

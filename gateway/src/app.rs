@@ -11,9 +11,6 @@ use crate::http::server::Connections;
 use crate::http::server::departures::Departures;
 use crate::listeners::CommitFigures;
 use crate::metrics::edge::EdgeMeters;
-use crate::venue::Upstream;
-use crate::venue::feed::FeedFigures;
-use crate::venue::spot::Spot;
 use crate::ws::admit::Seats;
 use crate::ws::hub::Hub;
 use crate::ws::news::News;
@@ -23,6 +20,7 @@ use crate::ws::user_frames::UserFrames;
 use engine::book::Books;
 use engine::directory::Directory;
 use engine::market::catalog::Catalog;
+use engine::market::spot::Spot;
 use engine::rules::Rules;
 use engine::time::Timestamp;
 use history::Reader;
@@ -31,6 +29,8 @@ use host::leap::Leap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use venue::Upstream;
+use venue::feed::FeedFigures;
 
 /// Shared by all threads: configuration, the lock-free read sides, limits, figures.
 pub struct App {

@@ -10,20 +10,19 @@ use crate::http::auth::uuid_text;
 use crate::http::front::Front;
 use crate::http::server::{self, Connections};
 use crate::layout;
-use crate::listeners::{CommitFigures, Listeners};
+use crate::listeners::{CommitFigures, Listeners, ServerLinks};
 use crate::machinery::{Machinery, Parts};
 use crate::metrics::edge::EdgeMeters;
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
-use crate::venue::feed::{FeedFigures, FeedParts};
-use crate::venue::spot::Spot;
-use crate::venue::{self, Upstream, Venue, VenueError};
 use crate::ws::news::News;
+use crate::ws::publish::BookNews;
 use crate::{api, banner, check, demo};
 use engine::book::Books;
 use engine::directory::Directory;
 use engine::id::{InstrumentId, MarketId};
 use engine::market::catalog::Catalog;
+use engine::market::spot::Spot;
 use engine::rules::Rules;
 use engine::shard::Shard;
 use engine::time::Timestamp;
@@ -43,6 +42,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use venue::feed::{FeedFigures, FeedParts};
+use venue::{self, Upstream, Venue, VenueError};
 use wal::{Lsn, Options, Point, Points};
 
 /// Time for answers to leave after the log has failed.
@@ -224,7 +225,7 @@ async fn run(
     )
     .map_err(io("the history's thread"))?;
     let (mut machinery, failed) = Machinery::start(parts)?;
-    let feed = FeedParts {
+    let feed = FeedParts::<ServerLinks> {
         venue,
         markets: state.markets,
         catalog: shared.catalog.clone(),
@@ -235,7 +236,7 @@ async fn run(
         figures: shared.feed.clone(),
         match_interval_us: shared.rules.match_interval_us,
         recorder,
-        news: shared.news.clone(),
+        listener: BookNews::new(shared.news.clone(), shared.catalog.clone()),
         pace: config.venue.live.pace,
         stakes,
         spot: shared.spot.clone(),
@@ -340,7 +341,7 @@ impl Shared {
             commit: Arc::new(CommitFigures::telling(listeners)),
             feed: Arc::default(),
             news: Arc::new(news),
-            spot: Spot::of(&config.venue),
+            spot: venue::spot::of(&config.venue),
         }
     }
 

@@ -18,8 +18,8 @@ use secret::Kept;
 pub use secret::Secret;
 pub use source::ConfigError;
 
-use crate::venue::replay::Speed;
-use crate::venue::{VenueConfig, VenueKind};
+use ::venue::replay::Speed;
+use ::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
 use engine::rules::{FeeTable, RolloutFlags, Rules};
 use engine::time::{MILLISECOND, Timestamp};

@@ -6,8 +6,7 @@ use crate::app::{App, Edge};
 use crate::engine_client::EngineClient;
 use crate::http::server;
 use crate::listeners::Core;
-use crate::listeners::{CommitFigures, CommitLane, Committer};
-use crate::venue::feed::{Feed, FeedParts};
+use crate::listeners::{CommitFigures, CommitLane, Committer, ServerLinks};
 use engine::command::Envelope;
 use engine::ring::Ring;
 use engine::shard::Shard;
@@ -26,6 +25,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use venue::feed::{Feed, FeedParts};
 use wal::{Files, Progress, Syncer};
 
 /// Longest sleep of a thread that waits for work: a stop is noticed within it.
@@ -217,7 +217,7 @@ pub fn spawn_io(
 
 /// The feed: tells `ready` when its first frames are taken and the listener may open, `ended` when it is gone.
 pub fn spawn_feed(
-    parts: FeedParts,
+    parts: FeedParts<ServerLinks>,
     ready: oneshot::Sender<()>,
     ended: oneshot::Sender<()>,
 ) -> io::Result<JoinHandle<()>> {

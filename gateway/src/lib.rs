@@ -56,5 +56,4 @@ pub mod machinery;
 pub mod metrics;
 pub mod restore;
 pub mod set_back;
-pub mod venue;
 pub mod ws;

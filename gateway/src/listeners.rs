@@ -1,15 +1,18 @@
-//! Who is told of what the log takes: the price history, sockets that follow a user, and the meters of the journal.
+//! Who is told of what the log takes (the price history, sockets that follow a user, the meters of the journal), and what the
+//! feed is connected to.
 
 use crate::metrics::journal::JournalMeters;
 use crate::ws::bells::Bells;
+use crate::ws::publish::BookNews;
 use engine::notice::Notice;
-use history::Fills;
+use history::{Fills, Recorder};
 use host::histogram::{Micros, Nanos};
 use journal::commit::CommitListener;
-use wal::Lsn;
+use venue::feed::Links;
+use wal::{Files, Lsn};
 
 /// The owner of the log, with these listeners; and so for all of them here.
-pub type Committer = journal::commit::Committer<Listeners>;
+pub type Committer = journal::commit::Committer<Files, Listeners>;
 pub type CommitLane = journal::commit::CommitLane<Listeners>;
 pub type CommitFigures = journal::commit::CommitFigures<Listeners>;
 pub type Core = journal::core::Core<Listeners>;
@@ -51,3 +54,15 @@ impl CommitListener for Listeners {
         self.meters.as_ref().map(JournalMeters::sync)
     }
 }
+
+/// What the feed of a server is connected to.
+pub struct ServerLinks;
+
+impl Links for ServerLinks {
+    type Log = CommitLane;
+    type Books = BookNews;
+    type Prices = Recorder;
+}
+
+/// The feed's way into log and shards.
+pub type FeedLane = venue::feed::FeedLane<CommitLane>;

@@ -5,8 +5,7 @@ use crate::config::Config;
 use crate::engine_client::EngineClient;
 use crate::layout::{self, Wake};
 use crate::listeners::Core;
-use crate::listeners::{CommitFigures, CommitLane, Committer};
-use crate::venue::feed::{FeedLane, FeedParts};
+use crate::listeners::{CommitFigures, CommitLane, Committer, FeedLane, ServerLinks};
 use engine::command::Envelope;
 use engine::mutation::codec;
 use engine::print::PrintLane;
@@ -26,6 +25,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
+use venue::feed::FeedParts;
 use wal::{Dir, Files, Marks, Prepared, Recovered, Running};
 
 /// Slots of a shard's inbox; a full one is `SERVER_BUSY`.
@@ -184,7 +184,14 @@ impl Machinery {
 
     /// What the feed talks to.
     pub fn feed_lane(&self) -> FeedLane {
-        FeedLane { commits: self.lane.clone(), inboxes: self.inboxes.to_vec(), prints: self.prints.clone() }
+        let ring = self.lane.ring().clone();
+        FeedLane {
+            commits: self.lane.clone(),
+            payload_bytes_max: self.lane.payload_bytes_max(),
+            wake_log: Arc::new(move || ring.wake()),
+            inboxes: self.inboxes.to_vec(),
+            prints: self.prints.clone(),
+        }
     }
 
     /// Where the log stands.
@@ -221,7 +228,7 @@ impl Machinery {
     ///
     /// # Errors
     /// [`BootError::Feed`] when it ended before, or had no thread.
-    pub async fn start_feed(&mut self, parts: FeedParts) -> Result<(), BootError> {
+    pub async fn start_feed(&mut self, parts: FeedParts<ServerLinks>) -> Result<(), BootError> {
         let (ready, is_ready) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
         let thread = layout::spawn_feed(parts, ready, ending).map_err(io("the feed's thread"))?;

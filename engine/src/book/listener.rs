@@ -77,3 +77,43 @@ pub trait PriceListener {
     /// Hands over what was noted.
     fn hand_over(&mut self);
 }
+
+/// No listener.
+impl BookListener for () {
+    fn gather(&self) {}
+
+    fn ring(&self, _: bool) {}
+
+    fn anybody(&self) -> bool {
+        false
+    }
+
+    fn wanted(&self, _: MarketId) -> bool {
+        false
+    }
+
+    fn begin_frame(&self, _: Timestamp) {}
+
+    fn end_frame(&self) {}
+
+    fn changed(&self, _: MarketId, _: [Touched; 2], _: Option<(TickSize, TickSize)>, _: &Books, _: Timestamp) {}
+
+    fn touched(&self, _: MarketId) {}
+
+    fn listed(&self, _: MarketId, _: Timestamp) {}
+
+    fn opened(&self, _: MarketId, _: Timestamp) {}
+
+    fn resolved(&self, _: MarketId, _: Resolution, _: Timestamp) {}
+}
+
+/// No listener.
+impl PriceListener for () {
+    fn hears_again(&mut self) {}
+
+    fn note(&mut self, _: MarketId, _: Timestamp, _: Mid) {}
+
+    fn turn(&mut self, _: Timestamp) {}
+
+    fn hand_over(&mut self) {}
+}

@@ -214,7 +214,7 @@ impl<L: CommitListener> CommitFigures<L> {
 }
 
 /// Owner of the log: appends, holds, releases.
-pub struct Committer<L = (), S: Storage = Files> {
+pub struct Committer<S: Storage = Files, L = ()> {
     log: Log<S>,
     marks: Marks,
     durability: Durability,
@@ -232,7 +232,7 @@ pub struct Committer<L = (), S: Storage = Files> {
     figures: Arc<CommitFigures<L>>,
 }
 
-impl<L: CommitListener, S: Storage> Committer<L, S> {
+impl<S: Storage, L: CommitListener> Committer<S, L> {
     /// Takes the log over, positioned behind its last record.
     pub fn new(
         log: Log<S>,
@@ -240,7 +240,7 @@ impl<L: CommitListener, S: Storage> Committer<L, S> {
         version: u16,
         size: LogSize,
         figures: Arc<CommitFigures<L>>,
-    ) -> Committer<L, S> {
+    ) -> Committer<S, L> {
         let committer = Committer {
             marks: log.marks(),
             log,
@@ -415,7 +415,7 @@ impl<L: CommitListener, S: Storage> Committer<L, S> {
     }
 }
 
-impl<L: CommitListener, S: Storage> CommitTurns for Committer<L, S> {
+impl<S: Storage, L: CommitListener> CommitTurns for Committer<S, L> {
     type Item = CommitItem;
 
     fn turn(&mut self, ring: &Ring<CommitItem>) -> bool {
@@ -427,7 +427,7 @@ impl<L: CommitListener, S: Storage> CommitTurns for Committer<L, S> {
     }
 }
 
-impl<L: CommitListener, S: Storage> Outbox<Reply> for Committer<L, S> {
+impl<S: Storage, L: CommitListener> Outbox<Reply> for Committer<S, L> {
     fn room(&self) -> Room {
         let room_bytes = self.log.room(self.room_marks.record_bytes_max);
         // What the feed has sent and this thread has not taken yet.

@@ -12,6 +12,7 @@ use host::thread::guard;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use wal::Files;
 
 /// How often a shard looks through the commands that wait for the log to move: some are refused when they waited too long.
 pub const LINE_LOOK: Duration = Duration::from_millis(20);
@@ -19,7 +20,7 @@ pub const LINE_LOOK: Duration = Duration::from_millis(20);
 /// One shard with the committer it appends to.
 pub struct Core<L = ()> {
     shard: Shard<Reply>,
-    committer: Committer<L>,
+    committer: Committer<Files, L>,
     /// What the feed asks of the shard, and what it journals itself.
     inbox: Arc<Ring<Envelope<Reply>>>,
     commits: Arc<Ring<CommitItem>>,
@@ -28,7 +29,7 @@ pub struct Core<L = ()> {
 impl<L: CommitListener> Core<L> {
     pub fn new(
         shard: Shard<Reply>,
-        committer: Committer<L>,
+        committer: Committer<Files, L>,
         inbox: Arc<Ring<Envelope<Reply>>>,
         commits: Arc<Ring<CommitItem>>,
     ) -> Core<L> {

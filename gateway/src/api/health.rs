@@ -7,14 +7,14 @@ use crate::app::App;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{RateClass, Route};
-use crate::venue::playback::Playback;
-use crate::venue::replay::Speed;
 use engine::command::{Command, Query};
 use engine::id::UserId;
 use engine::time::{SECOND, Timestamp};
 use hyper::StatusCode;
 use parking_lot::Mutex;
 use std::path::Path;
+use venue::playback::Playback;
+use venue::replay::Speed;
 use wire::decimal;
 use wire::write::Object;
 

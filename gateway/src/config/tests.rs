@@ -1,5 +1,5 @@
 use super::*;
-use crate::venue::{Speed, VenueKind};
+use ::venue::{Speed, VenueKind};
 use engine::market::terms::Category;
 use engine::rules::FillModel;
 

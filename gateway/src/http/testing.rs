@@ -8,7 +8,6 @@ use super::server::Connections;
 use crate::app::{App, Edge};
 use crate::config::{Config, Secret};
 use crate::engine_client::{EngineClient, Late};
-use crate::venue::spot::Spot;
 use crate::ws::news::News;
 use bytes::Bytes;
 use engine::book::registry::Books;
@@ -102,7 +101,7 @@ impl World {
             meters: None,
             streams: Arc::default(),
             upstream: Default::default(),
-            spot: Spot::of(&config.venue),
+            spot: venue::spot::of(&config.venue),
             config,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));

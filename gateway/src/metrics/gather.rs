@@ -8,8 +8,8 @@ use super::journal::Journal;
 use super::{clock, edge, feed, journal, streams, system, upstream};
 use crate::api::health::API_VERSION;
 use crate::app::App;
+use crate::listeners::FeedLane;
 use crate::machinery::Inboxes;
-use crate::venue::feed::FeedLane;
 use ::journal::commit::{CommitItem, Reply};
 use ::journal::recover::Report;
 use engine::command::Answer;
@@ -182,7 +182,13 @@ mod tests {
         let ring = commits.ring().clone();
         let mut committer = Committer::new(log, Durability::Process, codec::VERSION, size, figures);
         let (lane, inboxes) = (
-            FeedLane { commits, inboxes: Vec::new(), prints: Vec::new() },
+            FeedLane {
+                commits,
+                payload_bytes_max: 0,
+                wake_log: Arc::new(|| {}),
+                inboxes: Vec::new(),
+                prints: Vec::new(),
+            },
             Inboxes::from([Arc::new(engine::ring::Ring::new(4))]),
         );
         let gather = Gather::new(Sources { app: town.world.edge.app.clone(), marks, lane, inboxes, report });

@@ -2,10 +2,10 @@
 
 use super::family::{Family, Writer};
 use crate::app::App;
-use crate::venue::{Health, Upstream};
 use engine::time::{SECOND, Timestamp};
 use std::fmt::Error;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use venue::{Health, Upstream};
 
 const CONNECTIONS: Family = Family::new("papertape_venue_connections", "Sockets to a live venue that are open");
 const SUBSCRIBED: Family = Family::new(

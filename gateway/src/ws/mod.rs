@@ -41,6 +41,7 @@ pub mod outbox;
 pub mod policy;
 pub mod price_text;
 pub mod prices;
+pub mod publish;
 pub mod reader;
 pub mod session;
 pub mod shape;

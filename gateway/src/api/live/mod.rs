@@ -11,10 +11,10 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
 use crate::http::schema::{Kind, Schema};
-use crate::venue::spot::{self, Family};
 use crate::ws::sse;
 use engine::id::InstrumentId;
 use engine::market::catalog::MarketCell;
+use engine::market::spot::{self, Family};
 use rust_decimal::Decimal;
 pub use view::{figures, moment, spot};
 

@@ -1,7 +1,7 @@
 //! Spot prices on the wire.
 
-use crate::venue::spot::{SOURCE, SpotPrice};
 pub use crate::ws::price_text::moment;
+use engine::market::spot::{SOURCE, SpotPrice};
 use engine::market::terms::{Asset, UpDown};
 use engine::time::Timestamp;
 use rust_decimal::Decimal;

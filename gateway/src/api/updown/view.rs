@@ -3,8 +3,8 @@
 use crate::api::markets::quote::{OUTCOMES, Quote, number};
 use crate::api::markets::view::Phase;
 use crate::app::App;
-use crate::venue::spot::SpotPrice;
 use engine::market::catalog::MarketCell;
+use engine::market::spot::SpotPrice;
 use engine::market::terms::Asset;
 use engine::time::Timestamp;
 use wire::decimal;

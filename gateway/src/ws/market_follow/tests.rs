@@ -3,11 +3,12 @@
 use super::*;
 use crate::api::testing::Town;
 use crate::http::testing::run;
-use crate::venue::feed::publish::Publisher;
-use crate::venue::{BookSide, FeedUpdate};
+use crate::ws::publish::BookNews;
 use engine::amount::{Price, Qty};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
+use venue::feed::publish::Publisher;
+use venue::{BookSide, FeedUpdate};
 
 const TOKEN: &str = "81140002";
 const AT: Timestamp = Timestamp(1_790_932_446_000_000);
@@ -15,7 +16,7 @@ const AT: Timestamp = Timestamp(1_790_932_446_000_000);
 /// One socket that follows the first token of the town's market.
 struct Subscribed {
     town: Town,
-    publisher: Publisher,
+    publisher: Publisher<BookNews>,
     follower: Rc<Follower>,
 }
 
@@ -23,7 +24,7 @@ impl Subscribed {
     fn new() -> Subscribed {
         let town = Town::new();
         let app = &town.edge.app;
-        let publisher = Publisher::new(app.news.clone(), town.catalog.clone());
+        let publisher = Publisher::new(BookNews::new(app.news.clone(), town.catalog.clone()), town.catalog.clone());
         let socket = Rc::new(Socket::new(1, None, None, app.clock.clone()));
         let follower = Follower::new(socket, Rc::clone(&town.edge.hub));
         let first = town.market.instrument(Outcome::First);

@@ -3,11 +3,11 @@
 use crate::journal::Journal;
 use crate::report::Size;
 use crate::world::{Out, World};
+use edge::http::auth::RawKey;
 use engine::id::UserId;
 use engine::mutation::codec;
 use engine::time::Timestamp;
 use engine::user::WalletKind;
-use gateway::http::auth::RawKey;
 use journal::recover;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

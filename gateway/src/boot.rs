@@ -1,23 +1,25 @@
 //! Recover → start core threads → start the feed → listen; and the way down in reverse.
 
 use crate::admin::listener::Admin;
-use crate::api::health::Census;
-use crate::app::{App, Edge};
 use crate::backup::Running;
 use crate::config::{Config, Secret};
 use crate::directory_venue::{self, OtherVenue};
-use crate::http::auth::uuid_text;
-use crate::http::front::Front;
-use crate::http::server::{self, Connections};
+use crate::instruments::Instruments;
 use crate::layout;
 use crate::listeners::{CommitFigures, Listeners, ServerLinks};
 use crate::machinery::{Machinery, Parts};
-use crate::metrics::edge::EdgeMeters;
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
-use crate::ws::news::News;
-use crate::ws::publish::BookNews;
-use crate::{api, banner, check, demo};
+use crate::{banner, check, demo};
+use edge::api;
+use edge::api::health::Census;
+use edge::app::{App, Edge};
+use edge::http::auth::uuid_text;
+use edge::http::front::Front;
+use edge::http::server::{self, Connections};
+use edge::meters::EdgeMeters;
+use edge::ws::news::News;
+use edge::ws::publish::BookNews;
 use engine::book::Books;
 use engine::directory::Directory;
 use engine::id::{InstrumentId, MarketId};
@@ -43,7 +45,7 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use venue::feed::{FeedFigures, FeedParts};
-use venue::{self, Upstream, Venue, VenueError};
+use venue::{Venue, VenueError};
 use wal::{Lsn, Options, Point, Points};
 
 /// Time for answers to leave after the log has failed.
@@ -247,19 +249,23 @@ async fn run(
         return Err(error);
     }
     let instance = uuid_text(&machinery.instance()).to_string();
-    let app = shared.app(config, clock, leap, reader, upstream, instance)?;
+    let instruments = Instruments { commit: shared.commit.clone(), feed: shared.feed.clone(), upstream };
+    let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
+    let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), machinery.client()));
     // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
     let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
     let admin_address = admin.as_ref().map(|(_, address)| *address);
     let admin = match (admin, &token) {
-        (Some((listener, _)), Some(token)) => Some(start_admin(listener, token, &edge.app, &machinery, report)?),
+        (Some((listener, _)), Some(token)) => {
+            Some(start_admin(listener, token, &config, &edge.app, instruments, &machinery, report)?)
+        }
         _ => None,
     };
     let addresses = banner::Addresses { server: address, admin: admin_address };
-    banner::print(&edge.app, addresses, &venue_line, &report, &warnings, demo.as_ref());
-    let served = listen_until_told(listener, edge, &machinery, failed).await;
+    banner::print(&config, &edge.app, addresses, &venue_line, &report, &warnings, demo.as_ref());
+    let served = listen_until_told(listener, config.server.io_threads, edge, &machinery, failed).await;
     if let Some(admin) = admin {
         admin.end();
     }
@@ -296,19 +302,21 @@ fn listening(setting: &str, listen: SocketAddr) -> Result<(TcpListener, SocketAd
 fn start_admin(
     listener: TcpListener,
     token: &Secret,
+    config: &Arc<Config>,
     app: &Arc<App>,
+    instruments: Instruments,
     machinery: &Machinery,
     report: recover::Report,
 ) -> Result<Admin, BootError> {
     let (marks, lane, inboxes) = (machinery.marks().clone(), machinery.feed_lane(), machinery.inboxes().clone());
     let running = Running {
-        directory: app.config.data.dir.clone(),
+        directory: config.data.dir.clone(),
         marks: marks.clone(),
         covered: machinery.covered().clone(),
         digests: machinery.digests().clone(),
         stop: machinery.stop(),
     };
-    let sources = Sources { app: app.clone(), marks, lane, inboxes, report };
+    let sources = Sources { config: config.clone(), app: app.clone(), instruments, marks, lane, inboxes, report };
     Admin::start(listener, sources, token, running).map_err(io("the thread of the admin listener"))
 }
 
@@ -363,19 +371,20 @@ impl Shared {
 
     fn app(
         self,
-        config: Config,
+        config: &Config,
         clock: Clock,
         leap: Arc<Leap>,
         history: Reader,
-        upstream: Upstream,
+        instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, feed, news, spot } = self;
-        let front = Front::new(&config, &api::tables()).map_err(BootError::Edge)?;
+        let Shared { catalog, books, directory, rules, commit, news, spot, .. } = self;
+        let config_of_edge = config.edge();
+        let front = Front::new(&config_of_edge, &api::tables()).map_err(BootError::Edge)?;
         Ok(App {
             meters: config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes())),
             front,
-            connections: Arc::new(Connections::new(&config)),
+            connections: Arc::new(Connections::new(&config_of_edge)),
             started_at: clock.now(),
             instance,
             rules,
@@ -384,18 +393,17 @@ impl Shared {
             directory,
             clock,
             leap,
-            commit,
-            feed,
+            bells: commit.listener.bells.clone(),
+            instruments: Box::new(instruments),
             census: Census::default(),
-            history,
+            history: Box::new(history),
             cohort: Default::default(),
             news,
             seats: Arc::default(),
             user_frames: Arc::default(),
             streams: Arc::default(),
-            upstream,
             spot,
-            config,
+            config: config_of_edge,
         })
     }
 }
@@ -403,13 +411,14 @@ impl Shared {
 /// Serves until a signal comes, or the log fails.
 async fn listen_until_told(
     listener: TcpListener,
+    io_threads: usize,
     edge: Rc<Edge>,
     machinery: &Machinery,
     mut failed: mpsc::UnboundedReceiver<String>,
 ) -> Result<(), BootError> {
     let (end, ending) = watch::channel(false);
     let app = edge.app.clone();
-    let io_threads = layout::spawn_io(app.config.server.io_threads - 1, &listener, &app, machinery.inboxes(), &ending)
+    let io_threads = layout::spawn_io(io_threads - 1, &listener, &app, machinery.inboxes(), &ending)
         .map_err(io("a thread for sockets"))?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(io("the listener"))?;
     let serving = tokio::task::spawn_local(server::serve(listener, edge, app.connections.clone(), ending));

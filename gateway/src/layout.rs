@@ -2,11 +2,11 @@
 //! sockets, and threaded, with a thread for each shard and one for the committer. In both the sync thread alone waits
 //! for the disk, one prepares segments, the keeper folds them, and the feed writes ladders and markets.
 
-use crate::app::{App, Edge};
-use crate::engine_client::EngineClient;
-use crate::http::server;
 use crate::listeners::Core;
 use crate::listeners::{CommitFigures, CommitLane, Committer, ServerLinks};
+use edge::app::{App, Edge};
+use edge::engine_client::EngineClient;
+use edge::http::server;
 use engine::command::Envelope;
 use engine::ring::Ring;
 use engine::shard::Shard;

@@ -39,8 +39,6 @@
 //! to text).
 
 pub mod admin;
-pub mod api;
-pub mod app;
 pub mod backup;
 pub mod banner;
 pub mod boot;
@@ -48,12 +46,10 @@ pub mod check;
 pub mod config;
 pub mod demo;
 mod directory_venue;
-pub mod engine_client;
-pub mod http;
+pub mod instruments;
 pub mod layout;
 pub mod listeners;
 pub mod machinery;
 pub mod metrics;
 pub mod restore;
 pub mod set_back;
-pub mod ws;

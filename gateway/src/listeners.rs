@@ -1,13 +1,19 @@
-//! Who is told of what the log takes (the price history, sockets that follow a user, the meters of the journal), and what the
-//! feed is connected to.
+//! Who is told of what the log takes (the price history, sockets that follow a user, the meters of the journal), and what
+//! feed and edge are connected to.
 
 use crate::metrics::journal::JournalMeters;
-use crate::ws::bells::Bells;
-use crate::ws::publish::BookNews;
+use edge::ws::bells::Bells;
+use edge::ws::publish::BookNews;
+use engine::command::{Answer, Command, Envelope};
+use engine::id::UserId;
 use engine::notice::Notice;
+use engine::time::Timestamp;
 use history::{Fills, Recorder};
 use host::histogram::{Micros, Nanos};
-use journal::commit::CommitListener;
+use journal::commit::{CommitListener, Reply};
+use std::cell::RefCell;
+use std::rc::Rc;
+use tokio::sync::oneshot;
 use venue::feed::Links;
 use wal::{Files, Lsn};
 
@@ -66,3 +72,23 @@ impl Links for ServerLinks {
 
 /// The feed's way into log and shards.
 pub type FeedLane = venue::feed::FeedLane<CommitLane>;
+
+/// The core of the thread that runs it.
+pub struct CoreHere(pub Rc<RefCell<Core>>);
+
+impl edge::engine_client::Core for CoreHere {
+    #[inline]
+    fn take(&self, envelope: Envelope<Reply>, now: Timestamp) {
+        self.0.borrow_mut().take(envelope, now);
+    }
+
+    #[inline]
+    fn ask(&self, owner: UserId, command: Command, now: Timestamp) -> Result<Answer, oneshot::Receiver<Answer>> {
+        self.0.borrow_mut().ask(owner, command, now)
+    }
+
+    #[inline]
+    fn warm(&self, owner: UserId) {
+        self.0.borrow().warm(owner);
+    }
+}

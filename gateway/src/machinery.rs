@@ -2,10 +2,10 @@
 
 use crate::boot::{BootError, io};
 use crate::config::Config;
-use crate::engine_client::EngineClient;
 use crate::layout::{self, Wake};
 use crate::listeners::Core;
-use crate::listeners::{CommitFigures, CommitLane, Committer, FeedLane, ServerLinks};
+use crate::listeners::{CommitFigures, CommitLane, Committer, CoreHere, FeedLane, ServerLinks};
+use edge::engine_client::EngineClient;
 use engine::command::Envelope;
 use engine::mutation::codec;
 use engine::print::PrintLane;
@@ -177,7 +177,7 @@ impl Machinery {
     /// The way into the core from the thread that called [`Machinery::start`].
     pub fn client(&self) -> EngineClient {
         match &self.core {
-            CoreThreads::Inline(core) => EngineClient::inline(core.clone(), self.clock.clone()),
+            CoreThreads::Inline(core) => EngineClient::inline(Rc::new(CoreHere(core.clone())), self.clock.clone()),
             CoreThreads::Threaded { .. } => EngineClient::threaded(self.inboxes.clone(), self.clock.clone()),
         }
     }

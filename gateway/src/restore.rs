@@ -9,7 +9,7 @@
 
 use crate::backup::manifest::{FORMAT, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, hex, sixteen};
 use crate::backup::{Hashing, sync_parent};
-use crate::http::auth::uuid_text;
+use edge::http::auth::uuid_text;
 use engine::id::MARKETS;
 use engine::market::mutation::MarketMutation;
 use engine::mutation::codec;

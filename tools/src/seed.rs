@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::settings::{self, Settings, say};
 use clap::Args;
+use edge::http::auth::RawKey;
 use engine::amount::Cash;
 use engine::book::registry::Books;
 use engine::command::{Answer, Command, CreateUser, Envelope, IssueKey};
@@ -14,7 +15,6 @@ use engine::rules::CASH_MAX;
 use engine::shard::{Outbox, Shard};
 use engine::user::Tier;
 use gateway::config::{Durability, TIERS};
-use gateway::http::auth::RawKey;
 use host::clock::Clock;
 use journal::commit::{CommitFigures, Committer, LogSize, Reply};
 use journal::recover::{self, Recovery};

@@ -3,8 +3,8 @@
 use crate::Failure;
 use crate::settings::{self, Settings, say};
 use clap::Args;
+use edge::http::jwt;
 use gateway::config::Config;
-use gateway::http::jwt;
 use host::clock::Clock;
 
 #[derive(Args)]

@@ -1,6 +1,9 @@
 //! Stretches: what was found, folded into no more points than an answer may have.
 
 use crate::book::candles::{Bucket, Grid, fold};
+use crate::id::MarketId;
+use std::ops::RangeInclusive;
+use std::pin::Pin;
 
 /// What a reader wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,21 @@ pub struct Stretches {
     pub grid: Grid,
     /// Something that there is could not be read, or there is nowhere to keep anything.
     pub broken: bool,
+}
+
+/// A price history that can be asked.
+pub trait PriceHistory: Send + Sync {
+    /// Whether it has failed: until the next start nothing is kept, and nothing found.
+    fn is_lost(&self) -> bool;
+
+    /// What there is of a market's first outcome with a start within `secs` (unix), as `wanted`. `None` where there is no
+    /// answer in time.
+    fn find(
+        &self,
+        market: MarketId,
+        secs: RangeInclusive<u64>,
+        wanted: Wanted,
+    ) -> Pin<Box<dyn Future<Output = Option<Stretches>> + '_>>;
 }
 
 impl Wanted {

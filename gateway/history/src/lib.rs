@@ -23,7 +23,7 @@ mod recorder;
 mod store;
 mod trail;
 
-pub use engine::book::stretches::{Stretches, Wanted};
+pub use engine::book::stretches::{PriceHistory, Stretches, Wanted};
 pub use recorder::Recorder;
 pub use store::set_back;
 
@@ -37,6 +37,7 @@ use host::thread;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -115,20 +116,6 @@ impl Reader {
         Reader { words, places: Arc::new(Semaphore::new(QUESTIONS_MAX)), lost: Arc::default() }
     }
 
-    /// Whether the history has failed: until the next start nothing is kept, and nothing found.
-    pub fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Relaxed)
-    }
-
-    /// What there is of a market's first outcome with a start within `secs` (unix), as `wanted`. `None` while too many
-    /// wait, where the answer takes too long (the disk does not answer), and while the process is ending.
-    pub async fn find(&self, market: MarketId, secs: RangeInclusive<u64>, wanted: Wanted) -> Option<Stretches> {
-        let place = self.places.clone().try_acquire_owned().ok()?;
-        let (answer, found) = oneshot::channel();
-        self.words.send(Word::Find(Question { market: market.0, secs, wanted, answer, _place: place })).ok()?;
-        tokio::time::timeout(ANSWER_WITHIN, found).await.ok()?.ok()
-    }
-
     /// As a failed history leaves it.
     #[cfg(any(test, feature = "testing"))]
     pub fn lose(&self) {
@@ -139,6 +126,27 @@ impl Reader {
     #[cfg(any(test, feature = "testing"))]
     pub fn full(&self) -> OwnedSemaphorePermit {
         self.places.clone().try_acquire_many_owned(QUESTIONS_MAX as u32).expect("nobody waits")
+    }
+}
+
+impl PriceHistory for Reader {
+    fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// `None` while too many wait, where the answer takes too long (the disk does not answer), and while the process is ending.
+    fn find(
+        &self,
+        market: MarketId,
+        secs: RangeInclusive<u64>,
+        wanted: Wanted,
+    ) -> Pin<Box<dyn Future<Output = Option<Stretches>> + '_>> {
+        Box::pin(async move {
+            let place = self.places.clone().try_acquire_owned().ok()?;
+            let (answer, found) = oneshot::channel();
+            self.words.send(Word::Find(Question { market: market.0, secs, wanted, answer, _place: place })).ok()?;
+            tokio::time::timeout(ANSWER_WITHIN, found).await.ok()?.ok()
+        })
     }
 }
 

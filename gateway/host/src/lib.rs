@@ -5,6 +5,7 @@
 //! | [`clock`], [`leap`] | server time; what a start finds about its clock |
 //! | [`thread`], [`runtime`], [`failing`] | threads and runtimes, and the rest after a turn that failed |
 //! | [`slot`] | where an answer goes |
+//! | [`secret`] | values that are shown nowhere |
 //! | [`output`] | standard output and standard error |
 //! | [`histogram`] | how long something took |
 //!
@@ -17,5 +18,6 @@ pub mod histogram;
 pub mod leap;
 pub mod output;
 pub mod runtime;
+pub mod secret;
 pub mod slot;
 pub mod thread;

@@ -1,8 +1,8 @@
 //! `GET /v1/admin/node`: which server this is, where its log stands, and how far back it reaches.
 
-use crate::api::health::bytes_in;
-use crate::app::App;
 use crate::backup::Running;
+use edge::api::health::bytes_in;
+use edge::app::App;
 use engine::time::Timestamp;
 use parking_lot::Mutex;
 use std::sync::Arc;

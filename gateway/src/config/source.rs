@@ -2,7 +2,7 @@
 //! is wrong. Every reader names its key, its default and its range once; what no reader asked for is an error.
 
 use super::DEFAULT;
-use super::secret::Secret;
+use super::Secret;
 use engine::time::Timestamp;
 use serde::Deserialize as _;
 use std::collections::BTreeMap;

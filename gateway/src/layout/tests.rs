@@ -100,7 +100,13 @@ fn held(place: &Path, users: Users, clock: &Clock, durability: Durability) -> Dr
     let inbox = Arc::new(Ring::new(16));
     let core = Rc::new(RefCell::new(Core::new(shard, committer, inbox.clone(), lane.ring().clone())));
     drive(core.clone(), inbox, &lane, &synced, clock.clone());
-    Driven { client: EngineClient::inline(core, clock.clone()), marks, stop, syncer: None, held: Some(syncer) }
+    Driven {
+        client: EngineClient::inline(Rc::new(crate::listeners::CoreHere(core)), clock.clone()),
+        marks,
+        stop,
+        syncer: None,
+        held: Some(syncer),
+    }
 }
 
 /// Nothing else comes to wake the core: no feed, no other request.

@@ -16,7 +16,7 @@
 //! | `histogram.rs`, `family.rs` | durations in buckets; names, labels and rows |
 
 mod clock;
-pub mod edge;
+mod edge;
 mod family;
 mod feed;
 pub mod gather;

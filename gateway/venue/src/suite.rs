@@ -259,7 +259,7 @@ fn in_range(price: Price) {
 /// `PAPERTAPE_REQUIRE_VENUE_DATA` set, a missing folder fails instead.
 pub fn recorded(part: &str) -> Option<PathBuf> {
     let root = std::env::var_os("PAPERTAPE_VENUE_DATA").map(PathBuf::from);
-    let root = root.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/venue"));
+    let root = root.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/venue"));
     let path = root.join(part);
     if path.exists() {
         return Some(path);

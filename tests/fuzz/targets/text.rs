@@ -1,19 +1,19 @@
 //! Texts of requests: heads, bodies, numbers, ids, tokens, frames; and the configuration.
 
+use edge::api::clob::flat::FlatOrder;
+use edge::api::clob::ids::{self, OrderIds};
+use edge::api::orders::terms::{Draft, Sender};
+use edge::http::jwt::Verifier;
+use edge::http::plain::{self, Head};
+use edge::ws::close::Close;
+use edge::ws::policy::{Inspector, MESSAGE_BYTES_MAX};
 use engine::amount::{Cash, Price, Qty};
 use engine::id::{KeyId, UserId};
 use engine::market::catalog::Catalog;
 use engine::order::EntryRoute;
 use engine::time::{SECOND, Timestamp};
 use engine::user::Tier;
-use gateway::api::clob::flat::FlatOrder;
-use gateway::api::clob::ids::{self, OrderIds};
-use gateway::api::orders::terms::{Draft, Sender};
 use gateway::config::{Config, Secret};
-use gateway::http::jwt::Verifier;
-use gateway::http::plain::{self, Head};
-use gateway::ws::close::Close;
-use gateway::ws::policy::{Inspector, MESSAGE_BYTES_MAX};
 use serde::de::IgnoredAny;
 use wire::cursor::{IdCursor, OffsetCursor, OrderCursor};
 use wire::decimal::{self, Decimal};

@@ -8,10 +8,6 @@ use std::thread::JoinHandle;
 
 use crate::error::{Error, PlaceFault};
 
-mod files;
-
-pub use files::{Files, RealFile, RealLock};
-
 /// A directory that holds a log. Clones are the same directory.
 pub trait Storage: Clone + Send + 'static {
     /// An open file.

@@ -227,7 +227,7 @@ fn what_is_no_json_is_refused_where_a_body_is_read() {
 #[test]
 fn every_route_says_what_it_is() {
     let cases = Cases::of("declarations");
-    for group in edge::api::GROUPS {
+    for group in edge::groups::GROUPS {
         assert!(!group.about.is_empty(), "{}", group.name);
         for route in group.routes {
             assert!(!route.about.is_empty(), "{route:?} has no summary");

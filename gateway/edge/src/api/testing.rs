@@ -82,7 +82,7 @@ impl Town {
 
     /// A town with this configuration.
     pub fn with(toml: &str) -> Town {
-        Town::of(World::new(toml, &super::tables()))
+        Town::of(World::new(toml, &crate::groups::tables()))
     }
 
     /// The town in this world.

@@ -3,5 +3,6 @@
 //! Reads manifests and sources as texts. It is no compiler: what it cannot see it does not judge.
 
 mod knows;
+mod layers;
 mod names;
 mod sources;

@@ -2,8 +2,9 @@
 
 use super::read::{millis, path};
 use super::source::Source;
+use ::venue::adapters;
 use ::venue::category::Names;
-use ::venue::live::{self, Pace};
+use ::venue::live::Pace;
 use ::venue::replay::Speed;
 use ::venue::{VenueConfig, VenueKind, kalshi, polymarket, synthetic};
 use engine::market::terms::Category;
@@ -35,7 +36,7 @@ pub(super) fn venue(source: &mut Source) -> VenueConfig {
         liveliness: source.integer("venue.liveliness", 10, 1..=synthetic::LIVELINESS_MAX),
         mix: source.boolean("venue.mix", false),
         categories: category_map(source),
-        live: live::Settings {
+        live: adapters::Settings {
             polymarket: polymarket(source),
             kalshi: kalshi(source),
             pace: pace(source),

@@ -6,6 +6,7 @@
 //! May depend on `engine`, `wire` and `host`. Absent on purpose: requests and sockets of clients, the log (the feed writes into
 //! an [`engine::shard::Outbox`]), and texts of streams (a [`engine::book::listener::BookListener`] is told).
 
+pub mod adapters;
 mod bounds;
 pub mod category;
 pub mod doctor;
@@ -30,6 +31,7 @@ mod testing;
 mod tests;
 mod translators;
 
+use adapters::Live;
 use category::Names;
 use engine::amount::{Price, Qty, TickSize};
 pub use engine::book::{BookSide, Stated};
@@ -38,7 +40,6 @@ use engine::market::terms::{Asset, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 use host::clock::Clock;
 pub use live::Health;
-use live::Live;
 use playback::Playback;
 use replay::Replay;
 pub use replay::Speed;
@@ -333,7 +334,7 @@ pub struct VenueConfig {
     /// Of the configuration (`[fees.category_map]`).
     pub categories: Names,
     /// Of live venues.
-    pub live: live::Settings,
+    pub live: adapters::Settings,
 }
 
 impl VenueConfig {

@@ -47,14 +47,18 @@ pub const LAYERS: [Layer; 12] = [
 
 /// Folders of a package that may name only these other folders of it. A folder that is not here may name every folder, as long
 /// as there is no circle.
-const FOLDERS: [(&str, &str, &[&str]); 9] = [
+const FOLDERS: [(&str, &str, &[&str]); 13] = [
     ("edge", "settings", &[]),
     ("edge", "http", &["settings"]),
     ("edge", "api", &["http", "settings"]),
     ("edge", "ws", &["api", "http", "settings"]),
-    ("venue", "feed", &[]),
     ("venue", "tape", &[]),
     ("venue", "synthetic", &[]),
+    ("venue", "live", &["tape"]),
+    ("venue", "feed", &["live", "tape"]),
+    ("venue", "polymarket", &["live", "tape"]),
+    ("venue", "kalshi", &["live", "tape"]),
+    ("venue", "replay", &["kalshi", "tape"]),
     ("journal", "commit", &[]),
     ("journal", "prefault", &[]),
 ];
@@ -81,10 +85,10 @@ fn roots(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// What is wrong with a line of a package: the layers that it must not name.
-fn wrong_packages(layer: &Layer, line: &str, for_tests: bool, own_modules: &BTreeSet<String>) -> Vec<String> {
+fn wrong_packages(layer: &Layer, line: &str, for_tests: bool, hidden: &BTreeSet<String>) -> Vec<String> {
     let is_package = |name: &&str| LAYERS.iter().any(|layer| layer.name == *name);
-    // A module of the same name stands for itself, unless the path says that it begins outside.
-    let is_meant = |name: &&str| line.contains(&format!("use ::{name}::")) || !own_modules.contains(*name);
+    // A module or an alias of the same name stands for itself, unless the path says that it begins outside.
+    let is_meant = |name: &&str| line.contains(&format!("use ::{name}::")) || !hidden.contains(*name);
     let named = roots(line).filter(is_package).filter(is_meant);
     let is_allowed =
         |name: &&str| *name == layer.name || layer.may.contains(name) || (for_tests && layer.tests_may.contains(name));
@@ -127,9 +131,15 @@ fn sources_name_only_lower_layers() {
         LAYERS.iter().map(|layer| (layer.name, modules(layer, &all))).collect();
     for source in &all {
         let layer = layer_of(&source.name);
+        let hides = |name: &str| {
+            modules[layer.name].contains(name)
+                || [';', ',', '}'].iter().any(|end| source.text.contains(&format!(" as {name}{end}")))
+        };
+        let hidden: BTreeSet<String> =
+            LAYERS.iter().filter(|layer| hides(layer.name)).map(|layer| layer.name.to_owned()).collect();
         let program: BTreeSet<usize> = source.code().map(|(number, _)| number).collect();
         for (number, line) in source.all_code() {
-            let wrong = wrong_packages(layer, line, !program.contains(&number), &modules[layer.name]);
+            let wrong = wrong_packages(layer, line, !program.contains(&number), &hidden);
             assert!(wrong.is_empty(), "{}:{number}: {}: {line}", source.name, wrong.join(", "));
         }
         cases.one();

@@ -76,6 +76,8 @@ pub struct FeedFigures {
     pub clamped: AtomicU64,
     /// Trades that met no resting order, since a shard or the log was full.
     pub prints_lost: AtomicU64,
+    /// Trades whose taker's side the venue did not state: they fill nothing.
+    pub sideless_prints: AtomicU64,
 }
 
 /// The way to the shards and to the log.
@@ -505,7 +507,7 @@ fn write(
             books.delta(instrument, levels, *venue_ts);
             Some((instrument, None))
         }
-        FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } => {
+        FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts, .. } => {
             let instrument = listed(token)?;
             let trade = book::LastTrade { price: *price, size: *size, taker_buys: *taker_buys, at: *venue_ts };
             books.trade(instrument, trade);
@@ -515,7 +517,11 @@ fn write(
             books.last_price(listed(token)?, *price, *decimals, *venue_ts);
             None
         }
-        FeedUpdate::SidelessTrade { token, .. } => Some((listed(token)?, None)),
+        FeedUpdate::SidelessTrade { token, .. } => {
+            let instrument = listed(token)?;
+            figures.sideless_prints.fetch_add(1, Ordering::Relaxed);
+            Some((instrument, None))
+        }
         _ => None,
     }
 }

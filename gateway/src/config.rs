@@ -366,8 +366,9 @@ impl Config {
         read::rule_limits(&mut source, &mut rules);
         read::realism(&mut source, &mut rules);
         let (server, http) = (read::server(&mut source), read::http(&mut source));
-        // A proxy lets others in by a listener that is ours alone.
-        let own_machine_only = server.listen.ip().is_loopback() && http.trusted_proxies.is_empty();
+        // A proxy lets others in by a listener that is ours alone: one that is trusted, or that brings a name.
+        let own_machine_only =
+            server.listen.ip().is_loopback() && http.trusted_proxies.is_empty() && server.hosts.is_empty();
         let config = Config {
             server,
             clock: ClockSettings { leap_wait: Duration::from_secs(source.integer("clock.leap_wait_s", 60, 0..=3_600)) },

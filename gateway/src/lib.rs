@@ -31,6 +31,7 @@
 //! | [`admin`] | the listener for monitors and operators: metrics, what the server is, backups of it |
 //! | [`config`], [`clock`], [`app`] | what is set, what time it is, what all threads share |
 //! | `directory_venue` | which venues a data directory was used with |
+//! | `small_file` | files beside the log, read to a bound |
 //! | [`demo`], [`banner`] | a newcomer's user and the lines that a start prints |
 //! | [`output`] | standard output and standard error, which may fail or stall |
 //!
@@ -66,6 +67,7 @@ pub mod prefault;
 pub mod recover;
 pub mod restore;
 pub mod set_back;
+mod small_file;
 pub mod spares;
 pub mod thread;
 pub mod venue;

@@ -23,7 +23,7 @@ pub struct Print {
     pub size: Qty,
     /// What the taker did, as the venue states it: a trade whose side is not stated is no print.
     pub taker: Side,
-    /// Server time at which the feed took it. Orders placed later never meet it.
+    /// Server time at which it came; of a recording, at which the feed took it. Orders placed later never meet it.
     pub taken_at: Timestamp,
 }
 

@@ -314,7 +314,7 @@ fn ticks_trades_and_new_markets() {
         venue_ts: Timestamp::from_millis(1_788_000_000_100),
         id: None,
     };
-    assert_eq!(world.frame(trade), [expected.clone()]);
+    assert_eq!(world.frame(trade), std::slice::from_ref(&expected));
     let hash = format!("0x{}", "a1".repeat(32));
     let hashed = trade.replace(r#""size""#, &format!(r#""transaction_hash":"{hash}","size""#));
     let updates = world.frame(&hashed);

@@ -20,6 +20,7 @@ use crate::ws::bells::Bells;
 use crossbeam::utils::CachePadded;
 use engine::command::Answer;
 use engine::id::{MARKETS, UserId};
+use engine::mutation::codec;
 use engine::notice::Notice;
 use engine::ring::Ring;
 use engine::shard::{Outbox, Room, Shard, shard_of};
@@ -480,6 +481,8 @@ pub struct CommitLane {
     room_marks: RoomMarks,
     figures: Arc<CommitFigures>,
     size: LogSize,
+    /// Format of the records that the committer appends.
+    version: u16,
     /// Whose way it is; `None`: nobody asks here what is not released.
     shard: Option<usize>,
     /// Records of users that may not be released, oldest first, and how many went before them.
@@ -496,10 +499,21 @@ impl CommitLane {
             room_marks,
             figures,
             size,
+            version: codec::VERSION,
             shard: None,
             unreleased: VecDeque::new(),
             released: 0,
         }
+    }
+
+    /// The same way to a committer that appends records of this format.
+    pub fn writing(self, version: u16) -> CommitLane {
+        CommitLane { version, ..self }
+    }
+
+    /// Format of the payloads that are sent by it.
+    pub fn version(&self) -> u16 {
+        self.version
     }
 
     /// The same way as that shard's own. Only the shard that users belong to may send their records by it.

@@ -22,6 +22,7 @@ use crate::commit::LogSize;
 use crate::venue::replay::Speed;
 use crate::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
+use engine::format::Formats;
 use engine::rules::{FeeTable, RolloutFlags, Rules};
 use engine::time::{MILLISECOND, Timestamp};
 use engine::user::Tier;
@@ -192,6 +193,8 @@ pub struct Journal {
     pub reserve_bytes: u64,
     /// Sealed segments between two checkpoints.
     pub checkpoint_segments: u32,
+    /// What records and snapshots are written in: the newest formats, or those that the build before reads too.
+    pub write_formats: Formats,
     /// For crash tests: the process ends itself when it passes that place of the log for the n-th time.
     pub crash_at: Option<(Point, u64)>,
 }
@@ -375,7 +378,11 @@ impl Config {
             admin: read::admin(&mut source),
             http,
             data: DirectorySettings { dir: read::path(&mut source, "data.dir").unwrap_or_else(|| DATA_DIR.into()) },
-            journal: read::journal(&mut source),
+            journal: {
+                let journal = read::journal(&mut source);
+                rules.formats = journal.write_formats;
+                journal
+            },
             venue: venue::venue(&mut source),
             compat: compat::compat(&mut source, own_machine_only),
             local: Some(local::local(&mut source)).filter(|_| own_machine_only),

@@ -4,6 +4,7 @@ mod asyncapi;
 mod backup;
 mod clock;
 mod doctor;
+mod facts;
 mod help;
 mod journal;
 mod key;

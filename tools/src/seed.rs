@@ -88,7 +88,7 @@ impl Seed {
         let shard = Shard::new(0, 1, users, rules, books, catalog, directory.clone());
         let size = LogSize::of(config.journal.segment_bytes, config.journal.spares_count, 1);
         let figures = Arc::new(CommitFigures::default());
-        let committer = Committer::new(log, Durability::Process, codec::VERSION, size, figures);
+        let committer = Committer::new(log, Durability::Process, config.rules.formats.record(), size, figures);
         let mut desk = Desk { shard, committer, preparer, syncer, clock };
         for made in 0..self.users {
             if let Some(mut interrupted) = signals.heard() {

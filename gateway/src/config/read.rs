@@ -1,6 +1,7 @@
 //! The sections: each setting with its default and its range.
 
 use super::*;
+use engine::format::Formats;
 use engine::market::terms::Category;
 use engine::rules::FillModel;
 
@@ -145,6 +146,17 @@ pub(super) fn journal(source: &mut Source) -> Journal {
         spares_count: source.integer("journal.spares_count", 2, 2..=8) as u32,
         reserve_bytes: source.integer("journal.reserve_bytes", 256 << 20, 0..=1 << 50),
         checkpoint_segments: source.integer("journal.checkpoint_segments", 4, 1..=1_000) as u32,
+        write_formats: source.parsed(
+            "journal.write_formats",
+            Formats::Newest,
+            "newest or previous",
+            |text| match text {
+                "newest" => Some(Formats::Newest),
+                "previous" => Some(Formats::Previous),
+                _ => None,
+            },
+            |formats| format!("{formats:?}").to_lowercase(),
+        ),
         crash_at: source.parsed(
             "journal.crash_at",
             None,

@@ -10,10 +10,11 @@ use engine::amount::{Bps, Cash, Price, Qty};
 use engine::book::registry::Books;
 use engine::command::{Answer, Command, Query, Wallets};
 use engine::directory::Directory;
+use engine::fact;
 use engine::id::{InstrumentId, KeyId, OrderId, UserId, WalletId};
 use engine::market::catalog::Catalog;
 use engine::mutation::{Mutation, codec};
-use engine::order::{EntryRoute, OrderTerms, OrderType, Quality, Side, Status, TimeInForce};
+use engine::order::{OrderTerms, Side, Status};
 use engine::reject::Reject;
 use engine::rules::{Rules, SWEEP_ORDERS_PER_RECORD_MAX, UNRELEASED_MAX_US, WAIT_MAX_US};
 use engine::time::SECOND;
@@ -34,9 +35,9 @@ fn resting(count: u32) -> Users {
     let (wallet, at) = (WalletId(OWNER.object(1)), START);
     let mut users = Users::default();
     let mut apply = |fact: Mutation| users.apply(OWNER, &fact);
-    apply(Mutation::UserCreated { sub: None, email: None, at });
+    apply(Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at }));
     let baseline = Cash::from_dollars(100_000);
-    let opened = Mutation::WalletOpened {
+    let opened = Mutation::WalletOpened(fact::WalletOpened {
         wallet,
         kind: WalletKind::Api,
         label: None,
@@ -44,40 +45,31 @@ fn resting(count: u32) -> Users {
         generation: 1,
         parent: None,
         at,
-    };
+    });
     apply(opened);
     for number in 2..2 + count {
         let order = OrderId(OWNER.object(number));
         apply(placed(OWNER, number));
         let reserved_cash = Cash(500_000);
         let reserved_qty = Qty::ZERO;
-        apply(Mutation::OrderRested { order, reserved_cash, reserved_qty, awaiting_book: false, held: false, at });
+        apply(Mutation::OrderRested(fact::OrderRested {
+            order,
+            reserved_cash,
+            reserved_qty,
+            awaiting_book: false,
+            held: false,
+            at,
+        }));
     }
     users
 }
 
 /// An order of 5 shares at 0.10 with that object number; its wallet is object 1.
 pub(crate) fn placed(owner: UserId, number: u32) -> Mutation {
-    let terms = OrderTerms {
-        wallet: WalletId(owner.object(1)),
-        key: KeyId(owner.object(0)),
-        instrument: InstrumentId(0),
-        side: Side::Buy,
-        order_type: OrderType::Limit,
-        time_in_force: TimeInForce::Gtc,
-        limit: Price(1_000),
-        quantity: Qty::from_shares(5),
-        amount: None,
-        expiration: None,
-        post_only: false,
-        client_order_id: None,
-        route: EntryRoute::Native,
-        fee_rate: Bps(0),
-        marketable: false,
-        quality: Quality::default(),
-        rounded_from: None,
-    };
-    Mutation::OrderPlaced { order: OrderId(owner.object(number)), terms, counted: true, at: START }
+    let (wallet, key) = (WalletId(owner.object(1)), KeyId(owner.object(0)));
+    let five = OrderTerms::limit(wallet, key, InstrumentId(0), Side::Buy, Price(1_000), Qty::from_shares(5));
+    let terms = OrderTerms { fee_rate: Bps(0), ..five };
+    Mutation::OrderPlaced(fact::OrderPlaced { order: OrderId(owner.object(number)), terms, counted: true, at: START })
 }
 
 /// A core over a new log, with its sync thread and the task that gives it its turns.

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use engine::book::registry::Books;
 use engine::command::{Answer, Command};
 use engine::directory::Directory;
+use engine::fact;
 use engine::id::{KeyId, UserId};
 use engine::market::catalog::Catalog;
 use engine::mutation::Mutation;
@@ -127,9 +128,9 @@ impl World {
     /// A user with one key; the key's text.
     pub(crate) fn key(&self, tier: Tier, permissions: Permissions) -> String {
         let user = self.directory().reserve_anonymous();
-        self.note(user, Mutation::UserCreated { sub: None, email: None, at: NOW });
+        self.note(user, Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at: NOW }));
         if tier > Tier::Free {
-            self.note(user, Mutation::GrantSet { tier, expires_at: None, at: NOW });
+            self.note(user, Mutation::GrantSet(fact::GrantSet { tier, expires_at: None, at: NOW }));
         }
         self.another_key(user, tier, permissions)
     }
@@ -140,7 +141,7 @@ impl World {
         let text = format!("svc_live_{number:064x}");
         self.note(
             user,
-            Mutation::KeyIssued {
+            Mutation::KeyIssued(fact::KeyIssued {
                 key: KeyId(user.object(1_000 + number)),
                 hash: auth::key_hash(text.as_bytes(), "svc").expect("a well-formed key"),
                 alias_hash: [number as u8; 32],
@@ -150,7 +151,7 @@ impl World {
                 permissions,
                 beta_until: None,
                 at: NOW,
-            },
+            }),
         );
         text
     }

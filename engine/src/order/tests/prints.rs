@@ -5,6 +5,7 @@ use crate::amount::{Price, Qty};
 use crate::book::BookSide;
 use crate::book::chance::Chance;
 use crate::command::{Command, Sweeps};
+use crate::fact;
 use crate::id::{InstrumentId, OrderId, UserId};
 use crate::mutation::{Mutation, codec};
 use crate::order::Side;
@@ -236,7 +237,10 @@ fn play(
     let mut by_user = BTreeMap::<UserId, u64>::new();
     for (owner, payload) in &world.out.records {
         for fact in codec::decode::<Mutation>(codec::VERSION, payload).expect("written just now") {
-            let Mutation::OrderFilled { order, qty, levels, .. } = fact.expect("written just now") else { continue };
+            let Mutation::OrderFilled(fact::OrderFilled { order, qty, levels, .. }) = fact.expect("written just now")
+            else {
+                continue;
+            };
             let filled = filled.entry(order).or_default();
             match levels.is_empty() {
                 true => {

@@ -4,6 +4,7 @@ use crate::http::body::Body;
 use crate::http::pipeline::respond;
 use crate::http::testing::{NOW, run};
 use engine::amount::{Cash, Price, Qty};
+use engine::fact;
 use engine::id::Outcome as MarketOutcome;
 use engine::mutation::Mutation;
 use engine::order::{Liquidity, OrderTerms, PriceSource, Side};
@@ -39,12 +40,12 @@ fn settled(town: &Town) -> PositionView {
     trader.place(90_412, terms, NOW);
     let how = Filled { liquidity: Liquidity::Taker, source: PriceSource::BookWalk, quote_age_ms: None, at: NOW };
     trader.fill(90_412, 141_233, (50_000_000, 21_000_000, 609_000), how);
-    trader.apply(&Mutation::PositionSettled {
+    trader.apply(&Mutation::PositionSettled(fact::PositionSettled {
         position: PositionId(7_001),
         payout_per_share: Price::ONE,
         payout: Cash(50_000_000),
         at: Timestamp(NOW.0 + 1),
-    });
+    }));
     let position = trader.user().position(PositionId(7_001)).expect("opened").clone();
     assert_eq!((position.wallet, position.qty), (WALLET, Qty::ZERO));
     PositionView { average: position.average(), position }

@@ -1,5 +1,6 @@
 use crate::api::testing::{Text as _, Town, listing, shows};
 use crate::http::testing::NOW;
+use engine::fact;
 use engine::id::MarketId;
 use engine::market::mutation::MarketMutation;
 use engine::market::terms::{Asset, Interval, Listing, MarketState, UpDown};
@@ -61,7 +62,7 @@ fn the_price_to_beat_is_known_once_the_window_is_open() {
     let market = Listing { updown: Some(window), ..listing(0x77, ["901244", "330781"]) };
     let condition = market.condition.clone();
     let (listing, state) = (Box::new(market), MarketState::Active);
-    town.catalog.publish(&MarketMutation::MarketListed { market: id, listing, state, at: NOW });
+    town.catalog.publish(&MarketMutation::MarketListed(fact::MarketListed { market: id, listing, state, at: NOW }));
     let asked = |id: &str| town.send("GET", &format!("/v1/prices/ptb/{id}"), "");
     assert_eq!(asked(&condition).code(), (404, "NOT_FOUND"), "nothing is known yet");
     town.catalog.strike(id, Some("2511.40"), None);

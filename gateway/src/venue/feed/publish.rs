@@ -10,6 +10,7 @@ use crate::ws::market_text::Stands;
 use crate::ws::news::News;
 use engine::amount::{Price, TickSize};
 use engine::book::{BookSide, BookWriter, Books, Depth, LastTrade};
+use engine::fact;
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::catalog::{Catalog, MarketCell};
 use engine::market::mutation::MarketMutation;
@@ -98,11 +99,13 @@ impl Publisher {
     /// Publishes a released fact, and tells of it.
     pub(super) fn fact(&self, fact: &MarketMutation, writer: &mut BookWriter, venue_now: Timestamp) {
         let before = match fact {
-            MarketMutation::TickChanged { market, .. } => self.catalog.market(*market).map(MarketCell::tick),
+            MarketMutation::TickChanged(fact::TickChanged { market, .. }) => {
+                self.catalog.market(*market).map(MarketCell::tick)
+            }
             _ => None,
         };
         let opens = match fact {
-            MarketMutation::MarketStateChanged { market, .. } => {
+            MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, .. }) => {
                 self.catalog.market(*market).is_some_and(|cell| cell.state() == MarketState::Upcoming)
             }
             _ => false,
@@ -112,19 +115,19 @@ impl Publisher {
             return;
         }
         match fact {
-            MarketMutation::MarketListed { market, .. } => self.news.listed(*market, venue_now),
-            MarketMutation::MarketStateChanged { market, .. } => {
+            MarketMutation::MarketListed(fact::MarketListed { market, .. }) => self.news.listed(*market, venue_now),
+            MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, .. }) => {
                 if opens {
                     self.news.opened(*market, venue_now);
                 }
                 self.news.touched(*market);
             }
-            MarketMutation::TickChanged { market, tick, .. } if self.news.wanted(*market) => {
+            MarketMutation::TickChanged(fact::TickChanged { market, tick, .. }) if self.news.wanted(*market) => {
                 let said = [(); 2].map(|()| Said { whole: true, ..Said::default() });
                 let ticks = before.map(|before| (before, *tick));
                 self.tell(*market, said, ticks, writer.books(), venue_now);
             }
-            MarketMutation::MarketResolved { market, resolution, .. } => {
+            MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, .. }) => {
                 let told = OUTCOMES.map(|outcome| self.news.told(market.instrument(outcome)));
                 let at = told.into_iter().fold(venue_now, Timestamp::max);
                 self.news.resolved(*market, *resolution, at);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What the program is made of, below the workspace: a change of these is built anew, and makes the commit a `+`.
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 19] = [
     "Cargo.toml",
     "Cargo.lock",
     "bench/Cargo.toml",
@@ -18,7 +18,13 @@ const SOURCES: [&str; 13] = [
     "engine/Cargo.toml",
     "engine/src",
     "gateway/Cargo.toml",
+    "gateway/edge",
+    "gateway/history",
+    "gateway/host",
+    "gateway/journal",
     "gateway/src",
+    "gateway/venue",
+    "gateway/wire",
     "tools/Cargo.toml",
     "tools/src",
     "wal/Cargo.toml",

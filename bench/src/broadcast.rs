@@ -66,7 +66,7 @@ impl Hall {
     fn add(&mut self, changes: u32, template: &[u8]) {
         for _ in 0..changes {
             let text = stamped(template);
-            self.encoded.extend_from_slice(gateway::ws::frame::Frame::text(&text).bytes());
+            self.encoded.extend_from_slice(edge::ws::frame::Frame::text(&text).bytes());
             self.texts.push(text.try_into().expect("what is told is text"));
         }
     }

@@ -14,7 +14,7 @@ use crate::report::{Report, Size, timed};
 use crate::role::{Load, Role};
 use crate::seeded::Place;
 use crate::server::Server;
-use gateway::recover;
+use journal::recover;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::net::TcpListener;

@@ -12,12 +12,12 @@ use engine::market::catalog::Catalog;
 use engine::market::terms::{Listing, MarketState};
 use engine::market::{Markets, publish};
 use engine::time::Timestamp;
-use gateway::venue::skips::Skips;
-use gateway::venue::tape::{Origin, Record, Tape};
-use gateway::venue::{FeedUpdate, kalshi, polymarket};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use venue::skips::Skips;
+use venue::tape::{Origin, Record, Tape};
+use venue::{FeedUpdate, kalshi, polymarket};
 
 const ROUNDS: usize = 7;
 /// A quiet machine of the kind that the goals were set on makes 2.0 and 1.2 million; half of the lesser one has no core

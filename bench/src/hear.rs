@@ -11,14 +11,14 @@ use engine::amount::TickSize;
 use engine::market::Market;
 use engine::market::terms::{Listing, MarketState, Venue as Origin};
 use engine::time::Timestamp;
-use gateway::clock::Clock;
-use gateway::venue::live::Settings;
-use gateway::venue::{FeedUpdate, Speed, VenueConfig, VenueKind, polymarket};
+use host::clock::Clock;
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio_tungstenite::tungstenite::{self, Message};
+use venue::live::Settings;
+use venue::{FeedUpdate, Speed, VenueConfig, VenueKind, polymarket};
 
 /// Messages a second.
 const RATE: u32 = 1_000;
@@ -77,7 +77,7 @@ fn hear(count: u32, recording: Option<PathBuf>) -> Heard {
         categories: Default::default(),
         live: Settings { polymarket: settings, recording, ..Settings::default() },
     };
-    let mut venue = gateway::venue::open(&config, &clock).expect("the adapters start");
+    let mut venue = venue::open(&config, &clock).expect("the adapters start");
     let listings: Vec<Listing> = (0..MARKETS).map(listing).collect();
     for listing in &listings {
         venue.recall(&Market::listed(listing.clone(), MarketState::Active, clock.now()));

@@ -61,8 +61,8 @@ mod walk;
 mod wire;
 mod world;
 
+use ::journal::prefault::{AHEAD_BYTES, Prefaulting};
 use clap::Parser as _;
-use gateway::prefault::{AHEAD_BYTES, Prefaulting};
 use report::{Report, Size};
 use role::Role;
 use runs::Runs;

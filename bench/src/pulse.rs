@@ -7,7 +7,6 @@ use engine::amount::{Price, Qty, TickSize};
 use engine::market::terms::{Listing, MarketState};
 use engine::time::{MILLISECOND, Timestamp};
 use gateway::config::Config;
-use gateway::venue::{BookSide, Changes, FeedUpdate, Frame, Level, Polled, Venue};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::BufRead as _;
@@ -16,6 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::{SystemTime, UNIX_EPOCH};
+use venue::{BookSide, Changes, FeedUpdate, Frame, Level, Polled, Venue};
 
 /// The level that changes, below nine that stand.
 pub const BEAT_CENTS: u16 = 40;

@@ -6,7 +6,7 @@ use crate::report::{ONE_BY_ONE, Report, Size, timed};
 use crate::world::{Out, World, steps};
 use engine::id::OrderId;
 use engine::mutation::codec;
-use gateway::recover;
+use journal::recover;
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::path::Path;

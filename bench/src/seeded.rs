@@ -3,12 +3,12 @@
 use crate::journal::Journal;
 use crate::report::Size;
 use crate::world::{Out, World};
+use edge::http::auth::RawKey;
 use engine::id::UserId;
 use engine::mutation::codec;
 use engine::time::Timestamp;
 use engine::user::WalletKind;
-use gateway::http::auth::RawKey;
-use gateway::recover;
+use journal::recover;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

@@ -8,13 +8,13 @@
 
 pub mod manifest;
 
-use crate::checkpoint::Digests;
-use crate::paced::{Paced, Rests};
-use crate::recover::{self, RecoverError};
-use crate::spares::{Covered, Pin};
-use crate::thread::Stop;
-use crate::wire::instant::ts_text;
+use crate::check;
 use engine::time::Timestamp;
+use host::thread::Stop;
+use journal::checkpoint::Digests;
+use journal::paced::{Paced, Rests};
+use journal::recover::{self, RecoverError};
+use journal::spares::{Covered, Pin};
 use manifest::{FORMAT, FileEntry, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SECRETS, TRAIL, hex, is_history};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wal::segment::SEGMENT_HEADER_BYTES;
 use wal::{Dir, Files, Lsn, Marks, Options, Origin, Scan, Snapshots, Storage};
+use wire::instant::ts_text;
 
 /// How long the last records may take to the device before a backup of a running directory is given up.
 const SYNCED_WITHIN: Duration = Duration::from_secs(10);
@@ -191,7 +192,7 @@ impl Source {
         let storage = Files::open_existing(directory)?;
         let Some(origin) = wal::origin(&storage)? else { return Err(BackupError::Empty) };
         let dir = Dir::open(storage.clone(), Options::default())?;
-        let (state, report) = recover::check(directory)?;
+        let (state, report) = check::check(directory)?;
         if report.lsn == Lsn::ZERO {
             return Err(BackupError::Empty);
         }

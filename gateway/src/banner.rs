@@ -1,12 +1,12 @@
 //! What a start prints: address, data directory, durability, venue, markets, what was recovered, what was set
 //! otherwise than by default, and for a newcomer the demo key (once) with one line to try.
 
-use crate::app::App;
 use crate::config::{Config, Durability};
-use crate::http::auth::RawKey;
-use crate::output;
-use crate::recover::Report;
+use edge::app::App;
+use edge::http::auth::RawKey;
 use engine::id::{MarketId, Outcome};
+use host::output;
+use journal::recover::Report;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Where it listens.
@@ -18,20 +18,36 @@ pub struct Addresses {
 }
 
 /// Prints the banner to standard output.
-pub fn print(app: &App, at: Addresses, venue: &str, report: &Report, warnings: &[String], demo: Option<&RawKey>) {
+pub fn print(
+    config: &Config,
+    app: &App,
+    at: Addresses,
+    venue: &str,
+    report: &Report,
+    warnings: &[String],
+    demo: Option<&RawKey>,
+) {
     // The server runs even if standard output is closed or is not read.
-    output::say_within_a_second(std::io::stdout, text(app, at, venue, report, warnings, demo));
+    output::say_within_a_second(std::io::stdout, text(config, app, at, venue, report, warnings, demo));
 }
 
-fn text(app: &App, at: Addresses, venue: &str, report: &Report, warnings: &[String], demo: Option<&RawKey>) -> String {
+fn text(
+    config: &Config,
+    app: &App,
+    at: Addresses,
+    venue: &str,
+    report: &Report,
+    warnings: &[String],
+    demo: Option<&RawKey>,
+) -> String {
     let address = at.server;
-    let durability = match app.config.journal.durability {
+    let durability = match config.journal.durability {
         Durability::Process => "process (survives any death of the process)",
         Durability::Power => "power (survives power loss too)",
     };
     let mut lines = vec![
         format!("papertape {} on http://{address}", env!("CARGO_PKG_VERSION")),
-        format!("  data        {}", app.config.data.dir.display()),
+        format!("  data        {}", config.data.dir.display()),
         format!("  durability  {durability}"),
         format!("  venue       {venue}"),
         format!("  markets     {}", app.catalog.len()),
@@ -41,11 +57,10 @@ fn text(app: &App, at: Addresses, venue: &str, report: &Report, warnings: &[Stri
     lines.extend(at.admin.map(|admin| format!("  metrics     http://{admin}/metrics")));
     // Never the token itself: a banner goes into logs.
     lines.extend(at.admin.map(|admin| {
-        let config = &app.config;
         let file = config.admin.token_file.clone().unwrap_or_else(|| config.kept_admin_token());
         format!("  admin       http://{admin}/v1/admin/   (token in {})", file.display())
     }));
-    lines.extend(app.config.chosen().map(|setting| format!("  setting     {setting}")));
+    lines.extend(config.chosen().map(|setting| format!("  setting     {setting}")));
     if let Some(key) = demo {
         lines.push(format!("  demo key    {}   (shown once)", key.expose()));
         if let Some(token) = first_tradable_token(app) {
@@ -58,7 +73,7 @@ fn text(app: &App, at: Addresses, venue: &str, report: &Report, warnings: &[Stri
         }
     }
     if demo.is_none() {
-        lines.push(way_to_a_key(&app.config, at.server, report.users));
+        lines.push(way_to_a_key(config, at.server, report.users));
     }
     lines.push(String::new());
     lines.join("\n")

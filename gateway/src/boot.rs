@@ -1,38 +1,40 @@
 //! Recover → start core threads → start the feed → listen; and the way down in reverse.
 
 use crate::admin::listener::Admin;
-use crate::api::health::Census;
-use crate::app::{App, Edge};
 use crate::backup::Running;
-use crate::clock::Clock;
-use crate::commit::{CommitFigures, Reply};
 use crate::config::{Config, Secret};
 use crate::directory_venue::{self, OtherVenue};
-use crate::history::{History, Reader};
-use crate::http::auth::uuid_text;
-use crate::http::front::Front;
-use crate::http::server::{self, Connections};
+use crate::instruments::Instruments;
 use crate::layout;
-use crate::leap::Leap;
+use crate::listeners::{CommitFigures, Listeners, ServerLinks};
 use crate::machinery::{Machinery, Parts};
-use crate::metrics::edge::EdgeMeters;
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
-use crate::prefault::Prefaulting;
-use crate::recover::{self, RecoverError, Recovery};
-use crate::venue::feed::{FeedFigures, FeedParts};
-use crate::venue::spot::Spot;
-use crate::venue::{self, Upstream, Venue, VenueError};
-use crate::ws::news::News;
-use crate::{api, banner, demo};
+use crate::{banner, check, demo};
+use edge::api;
+use edge::api::health::Census;
+use edge::app::{App, Edge};
+use edge::http::auth::uuid_text;
+use edge::http::front::Front;
+use edge::http::server::{self, Connections};
+use edge::meters::EdgeMeters;
+use edge::ws::news::News;
+use edge::ws::publish::BookNews;
 use engine::book::Books;
 use engine::directory::Directory;
 use engine::id::{InstrumentId, MarketId};
 use engine::market::catalog::Catalog;
+use engine::market::spot::Spot;
 use engine::rules::Rules;
 use engine::shard::Shard;
 use engine::time::Timestamp;
 use engine::user::Users;
+use history::{History, Reader};
+use host::clock::Clock;
+use host::leap::Leap;
+use journal::commit::Reply;
+use journal::prefault::Prefaulting;
+use journal::recover::{self, RecoverError, Recovery};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
@@ -42,6 +44,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use venue::feed::{FeedFigures, FeedParts};
+use venue::{Venue, VenueError};
 use wal::{Lsn, Options, Point, Points};
 
 /// Time for answers to leave after the log has failed.
@@ -123,7 +127,7 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let recovery = recovered(&config)?;
     prefaulting.loaded();
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
-    recover::check_kept(&config.data.dir, &config.kept_secrets())?;
+    check::check_kept(&config.data.dir, &config.kept_secrets())?;
     let has_records = recovery.report.lsn != Lsn::ZERO;
     let changes = config.complete_secrets_of_a_start(has_records).map_err(io("a secret"))?;
     for change in &changes {
@@ -135,9 +139,9 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let leap = Leap::of_start(&config.data.dir, newest, clock.wall_now(), config.clock.leap_wait)
         .map_err(io(config.data.dir.join("clock_doubted").display().to_string()))?;
     clock.not_before(newest.unwrap_or_default());
-    let runtime = match config.server.busy_poll && layout::may_spin() {
-        true => layout::sleepless_runtime(),
-        false => layout::runtime(),
+    let runtime = match config.server.busy_poll && host::runtime::may_spin() {
+        true => host::runtime::sleepless_runtime(),
+        false => host::runtime::runtime(),
     };
     let runtime = runtime.map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
@@ -204,7 +208,7 @@ async fn run(
     };
     let venue_line = venue.describe();
     let upstream = venue.upstream();
-    let leap = Arc::new(leap.with_venues(upstream.venues.iter().map(|(_, health)| health.clone())));
+    let leap = Arc::new(leap.with_venues(upstream.venues.iter().map(|(_, health)| health.time.clone())));
     if let Some(warning) = leap.warning(&config.data.dir) {
         tracing::warn!(leap_seconds = leap.seconds(), "{warning}");
         warnings.push(warning);
@@ -216,11 +220,14 @@ async fn run(
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
-    let (history, recorder, reader) =
-        History::start(Some(config.data.dir.join("history")), shared.books.clone(), shared.commit.fills.clone())
-            .map_err(io("the history's thread"))?;
+    let (history, recorder, reader) = History::start(
+        Some(config.data.dir.join("history")),
+        shared.books.clone(),
+        shared.commit.listener.fills.clone(),
+    )
+    .map_err(io("the history's thread"))?;
     let (mut machinery, failed) = Machinery::start(parts)?;
-    let feed = FeedParts {
+    let feed = FeedParts::<ServerLinks> {
         venue,
         markets: state.markets,
         catalog: shared.catalog.clone(),
@@ -231,7 +238,7 @@ async fn run(
         figures: shared.feed.clone(),
         match_interval_us: shared.rules.match_interval_us,
         recorder,
-        news: shared.news.clone(),
+        listener: BookNews::new(shared.news.clone(), shared.catalog.clone()),
         pace: config.venue.live.pace,
         stakes,
         spot: shared.spot.clone(),
@@ -242,19 +249,23 @@ async fn run(
         return Err(error);
     }
     let instance = uuid_text(&machinery.instance()).to_string();
-    let app = shared.app(config, clock, leap, reader, upstream, instance)?;
+    let instruments = Instruments { commit: shared.commit.clone(), feed: shared.feed.clone(), upstream };
+    let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
+    let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), machinery.client()));
     // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
     let newcomer = report.users == 0 && address.ip().is_loopback();
     let demo = if newcomer { demo::create(&edge).await } else { None };
     let admin_address = admin.as_ref().map(|(_, address)| *address);
     let admin = match (admin, &token) {
-        (Some((listener, _)), Some(token)) => Some(start_admin(listener, token, &edge.app, &machinery, report)?),
+        (Some((listener, _)), Some(token)) => {
+            Some(start_admin(listener, token, &config, &edge.app, instruments, &machinery, report)?)
+        }
         _ => None,
     };
     let addresses = banner::Addresses { server: address, admin: admin_address };
-    banner::print(&edge.app, addresses, &venue_line, &report, &warnings, demo.as_ref());
-    let served = listen_until_told(listener, edge, &machinery, failed).await;
+    banner::print(&config, &edge.app, addresses, &venue_line, &report, &warnings, demo.as_ref());
+    let served = listen_until_told(listener, config.server.io_threads, edge, &machinery, failed).await;
     if let Some(admin) = admin {
         admin.end();
     }
@@ -291,19 +302,21 @@ fn listening(setting: &str, listen: SocketAddr) -> Result<(TcpListener, SocketAd
 fn start_admin(
     listener: TcpListener,
     token: &Secret,
+    config: &Arc<Config>,
     app: &Arc<App>,
+    instruments: Instruments,
     machinery: &Machinery,
     report: recover::Report,
 ) -> Result<Admin, BootError> {
     let (marks, lane, inboxes) = (machinery.marks().clone(), machinery.feed_lane(), machinery.inboxes().clone());
     let running = Running {
-        directory: app.config.data.dir.clone(),
+        directory: config.data.dir.clone(),
         marks: marks.clone(),
         covered: machinery.covered().clone(),
         digests: machinery.digests().clone(),
         stop: machinery.stop(),
     };
-    let sources = Sources { app: app.clone(), marks, lane, inboxes, report };
+    let sources = Sources { config: config.clone(), app: app.clone(), instruments, marks, lane, inboxes, report };
     Admin::start(listener, sources, token, running).map_err(io("the thread of the admin listener"))
 }
 
@@ -322,10 +335,10 @@ struct Shared {
 impl Shared {
     fn new(config: &Config) -> Shared {
         let news = News::new(config.server.io_threads, config.rules.fees.clone());
-        let mut commit = CommitFigures::default();
+        let mut listeners = Listeners::default();
         // What nobody can ask for is not counted, and no clock is looked at for it.
         if config.admin.listen.is_some() {
-            commit.meters = Some(JournalMeters::new(config.engine.shards));
+            listeners.meters = Some(JournalMeters::new(config.engine.shards));
             news.time_fan_out();
         }
         Shared {
@@ -333,10 +346,10 @@ impl Shared {
             books: Arc::new(Books::with_stale_after(config.book.stale_after.as_micros() as u64)),
             directory: Arc::new(Directory::new()),
             rules: Arc::new(config.rules.clone()),
-            commit: Arc::new(commit),
+            commit: Arc::new(CommitFigures::telling(listeners)),
             feed: Arc::default(),
             news: Arc::new(news),
-            spot: Spot::of(&config.venue),
+            spot: venue::spot::of(&config.venue),
         }
     }
 
@@ -358,19 +371,20 @@ impl Shared {
 
     fn app(
         self,
-        config: Config,
+        config: &Config,
         clock: Clock,
         leap: Arc<Leap>,
         history: Reader,
-        upstream: Upstream,
+        instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, feed, news, spot } = self;
-        let front = Front::new(&config, &api::tables()).map_err(BootError::Edge)?;
+        let Shared { catalog, books, directory, rules, commit, news, spot, .. } = self;
+        let config_of_edge = config.edge();
+        let front = Front::new(&config_of_edge, &api::tables()).map_err(BootError::Edge)?;
         Ok(App {
             meters: config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes())),
             front,
-            connections: Arc::new(Connections::new(&config)),
+            connections: Arc::new(Connections::new(&config_of_edge)),
             started_at: clock.now(),
             instance,
             rules,
@@ -379,18 +393,17 @@ impl Shared {
             directory,
             clock,
             leap,
-            commit,
-            feed,
+            bells: commit.listener.bells.clone(),
+            instruments: Box::new(instruments),
             census: Census::default(),
-            history,
+            history: Box::new(history),
             cohort: Default::default(),
             news,
             seats: Arc::default(),
             user_frames: Arc::default(),
             streams: Arc::default(),
-            upstream,
             spot,
-            config,
+            config: config_of_edge,
         })
     }
 }
@@ -398,13 +411,14 @@ impl Shared {
 /// Serves until a signal comes, or the log fails.
 async fn listen_until_told(
     listener: TcpListener,
+    io_threads: usize,
     edge: Rc<Edge>,
     machinery: &Machinery,
     mut failed: mpsc::UnboundedReceiver<String>,
 ) -> Result<(), BootError> {
     let (end, ending) = watch::channel(false);
     let app = edge.app.clone();
-    let io_threads = layout::spawn_io(app.config.server.io_threads - 1, &listener, &app, machinery.inboxes(), &ending)
+    let io_threads = layout::spawn_io(io_threads - 1, &listener, &app, machinery.inboxes(), &ending)
         .map_err(io("a thread for sockets"))?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(io("the listener"))?;
     let serving = tokio::task::spawn_local(server::serve(listener, edge, app.connections.clone(), ending));

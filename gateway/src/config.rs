@@ -5,27 +5,27 @@
 
 mod compat;
 mod local;
-mod network;
 mod read;
 mod secret;
 mod source;
 mod venue;
 
-pub use compat::{Allowance, Compat};
-pub use local::Local;
-pub use network::Network;
+pub use edge::settings::{
+    Access, Allowance, Auth, Brand, Compat, Export, Flags, Http, Keys, Limits, Local, Network, OrderEvents,
+    SUBSCRIPTIONS_MAX, Streams, TIERS, TierLimits,
+};
+pub use host::secret::Secret;
 use secret::Kept;
-pub use secret::Secret;
 pub use source::ConfigError;
 
-use crate::commit::LogSize;
-use crate::venue::replay::Speed;
-use crate::venue::{VenueConfig, VenueKind};
+use ::venue::replay::Speed;
+use ::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
 use engine::format::Formats;
 use engine::rules::{FeeTable, RolloutFlags, Rules};
-use engine::time::{MILLISECOND, Timestamp};
-use engine::user::Tier;
+use engine::time::MILLISECOND;
+pub use journal::commit::Durability;
+use journal::commit::LogSize;
 use source::Source;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ pub struct Server {
 /// What a start does whose clock the journal does not fit to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSettings {
-    /// How long time ends nothing behind it ([`crate::leap`]); zero: it does not wait.
+    /// How long time ends nothing behind it ([`host::leap`]); zero: it does not wait.
     pub leap_wait: Duration,
 }
 
@@ -156,27 +156,6 @@ pub struct Admin {
     pub slow_peer: Duration,
 }
 
-/// Bounds of the edge (reliability 35, 36).
-#[derive(Clone, Debug)]
-pub struct Http {
-    pub body_bytes_max: usize,
-    pub connections_max: usize,
-    pub connections_per_address_max: usize,
-    /// From the first byte of a head to its last.
-    pub header_timeout: Duration,
-    pub body_timeout: Duration,
-    /// A connection without a request.
-    pub idle_timeout: Duration,
-    /// A whole request, from its head to the start of its answer.
-    pub request_timeout: Duration,
-    /// A peer that does not read what it is sent.
-    pub write_timeout: Duration,
-    pub trusted_proxies: Vec<Network>,
-    /// `*` alone: everybody.
-    pub cors_origins: Vec<String>,
-    pub upgrade_url: String,
-}
-
 #[derive(Clone, Debug)]
 pub struct DirectorySettings {
     pub dir: PathBuf,
@@ -199,142 +178,17 @@ pub struct Journal {
     pub crash_at: Option<(Point, u64)>,
 }
 
-/// What an acknowledgement promises (house rules, the log).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Survives any death of the process.
-    Process,
-    /// Survives power loss too.
-    Power,
-}
-
-#[derive(Clone, Debug)]
-pub struct Brand {
-    pub key_prefix: String,
-    /// `live` or `test`.
-    pub key_env: String,
-    pub header_prefix: String,
-    pub key_header_aliases: Vec<String>,
-}
-
-#[derive(Clone, Debug)]
-pub struct Auth {
-    /// The first one signs; all verify. Empty until [`Config::complete_secrets`].
-    pub jwt_secrets: Vec<Secret>,
-    /// Signs socket tokens; without one the process makes its own, for they do not outlive it (keys.md §8).
-    pub ws_secret: Option<Secret>,
-    /// What ids and keys are derived from that must be the same after a restart. Never configured: it is made with the
-    /// data directory and kept in it. Empty until [`Config::complete_secrets`].
-    pub server_secret: Secret,
-}
-
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub shards: usize,
-    /// Memory that is made ahead of its use at most, of all mappings together ([`crate::prefault`]), bytes; 0: none.
+    /// Memory that is made ahead of its use at most, of all mappings together ([`journal::prefault`]), bytes; 0: none.
     pub prefault_bytes: usize,
-}
-
-#[derive(Clone, Debug)]
-pub struct Limits {
-    pub public_ip_per_second: u32,
-    pub public_ip_per_minute: u32,
-    pub bootstrap_per_minute: u32,
-    pub bootstrap_per_hour: u32,
-    pub placements_per_user: u32,
-    pub placements_per_server: u32,
-    pub meter_loopback: bool,
-    /// In the order of [`TIERS`].
-    pub tiers: [TierLimits; 4],
-}
-
-/// What a tier may do (wire.md §8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TierLimits {
-    pub requests_per_second: u32,
-    pub requests_per_minute: u32,
-    pub max_ws_connections: u32,
-    pub max_batch_size: u32,
-    pub in_flight: u32,
-}
-
-/// All tiers, ascending, with the names of the wire.
-pub const TIERS: [(Tier, &str); 4] =
-    [(Tier::Free, "free"), (Tier::Pro, "pro"), (Tier::ProPlus, "pro_plus"), (Tier::Enterprise, "enterprise")];
-
-/// Server flags that are no rules of the engine: route gates, listing, issuance.
-#[derive(Clone, Debug)]
-pub struct Flags {
-    pub high_freq_updown_enabled: bool,
-    pub chart_archive_read_enabled: bool,
-    pub feature_simulation_api_enabled: bool,
-    pub closed_beta_mode: bool,
-    pub paid_keys_enabled: bool,
-    pub allowlist_enabled: bool,
-    /// Active beta users; 0 = no cap.
-    pub cohort_cap: u64,
-}
-
-#[derive(Clone, Debug)]
-pub struct Keys {
-    pub free_trade_since: Timestamp,
-    pub beta_until: Option<Timestamp>,
-    /// A read-only key gains nothing through others: it mints none with more than it has, rotates and revokes only itself,
-    /// and resets no balance. Off as specified: any active key manages all keys of its account.
-    pub readonly_contained: bool,
-}
-
-/// Accounts by JWT `sub` or user id; keys by id.
-#[derive(Clone, Debug)]
-pub struct Access {
-    pub allowlist: Vec<String>,
-    pub flagged: Vec<String>,
-    pub disabled_keys: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Book {
     /// A book not heard of for longer is shown as stale.
     pub stale_after: Duration,
-}
-
-#[derive(Clone, Debug)]
-pub struct Export {
-    /// Rows of one CSV export; behind them a line says that there are more.
-    pub max_rows: u64,
-}
-
-#[derive(Clone, Debug)]
-pub struct Streams {
-    /// Ids that one socket of an enterprise user may subscribe to; all others have [`SUBSCRIPTIONS_MAX`].
-    pub max_subscriptions: usize,
-    /// Which sockets of `/ws/user` are sent `order` frames.
-    pub order_events: OrderEvents,
-}
-
-/// Which sockets of `/ws/user` are sent `order` frames beside `trade` frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrderEvents {
-    /// Those of the strict dialect, and those that ask by `auth.order_events`.
-    Strict,
-    All,
-    Off,
-}
-
-/// Ids that one socket may subscribe to (streams.md §1.4).
-pub const SUBSCRIPTIONS_MAX: usize = 50;
-
-impl Streams {
-    /// Ids that one socket of somebody of this tier, or of nobody, may subscribe to.
-    pub fn subscriptions_max(&self, tier: Option<Tier>) -> usize {
-        if tier == Some(Tier::Enterprise) { self.max_subscriptions } else { SUBSCRIPTIONS_MAX }
-    }
-}
-
-impl Limits {
-    pub fn tier(&self, tier: Tier) -> &TierLimits {
-        &self.tiers[tier as usize]
-    }
 }
 
 impl Config {
@@ -432,6 +286,30 @@ impl Config {
     /// The commit as it is told.
     pub fn git_sha(&self) -> &'static str {
         self.built_from.unwrap_or("unknown")
+    }
+
+    /// What the edge goes by.
+    pub fn edge(&self) -> edge::settings::Settings {
+        edge::settings::Settings {
+            server: edge::settings::Server {
+                listen: self.server.listen,
+                hosts: self.server.hosts.clone(),
+                drain: self.server.drain,
+            },
+            http: self.http.clone(),
+            data_dir: self.data.dir.clone(),
+            compat: self.compat.clone(),
+            local: self.local,
+            brand: self.brand.clone(),
+            auth: self.auth.clone(),
+            limits: self.limits.clone(),
+            flags: self.flags.clone(),
+            keys: self.keys.clone(),
+            access: self.access.clone(),
+            export: self.export.clone(),
+            streams: self.streams.clone(),
+            built_from: self.built_from,
+        }
     }
 
     /// The log that the configured shards write to.

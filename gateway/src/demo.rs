@@ -1,7 +1,7 @@
 //! The user `demo` of a first start: a newcomer's key, made only in an empty data directory and only on loopback.
 
-use crate::app::Edge;
-use crate::http::auth::RawKey;
+use edge::app::Edge;
+use edge::http::auth::RawKey;
 use engine::command::{Answer, Command, CreateUser, IssueKey};
 use engine::directory::Reservation;
 use engine::user::Tier;

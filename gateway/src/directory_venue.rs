@@ -5,7 +5,6 @@
 //! The names are kept in the file `venue_kinds`, one line, separated by commas. A directory without the file, of an
 //! earlier version, is judged by its markets.
 
-use crate::venue::VenueKind;
 use engine::market::Market;
 use engine::market::terms::Venue;
 use std::collections::BTreeSet;
@@ -13,6 +12,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use venue::VenueKind;
 
 pub const FILE: &str = "venue_kinds";
 /// Longest content that is read: four short names.

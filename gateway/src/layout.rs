@@ -2,21 +2,21 @@
 //! sockets, and threaded, with a thread for each shard and one for the committer. In both the sync thread alone waits
 //! for the disk, one prepares segments, the keeper folds them, and the feed writes ladders and markets.
 
-pub mod loops;
-
-use crate::app::{App, Edge};
-use crate::clock::Clock;
-use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
-use crate::config::Durability;
-use crate::core::Core;
-use crate::engine_client::EngineClient;
-use crate::http::server;
-use crate::thread::{self, Stop};
-use crate::venue::feed::{Feed, FeedParts};
+use crate::listeners::Core;
+use crate::listeners::{CommitFigures, CommitLane, Committer, ServerLinks};
+use edge::app::{App, Edge};
+use edge::engine_client::EngineClient;
+use edge::http::server;
 use engine::command::Envelope;
 use engine::ring::Ring;
 use engine::shard::Shard;
-use loops::SyncTurns;
+use host::clock::Clock;
+use host::thread::{self, Stop};
+use journal::commit::CommitListener as _;
+use journal::commit::Durability;
+use journal::commit::Reply;
+use journal::core::LINE_LOOK;
+use journal::loops::{self, SyncTurns};
 use std::cell::RefCell;
 use std::io;
 use std::net::TcpListener;
@@ -25,13 +25,11 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use venue::feed::{Feed, FeedParts};
 use wal::{Files, Progress, Syncer};
 
 /// Longest sleep of a thread that waits for work: a stop is noticed within it.
 const PARK_MAX: Duration = Duration::from_millis(250);
-
-/// How often a shard looks through the commands that wait for the log to move: some are refused when they waited too long.
-pub const LINE_LOOK: Duration = Duration::from_millis(20);
 
 /// Rest of the sync thread after a sync that no answer waits for (`process`). A sync makes pages read-only and interrupts
 /// every core: without a rest each order paid for both. A loss of power takes back what `process` never promised to keep: the
@@ -91,7 +89,7 @@ impl SyncTurns for Syncing {
     type Error = wal::Error;
 
     fn turn(&mut self) -> Result<(), wal::Error> {
-        let timed = self.figures.meters.as_ref().map(|meters| (meters.sync(), Instant::now()));
+        let timed = self.figures.listener.times_sync().map(|timer| (timer, Instant::now()));
         self.progress = match self.durability {
             // Nobody awaits these syncs, so no append is to wait for one.
             Durability::Process => self.syncer.turn_of_full_pages()?,
@@ -211,41 +209,15 @@ pub fn spawn_io(
                 let listener = tokio::net::TcpListener::from_std(listener)?;
                 Ok(server::serve(listener, Rc::new(Edge::new(app, engine)), connections, ending).await)
             };
-            tokio::task::LocalSet::new().block_on(&runtime()?, serving)
+            tokio::task::LocalSet::new().block_on(&host::runtime::runtime()?, serving)
         })
     };
     (1..=count).map(spawn).collect()
 }
 
-/// The runtime of one thread that owns sockets.
-pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().event_interval(61).build()
-}
-
-/// Whether a thread may spin: never where it would take the only processor.
-pub fn may_spin() -> bool {
-    let many = std::thread::available_parallelism().is_ok_and(|count| count.get() > 1);
-    if !many {
-        tracing::warn!("server.busy_poll is on, and there is but one processor: it is left off");
-    }
-    many
-}
-
-/// The same runtime for a thread that never sleeps (`--busy-poll`): it looks at the sockets behind each piece of work, and
-/// a task that only yields sees to it that there is always one. The others wake it as ever, and need not.
-pub fn sleepless_runtime() -> io::Result<tokio::runtime::Runtime> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().event_interval(1).build()?;
-    runtime.spawn(async {
-        loop {
-            tokio::task::yield_now().await;
-        }
-    });
-    Ok(runtime)
-}
-
 /// The feed: tells `ready` when its first frames are taken and the listener may open, `ended` when it is gone.
 pub fn spawn_feed(
-    parts: FeedParts,
+    parts: FeedParts<ServerLinks>,
     ready: oneshot::Sender<()>,
     ended: oneshot::Sender<()>,
 ) -> io::Result<JoinHandle<()>> {
@@ -259,3 +231,6 @@ pub fn spawn_feed(
         let _ = ended.send(());
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,35 +39,17 @@
 //! to text).
 
 pub mod admin;
-pub mod api;
-pub mod app;
-mod atomic;
 pub mod backup;
 pub mod banner;
 pub mod boot;
-pub mod checkpoint;
-pub mod clock;
-pub mod commit;
+pub mod check;
 pub mod config;
-pub mod core;
 pub mod demo;
 mod directory_venue;
-pub mod engine_client;
-mod failing;
-pub mod history;
-pub mod http;
+pub mod instruments;
 pub mod layout;
-pub mod leap;
+pub mod listeners;
 pub mod machinery;
 pub mod metrics;
-pub mod output;
-pub mod paced;
-pub mod prefault;
-pub mod recover;
 pub mod restore;
 pub mod set_back;
-pub mod spares;
-pub mod thread;
-pub mod venue;
-pub mod wire;
-pub mod ws;

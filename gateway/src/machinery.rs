@@ -1,29 +1,30 @@
 //! What runs beside the threads that own sockets: started in order, ended in reverse.
 
 use crate::boot::{BootError, io};
-use crate::checkpoint::{Digests, Keeper, LAST_WITHIN};
-use crate::clock::Clock;
-use crate::commit::{CommitFigures, CommitLane, Committer, Reply};
 use crate::config::Config;
-use crate::core::Core;
-use crate::engine_client::EngineClient;
 use crate::layout::{self, Wake};
-use crate::paced::{Paced, Rests};
-use crate::recover::RecoverError;
-use crate::spares::{Covered, Spares};
-use crate::thread::{self, Stop};
-use crate::venue::feed::{FeedLane, FeedParts};
+use crate::listeners::Core;
+use crate::listeners::{CommitFigures, CommitLane, Committer, CoreHere, FeedLane, ServerLinks};
+use edge::engine_client::EngineClient;
 use engine::command::Envelope;
 use engine::print::PrintLane;
 use engine::ring::Ring;
 use engine::rules::FillModel;
 use engine::shard::{Outbox, Room, Shard};
+use host::clock::Clock;
+use host::thread::{self, Stop};
+use journal::checkpoint::{Digests, Keeper, LAST_WITHIN};
+use journal::commit::Reply;
+use journal::paced::{Paced, Rests};
+use journal::recover::RecoverError;
+use journal::spares::{Covered, Spares};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
+use venue::feed::FeedParts;
 use wal::{Dir, Files, Marks, Prepared, Recovered, Running};
 
 /// Slots of a shard's inbox; a full one is `SERVER_BUSY`.
@@ -177,14 +178,21 @@ impl Machinery {
     /// The way into the core from the thread that called [`Machinery::start`].
     pub fn client(&self) -> EngineClient {
         match &self.core {
-            CoreThreads::Inline(core) => EngineClient::inline(core.clone(), self.clock.clone()),
+            CoreThreads::Inline(core) => EngineClient::inline(Rc::new(CoreHere(core.clone())), self.clock.clone()),
             CoreThreads::Threaded { .. } => EngineClient::threaded(self.inboxes.clone(), self.clock.clone()),
         }
     }
 
     /// What the feed talks to.
     pub fn feed_lane(&self) -> FeedLane {
-        FeedLane { commits: self.lane.clone(), inboxes: self.inboxes.to_vec(), prints: self.prints.clone() }
+        let ring = self.lane.ring().clone();
+        FeedLane {
+            commits: self.lane.clone(),
+            payload_bytes_max: self.lane.payload_bytes_max(),
+            wake_log: Arc::new(move || ring.wake()),
+            inboxes: self.inboxes.to_vec(),
+            prints: self.prints.clone(),
+        }
     }
 
     /// Where the log stands.
@@ -221,7 +229,7 @@ impl Machinery {
     ///
     /// # Errors
     /// [`BootError::Feed`] when it ended before, or had no thread.
-    pub async fn start_feed(&mut self, parts: FeedParts) -> Result<(), BootError> {
+    pub async fn start_feed(&mut self, parts: FeedParts<ServerLinks>) -> Result<(), BootError> {
         let (ready, is_ready) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
         let thread = layout::spawn_feed(parts, ready, ending).map_err(io("the feed's thread"))?;

@@ -9,14 +9,14 @@
 
 use crate::backup::manifest::{FORMAT, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, hex, sixteen};
 use crate::backup::{Hashing, sync_parent};
-use crate::http::auth::uuid_text;
-use crate::leap;
-use crate::recover::{self, RecoverError, Recovery};
+use edge::http::auth::uuid_text;
 use engine::fact;
 use engine::id::MARKETS;
 use engine::market::mutation::MarketMutation;
 use engine::mutation::codec;
 use engine::time::Timestamp;
+use host::leap;
+use journal::recover::{self, RESTORING, RecoverError, Recovery};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,8 +27,6 @@ use std::path::{Path, PathBuf};
 use wal::segment::{MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES, SEGMENT_HEADER_BYTES};
 use wal::{Files, Kind, Lsn, Options, Origin, Running};
 
-/// The folder inside of a target in which a restore works.
-pub const RESTORING: &str = "restoring";
 /// What the target's epoch file says meanwhile.
 const GUARD: &[u8] = b"A restore into this directory is under way, or was interrupted. This is no data directory.\n";
 const ZEROS: [u8; 4096] = [0; 4096];

@@ -6,18 +6,19 @@
 //!
 //! [`State::set_back`]: engine::shard::replay::State::set_back
 
-use crate::recover::{self, RecoverError, Recovery};
-use crate::wire::instant::ts_text;
-use crate::{directory_venue, history, leap};
+use crate::directory_venue;
 use engine::fact;
 use engine::id::MARKETS;
 use engine::market::mutation::MarketMutation;
 use engine::mutation::codec;
 use engine::time::Timestamp;
+use host::leap;
+use journal::recover::{self, RecoverError, Recovery};
 use std::fmt;
 use std::io;
 use std::path::Path;
 use wal::{Dir, Files, Lsn, Options, Running};
+use wire::instant::ts_text;
 
 /// The beginning of 2026: no clock is right that says less.
 const EARLIEST: Timestamp = Timestamp(1_767_225_600_000_000);
@@ -143,10 +144,10 @@ fn behind(last_time: u64, now: Timestamp) -> Result<Timestamp, SetBackError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recover::{digest, look, recover};
     use engine::id::UserId;
     use engine::mutation::Mutation;
     use engine::time::{DAY, SECOND};
+    use journal::recover::{digest, look, recover};
     use std::path::PathBuf;
     use wal::Kind;
 

@@ -3,8 +3,8 @@
 
 use crate::numbers::{QUOTED, RAW};
 use crate::table::{Door, Table};
-use gateway::http::route::Auth;
-use gateway::http::schema::Place;
+use edge::http::route::Auth;
+use edge::http::schema::Place;
 use serde_json::{Value, json};
 use tests::cases::Cases;
 use tests::http::{Client, Request, Response};

@@ -23,7 +23,7 @@ fn every_channel_is_described_and_every_described_one_is_there() {
         }
         described.push(text(channel, "/address").to_owned());
     }
-    let mut known: Vec<_> = gateway::ws::TABLES.iter().flat_map(|table| table.iter()).map(|route| route.path).collect();
+    let mut known: Vec<_> = edge::ws::TABLES.iter().flat_map(|table| table.iter()).map(|route| route.path).collect();
     known.retain(|path| path.contains("/ws/"));
     known.sort_unstable();
     described.sort_unstable();

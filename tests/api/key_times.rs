@@ -5,13 +5,13 @@ use engine::fact;
 use engine::mutation::Mutation;
 use engine::time::Timestamp;
 use engine::user::Tier;
-use gateway::wire::instant::ts_text;
 use serde_json::{Value, json};
 use tests::cases::Cases;
 use tests::http::Client;
 use tests::json::{at, int, list, text};
 use tests::token::{SECRET, claims, sign, unix_now};
 use tests::world::{World, limit};
+use wire::instant::ts_text;
 
 const DAY: u64 = 86_400;
 

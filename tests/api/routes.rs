@@ -2,8 +2,8 @@
 //! (wire.md §7, 2–12). A new route is walked without anybody writing a line here.
 
 use crate::table::{Door, Table};
-use gateway::http::code::Code;
-use gateway::http::route::{Auth, BodyKind, Method, Permission};
+use edge::http::code::Code;
+use edge::http::route::{Auth, BodyKind, Method, Permission};
 use serde_json::{Value, json};
 use tests::cases::Cases;
 use tests::http::{Client, Request, Response};
@@ -227,7 +227,7 @@ fn what_is_no_json_is_refused_where_a_body_is_read() {
 #[test]
 fn every_route_says_what_it_is() {
     let cases = Cases::of("declarations");
-    for group in gateway::api::GROUPS {
+    for group in edge::api::GROUPS {
         assert!(!group.about.is_empty(), "{}", group.name);
         for route in group.routes {
             assert!(!route.about.is_empty(), "{route:?} has no summary");

@@ -1,7 +1,7 @@
 //! The server's route table as doors to knock at: each route with a path that means something in a test's world.
 
-use gateway::http::route::Route;
-use gateway::http::schema::Place;
+use edge::http::route::Route;
+use edge::http::schema::Place;
 use std::fmt;
 use tests::http::Request;
 use tests::world::World;
@@ -32,7 +32,7 @@ impl Table {
 
     /// Every route.
     pub fn with_gates(world: &World) -> Table {
-        let routes = gateway::api::GROUPS.iter().flat_map(|group| group.routes);
+        let routes = edge::api::GROUPS.iter().flat_map(|group| group.routes);
         Table { doors: routes.map(|route| Door::of(route, world)).collect() }
     }
 }

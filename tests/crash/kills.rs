@@ -9,7 +9,6 @@ use crate::money::Account;
 use crate::reconcile::{Books, Reconciled, reconcile};
 use crate::trader::{Tradable, Trader};
 use engine::time::Timestamp;
-use gateway::wire::instant::ts_text;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -24,6 +23,7 @@ use tests::json::{at, list, micros_at, text};
 use tests::server::{Place, Server, digest_of};
 use wal::record::slot_bytes;
 use wal::{Files, Scan};
+use wire::instant::ts_text;
 
 const TRADERS: usize = 6;
 /// An hour of server time passes after so many kills, in longer runs after more.

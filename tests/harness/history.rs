@@ -13,10 +13,10 @@ use engine::shard::replay::{State, fold};
 use engine::shard::{Outbox, Room};
 use engine::time::Timestamp;
 use engine::user::{User, WalletKind};
-use gateway::clock::Clock;
-use gateway::commit::{CommitFigures, Committer, LogSize};
-use gateway::config::Durability;
-use gateway::recover::{Recovery, recover};
+use host::clock::Clock;
+use journal::commit::Durability;
+use journal::commit::{CommitFigures, Committer, LogSize};
+use journal::recover::{Recovery, recover};
 use std::sync::Arc;
 use wal::{Options, Preparer, Running, Syncer};
 

@@ -10,7 +10,7 @@ pub mod marks;
 pub mod ring;
 #[path = "../../engine/src/book/sequence.rs"]
 pub mod sequence;
-#[path = "../../gateway/src/commit/waiting.rs"]
+#[path = "../../gateway/journal/src/commit/waiting.rs"]
 pub mod waiting;
 
 /// The log's.

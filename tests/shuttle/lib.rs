@@ -6,10 +6,10 @@ extern crate self as engine;
 extern crate self as wal;
 
 pub mod atomic;
-#[path = "../../gateway/src/commit/held.rs"]
+#[path = "../../gateway/journal/src/commit/held.rs"]
 #[allow(dead_code, reason = "the chain uses a part of it")]
 pub mod held;
-#[path = "../../gateway/src/layout/loops.rs"]
+#[path = "../../gateway/journal/src/loops.rs"]
 pub mod loops;
 #[path = "../../wal/src/marks.rs"]
 #[allow(dead_code, reason = "the models use a part of it")]

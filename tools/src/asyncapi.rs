@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use clap::Args;
-use gateway::api::description::of_the_streams;
+use edge::api::description::of_the_streams;
 
 /// Print the AsyncAPI document of the streams.
 #[derive(Args)]

@@ -3,9 +3,9 @@
 use crate::Failure;
 use crate::settings::{DirectoryArgument, say};
 use clap::{Args, Subcommand};
-use gateway::clock::Clock;
 use gateway::set_back::{SetBack, set_back};
-use gateway::wire::instant::ts_text;
+use host::clock::Clock;
+use wire::instant::ts_text;
 
 #[derive(Subcommand)]
 pub enum ClockVerb {

@@ -3,8 +3,8 @@
 use crate::Failure;
 use crate::settings::{Settings, say};
 use clap::Args;
-use gateway::venue::VenueKind;
-use gateway::venue::doctor::{Check, Found, examine};
+use venue::VenueKind;
+use venue::doctor::{Check, Found, examine};
 
 #[derive(Args)]
 pub struct Doctor {

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use engine::id::{MARKETS, UserId};
 use engine::market::mutation::MarketMutation;
 use engine::mutation::{Mutation, codec};
-use gateway::recover::{self, Report};
+use journal::recover::{self, Report};
 use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
 use wal::{Entry, Files, Kind, Lsn, Scan, Tail};
@@ -125,7 +125,7 @@ fn export(entry: &Entry<'_>, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// The verdict is that of a start. What a start does not read is looked at as well, and what is wrong with it is said.
 fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
-    let (state, report) = recover::check(dir.path())?;
+    let (state, report) = gateway::check::check(dir.path())?;
     if report.lsn == Lsn::ZERO {
         say("no log yet: a start begins one");
         return Ok(());

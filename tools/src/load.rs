@@ -44,7 +44,6 @@ use clap::Args;
 use course::Course;
 use destination::Destination;
 use drive::Plan;
-use gateway::wire::instant;
 use instrument::Instrument;
 use keys::Keys;
 use options::{Mix, Rate, Target};
@@ -59,6 +58,7 @@ use std::time::Duration;
 use tally::Tally;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
+use wire::instant;
 
 /// How long the server may take to say what it is after the run; what it said before stays otherwise.
 const FACTS_WITHIN: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ mod snapshot;
 mod token;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use gateway::output;
+use host::output;
 use std::process::ExitCode;
 use tools::signals::Interrupted;
 use tools::{Failure, load, settings};

@@ -4,10 +4,8 @@ use crate::Failure;
 use crate::settings::{self, Settings, log_events, say};
 use clap::Args;
 use engine::time::{SECOND, Timestamp};
-use gateway::clock::Clock;
-use gateway::thread::Stop;
-use gateway::venue::live::recorder::Figures;
-use gateway::venue::{self, FeedUpdate, Upstream, Venue};
+use host::clock::Clock;
+use host::thread::Stop;
 use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -15,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use venue::live::recorder::Figures;
+use venue::{self, FeedUpdate, Upstream, Venue};
 
 /// How often a terminal is told how far it is.
 const PROGRESS_EVERY: u64 = 10 * SECOND;

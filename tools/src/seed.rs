@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::settings::{self, Settings, say};
 use clap::Args;
+use edge::http::auth::RawKey;
 use engine::amount::Cash;
 use engine::book::registry::Books;
 use engine::command::{Answer, Command, CreateUser, Envelope, IssueKey};
@@ -13,12 +14,10 @@ use engine::mutation::codec;
 use engine::rules::CASH_MAX;
 use engine::shard::{Outbox, Shard};
 use engine::user::Tier;
-use gateway::clock::Clock;
-use gateway::commit::{CommitFigures, Committer, LogSize, Reply};
 use gateway::config::{Durability, TIERS};
-use gateway::http::auth::RawKey;
-use gateway::recover::{self, Recovery};
-use gateway::wire::decimal::Decimal;
+use host::clock::Clock;
+use journal::commit::{CommitFigures, Committer, LogSize, Reply};
+use journal::recover::{self, Recovery};
 use std::fmt;
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -29,6 +28,7 @@ use std::time::Instant;
 use tempfile::NamedTempFile;
 use tools::signals::Signals;
 use wal::{Lsn, Options, Prepared, Preparer, Running, Syncer};
+use wire::decimal::Decimal;
 
 #[derive(Args)]
 pub struct Seed {

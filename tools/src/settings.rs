@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use gateway::config::{Config, Log, LogFormat, LogLevel};
-use gateway::output;
+use host::output;
 use std::io::{IsTerminal, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};

@@ -3,9 +3,9 @@
 use crate::Failure;
 use crate::settings::{DirectoryArgument, hex, say};
 use clap::Subcommand;
-use gateway::checkpoint;
-use gateway::clock::Clock;
-use gateway::recover::{self, Recovery};
+use host::clock::Clock;
+use journal::checkpoint;
+use journal::recover::{self, Recovery};
 use wal::{Files, Options, Running, Snapshots};
 
 #[derive(Subcommand)]

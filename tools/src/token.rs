@@ -3,9 +3,9 @@
 use crate::Failure;
 use crate::settings::{self, Settings, say};
 use clap::Args;
-use gateway::clock::Clock;
+use edge::http::jwt;
 use gateway::config::Config;
-use gateway::http::jwt;
+use host::clock::Clock;
 
 #[derive(Args)]
 pub struct Token {

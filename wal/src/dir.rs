@@ -131,7 +131,8 @@ impl<S: Storage> Dir<S> {
     /// 1970) goes into the record that marks the start.
     ///
     /// # Errors
-    /// [`Error::Full`] or [`Error::Io`] when there is no room for the first records or for the epoch file.
+    /// [`Error::Full`] or [`Error::Io`] when there is no room for the first records or for the epoch file, also once a spare
+    /// was given up for that.
     pub fn start(self, recovered: Recovered<S>, time: u64, waker: Waker) -> Result<Running<S>, Error> {
         let Dir { storage, lock, options, identity } = self;
         let id = match identity {
@@ -155,7 +156,14 @@ impl<S: Storage> Dir<S> {
         // Only now: where an epoch file is, there is a segment, and a directory without one has been robbed.
         let instance = identity.map_or(id, |identity| identity.instance);
         let identity = Identity { id, epoch, floor: recovered.last_lsn, instance };
-        write_identity(&storage, &identity, &options.points)?;
+        let mut leftovers = recovered.spares;
+        write_identity(&storage, &identity, &options.points).or_else(|error| {
+            // On a full disk a spare makes room: what is in the log can be read, cancelled and revoked all the same.
+            let Some(spare) = leftovers.pop().filter(|_| error.is_full()) else { return Err(error) };
+            storage.remove(&spare).map_err(Error::io("remove", &spare))?;
+            storage.sync_directory().map_err(Error::io("sync directory of", &spare))?;
+            write_identity(&storage, &identity, &options.points)
+        })?;
         let describe = format!("pid {}\nepoch {epoch}\n", std::process::id());
         lock.describe(&describe).map_err(Error::io("write", crate::storage::LOCK_NAME))?;
 
@@ -163,7 +171,7 @@ impl<S: Storage> Dir<S> {
         let (opened_sender, opened) = mpsc::sync_channel::<Opened<S>>(OPENED_MAX as usize);
         let (spare_sender, spares) = mpsc::sync_channel(OPENED_MAX as usize);
         let mut preparer = Preparer::new(storage.clone(), lock.clone(), &options, marks.clone(), spare_sender);
-        preparer.take_leftovers(recovered.spares)?;
+        preparer.take_leftovers(leftovers)?;
         let OpenSegment { file, map, at, header } = open;
         let open = OpenFile {
             file,

@@ -339,7 +339,9 @@ impl fmt::Display for PlaceFault {
                  move it out of the log's directory",
             ),
             PlaceFault::Owner => f.write_str("belongs to another user"),
-            PlaceFault::Mode(mode) => write!(f, "is open to others (mode {mode:o}); only its owner may have access"),
+            PlaceFault::Mode(mode) => {
+                write!(f, "is open to others (mode {mode:o}); only its owner may have access (chmod 700)")
+            }
             PlaceFault::Removed => f.write_str(
                 "was removed while the server ran; it is without a name now, and what is in it goes with the server",
             ),

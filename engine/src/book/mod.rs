@@ -11,6 +11,8 @@
 //! | `stated.rs` | prices that the venue states beside its books |
 //! | `writer.rs` | [`BookWriter`]: the feed's half; whole frames |
 //! | `candles.rs` | prices of a stretch of time, and their folding (pure) |
+//! | `stretches.rs` | a reader's stretches of a price history (pure) |
+//! | `listener.rs` | who is told of books and prices as the feed writes them |
 //! | `walk.rs` | what an order takes from a side (pure) |
 //!
 //! Best is first on both sides. Simulated fills never write here. Absent on purpose: order queues inside a level (users
@@ -22,10 +24,12 @@ pub(crate) mod chance;
 pub mod depth;
 pub mod effective;
 pub mod ladder;
+pub mod listener;
 pub mod registry;
 pub mod sequence;
 pub mod side;
 pub mod stated;
+pub mod stretches;
 pub mod walk;
 pub mod writer;
 

@@ -7,6 +7,7 @@
 
 pub mod catalog;
 pub mod mutation;
+pub mod spot;
 pub mod terms;
 
 #[cfg(test)]

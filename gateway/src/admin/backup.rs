@@ -7,17 +7,17 @@ use super::listener::Admitted;
 use super::pipe::{Inlet, Pace, pipe};
 use crate::backup::manifest::Manifest;
 use crate::backup::{BackupError, Running, Source, Stream};
-use crate::clock::Clock;
-use crate::http::code::Code;
-use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::thread;
-use crate::wire::fields::Body;
-use crate::wire::read;
-use crate::wire::value::Value;
+use edge::http::code::Code;
+use edge::http::reply::{Outcome, Refusal, Reply};
+use host::clock::Clock;
+use host::thread;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use wire::fields::Body;
+use wire::read;
+use wire::value::Value;
 
 /// What the body of the request says. No body is an empty object.
 #[derive(Debug, PartialEq, Eq)]

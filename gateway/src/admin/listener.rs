@@ -8,20 +8,19 @@
 use super::backup::Backups;
 use super::node::Node;
 use super::{Namespace, PREFIX, Token};
-use crate::app::App;
 use crate::backup::Running;
 use crate::config::Secret;
-use crate::http::body::Body;
-use crate::http::code::Code;
-use crate::http::dress::Dress;
-use crate::http::hosts::Hosts;
-use crate::http::pipeline::request_id;
-use crate::http::reply::Refusal;
-use crate::http::server::gate::{Peer, serve_connection};
-use crate::http::server::{Connections, Place};
-use crate::layout;
 use crate::metrics::gather::{Gather, Sources};
-use crate::thread;
+use edge::app::App;
+use edge::http::body::Body;
+use edge::http::code::Code;
+use edge::http::dress::Dress;
+use edge::http::hosts::Hosts;
+use edge::http::pipeline::request_id;
+use edge::http::reply::Refusal;
+use edge::http::server::gate::{Peer, serve_connection};
+use edge::http::server::{Connections, Place};
+use host::thread;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
@@ -68,7 +67,7 @@ impl Admin {
     /// # Errors
     /// The system's, when no thread can be made.
     pub fn start(listener: TcpListener, sources: Sources, token: &Secret, running: Running) -> io::Result<Admin> {
-        let config = &sources.app.config;
+        let config = sources.config.clone();
         let hosts = Hosts::of(listener.local_addr()?, &config.server.hosts);
         let namespace = Namespace {
             token: Token::of(token),
@@ -101,9 +100,9 @@ fn run(
     hosts: Hosts,
     ended: oneshot::Receiver<Infallible>,
 ) -> io::Result<()> {
-    let runtime = layout::runtime()?;
+    let runtime = host::runtime::runtime()?;
     let app = sources.app.clone();
-    let write_timeout = app.config.admin.slow_peer + CONNECTION_MAX;
+    let write_timeout = sources.config.admin.slow_peer + CONNECTION_MAX;
     let answers = Rc::new(Answers { gather: Gather::new(sources), namespace, app, hosts, write_timeout });
     let serving = async {
         let listener = tokio::net::TcpListener::from_std(listener)?;

@@ -1,13 +1,13 @@
 //! `GET /v1/admin/node`: which server this is, where its log stands, and how far back it reaches.
 
-use crate::api::health::bytes_in;
-use crate::app::App;
 use crate::backup::Running;
-use crate::wire::write;
+use edge::api::health::bytes_in;
+use edge::app::App;
 use engine::time::Timestamp;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use wal::{Files, Lsn, Scan, Snapshots};
+use wire::write;
 
 /// Files of the data directory that are looked at for its size.
 const FILES_MAX: usize = 100_000;

@@ -1,8 +1,8 @@
 //! Bytes on their way from a thread that makes them to a connection: so many pieces at a time, and no longer than their peer
 //! takes them.
 
-use crate::http::body::{Cut, Pages};
-use crate::thread::Stop;
+use edge::http::body::{Cut, Pages};
+use host::thread::Stop;
 use std::io::{self, Write};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -166,8 +166,8 @@ impl Drop for Outlet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::body::{Body, Streamed};
-    use crate::http::testing::run;
+    use edge::http::body::{Body, Streamed};
+    use edge::http::testing::run;
     use http_body_util::BodyExt as _;
 
     #[test]

@@ -1,10 +1,10 @@
 //! What ends a backup of a running server before its first byte.
 
 use super::*;
-use crate::checkpoint::{Keeper, write_snapshot};
-use crate::recover::recover;
-use crate::spares::{Covered, Spares};
 use engine::shard::replay::State;
+use journal::checkpoint::{Keeper, write_snapshot};
+use journal::recover::recover;
+use journal::spares::{Covered, Spares};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use wal::{Kind, Options};

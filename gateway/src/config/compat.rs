@@ -1,40 +1,7 @@
 //! `[venue]`, the part for clients of the venue's own kind (venue.md).
 
 use super::source::Source;
-
-/// How requests of venue clients are answered.
-#[derive(Clone, Debug)]
-pub struct Compat {
-    /// Beginnings of the `User-Agent` of clients that need the strict dialect (venue.md §0.2).
-    pub client_agents: Vec<String>,
-    /// Whether a placement names its trades (`real`); clients that see names wait for each to be confirmed.
-    pub trade_ids: bool,
-    /// Whether strict trade rows say `CONFIRMED`, so that clients that wait for settlement end.
-    pub confirmed_trades: bool,
-    /// Whether the venue's paths answer without `/v1` too (venue.md §0).
-    pub root_mount: bool,
-    /// Which orders the venue's second clients are told to build: 1 or 2.
-    pub order_version: u64,
-    /// What a balance and its allowance say that nothing may size from, in 10⁻⁶ USD (venue.md §4).
-    pub sentinel_allowance: u64,
-    /// What balances and allowances are answered with.
-    pub allowance: Allowance,
-    /// Whether the venue's catalogue service and its service of positions and trades are answered for, too.
-    pub facade: bool,
-    /// Whether an address that signs for itself is an account (venue.md §8).
-    pub address_login: bool,
-}
-
-/// What `balance-allowance` answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Allowance {
-    /// The account's figures in the strict dialect, the sentinel in the plain one.
-    Auto,
-    /// `sentinel_allowance`.
-    Sentinel,
-    /// The account's figures.
-    Real,
-}
+use super::{Allowance, Compat};
 
 const ALLOWANCES: [(Allowance, &str); 3] =
     [(Allowance::Auto, "auto"), (Allowance::Sentinel, "sentinel"), (Allowance::Real, "real")];

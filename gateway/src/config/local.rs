@@ -1,22 +1,13 @@
 //! `[local]`: what accounts get that addresses make on a server which only its own machine reaches.
 
-use super::TIERS;
 use super::source::Source;
-use crate::wire::decimal::{self, Decimal};
+use super::{Local, TIERS};
 use engine::amount::Cash;
 use engine::user::Tier;
+use wire::decimal::{self, Decimal};
 
 /// Most USD that a new wallet begins with.
 const BALANCE_MAX: Cash = Cash::from_dollars(1_000_000_000);
-
-/// The plan of a new account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Local {
-    /// Granted without end.
-    pub tier: Tier,
-    /// Cash that the API wallet begins with.
-    pub balance: Cash,
-}
 
 pub(super) fn local(source: &mut Source) -> Local {
     Local {

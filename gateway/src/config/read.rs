@@ -8,7 +8,7 @@ use engine::rules::FillModel;
 pub(super) fn engine(source: &mut Source) -> Engine {
     Engine {
         shards: source.integer("engine.shards", default_shards(), 1..=64) as usize,
-        prefault_bytes: source.integer("engine.prefault_bytes", crate::prefault::AHEAD_BYTES as u64, 0..=1 << 30)
+        prefault_bytes: source.integer("engine.prefault_bytes", journal::prefault::AHEAD_BYTES as u64, 0..=1 << 30)
             as usize,
     }
 }
@@ -228,7 +228,7 @@ pub(super) fn limits(source: &mut Source) -> Limits {
         placements_per_user: one("placements_per_user", 8),
         placements_per_server: one("placements_per_server", 512),
         meter_loopback: false,
-        tiers: DEFAULT_TIERS,
+        tiers: edge::settings::DEFAULT_TIERS,
     };
     for ((_, name), tier) in TIERS.iter().zip(&mut limits.tiers) {
         let mut one = |field: &str, default: u32| one(&format!("tiers.{name}.{field}"), default.into());
@@ -243,19 +243,6 @@ pub(super) fn limits(source: &mut Source) -> Limits {
     limits.meter_loopback = source.boolean("limits.meter_loopback", false);
     limits
 }
-
-pub(super) const DEFAULT_TIERS: [TierLimits; 4] = {
-    const fn tier(second: u32, minute: u32, ws: u32, batch: u32, in_flight: u32) -> TierLimits {
-        TierLimits {
-            requests_per_second: second,
-            requests_per_minute: minute,
-            max_ws_connections: ws,
-            max_batch_size: batch,
-            in_flight,
-        }
-    }
-    [tier(2, 120, 1, 1, 10), tier(10, 600, 3, 5, 25), tier(30, 1_800, 10, 10, 50), tier(100, 6_000, 50, 25, 100)]
-};
 
 pub(super) fn flags(source: &mut Source) -> Flags {
     Flags {

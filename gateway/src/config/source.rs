@@ -2,14 +2,14 @@
 //! is wrong. Every reader names its key, its default and its range once; what no reader asked for is an error.
 
 use super::DEFAULT;
-use super::secret::Secret;
-use crate::wire::instant;
+use super::Secret;
 use engine::time::Timestamp;
 use serde::Deserialize as _;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 use toml::de::{DeTable, DeValue};
+use wire::instant;
 
 /// Begins the name of every environment variable of ours.
 const ENV_PREFIX: &str = "PAPERTAPE_";

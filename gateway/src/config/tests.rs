@@ -1,7 +1,8 @@
 use super::*;
-use crate::venue::{Speed, VenueKind};
+use ::venue::{Speed, VenueKind};
 use engine::market::terms::Category;
 use engine::rules::FillModel;
+use engine::user::Tier;
 
 fn read(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, ConfigError> {
     let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
@@ -26,7 +27,7 @@ fn the_defaults_are_those_of_the_contract() {
     assert!(config.compat.root_mount && config.compat.address_login);
     assert_eq!((config.compat.order_version, config.compat.sentinel_allowance), (2, 1_000_000_000_000));
     assert_eq!(config.brand.key_header_aliases, ["MKT_API_KEY", "Mkt-API-Key", "POLY_API_KEY"]);
-    assert_eq!(config.limits.tier(Tier::ProPlus), &read::DEFAULT_TIERS[2]);
+    assert_eq!(config.limits.tier(Tier::ProPlus), &edge::settings::DEFAULT_TIERS[2]);
     assert_eq!(config.limits.tier(Tier::Free).in_flight, 10);
     assert_eq!(config.limits.placements_per_server, 512);
     assert_eq!(config.rules.free_daily_orders, 100);
@@ -34,7 +35,7 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!((seconds(config.http.header_timeout), seconds(config.http.body_timeout)), (5, 10));
     assert!(config.rules.flags.fok_depth_aware && config.rules.sync_gtc_match);
     assert_eq!(config.rules.fees.rate(Category::Crypto), Bps(700));
-    assert_eq!(crate::wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
+    assert_eq!(wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
 }
 
 /// Off unless asked for; never where the server itself listens.
@@ -553,4 +554,11 @@ fn a_replay_without_a_tape_is_refused_when_it_is_to_be_opened() {
     assert_eq!(why, "venue.tape: venue.kind = replay needs the path of a tape");
     let with = read("[venue]\nkind = \"replay\"\ntape = \"/tapes\"", &[], &[]).expect("right settings");
     assert!(with.venue.check().is_ok() && Config::defaults().venue.check().is_ok());
+}
+
+/// Tests of the edge begin with its defaults without this table; they are those of a first start.
+#[test]
+fn the_edges_defaults_of_tests_are_those_of_the_table() {
+    let of_tests = edge::settings::Settings::defaults();
+    assert_eq!(format!("{of_tests:#?}"), format!("{:#?}", Config::defaults().edge()));
 }

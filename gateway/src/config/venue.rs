@@ -2,10 +2,10 @@
 
 use super::read::{millis, path};
 use super::source::Source;
-use crate::venue::category::Names;
-use crate::venue::live::{self, Pace};
-use crate::venue::replay::Speed;
-use crate::venue::{VenueConfig, VenueKind, kalshi, polymarket, synthetic};
+use ::venue::category::Names;
+use ::venue::live::{self, Pace};
+use ::venue::replay::Speed;
+use ::venue::{VenueConfig, VenueKind, kalshi, polymarket, synthetic};
 use engine::market::terms::Category;
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Whether the clock can be believed: what this start found, and how far server time is from the wall clock.
 
 use super::family::{Family, Writer};
-use crate::app::App;
-use crate::leap::Sweeping;
+use edge::app::App;
 use engine::time::SECOND;
+use host::leap::Sweeping;
 use std::fmt::Error;
 
 const LEAP: Family = Family::new(

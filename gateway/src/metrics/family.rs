@@ -1,6 +1,6 @@
 //! Families as the text format has them: a name with its unit, what it means, and rows with bounded labels.
 
-use super::histogram::Counted;
+use host::histogram::Counted;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;

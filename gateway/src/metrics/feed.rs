@@ -1,11 +1,12 @@
 //! The feed: when the venue was last heard, what was applied, which books are too old to trade on.
 
 use super::family::{Family, Writer};
-use crate::app::App;
+use edge::app::App;
 use engine::id::Outcome;
 use engine::time::SECOND;
 use std::fmt::Error;
 use std::sync::atomic::Ordering::Relaxed;
+use venue::feed::FeedFigures;
 
 const AGE: Family = Family::new("papertape_feed_age_seconds", "Since the venue was last heard");
 const FRAMES: Family = Family::new("papertape_feed_frames_total", "Frames of the venue applied to the books");
@@ -26,8 +27,8 @@ const TRADABLE: Family = Family::new("papertape_markets_tradable", "Markets that
 const STALE: Family =
     Family::new("papertape_books_stale", "Books of markets that take orders, each token's own, shown as stale");
 
-pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
-    let (figures, now) = (&app.feed, app.clock.now());
+pub(super) fn write(app: &App, figures: &FeedFigures, out: &mut Writer<'_>) -> Result<(), Error> {
+    let now = app.clock.now();
     let seconds = |micros: u64| micros as f64 / SECOND as f64;
     let heard = app.vitals().last_message_at;
     out.gauges(&AGE, heard.map(|at| (&[][..], seconds(now.since(at)))))?;

@@ -6,12 +6,14 @@
 use super::family::{Family, Writer};
 use super::journal::Journal;
 use super::{clock, edge, feed, journal, streams, system, upstream};
-use crate::api::health::API_VERSION;
-use crate::app::App;
-use crate::commit::{CommitItem, Reply};
+use crate::config::Config;
+use crate::instruments::Instruments;
+use crate::listeners::FeedLane;
 use crate::machinery::Inboxes;
-use crate::recover::Report;
-use crate::venue::feed::FeedLane;
+use ::edge::api::health::API_VERSION;
+use ::edge::app::App;
+use ::journal::commit::{CommitItem, Reply};
+use ::journal::recover::Report;
 use engine::command::Answer;
 use engine::time::SECOND;
 use prometheus_client::collector::Collector;
@@ -45,7 +47,9 @@ const RELEASE_MAX: Duration = Duration::from_secs(2);
 
 /// Where figures are read.
 pub struct Sources {
+    pub config: Arc<Config>,
     pub app: Arc<App>,
+    pub instruments: Instruments,
     pub marks: Marks,
     pub lane: FeedLane,
     pub inboxes: Inboxes,
@@ -100,10 +104,10 @@ impl Sources {
 
     /// What is about users, orders and books is part of the whole only.
     fn write(&self, is_whole: bool, out: &mut Writer<'_>) -> fmt::Result {
-        let Sources { app, marks, lane, inboxes, report } = self;
+        let Sources { config, app, instruments, marks, lane, inboxes, report } = self;
         let (now, started) = (app.clock.now(), app.started_at);
         let build =
-            [("version", env!("CARGO_PKG_VERSION")), ("api_version", API_VERSION), ("git_sha", app.config.git_sha())];
+            [("version", env!("CARGO_PKG_VERSION")), ("api_version", API_VERSION), ("git_sha", config.git_sha())];
         out.words(&BUILD, &build)?;
         out.gauge(&UPTIME, now.since(started) as f64 / SECOND as f64)?;
         out.gauge(&STARTED, started.0 as f64 / SECOND as f64)?;
@@ -117,24 +121,24 @@ impl Sources {
         let slots = [row("shard_longest", inboxes[0].slots()), row("commit", commits.slots())];
         out.gauges(&SLOTS, slots.iter().map(|(labels, count)| (&labels[..], *count)))?;
         let journal = Journal {
-            meters: app.commit.meters.as_ref(),
+            meters: instruments.commit.listener.meters.as_ref(),
             marks,
             lane: &lane.commits,
-            dir: &app.config.data.dir,
+            dir: &config.data.dir,
             report,
         };
         journal::write(&journal, out)?;
-        upstream::write(app, out)?;
+        upstream::write(&instruments.upstream, app.clock.now(), out)?;
         clock::write(app, out)?;
         system::write(out)?;
         if !is_whole {
             return Ok(());
         }
-        journal::write_orders(app.commit.meters.as_ref(), out)?;
+        journal::write_orders(instruments.commit.listener.meters.as_ref(), out)?;
         edge::write(app, out)?;
         out.gauge(&USERS, app.directory.users_count())?;
         out.gauge(&KEYS, app.directory.keys_count())?;
-        feed::write(app, out)?;
+        feed::write(app, &instruments.feed, out)?;
         streams::write(app, out)
     }
 }
@@ -160,10 +164,11 @@ impl Collector for Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::testing::Town;
-    use crate::commit::{CommitFigures, CommitLane, Committer, LogSize};
-    use crate::config::Durability;
-    use crate::recover::{Recovery, recover};
+    use crate::listeners::{CommitFigures, CommitLane, Committer};
+    use ::edge::api::testing::Town;
+    use ::journal::commit::Durability;
+    use ::journal::commit::LogSize;
+    use ::journal::recover::{Recovery, recover};
     use engine::mutation::codec;
     use wal::{Options, Running};
 
@@ -179,12 +184,29 @@ mod tests {
         let (figures, size) = (Arc::new(CommitFigures::default()), LogSize::of(1 << 20, 2, 1));
         let commits = CommitLane::new(size, figures.clone());
         let ring = commits.ring().clone();
+        let figures_of_all = figures.clone();
         let mut committer = Committer::new(log, Durability::Process, codec::VERSION, size, figures);
         let (lane, inboxes) = (
-            FeedLane { commits, inboxes: Vec::new(), prints: Vec::new() },
+            FeedLane {
+                commits,
+                payload_bytes_max: 0,
+                wake_log: Arc::new(|| {}),
+                inboxes: Vec::new(),
+                prints: Vec::new(),
+            },
             Inboxes::from([Arc::new(engine::ring::Ring::new(4))]),
         );
-        let gather = Gather::new(Sources { app: town.world.edge.app.clone(), marks, lane, inboxes, report });
+        let instruments = Instruments { commit: figures_of_all, feed: Arc::default(), upstream: Default::default() };
+        let config = Arc::new(Config::defaults());
+        let gather = Gather::new(Sources {
+            config,
+            instruments,
+            app: town.world.edge.app.clone(),
+            marks,
+            lane,
+            inboxes,
+            report,
+        });
         let mut cases = 0;
         // (whether the log is written, whether its queue takes anything)
         for (is_written, has_room) in [(true, true), (false, true), (false, false), (true, true)] {

@@ -2,11 +2,11 @@
 //! is, what the start found, and how many facts about orders came since.
 
 use super::family::{Family, Writer};
-use super::histogram::{Micros, Nanos};
-use crate::commit::CommitLane;
-use crate::recover::Report;
+use crate::listeners::CommitLane;
 use engine::notice::OrderFact;
 use engine::shard::{Outbox as _, Room};
+use host::histogram::{Micros, Nanos};
+use journal::recover::Report;
 use std::fmt::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -16,11 +16,10 @@
 //! | `histogram.rs`, `family.rs` | durations in buckets; names, labels and rows |
 
 mod clock;
-pub mod edge;
+mod edge;
 mod family;
 mod feed;
 pub mod gather;
-pub mod histogram;
 pub mod journal;
 mod streams;
 mod system;

@@ -1,7 +1,7 @@
 //! Streams: who is connected, why sockets ended, and how far handing out lags behind the feed.
 
 use super::family::{Family, Writer};
-use crate::app::App;
+use edge::app::App;
 use std::fmt::Error;
 
 const OPEN: Family = Family::new(

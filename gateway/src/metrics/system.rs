@@ -2,7 +2,7 @@
 //! Read from `/proc/self`; elsewhere these families have no rows. And the log lines that standard error did not take.
 
 use super::family::{Family, Writer};
-use crate::output;
+use host::output;
 use std::fmt::Error;
 use std::fs;
 

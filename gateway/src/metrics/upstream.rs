@@ -1,11 +1,10 @@
 //! Live venues and their recording; without them these families have no rows.
 
 use super::family::{Family, Writer};
-use crate::app::App;
-use crate::venue::{Health, Upstream};
 use engine::time::{SECOND, Timestamp};
 use std::fmt::Error;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use venue::{Health, Upstream};
 
 const CONNECTIONS: Family = Family::new("papertape_venue_connections", "Sockets to a live venue that are open");
 const SUBSCRIBED: Family = Family::new(
@@ -29,11 +28,10 @@ const GAPS: Family = Family::new(
     "Gap lines written: connections that were lost, and those of which something was not recorded",
 );
 
-pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
+pub(super) fn write(upstream: &Upstream, now: Timestamp, out: &mut Writer<'_>) -> Result<(), Error> {
     let read = |figure: &AtomicU64| figure.load(Relaxed);
-    let Upstream { venues, skips, recording, playback: _ } = &app.upstream;
+    let Upstream { venues, skips, recording, playback: _ } = upstream;
     if !venues.is_empty() {
-        let now = app.clock.now();
         let labels: Vec<_> = venues.iter().map(|(origin, _)| [("venue", origin.name())]).collect();
         let rows = || labels.iter().map(|labels| &labels[..]).zip(venues.iter().map(|(_, health)| health));
         out.gauges(&CONNECTIONS, rows().map(|(labels, health)| (labels, health.connections.load(Relaxed))))?;

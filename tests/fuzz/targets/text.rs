@@ -1,26 +1,26 @@
 //! Texts of requests: heads, bodies, numbers, ids, tokens, frames; and the configuration.
 
+use edge::api::clob::flat::FlatOrder;
+use edge::api::clob::ids::{self, OrderIds, SentId};
+use edge::api::orders::terms::{Draft, Sender};
+use edge::http::dialect::Dialect;
+use edge::http::jwt::Verifier;
+use edge::http::plain::{self, Head};
+use edge::ws::close::Close;
+use edge::ws::policy::{Inspector, MESSAGE_BYTES_MAX};
 use engine::amount::{Cash, Price, Qty};
 use engine::id::{KeyId, OrderId, UserId};
 use engine::market::catalog::Catalog;
 use engine::order::EntryRoute;
 use engine::time::{SECOND, Timestamp};
 use engine::user::Tier;
-use gateway::api::clob::flat::FlatOrder;
-use gateway::api::clob::ids::{self, OrderIds, SentId};
-use gateway::api::orders::terms::{Draft, Sender};
 use gateway::config::{Config, Secret};
-use gateway::http::dialect::Dialect;
-use gateway::http::jwt::Verifier;
-use gateway::http::plain::{self, Head};
-use gateway::wire::cursor::{IdCursor, OffsetCursor, OrderCursor};
-use gateway::wire::decimal::{self, Decimal};
-use gateway::wire::query::{self, Query};
-use gateway::wire::read::{self, NotJson};
-use gateway::wire::{instant, value::Value};
-use gateway::ws::close::Close;
-use gateway::ws::policy::{Inspector, MESSAGE_BYTES_MAX};
 use serde::de::IgnoredAny;
+use wire::cursor::{IdCursor, OffsetCursor, OrderCursor};
+use wire::decimal::{self, Decimal};
+use wire::query::{self, Query};
+use wire::read::{self, NotJson};
+use wire::{instant, value::Value};
 
 /// The beginning of the year 10000, which no text of ours can tell.
 const YEAR_10000: Timestamp = Timestamp(253_402_300_800 * SECOND);

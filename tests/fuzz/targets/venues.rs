@@ -2,11 +2,11 @@
 
 use engine::amount::Price;
 use engine::time::Timestamp;
-use gateway::venue::category::Names;
-use gateway::venue::skips::Skips;
-use gateway::venue::tape::{Origin, Record};
-use gateway::venue::{FeedUpdate, kalshi, polymarket};
 use std::sync::Arc;
+use venue::category::Names;
+use venue::skips::Skips;
+use venue::tape::{Origin, Record};
+use venue::{FeedUpdate, kalshi, polymarket};
 
 const NOW: Timestamp = Timestamp(1_790_000_000_000_000);
 

@@ -10,8 +10,8 @@ use engine::id::{MarketId, UserId};
 use engine::mutation::codec;
 use engine::shard::replay::{State, fold};
 use engine::time::Timestamp;
-use gateway::config::Durability;
-use gateway::recover::digest;
+use journal::commit::Durability;
+use journal::recover::digest;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use wal::Point;
@@ -82,7 +82,7 @@ impl World {
         let crc = scan.last_crc();
         let mut snapshots = wal::Snapshots::of(&self.storage).map_err(|error| error.to_string())?;
         let written =
-            gateway::checkpoint::write_snapshot(engine::format::Formats::Newest, &mut snapshots, &state, synced, crc);
+            journal::checkpoint::write_snapshot(engine::format::Formats::Newest, &mut snapshots, &state, synced, crc);
         written.map(drop).map_err(|error| error.to_string())
     }
 
@@ -231,6 +231,6 @@ fn replay<'a>(records: impl Iterator<Item = (u64, &'a [u8])>, shards: usize) -> 
     Ok(state)
 }
 
-fn is_full(error: &gateway::recover::RecoverError) -> bool {
-    matches!(error, gateway::recover::RecoverError::Log(error) if error.is_full())
+fn is_full(error: &journal::recover::RecoverError) -> bool {
+    matches!(error, journal::recover::RecoverError::Log(error) if error.is_full())
 }

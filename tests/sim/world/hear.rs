@@ -10,7 +10,7 @@ use engine::id::MarketId;
 use engine::market::mutation::MarketMutation;
 use engine::market::publish;
 use engine::shard::Room;
-use gateway::commit::Reply;
+use journal::commit::Reply;
 use sha2::Digest as _;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{TryRecvError, sync_channel};

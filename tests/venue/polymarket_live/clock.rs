@@ -2,7 +2,7 @@
 
 use super::*;
 use engine::time::SECOND;
-use gateway::recover::{self, Recovery};
+use journal::recover::{self, Recovery};
 use tests::token::unix_now;
 use wal::{Options, Running};
 

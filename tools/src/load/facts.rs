@@ -3,8 +3,8 @@
 use super::ask::Ask;
 use crate::machine::Machine;
 use engine::time::{SECOND, Timestamp};
-use gateway::wire::instant;
 use serde_json::{Map, Value, json};
+use wire::instant;
 
 /// Processor, cores, kernel, and what this client is.
 pub fn machine() -> Map<String, Value> {

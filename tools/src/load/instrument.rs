@@ -3,10 +3,10 @@
 use super::ask::Ask;
 use engine::amount::Price;
 use engine::time::Timestamp;
-use gateway::wire::decimal::Decimal;
-use gateway::wire::{decimal, instant};
 use serde::Deserialize;
 use std::time::Duration;
+use wire::decimal::Decimal;
+use wire::{decimal, instant};
 
 /// Most tokens that a run trades.
 const INSTRUMENTS_MAX: usize = 16;

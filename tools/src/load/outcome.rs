@@ -8,10 +8,10 @@ use super::speech::Transport;
 use super::stalls::{LATE, Stall};
 use super::tally::{Counts, Tally};
 use engine::time::Timestamp;
-use gateway::wire::instant;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use wire::instant;
 
 /// Quantiles that are named.
 pub const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];

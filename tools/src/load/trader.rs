@@ -5,7 +5,7 @@ use super::fate::{Fate, Fates};
 use super::instrument::Instrument;
 use super::kind::Kind;
 use super::speech::is_success;
-use gateway::http::code::{Code, Effect};
+use edge::http::code::{Code, Effect};
 use std::collections::VecDeque;
 use std::rc::Rc;
 

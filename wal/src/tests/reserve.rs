@@ -87,6 +87,37 @@ fn spares_of_the_process_before_come_with_the_next_turns() {
     println!("starts: 2 cases");
 }
 
+/// Without a free block on the disk the start gives up a spare for its epoch file. The segment has room left, as before.
+#[test]
+fn a_start_on_a_full_disk_gives_up_a_spare() {
+    let is_spare = |name: &String| name.ends_with(".spare");
+    for count in [0, 1] {
+        let world = Faults::new(9);
+        let (mut running, _) = start(&world, false).expect("new");
+        let (lsn, ..) = append(&mut running, b"one");
+        (0..count).for_each(|_| assert_eq!(running.preparer.turn().expect("room"), Prepared::One));
+        running.syncer.turn().expect("no failure");
+        let spares = world.names().iter().filter(|name| is_spare(name)).count();
+        world.kill();
+        let used = world.names().iter().filter_map(|name| world.contents(name)).map(|bytes| bytes.len() as u64).sum();
+        world.set_capacity(Some(used));
+        match start(&world, false) {
+            Ok((mut running, found)) => {
+                assert!(count > 0 && found.last().is_some_and(|(last, ..)| *last >= lsn));
+                assert_eq!(world.names().iter().filter(|name| is_spare(name)).count(), spares - 1);
+                append(&mut running, b"two");
+            }
+            Err(error) => {
+                assert!(count == 0 && error.is_full(), "{count} spares: {error}");
+                world.kill();
+                world.set_capacity(None);
+                start(&world, false).expect("it is whole all the same");
+            }
+        }
+    }
+    println!("starts on a full disk: 2 cases");
+}
+
 /// However often a step towards a spare fails, it is one file; and the spare is there when the step succeeds.
 #[test]
 fn a_spare_that_fails_again_and_again_takes_no_more_room() {

@@ -1,0 +1,190 @@
+//! Stretches: what was found, folded into no more points than an answer may have.
+
+use crate::book::candles::{Bucket, Grid, fold};
+use crate::id::MarketId;
+use std::ops::RangeInclusive;
+use std::pin::Pin;
+
+/// What a reader wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub grid: Grid,
+    /// Most points of the answer.
+    pub most: usize,
+    /// Minutes of a point that are tried, in this order, where there would be more; those no coarser than `grid` are
+    /// passed over.
+    pub coarser: &'static [u64],
+}
+
+/// What a reader gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretches {
+    /// Oldest first; a stretch without news is left out.
+    pub points: Vec<Bucket>,
+    /// Their size: the wanted one, or the coarser one that was taken.
+    pub grid: Grid,
+    /// Something that there is could not be read, or there is nowhere to keep anything.
+    pub broken: bool,
+}
+
+/// A price history that can be asked.
+pub trait PriceHistory: Send + Sync {
+    /// Whether it has failed: until the next start nothing is kept, and nothing found.
+    fn is_lost(&self) -> bool;
+
+    /// What there is of a market's first outcome with a start within `secs` (unix), as `wanted`. `None` where there is no
+    /// answer in time.
+    fn find(
+        &self,
+        market: MarketId,
+        secs: RangeInclusive<u64>,
+        wanted: Wanted,
+    ) -> Pin<Box<dyn Future<Output = Option<Stretches>> + '_>>;
+}
+
+impl Wanted {
+    /// Folds buckets, which come in the order of their starts and at least a minute apart. Where the points are too many
+    /// even in the coarsest size, the newest of them.
+    pub fn of(&self, buckets: &[Bucket]) -> (Vec<Bucket>, Grid) {
+        self.choose(buckets.len(), |grid| fold(buckets.iter().copied(), grid))
+    }
+
+    /// Chooses the size for so many buckets. A size is tried only where the points at hand can fit into it at all: two
+    /// years are not folded nine times.
+    fn choose(&self, count: usize, mut folded: impl FnMut(Grid) -> Vec<Bucket>) -> (Vec<Bucket>, Grid) {
+        let coarser = self.coarser.iter().map(|minutes| Grid::minutes(*minutes));
+        let mut sizes =
+            std::iter::once(self.grid).chain(coarser.filter(|size| size.secs() > self.grid.secs())).peekable();
+        // How many points there are of a size that was tried; at first the buckets, by minute at most.
+        let (mut count, mut finer) = (count as u64, Grid::minutes(1));
+        while let Some(size) = sizes.next() {
+            let is_last = sizes.peek().is_none();
+            if !is_last && count > room(size, finer).saturating_mul(self.most as u64) {
+                continue;
+            }
+            let mut points = folded(size);
+            if is_last || points.len() <= self.most {
+                points.drain(..points.len().saturating_sub(self.most));
+                return (points, size);
+            }
+            (count, finer) = (points.len() as u64, size);
+        }
+        (Vec::new(), self.grid)
+    }
+}
+
+/// How many stretches of the finer size a stretch can have a part in.
+fn room(size: Grid, finer: Grid) -> u64 {
+    let (size, finer) = (size.secs(), finer.secs());
+    if size.is_multiple_of(finer) { size / finer } else { size / finer + 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::book::candles::{Candle, Mid};
+
+    const COARSER: &[u64] = &[1, 5, 10, 30, 60, 180, 360, 720, 1_440];
+
+    fn wanted(minutes: u64) -> Wanted {
+        Wanted { grid: Grid::minutes(minutes), most: 5_000, coarser: COARSER }
+    }
+
+    fn bucket(minute: u64) -> Bucket {
+        Bucket { start: minute * 60, candle: Candle::at(Mid((minute % 20_000) as u16)) }
+    }
+
+    fn every(step: u64, count: u64) -> Vec<Bucket> {
+        (0..count).map(|number| bucket(number * step)).collect()
+    }
+
+    #[test]
+    fn long_histories_are_thinned() {
+        let cases = [
+            (every(1, 5_000), 1, (5_000, 1)),
+            (every(1, 5_001), 1, (1_001, 5)),
+            (every(1, 5_001), 2, (2_501, 2)),
+            (every(1, 43_200), 1, (4_320, 10)),
+            (every(1, 43_200), 7, (4_320, 10)),
+            // Few points over a long time need no thinning.
+            (every(1_440, 5_000), 1, (5_000, 1)),
+            (every(1_440, 6_000), 1, (5_000, 1_440)),
+            (every(2_880, 6_000), 2_000, (5_000, 2_000)),
+            (Vec::new(), 1, (0, 1)),
+        ];
+        for (buckets, minutes, expected) in &cases {
+            let (points, size) = wanted(*minutes).of(buckets);
+            assert_eq!((points.len(), size), (expected.0, Grid::minutes(expected.1)));
+            // The newest are there whatever happens.
+            let last = |buckets: &[Bucket]| buckets.last().map(|bucket| size.start(bucket.start));
+            assert_eq!(last(&points), last(buckets));
+        }
+        println!("thinning: {} cases", cases.len());
+    }
+
+    #[test]
+    fn sizes_that_cannot_fit_are_not_tried() {
+        // A full store: two years by hour, the last seven days by minute.
+        let hours = 723 * 24;
+        let full: Vec<Bucket> =
+            (0..hours).map(|hour| bucket(hour * 60)).chain((hours * 60..(hours + 168) * 60).map(bucket)).collect();
+        let newest = Wanted { coarser: &[], most: 1, ..wanted(1_440) };
+        let cases: [(&[Bucket], Wanted, &[u64]); 7] = [
+            (&full, wanted(1), &[10, 60, 360]),
+            (&full, wanted(7), &[7, 30, 180, 360]),
+            (&full, wanted(1_440), &[1_440]),
+            (&full, newest, &[1_440]),
+            (&every(1, 10_080), wanted(1), &[5]),
+            (&every(1, 60), wanted(1), &[1]),
+            (&[], wanted(1), &[1]),
+        ];
+        for (buckets, wanted, expected) in cases {
+            let mut tried = Vec::new();
+            let chosen = wanted.choose(buckets.len(), |grid| {
+                tried.push(grid.secs() / 60);
+                fold(buckets.iter().copied(), grid)
+            });
+            assert_eq!(tried, expected, "{wanted:?}");
+            assert!(chosen == naive(buckets, &wanted), "{wanted:?}");
+        }
+        println!("sizes tried: {} cases", cases.len());
+    }
+
+    /// Tries every size.
+    fn naive(buckets: &[Bucket], wanted: &Wanted) -> (Vec<Bucket>, Grid) {
+        let coarser = wanted.coarser.iter().map(|minutes| Grid::minutes(*minutes));
+        let mut found = (Vec::new(), wanted.grid);
+        for size in std::iter::once(wanted.grid).chain(coarser.filter(|size| size.secs() > wanted.grid.secs())) {
+            found = (fold(buckets.iter().copied(), size), size);
+            if found.0.len() <= wanted.most {
+                return found;
+            }
+        }
+        found.0.drain(..found.0.len() - wanted.most);
+        found
+    }
+
+    #[test]
+    fn choosing_agrees_with_trying_every_size() {
+        let (mut seed, mut cases) = (0x5eed_0005u64, 0);
+        let mut below = |bound: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % bound
+        };
+        for _ in 0..2_000 {
+            let gap = [1, 2, 9, 70, 2_000][below(5) as usize];
+            let mut minute = below(100);
+            let buckets: Vec<Bucket> = (0..below(400))
+                .map(|_| {
+                    minute += 1 + below(gap);
+                    bucket(minute)
+                })
+                .collect();
+            let grid = Grid::minutes([1, 2, 7, 61, 1_440, 2_000][below(6) as usize]);
+            let wanted = Wanted { grid, most: 1 + below(60) as usize, coarser: COARSER };
+            assert_eq!(wanted.of(&buckets), naive(&buckets, &wanted), "case {cases}: {wanted:?}");
+            cases += 1;
+        }
+        println!("choosing a size: {cases} cases");
+    }
+}

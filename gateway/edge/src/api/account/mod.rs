@@ -1,0 +1,227 @@
+//! Balance, positions, portfolio, history and equity of the caller, and the reset (account.md §4); the reads with the
+//! wallets that `wallet_id` names (§1.4).
+
+mod analysis;
+pub mod equity;
+pub mod reset;
+pub mod settlements;
+mod shapes;
+pub mod valuation;
+pub mod view;
+
+use super::orders::words::SIDES;
+use super::refuse::unexpected;
+use super::wallets::{self, WALLET_ID};
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::route::{Auth, Permission, Route};
+use crate::http::schema::{self, BOOLEAN, Param, Schema};
+use engine::command::{Answer, Command, FillFilter, MarketFilter, Query, Wallets};
+use engine::id::MarketId;
+use engine::order::Side;
+use engine::view::AccountView;
+use valuation::{Balance, Marks};
+use wire::decimal;
+use wire::fields::Params;
+use wire::query::Query as QueryText;
+use wire::write::{array, object};
+
+const LIMIT_MAX: u64 = 200;
+const LIMIT_DEFAULT: u64 = 50;
+const ROW_BYTES: usize = 512;
+/// No market has it: positions of an unknown condition id are none.
+const NO_MARKET: MarketId = MarketId(u32::MAX);
+/// What a read of the account can say besides the checks of every route.
+const READ: &[Code] = &[Code::ValidationFailed, Code::WalletNotFound];
+
+const STATUS: Param = Param::query(
+    "status",
+    Schema::Word(&["OPEN", "CLOSED", "open", "closed"]),
+    "CLOSED includes those that a reset closed.",
+);
+const MARKET_ID: Param = Param::query("market_id", Schema::Text(256), "Of this market only.");
+const ENVELOPE: Param = Param::query("envelope", BOOLEAN, "An object with the rows instead of the rows.");
+const SIDE: Param = Param::query("side", Schema::Word(&["BUY", "SELL", "buy", "sell"]), "");
+const LIMIT: Param =
+    Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows of a page; 50 where absent.");
+const OFFSET: Param = Param::query("offset", schema::OFFSET, "Rows to pass over.");
+
+pub const ROUTES: &[Route] = &[
+    Route::get("/v1/account/balance", "get_balance")
+        .auth(Auth::Key)
+        .needs(Permission::Read)
+        .about("What the wallets have and are worth.")
+        .params(&[WALLET_ID])
+        .gives(200, &shapes::BALANCE, shapes::BALANCE_EXAMPLE)
+        .fails(READ)
+        .run(|call| Box::pin(balance(call))),
+    Route::get("/v1/account/positions", "list_positions")
+        .auth(Auth::Key)
+        .needs(Permission::Read)
+        .about("Positions: open ones first, then the newest.")
+        .params(&[STATUS, WALLET_ID, MARKET_ID, ENVELOPE])
+        .gives(200, &shapes::POSITIONS, shapes::POSITIONS_EXAMPLE)
+        .fails(READ)
+        .run(|call| Box::pin(positions(call))),
+    Route::get("/v1/account/portfolio", "get_portfolio")
+        .auth(Auth::Key)
+        .needs(Permission::Read)
+        .about("Balance, open positions, and how the closed ones went.")
+        .params(&[WALLET_ID])
+        .gives(200, &shapes::PORTFOLIO, shapes::PORTFOLIO_EXAMPLE)
+        .fails(READ)
+        .run(|call| Box::pin(portfolio(call))),
+    Route::get("/v1/account/history", "list_fills")
+        .auth(Auth::Key)
+        .needs(Permission::Read)
+        .about("Fills, newest first.")
+        .params(&[MARKET_ID, SIDE, LIMIT, OFFSET, WALLET_ID, ENVELOPE])
+        .gives(200, &shapes::HISTORY, shapes::HISTORY_EXAMPLE)
+        .fails(&[Code::ValidationFailed, Code::InvalidRequest, Code::WalletNotFound])
+        .run(|call| Box::pin(history(call))),
+    equity::GET,
+    analysis::GET,
+    reset::POST,
+];
+
+async fn balance(call: Call) -> Outcome {
+    let account = account(&call).await?;
+    Ok(Reply::object(|o| view::balance(o, &balance_of(&account, marks(&call)))))
+}
+
+async fn portfolio(call: Call) -> Outcome {
+    let account = account(&call).await?;
+    let marks = marks(&call);
+    let mut out = Vec::with_capacity(256 + ROW_BYTES * account.positions.len());
+    object(&mut out, |o| {
+        o.object("balance", |o| view::balance(o, &balance_of(&account, marks)));
+        o.array("positions", &account.positions, |out, row| view::position(out, row, marks));
+        o.integer("total_trades", account.fills_count);
+        match account.closed_count {
+            0 => o.null("win_rate"),
+            closed => {
+                let out = o.name("win_rate");
+                out.push(b'"');
+                decimal::win_rate(out, account.won_count, closed);
+                out.push(b'"');
+            }
+        }
+    });
+    Ok(Reply::json(out))
+}
+
+/// Wallets and open positions that the query asks about.
+async fn account(call: &Call) -> Result<Box<AccountView>, Refusal> {
+    let query = call.query();
+    let mut params = Params::new(&query);
+    let wallets = wallets::in_query(&query, &mut params.problems).unwrap_or(Wallets::Api);
+    if !params.problems.is_empty() {
+        return Err(Refusal::validation(&params.problems));
+    }
+    match call.ask(Command::Query(Query::Account { wallets })).await? {
+        Answer::Account(account) => Ok(account),
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+fn balance_of(account: &AccountView, marks: Marks<'_>) -> Balance {
+    Balance::of(&account.wallets, account.positions.iter().map(|row| &row.position), marks)
+}
+
+fn marks(call: &Call) -> Marks<'_> {
+    Marks { catalog: &call.app().catalog, books: &call.app().books }
+}
+
+async fn positions(call: Call) -> Outcome {
+    let query = call.query();
+    let mut params = Params::new(&query);
+    let open = params.choice("status", &[("OPEN", true), ("CLOSED", false)]);
+    let envelope = params.boolean("envelope").unwrap_or(false);
+    let wallets = wallets::in_query(&query, &mut params.problems).unwrap_or(Wallets::Api);
+    if !params.problems.is_empty() {
+        return Err(Refusal::validation(&params.problems));
+    }
+    let market = market(&call, &query).map(|filter| match filter {
+        MarketFilter::Only(market) => market,
+        MarketFilter::Unknown => NO_MARKET,
+    });
+    let rows = match call.ask(Command::Query(Query::Positions { wallets, market, open })).await? {
+        Answer::Positions(rows) => rows,
+        other => return Err(unexpected(&other, call.now)),
+    };
+    let marks = marks(&call);
+    let mut out = Vec::with_capacity(64 + ROW_BYTES * rows.len());
+    if envelope {
+        object(&mut out, |o| {
+            o.integer("limit", rows.len() as u64);
+            o.integer("count", rows.len() as u64);
+            o.word("next_cursor", "");
+            o.array("data", &rows, |out, row| view::position(out, row, marks));
+        });
+    } else {
+        array(&mut out, &rows, |out, row| view::position(out, row, marks));
+    }
+    Ok(Reply::json(out))
+}
+
+async fn history(call: Call) -> Outcome {
+    let query = call.query();
+    let (filter, envelope) = history_filter(&call, &query)?;
+    let offset = filter.offset;
+    let page = match call.ask(Command::Query(Query::Fills(filter))).await? {
+        Answer::Fills(page) => page,
+        other => return Err(unexpected(&other, call.now)),
+    };
+    let marks = marks(&call);
+    let mut out = Vec::with_capacity(64 + ROW_BYTES * page.fills.len());
+    if envelope {
+        object(&mut out, |o| {
+            o.array("data", &page.fills, |out, row| view::fill(out, row, marks));
+            match page.has_more {
+                true => o.text("next_cursor", &(offset + page.fills.len()).to_string()),
+                false => o.word("next_cursor", ""),
+            }
+        });
+    } else {
+        array(&mut out, &page.fills, |out, row| view::fill(out, row, marks));
+    }
+    Ok(Reply::json(out))
+}
+
+/// The page of the history that is asked for, and whether in an envelope.
+fn history_filter(call: &Call, query: &QueryText<'_>) -> Result<(FillFilter, bool), Refusal> {
+    let mut params = Params::new(query);
+    let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
+    let offset = params.offset();
+    let envelope = params.boolean("envelope").unwrap_or(false);
+    let wallets = wallets::in_query(query, &mut params.problems).unwrap_or(Wallets::Api);
+    if !params.problems.is_empty() {
+        return Err(Refusal::validation(&params.problems));
+    }
+    let filter = FillFilter {
+        wallets,
+        market: market(call, query),
+        side: query.get("side").map(side).transpose()?,
+        offset,
+        limit: limit as usize,
+    };
+    Ok((filter, envelope))
+}
+
+/// A wrong side has a code of its own here.
+fn side(text: &str) -> Result<Side, Refusal> {
+    let found = SIDES.iter().find(|(word, _)| text.eq_ignore_ascii_case(word));
+    found.map(|(_, side)| *side).ok_or_else(|| Refusal::saying(Code::InvalidRequest, "side is neither BUY nor SELL."))
+}
+
+pub(super) fn market(call: &Call, query: &QueryText<'_>) -> Option<MarketFilter> {
+    let condition = query.get("market_id").filter(|condition| !condition.is_empty());
+    condition.map(|condition| match call.app().catalog.by_condition(condition) {
+        Some(market) => MarketFilter::Only(market),
+        None => MarketFilter::Unknown,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Books (market-data.md §8, venue.md §1.1): the venue's own book of a token, never the merged one, and never with
+//! orders or depletion of ours in it.
+
+pub mod kept;
+mod shape;
+pub mod view;
+
+use super::clob::tokens::items as batch_items;
+use super::orders::terms::outcome_labelled;
+use super::tokens;
+use crate::http::buffer;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::dialect;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::route::{Route, VenueShape};
+use crate::http::schema::{Param, TOKEN_ID};
+use engine::id::{InstrumentId, Outcome as MarketOutcome};
+use engine::market::catalog::MarketCell;
+use view::Asked;
+use wire::fields::{Body, Params};
+use wire::query::Query;
+use wire::value::Value;
+use wire::write::separate;
+
+const DEPTH_MAX: u64 = 500;
+/// Books of a batch that are written before others get their turn on the thread.
+const BOOKS_PER_TURN: usize = 8;
+
+pub const ROUTES: &[Route] = &[
+    Route::get("/v1/book", "get_book")
+        .headless()
+        .about("The book of a token.")
+        .at_root()
+        .no_store()
+        .params(&[Param::query("token_id", TOKEN_ID, "The outcome token (alias: token).").required(), shape::DEPTH])
+        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
+        .fails(&[Code::InvalidTokenId, Code::BookUnavailable, Code::ValidationFailed])
+        .answer(by_query),
+    Route::get("/v1/clob/book/{token_id}", "get_clob_book")
+        .headless()
+        .about("The book of a token.")
+        .at_root()
+        .no_store()
+        .params(&[shape::DEPTH])
+        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
+        .fails(&[Code::BookUnavailable, Code::ValidationFailed])
+        .answer(by_path),
+    Route::get("/v1/markets/{condition_id}/book", "get_market_book")
+        .headless()
+        .about("The book of one outcome of a market.")
+        .at_root()
+        .no_store()
+        .params(&[
+            shape::OUTCOME,
+            Param::query("token_id", TOKEN_ID, "Instead of the label: the outcome's token."),
+            shape::DEPTH,
+        ])
+        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
+        .fails(&[Code::MarketNotFound, Code::BookUnavailable, Code::ValidationFailed])
+        .answer(by_market),
+    Route::post("/v1/books", "get_books")
+        .about("The books of many tokens; those without a book are left out.")
+        .at_root()
+        .no_store()
+        .params(&[shape::DEPTH])
+        .takes(&shape::BATCH, r#"[{"token_id": "81140002"}]"#)
+        .gives(200, &shape::BOOKS, "[]")
+        .fails(&[Code::InvalidBody, Code::InvalidTokenId, Code::ValidationFailed])
+        .run(|call| Box::pin(batch(call))),
+];
+
+fn by_query(call: &Call) -> Outcome {
+    let query = call.query();
+    // A condition id where a token is asked for is a mistake with an answer of its own.
+    let is_condition = query.first_of(&["token_id", "token"]).is_some_and(|token| token.starts_with("0x"));
+    let token = if is_condition { Err(Code::BookUnavailable) } else { tokens::asked(&query) }?;
+    by_token(call, &query, token)
+}
+
+fn by_path(call: &Call) -> Outcome {
+    by_token(call, &call.query(), &call.variable(0))
+}
+
+fn by_token(call: &Call, query: &Query<'_>, token: &str) -> Outcome {
+    let levels_max = depth(query)?;
+    let (instrument, cell) = tokens::find(&call.app().catalog, token).ok_or(Code::BookUnavailable)?;
+    one(call, asked(call, cell, instrument, levels_max))
+}
+
+fn by_market(call: &Call) -> Outcome {
+    let query = call.query();
+    let levels_max = depth(&query)?;
+    let catalog = &call.app().catalog;
+    let market = catalog.by_condition(&call.variable(0)).and_then(|market| catalog.market(market));
+    let cell = market.ok_or(Code::MarketNotFound)?;
+    // The outcome by its label or by its token id.
+    let outcome = match query.first_of(&["outcome", "token_id", "token"]) {
+        None => MarketOutcome::First,
+        Some(name) => {
+            let by_token = catalog.by_token(name).filter(|instrument| instrument.market() == cell.id);
+            let outcome = outcome_labelled(cell, name).or(by_token.map(|instrument| instrument.outcome()));
+            outcome.ok_or(Code::MarketNotFound)?
+        }
+    };
+    one(call, asked(call, cell, cell.instrument(outcome), levels_max))
+}
+
+fn asked<'a>(call: &Call, cell: &'a MarketCell, instrument: InstrumentId, levels_max: Option<usize>) -> Asked<'a> {
+    // Looked at only where the dialects differ. The venue's TypeScript client does not name itself here.
+    let is_venues = || {
+        call.dialect().is_strict()
+            || dialect::in_venue_shape(call.app(), VenueShape::Strict, &call.headers, &call.query())
+    };
+    let is_strict = call.app().books.last_price(instrument).is_none() && is_venues();
+    Asked { cell, instrument, levels_max, is_strict }
+}
+
+fn one(call: &Call, asked: Asked<'_>) -> Outcome {
+    let mut out = buffer::take();
+    match view::kept_book(&mut out, asked, &call.edge, call.now) {
+        Ok(()) => Ok(Reply::json(out)),
+        Err(_) => {
+            buffer::give_back(out);
+            Err(Code::BookUnavailable.into())
+        }
+    }
+}
+
+/// `depth`: levels of each side, all when absent.
+fn depth(query: &Query<'_>) -> Result<Option<usize>, Refusal> {
+    let mut params = Params::new(query);
+    let depth = params.integer("depth", 1..=DEPTH_MAX);
+    if params.problems.is_empty() {
+        Ok(depth.map(|depth| depth as usize))
+    } else {
+        Err(Refusal::validation(&params.problems))
+    }
+}
+
+async fn batch(call: Call) -> Outcome {
+    let default = depth(&call.query())?;
+    let Some(body) = call.json()? else {
+        return Err(Refusal::saying(Code::InvalidBody, "The body is empty."));
+    };
+    let mut out = Vec::with_capacity(16 * 1_024);
+    out.push(b'[');
+    for (count, item) in batch_items(&body)?.iter().enumerate() {
+        let (token, levels_max) = wanted(item, default)?;
+        if let Some((instrument, cell)) = tokens::find(&call.app().catalog, token) {
+            let before = out.len();
+            separate(&mut out);
+            if view::kept_book(&mut out, asked(&call, cell, instrument, levels_max), &call.edge, call.now).is_err() {
+                // No book: left out, as the venue does.
+                out.truncate(before);
+            }
+        }
+        if (count + 1).is_multiple_of(BOOKS_PER_TURN) {
+            tokio::task::yield_now().await;
+        }
+    }
+    out.push(b']');
+    Ok(Reply::json(out))
+}
+
+/// Token and depth of one entry.
+fn wanted<'a>(item: &'a Value<'_>, default: Option<usize>) -> Result<(&'a str, Option<usize>), Refusal> {
+    let token = match item.get("token_id") {
+        Some(Value::Text(token)) if tokens::well_formed(token) => token,
+        _ => return Err(Code::InvalidTokenId.into()),
+    };
+    let mut fields = Body::new(item);
+    let depth = fields.integer("depth", 1..=DEPTH_MAX);
+    if !fields.problems.is_empty() {
+        return Err(Refusal::validation(&fields.problems));
+    }
+    Ok((token, depth.map(|depth| depth as usize).or(default)))
+}
+
+#[cfg(test)]
+mod tests;

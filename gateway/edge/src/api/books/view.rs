@@ -1,0 +1,238 @@
+//! A book on the wire (market-data.md §8, venue.md §1.1): the token's own book as the venue shows it, best level last.
+
+use super::kept::MadeOf;
+use crate::app::{App, Edge};
+use engine::amount::{Price, Qty, TickSize};
+use engine::book::{Books, Depth, LastPrice, Level, SnapshotHash, Top, Unavailable};
+use engine::id::InstrumentId;
+use engine::market::catalog::MarketCell;
+use engine::time::Timestamp;
+use sha1::{Digest as _, Sha1};
+use std::cell::RefCell;
+use wire::decimal;
+use wire::write::{Object, object, string};
+
+thread_local! {
+    /// The copy that this thread's answers are made of, kept so that a read allocates nothing for it.
+    static DEPTH: RefCell<Depth> = RefCell::default();
+}
+
+/// Stands where the digest will: it is made of what is written behind it.
+const NO_DIGEST: &str = "0000000000000000000000000000000000000000";
+
+/// The last price of a book never traded, as the venue writes it.
+const NEVER_TRADED: &[u8] = b"\"\"";
+
+/// What of a book is asked for.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    pub cell: &'a MarketCell,
+    pub instrument: InstrumentId,
+    /// `None`: all levels.
+    pub levels_max: Option<usize>,
+    /// In the strict dialect the last price of a book never traded is an empty text; in the plain one it is null.
+    pub is_strict: bool,
+}
+
+/// A token's book as it was at one moment, whichever way it is shown.
+#[derive(Clone, Copy)]
+pub struct Shown<'a> {
+    pub cell: &'a MarketCell,
+    pub instrument: InstrumentId,
+    pub depth: &'a Depth,
+    pub last: Option<LastPrice>,
+    pub tick: TickSize,
+}
+
+/// Writes one book.
+///
+/// # Errors
+/// When no message about the book has arrived, when its market is resolved, or when the feed was writing at every try.
+/// Nothing is written then.
+pub fn book(out: &mut Vec<u8>, asked: Asked<'_>, app: &App, now: Timestamp) -> Result<(), Unavailable> {
+    let Asked { cell, instrument, levels_max, is_strict } = asked;
+    copied(&app.books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
+        write(out, shown, app.books.stale(instrument, now), is_strict);
+    })
+}
+
+/// The same for a book that many may ask for: its text is kept for the next ones.
+///
+/// # Errors
+/// As [`book`].
+pub fn kept_book(out: &mut Vec<u8>, asked: Asked<'_>, edge: &Edge, now: Timestamp) -> Result<(), Unavailable> {
+    let Asked { cell, instrument, levels_max, is_strict } = asked;
+    let (books, texts) = (&edge.app.books, &edge.book_texts);
+    // Each is looked at once: a text is kept under just what it was made of.
+    let (last, tick, stale) = (books.last_price(instrument), cell.tick(), books.stale(instrument, now));
+    // Where there is a last price, both dialects show the same.
+    let is_strict = is_strict && last.is_none();
+    let made_of = |version| MadeOf { instrument, levels_max, version, last, tick, stale, is_strict };
+    if cell.resolution().is_none() && texts.write(out, &made_of(books.version(instrument))) {
+        return Ok(());
+    }
+    let from = out.len();
+    let version = copied(books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
+        write(out, Shown { last, tick, ..shown }, stale, is_strict);
+        shown.depth.version
+    })?;
+    texts.keep(made_of(version), &out[from..]);
+    Ok(())
+}
+
+/// Shows `look` the book of a token as it stands, at most `levels_max` levels a side.
+///
+/// # Errors
+/// As [`book`].
+pub fn copied<T>(
+    books: &Books,
+    cell: &MarketCell,
+    instrument: InstrumentId,
+    levels_max: usize,
+    look: impl FnOnce(Shown<'_>) -> T,
+) -> Result<T, Unavailable> {
+    if cell.resolution().is_some() {
+        return Err(Unavailable::Unknown);
+    }
+    DEPTH.with_borrow_mut(|depth| {
+        books.copy(instrument, levels_max, depth)?;
+        let (last, tick) = (books.last_price(instrument), cell.tick());
+        Ok(look(Shown { cell, instrument, depth, last, tick }))
+    })
+}
+
+fn write(out: &mut Vec<u8>, shown: Shown<'_>, stale: bool, is_strict: bool) {
+    let Shown { cell, depth, .. } = shown;
+    object(out, |o| {
+        o.text("token_id", shown.token());
+        o.text("asset_id", shown.token());
+        o.text("market", &cell.listing.condition);
+        let hash_at = o.name("hash").len() + 1;
+        let out = o.out();
+        string(out, NO_DIGEST);
+        let fields_at = out.len();
+        shown.sides(o);
+        shown.terms(o);
+        let out = o.out();
+        let digest = shown.digest_of(&out[fields_at..]);
+        out[hash_at..hash_at + NO_DIGEST.len()].copy_from_slice(digest.as_str().as_bytes());
+        if shown.last.is_none() && !is_strict {
+            // The digest is of the venue's text, an empty one, in both dialects.
+            out.truncate(out.len() - NEVER_TRADED.len());
+            out.extend_from_slice(b"null");
+        }
+        o.or_null("mid", depth.top.midpoint(), Object::average);
+        o.or_null("spread", spread(depth.top), Object::price);
+        shown.timestamp(o);
+        o.boolean("stale", stale);
+        o.word("source", "clob");
+    });
+}
+
+impl Shown<'_> {
+    pub fn token(&self) -> &str {
+        self.cell.token(self.instrument.outcome())
+    }
+
+    /// The hash of the whole book: SHA-1 over the venue's ten fields as they are shown here, in the venue's order and
+    /// with an empty hash (venue.md §1.1). It is the venue's own hash where the venue writes its numbers as they are
+    /// written here, and it can be recomputed from what is shown in any case.
+    pub fn hash(&self) -> SnapshotHash {
+        let levels = self.depth.bids.len() + self.depth.asks.len();
+        let mut fields = Vec::with_capacity(128 + 40 * levels);
+        // A comma stands before them, as behind any field.
+        fields.push(b'"');
+        let mut o = Object::going_on(&mut fields);
+        self.sides(&mut o);
+        self.terms(&mut o);
+        self.digest_of(&fields[1..])
+    }
+
+    /// The same where the fields from the sides on are written already, with the comma before them.
+    fn digest_of(&self, fields: &[u8]) -> SnapshotHash {
+        let mut head = Vec::with_capacity(256);
+        object(&mut head, |o| {
+            o.text("market", &self.cell.listing.condition);
+            o.text("asset_id", self.token());
+            self.timestamp(o);
+            o.word("hash", "");
+        });
+        let hash = Sha1::new().chain_update(&head[..head.len() - 1]).chain_update(fields).chain_update(b"}").finalize();
+        let mut hex = [0; 40];
+        for (digits, byte) in hex.chunks_exact_mut(2).zip(hash) {
+            let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
+            digits.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        let hex = std::str::from_utf8(&hex).expect("digits");
+        SnapshotHash::new(hex).expect("forty digits")
+    }
+
+    /// `"bids"` ascending, `"asks"` descending: the best are last.
+    pub fn sides(&self, o: &mut Object<'_>) {
+        o.array("bids", self.depth.bids.iter().rev(), level);
+        o.array("asks", self.depth.asks.iter().rev(), level);
+    }
+
+    /// The same of the best levels only.
+    pub fn best_levels(&self, o: &mut Object<'_>, levels_max: usize) {
+        o.array("bids", self.depth.bids.iter().take(levels_max).rev(), level);
+        o.array("asks", self.depth.asks.iter().take(levels_max).rev(), level);
+    }
+
+    /// `"min_order_size"`, `"tick_size"`, `"neg_risk"`, `"last_trade_price"`.
+    pub fn terms(&self, o: &mut Object<'_>) {
+        let minimum = self.cell.listing.min_order_size.unwrap_or_else(|| self.tick.min_order_size());
+        size(o, "min_order_size", minimum);
+        quoted(o, "tick_size", |out| decimal::tick(out, self.tick));
+        o.boolean("neg_risk", self.cell.listing.neg_risk);
+        match self.last {
+            Some(LastPrice { price, decimals: Some(decimals), .. }) => {
+                quoted(o, "last_trade_price", |out| decimal::price_with(out, price, decimals));
+            }
+            Some(last) => o.price("last_trade_price", last.price),
+            None => o.name("last_trade_price").extend_from_slice(NEVER_TRADED),
+        }
+    }
+
+    /// `"timestamp"`: the last change, in milliseconds.
+    pub fn timestamp(&self, o: &mut Object<'_>) {
+        quoted(o, "timestamp", |out| decimal::integer(out, self.depth.changed_at.millis()));
+    }
+}
+
+/// A level as an object of two texts.
+fn level(out: &mut Vec<u8>, level: Level) {
+    out.extend_from_slice(b"{\"price\":\"");
+    decimal::price(out, level.price);
+    out.extend_from_slice(b"\",\"size\":\"");
+    decimal::size(out, level.size);
+    out.extend_from_slice(b"\"}");
+}
+
+/// The venue's own minimum where it names one; it decides nothing (execution.md §13).
+pub fn min_order_size(cell: &MarketCell) -> Qty {
+    cell.listing.min_order_size.unwrap_or_else(|| cell.tick().min_order_size())
+}
+
+/// A size as a text, whole.
+pub fn size(o: &mut Object<'_>, name: &str, size: Qty) {
+    quoted(o, name, |out| decimal::size(out, size));
+}
+
+/// The tick of the moment as a text.
+pub fn tick(o: &mut Object<'_>, name: &str, cell: &MarketCell) {
+    quoted(o, name, |out| decimal::tick(out, cell.tick()));
+}
+
+/// A text made by `write`, without escapes.
+pub fn quoted(o: &mut Object<'_>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+    let out = o.name(name);
+    out.push(b'"');
+    write(out);
+    out.push(b'"');
+}
+
+/// Best ask less best bid; `None` when a side is empty.
+pub fn spread(top: Top) -> Option<Price> {
+    Some(Price(top.ask?.price.0.saturating_sub(top.bid?.price.0)))
+}

@@ -1,0 +1,133 @@
+//! Cancels in the venue's shape: one order, a list of them, and what the sweeps answer (venue.md §6).
+
+use super::ids::OrderIds;
+use super::words;
+use crate::api::refuse::unexpected;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::dialect::Dialect;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use ahash::AHashSet;
+use engine::command::{Answer, Command, Query};
+use engine::id::OrderId;
+use engine::view::CancelledOrders;
+use wire::value::Value;
+use wire::write::{self, object};
+
+/// Most orders that one call cancels.
+const IDS_MAX: usize = 3_000;
+/// What clients call the id of the one order.
+const ID_NAMES: [&str; 4] = ["orderID", "orderId", "order_id", "id"];
+
+/// `DELETE /v1/order`.
+pub async fn one(call: Call) -> Outcome {
+    let body = call.json_object()?;
+    let named = ID_NAMES.iter().find_map(|name| body.get(name)).filter(|id| **id != Value::Null);
+    let named = named.ok_or_else(|| Refusal::saying(Code::InvalidRequest, "Name the order: orderID."))?;
+    cancel(&call, std::slice::from_ref(named)).await
+}
+
+/// `DELETE /v1/orders`.
+pub async fn several(call: Call) -> Outcome {
+    match call.json()? {
+        // Nothing to do is no mistake: a client sends what it has.
+        Some(Value::Array(ids)) if ids.is_empty() => Ok(Reply::json(br#"{"canceled":[],"not_canceled":{}}"#.to_vec())),
+        Some(Value::Array(ids)) if ids.len() <= IDS_MAX => cancel(&call, &ids).await,
+        Some(Value::Array(ids)) => {
+            let message = format!("{} ids were sent; at most {IDS_MAX} can be.", ids.len());
+            Err(Refusal::saying(Code::InvalidBody, message))
+        }
+        Some(other) => Err(Refusal::saying(Code::InvalidBody, format!("The body is {}, not an array.", other.kind()))),
+        None => Err(Refusal::saying(Code::InvalidBody, "The body is empty.")),
+    }
+}
+
+/// Cancels what is open of these; the others are named with a reason, not refused.
+async fn cancel(call: &Call, ids: &[Value<'_>]) -> Outcome {
+    let named = named(call, ids).await?;
+    let orders = named.iter().filter_map(|(_, order)| *order).collect();
+    let swept = match call.ask(Command::CancelOrders { orders }).await? {
+        Answer::Cancelled(swept) => swept,
+        other => return Err(unexpected(&other, call.now)),
+    };
+    let dialect = call.dialect();
+    let cancelled: AHashSet<OrderId> = swept.cancelled.iter().copied().collect();
+    let ended: AHashSet<OrderId> = swept.not_cancellable.iter().copied().collect();
+    let is_in = |set: &AHashSet<OrderId>, order: &Option<OrderId>| order.is_some_and(|order| set.contains(&order));
+    let mut out = Vec::with_capacity(64 + 80 * named.len());
+    object(&mut out, |o| {
+        let (gone, left): (Vec<_>, Vec<_>) = named.iter().partition(|(_, order)| is_in(&cancelled, order));
+        o.array("canceled", gone, |out, (text, _)| write::string(out, text));
+        reasons(
+            o.name("not_canceled"),
+            left.iter().map(|(text, order)| {
+                let code = if is_in(&ended, order) { Code::OrderNotCancellable } else { Code::OrderNotFound };
+                (*text, reason(dialect, code))
+            }),
+        );
+    });
+    Ok(Reply::json(out))
+}
+
+/// The ids as they were sent, each order once, with what they mean; `None` is an order that the caller does not have.
+async fn named<'a>(call: &Call, ids: &'a [Value<'_>]) -> Result<Vec<(&'a str, Option<OrderId>)>, Refusal> {
+    let texts = ids.iter().map(|id| match id {
+        Value::Text(text) => Ok(text.as_ref()),
+        Value::Number(text) => Ok(*text),
+        other => Err(Refusal::saying(Code::InvalidBody, format!("An id is {}, not a string.", other.kind()))),
+    });
+    let texts = texts.collect::<Result<Vec<&str>, Refusal>>()?;
+    let found = OrderIds::of(call).find(call, &texts).await?;
+    let (mut known, mut orders) = (AHashSet::new(), AHashSet::new());
+    let once = texts.into_iter().zip(found);
+    Ok(once.filter(|(text, order)| known.insert(*text) && order.is_none_or(|order| orders.insert(order))).collect())
+}
+
+/// The answer of a sweep: hex ids and sentences in the strict dialect, decimal ids and codes in the plain one.
+///
+/// # Errors
+/// What the shard refuses when it is asked for the hashes of signed orders.
+pub async fn swept(swept: &CancelledOrders, call: &Call) -> Outcome {
+    let dialect = call.dialect();
+    let cancelled = texts(&swept.cancelled, call).await?;
+    let left = texts(&swept.not_cancellable, call).await?;
+    let mut out = Vec::with_capacity(64 + 80 * (cancelled.len() + left.len()));
+    object(&mut out, |o| {
+        o.array("canceled", &cancelled, |out, id| write::string(out, id));
+        let left = left.iter().map(|id| (id.as_str(), reason(dialect, Code::OrderNotCancellable)));
+        reasons(o.name("not_canceled"), left);
+    });
+    Ok(Reply::json(out))
+}
+
+/// Ids of orders of the caller as a sweep tells them.
+async fn texts(orders: &[OrderId], call: &Call) -> Result<Vec<String>, Refusal> {
+    if !call.dialect().is_strict() || orders.is_empty() {
+        return Ok(orders.iter().map(OrderId::to_string).collect());
+    }
+    let hashes = match call.ask(Command::Query(Query::OrderHashes(orders.to_vec()))).await? {
+        Answer::OrderHashes(hashes) => hashes,
+        other => return Err(unexpected(&other, call.now)),
+    };
+    let ids = OrderIds::of(call);
+    Ok(orders.iter().zip(&hashes).map(|(id, hash)| ids.text(*id, hash.as_ref())).collect())
+}
+
+fn reason(dialect: Dialect, code: Code) -> &'static str {
+    match dialect {
+        Dialect::Strict => words::NOT_CANCELED,
+        Dialect::Plain => code.text(),
+    }
+}
+
+/// An object whose names are a client's own texts.
+fn reasons<'a>(out: &mut Vec<u8>, entries: impl Iterator<Item = (&'a str, &'static str)>) {
+    out.push(b'{');
+    for (id, reason) in entries {
+        write::separate(out);
+        write::string(out, id);
+        out.push(b':');
+        write::string(out, reason);
+    }
+    out.push(b'}');
+}

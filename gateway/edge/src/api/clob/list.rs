@@ -1,0 +1,201 @@
+//! The venue-shaped reads of orders and trades: one order, lists with cursors, and lists that are always empty
+//! (venue.md §7, §8).
+
+use super::ids::{self, OrderIds};
+use super::rows::Rows;
+use crate::api::refuse::unexpected;
+use crate::api::wallets;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use engine::command::{Answer, Command, Query, Statuses, VenueFilter, Wallets};
+use engine::id::OrderId;
+use engine::order::Status;
+use engine::time::Timestamp;
+use engine::view::VenuePage;
+use wire::cursor::{self, OrderCursor};
+use wire::fields::Params;
+use wire::instant;
+use wire::query::Query as QueryText;
+use wire::write::{Object, object};
+
+const LIMIT_MAX: u64 = 500;
+const LIMIT_DEFAULT: u64 = 100;
+const ROW_BYTES: usize = 720;
+/// Trades that an order in a list names; a lookup of one order names all.
+const TRADES_MAX: usize = 100;
+
+/// `status` of the order list: the venue's words, old and new, and ours.
+const STATUSES: [(&str, Statuses); 15] = {
+    const CANCELED: Statuses = Statuses::of(&[Status::Cancelled, Status::Expired]);
+    const MATCHED: Statuses = Statuses::of(&[Status::Filled]);
+    [
+        ("ORDER_STATUS_LIVE", Statuses::OPEN),
+        ("ORDER_STATUS_MATCHED", MATCHED),
+        ("ORDER_STATUS_CANCELED", CANCELED),
+        ("ORDER_STATUS_INVALID", Statuses::NONE),
+        ("LIVE", Statuses::OPEN),
+        ("MATCHED", MATCHED),
+        ("CANCELED", CANCELED),
+        ("INVALID", Statuses::NONE),
+        ("PENDING", Statuses::OPEN),
+        ("FILLED", MATCHED),
+        ("CANCELLED", Statuses::of(&[Status::Cancelled])),
+        ("EXPIRED", Statuses::of(&[Status::Expired])),
+        ("REJECTED", Statuses::NONE),
+        ("ERROR", Statuses::NONE),
+        ("ALL", Statuses::ALL),
+    ]
+};
+
+/// `GET /v1/data/order/{order_id}`: in any status, in any wallet.
+pub async fn order(call: Call) -> Outcome {
+    let id = ids::named(&call).await?;
+    match call.ask(Command::Query(Query::Order(id))).await? {
+        Answer::Order(view) => {
+            let mut out = Vec::with_capacity(ROW_BYTES);
+            Rows::of(&call).order(&mut out, &view, usize::MAX);
+            Ok(Reply::json(out))
+        }
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+/// `GET /v1/data/orders`.
+pub async fn orders(call: Call) -> Outcome {
+    let query = call.query();
+    let mut params = Params::new(&query);
+    let statuses = params.choice("status", &STATUSES).unwrap_or(Statuses::OPEN);
+    let only = match query.get("id").filter(|text| !text.is_empty()) {
+        Some(text) => OrderIds::of(&call).find(&call, &[text]).await?.pop().flatten(),
+        None => None,
+    };
+    let (limit, filter) = filter(&call, &query, params, statuses, |_| only.map(|id| id.0))?;
+    let found = match filter {
+        None => VenuePage { rows: Vec::new(), more_after: None },
+        Some(filter) => {
+            let asked = |filter| Command::Query(Query::VenueOrders(filter));
+            let page = |answer| match answer {
+                Answer::VenueOrders(page) => Ok(page),
+                other => Err(unexpected(&other, call.now)),
+            };
+            gathered(&call, filter, asked, page).await?
+        }
+    };
+    let rows = Rows::of(&call);
+    Ok(page(limit, found.more_after, found.rows.len(), |o| {
+        o.array("data", &found.rows, |out, view| rows.order(out, view, TRADES_MAX));
+    }))
+}
+
+/// `GET /v1/data/trades`.
+pub async fn trades(call: Call) -> Outcome {
+    let query = call.query();
+    let (limit, filter) = filter(&call, &query, Params::new(&query), Statuses::ALL, ids::decimal)?;
+    let found = match filter {
+        None => VenuePage { rows: Vec::new(), more_after: None },
+        Some(filter) => {
+            let asked = |filter| Command::Query(Query::VenueTrades(filter));
+            let page = |answer| match answer {
+                Answer::VenueTrades(page) => Ok(page),
+                other => Err(unexpected(&other, call.now)),
+            };
+            gathered(&call, filter, asked, page).await?
+        }
+    };
+    let rows = Rows::of(&call);
+    Ok(page(limit, found.more_after, found.rows.len(), |o| {
+        o.array("data", &found.rows, |out, view| rows.trade(out, view));
+    }))
+}
+
+/// Lists of what there is none of here: builders' trades, orders of before a migration.
+pub async fn nothing(_: Call) -> Outcome {
+    Ok(page(LIMIT_DEFAULT, None, 0, |o| o.name("data").extend_from_slice(b"[]")))
+}
+
+/// What a query asks for; `None` is a page that is empty whatever the shard has: behind the last one, or of a market,
+/// token or id that nobody knows. `read_id` reads the `id` of one row.
+fn filter(
+    call: &Call,
+    query: &QueryText<'_>,
+    mut params: Params<'_>,
+    statuses: Statuses,
+    read_id: impl Fn(&str) -> Option<u64>,
+) -> Result<(u64, Option<VenueFilter>), Refusal> {
+    let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
+    let wallets = wallets::in_query(query, &mut params.problems).unwrap_or(Wallets::Api);
+    if !params.problems.is_empty() {
+        return Err(Refusal::validation(&params.problems));
+    }
+    let (until, since) = (moment(query, "before")?, moment(query, "after")?);
+    let sent = query.first_of(&["cursor", "next_cursor"]).unwrap_or_default();
+    let after = match OrderCursor::read(sent).map_err(|_| Code::InvalidCursor)? {
+        OrderCursor::First => Some(None),
+        OrderCursor::After(at, id) => Some(Some((at, id.0))),
+        OrderCursor::End => None,
+    };
+    let catalog = &call.app().catalog;
+    let named = |name: &str| query.get(name).filter(|text| !text.is_empty());
+    // Each names something known, or nothing at all is found.
+    let market = known(named("market"), |condition| catalog.by_condition(condition));
+    let instrument = known(named("asset_id"), |token| super::signed::instrument(catalog, token));
+    let only = known(named("id"), read_id);
+    let (Some(after), Some(market), Some(instrument), Some(only)) = (after, market, instrument, only) else {
+        return Ok((limit, None));
+    };
+    let filter =
+        VenueFilter { wallets, statuses, market, instrument, only, since, until, after, limit: limit as usize };
+    Ok((limit, Some(filter)))
+}
+
+/// `Some(None)`: not asked about; `None`: asked about something unknown.
+fn known<T>(text: Option<&str>, find: impl FnOnce(&str) -> Option<T>) -> Option<Option<T>> {
+    match text {
+        None => Some(None),
+        Some(text) => find(text).map(Some),
+    }
+}
+
+/// Unix seconds or an ISO time.
+fn moment(query: &QueryText<'_>, name: &str) -> Result<Option<Timestamp>, Code> {
+    match query.get(name).filter(|text| !text.is_empty()) {
+        None => Ok(None),
+        Some(text) => instant::read(text).map(Some).ok_or(Code::InvalidTimeFilter),
+    }
+}
+
+/// Asks until the page is full or the list ends: a query looks at so many rows at most, and others have their turn
+/// between two of them.
+async fn gathered<T>(
+    call: &Call,
+    mut filter: VenueFilter,
+    asked: impl Fn(VenueFilter) -> Command,
+    page: impl Fn(Answer) -> Result<VenuePage<T>, Refusal>,
+) -> Result<VenuePage<T>, Refusal> {
+    let mut found = page(call.ask(asked(filter.clone())).await?)?;
+    let whole = filter.limit;
+    while let Some(after) = found.more_after.filter(|_| found.rows.len() < whole) {
+        tokio::task::yield_now().await;
+        (filter.after, filter.limit) = (Some(after), whole - found.rows.len());
+        let more = page(call.ask(asked(filter.clone())).await?)?;
+        found.rows.extend(more.rows);
+        found.more_after = more.more_after;
+    }
+    Ok(found)
+}
+
+/// `{"limit":…,"count":…,"next_cursor":…,"data":[…]}`.
+fn page(limit: u64, more_after: Option<(Timestamp, u64)>, count: usize, data: impl FnOnce(&mut Object<'_>)) -> Reply {
+    let mut out = Vec::with_capacity(64 + count * ROW_BYTES);
+    object(&mut out, |o| {
+        o.integer("limit", limit);
+        o.integer("count", count as u64);
+        match more_after {
+            Some((at, id)) => o.text("next_cursor", &OrderCursor::write(at, OrderId(id))),
+            None => o.word("next_cursor", cursor::END),
+        }
+        data(o);
+    });
+    Reply::json(out)
+}

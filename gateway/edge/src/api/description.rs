@@ -1,0 +1,140 @@
+//! `GET /v1/openapi.json`: this server for machines (wire.md §10). The checked-in `gateway/openapi.json` is the same
+//! document of a server with the default configuration. `GET /v1/asyncapi.json` is the same of its streams, and
+//! `gateway/asyncapi.json` that very document: no setting shows in it.
+
+use super::GROUPS;
+use super::health::API_VERSION;
+use crate::app::App;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::names::Names;
+use crate::http::openapi::{self, Served};
+use crate::http::reply::{Outcome, Reply};
+use crate::http::route::Route;
+use crate::http::schema::Schema;
+use crate::settings::Brand;
+use crate::ws::{asyncapi, shape};
+use host::thread;
+use tokio::sync::OnceCell;
+
+pub const ROUTES: &[Route] = &[
+    Route::get("/v1/openapi.json", "get_openapi")
+        .about("This document.")
+        .gives(200, &Schema::Any, r#"{"openapi":"3.1.0"}"#)
+        .run(|call| Box::pin(async move { describe(&call, &call.app().front.description, of).await })),
+    Route::get("/v1/asyncapi.json", "get_asyncapi")
+        .about("The streams: an AsyncAPI document.")
+        .gives(200, &Schema::Any, r#"{"asyncapi":"3.0.0"}"#)
+        .run(|call| Box::pin(async move { describe(&call, &call.app().front.streams, |_| of_the_streams()).await })),
+];
+
+/// The first time a document is made on another thread: it takes too long for one that serves everybody.
+async fn describe(call: &Call, kept: &OnceCell<Vec<u8>>, make: fn(&App) -> Vec<u8>) -> Outcome {
+    let made = || async {
+        let app = call.edge.app.clone();
+        tokio::task::spawn_blocking(move || thread::guard(|| make(&app))).await
+    };
+    // Nobody takes the work off that thread before it has begun, unless the process is ending.
+    let written = kept.get_or_try_init(made).await.map_err(|_| Code::InternalError)?;
+    Ok(Reply::json(written.clone()))
+}
+
+/// The document of this server.
+fn of(app: &App) -> Vec<u8> {
+    let exists = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config));
+    let served = Served {
+        version: API_VERSION,
+        names: &app.front.names,
+        exists: &exists,
+        root_mount: app.config.compat.root_mount,
+    };
+    openapi::text(&openapi::document(GROUPS, &served))
+}
+
+/// The document of a server with the default brand and every route: `gateway/openapi.json`.
+///
+/// # Panics
+/// When the table contradicts itself.
+pub fn of_the_default() -> Vec<u8> {
+    let brand = Brand::default();
+    let names = Names::new(&brand.header_prefix, &brand.key_header_aliases).expect("the default brand names headers");
+    let served = Served { version: API_VERSION, names: &names, exists: &|_| true, root_mount: true };
+    openapi::text(&openapi::document(GROUPS, &served))
+}
+
+/// The document of the streams: `gateway/asyncapi.json`.
+///
+/// # Panics
+/// When a declaration contradicts itself.
+pub fn of_the_streams() -> Vec<u8> {
+    openapi::text(&asyncapi::document(shape::CHANNELS, API_VERSION))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::limit::Source;
+    use crate::http::route::Work;
+    use crate::http::testing::{World, run};
+    use hyper::header::HeaderMap;
+    use std::path::Path;
+    use std::rc::Rc;
+
+    /// The checked-in descriptions are those of the code: `cargo run -- openapi > gateway/openapi.json` and the same
+    /// with `asyncapi` make it so.
+    #[test]
+    fn the_checked_in_documents_are_those_of_the_tables() {
+        for (name, made) in [("openapi.json", of_the_default()), ("asyncapi.json", of_the_streams())] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+            let kept = std::fs::read(&path).unwrap_or_default();
+            let lines = |text: &[u8]| String::from_utf8_lossy(text).lines().map(str::to_owned).collect::<Vec<_>>();
+            let (kept_lines, made_lines) = (lines(&kept), lines(&made));
+            let first = made_lines.iter().enumerate().find(|(at, line)| kept_lines.get(*at) != Some(line));
+            assert!(kept == made, "gateway/{name} is out of date, first in line {first:?} (counted from 0)");
+            println!("{name}: {} lines", made_lines.len());
+        }
+    }
+
+    /// While a document is made whoever asks waits for it, and others have their turns.
+    #[test]
+    fn a_document_is_made_on_another_thread() {
+        let world = World::new("", &[ROUTES]);
+        let call = |route: &'static Route| Call {
+            edge: Rc::clone(&world.edge),
+            route,
+            now: crate::http::testing::NOW,
+            uri: route.path.parse().expect("a path"),
+            headers: HeaderMap::new(),
+            typed: false,
+            dialect: crate::http::dialect::Dialect::Plain,
+            variables: Default::default(),
+            source: Source { address: [127, 0, 0, 1].into(), local: true },
+            caller: None,
+            body: Default::default(),
+        };
+        let cases = [
+            ("the first", 0, true, "openapi", "3.1.0"),
+            ("the second", 0, false, "openapi", "3.1.0"),
+            ("the first", 1, true, "asyncapi", "3.0.0"),
+            ("the second", 1, false, "asyncapi", "3.0.0"),
+        ];
+        for (asks, route, waits, name, version) in cases {
+            let mut pending = false;
+            let reply = run(async {
+                let route = &ROUTES[route];
+                let Work::Runs(mut describing) = route.way.begin(call(route)) else {
+                    panic!("another thread makes it")
+                };
+                std::future::poll_fn(|context| {
+                    let described = describing.as_mut().poll(context);
+                    pending |= described.is_pending();
+                    described
+                })
+                .await
+            });
+            let document: serde_json::Value = serde_json::from_slice(&reply.expect("a document").body).expect("JSON");
+            assert_eq!((pending, &document[name]), (waits, &version.into()), "{asks}");
+        }
+        println!("descriptions: {} cases", cases.len());
+    }
+}

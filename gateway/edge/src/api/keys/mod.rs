@@ -1,0 +1,323 @@
+//! API keys: issue, list, rename, revoke, rotate, usage; the tiers; socket tokens (keys.md §2).
+
+pub mod request;
+mod shapes;
+mod usage;
+pub mod view;
+
+use super::refuse::unexpected;
+use crate::engine_client::Late;
+use crate::http::auth::RawKey;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::containment::Deed;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::route::{Auth, BodyKind, RateClass, Route};
+use crate::http::ticket;
+use engine::command::{Answer, Command, IssueKey, Query};
+use engine::id::KeyId;
+use engine::user::{Permissions, Tier};
+use request::{Asked, NAME_CHARS_MAX, admitted};
+use view::{Moment, Replaced};
+use wire::fields::{Params, Problems};
+use wire::value::Value;
+use wire::write::array;
+
+const LIMIT_MAX: u64 = 200;
+const LIMIT_DEFAULT: u64 = 50;
+const ISSUE: &[Code] = &[
+    Code::InsufficientPermission,
+    Code::InvalidBody,
+    Code::ValidationFailed,
+    Code::ClosedBeta,
+    Code::ApiProComingSoon,
+    Code::TierRequiresUpgrade,
+    Code::CohortFull,
+    Code::TierKeyLimitExceeded,
+    Code::TradeInProgress,
+    Code::ServerBusy,
+    Code::PersistenceUnknown,
+];
+
+/// The same, and that there is a key already.
+const BOOTSTRAP: &[Code] = &[
+    Code::InvalidBody,
+    Code::ValidationFailed,
+    Code::ClosedBeta,
+    Code::ApiProComingSoon,
+    Code::TierRequiresUpgrade,
+    Code::CohortFull,
+    Code::BootstrapNotAllowed,
+    Code::TradeInProgress,
+    Code::ServerBusy,
+    Code::PersistenceUnknown,
+];
+
+/// The name of no tier; everything else that is wrong with the body is 422 (keys.md §3).
+const UNKNOWN_TIER: &[(u16, Code)] = &[(400, Code::ValidationFailed)];
+
+pub const ROUTES: &[Route] = &[
+    Route::post("/v1/keys/bootstrap", "bootstrap_key")
+        .about("The first key of an account, by an identity token.")
+        .auth(Auth::Jwt)
+        .rate(RateClass::Bootstrap)
+        .body(BodyKind::Optional)
+        .takes(&shapes::ASKED, shapes::ASKED_EXAMPLE)
+        .gives(201, &shapes::ISSUED, shapes::ISSUED_EXAMPLE)
+        .no_store()
+        .fails(BOOTSTRAP)
+        .fails_at(UNKNOWN_TIER)
+        .run(|call| Box::pin(issue(call, true))),
+    Route::post("/v1/keys", "create_key")
+        .about(concat!(
+            "A further key; five may be active. Any active key of the account may make one, also a read-only key one that ",
+            "trades, unless keys.readonly_contained is on: then a read-only key makes none with more than it has, and none at all once it has an end."
+        ))
+        .auth(Auth::KeyOrJwt)
+        .body(BodyKind::Optional)
+        .takes(&shapes::ASKED, shapes::ASKED_EXAMPLE)
+        .gives(201, &shapes::ISSUED, shapes::ISSUED_EXAMPLE)
+        .no_store()
+        .fails(ISSUE)
+        .fails_at(UNKNOWN_TIER)
+        .run(|call| Box::pin(issue(call, false))),
+    Route::get("/v1/keys", "list_keys")
+        .about("Keys that are not revoked, newest first.")
+        .auth(Auth::KeyOrJwt)
+        .params(&[shapes::LIMIT, shapes::OFFSET])
+        .gives(200, &shapes::LIST, shapes::LIST_EXAMPLE)
+        .fails(&[Code::ValidationFailed])
+        .run(|call| Box::pin(list(call))),
+    Route::get("/v1/keys/tiers", "list_tiers")
+        .about("What each tier may do.")
+        .auth(Auth::KeyOrJwt)
+        .gives(200, &shapes::TIERS, shapes::TIERS_EXAMPLE)
+        .run(|call| Box::pin(tiers(call))),
+    Route::post("/v1/keys/ws-token", "mint_ws_token")
+        .about("A token for one WebSocket handshake within a minute.")
+        .auth(Auth::KeyOrJwt)
+        .body(BodyKind::Optional)
+        .takes(&shapes::NOTHING, "{}")
+        .gives(200, &shapes::SOCKET_TOKEN, r#"{"token":"eyJhbGciOiJIUzI1NiJ9.e30.x","expires_in":60}"#)
+        .no_store()
+        .fails(&[Code::InvalidBody])
+        .run(|call| Box::pin(ws_token(call))),
+    Route::patch("/v1/keys/{id}", "rename_key")
+        .about(concat!(
+            "Another label, or none. Any active key of the account may rename any; a read-only key only itself where ",
+            "keys.readonly_contained is on."
+        ))
+        .auth(Auth::KeyOrJwt)
+        .takes(&shapes::RENAMING, r#"{"name":"grid bot"}"#)
+        .gives(200, &shapes::LISTED, shapes::LISTED_EXAMPLE)
+        .fails(&[
+            Code::InsufficientPermission,
+            Code::KeyNotFound,
+            Code::InvalidBody,
+            Code::ValidationFailed,
+            Code::TradeInProgress,
+            Code::ServerBusy,
+            Code::PersistenceUnknown,
+            Code::DeadlineOvershotButPersisted,
+        ])
+        .run(|call| Box::pin(rename(call))),
+    Route::delete("/v1/keys/{id}", "revoke_key")
+        .about(concat!(
+            "Ends a key at once. Any active key of the account may end any; a read-only key only itself where ",
+            "keys.readonly_contained is on."
+        ))
+        .auth(Auth::KeyOrJwt)
+        .gives(200, &shapes::MESSAGE, r#"{"message":"Key 318 is revoked."}"#)
+        .fails(&[
+            Code::InsufficientPermission,
+            Code::KeyNotFound,
+            Code::TradeInProgress,
+            Code::ServerBusy,
+            Code::PersistenceUnknown,
+            Code::DeadlineOvershotButPersisted,
+        ])
+        .run(|call| Box::pin(revoke(call))),
+    Route::post("/v1/keys/{id}/rotate", "rotate_key")
+        .about(concat!(
+            "A key in place of this one, which works for another 24 hours. Any active key of the account may replace any; a ",
+            "read-only key only itself where keys.readonly_contained is on."
+        ))
+        .auth(Auth::KeyOrJwt)
+        .body(BodyKind::Ignored)
+        .gives(201, &shapes::ROTATED, shapes::ROTATED_EXAMPLE)
+        .no_store()
+        .fails(&[
+            Code::InsufficientPermission,
+            Code::KeyNotFound,
+            Code::InvalidRequest,
+            Code::TradeInProgress,
+            Code::ServerBusy,
+            Code::PersistenceUnknown,
+        ])
+        .run(|call| Box::pin(rotate(call))),
+    usage::GET,
+];
+
+async fn issue(call: Call, bootstrap: bool) -> Outcome {
+    let body = optional_object(&call)?;
+    let asked = Asked::read(&body)?;
+    let tier = admitted(&asked, call.caller(), call.app(), call.now)?;
+    let raw = mint(&call)?;
+    let (tier, permissions) = contained(&call, tier, asked.permissions)?;
+    let name = asked.name;
+    let issue = IssueKey { secret: raw.secret(), name, tier, permissions, bootstrap, by: call.caller().key };
+    match ask(&call, Command::IssueKey(issue)).await? {
+        Answer::Key(key) => {
+            let mut out = Vec::with_capacity(448);
+            view::created(&mut out, &key, &raw, moment(&call), None);
+            Ok(Reply::created(out))
+        }
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+/// Tier and permissions of a key to be made, as far as the key that asks may make them: where read-only keys are contained,
+/// no more than it has itself.
+fn contained(
+    call: &Call,
+    tier: Option<Tier>,
+    permissions: Option<Permissions>,
+) -> Result<(Option<Tier>, Option<Permissions>), Refusal> {
+    call.may(Deed::Make { tier, permissions })?;
+    if !call.is_contained() {
+        return Ok((tier, permissions));
+    }
+    Ok((Some(tier.unwrap_or(call.caller().tier)), Some(Permissions::Read)))
+}
+
+async fn rotate(call: Call) -> Outcome {
+    let key = key(&call)?;
+    call.may(Deed::Change(key))?;
+    let raw = mint(&call)?;
+    match ask(&call, Command::RotateKey { key, replacement: raw.secret(), by: call.caller().key }).await? {
+        Answer::Rotated { replacement, old_expires_at } => {
+            let mut out = Vec::with_capacity(512);
+            let replaced = Replaced { key, expires_at: old_expires_at };
+            view::created(&mut out, &replacement, &raw, moment(&call), Some(replaced));
+            Ok(Reply::created(out))
+        }
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+async fn list(call: Call) -> Outcome {
+    let query = call.query();
+    let mut params = Params::new(&query);
+    let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
+    let offset = params.offset();
+    if !params.problems.is_empty() {
+        return Err(Refusal::validation(&params.problems));
+    }
+    let keys = match call.ask(Command::Query(Query::Keys)).await? {
+        Answer::Keys(keys) => keys,
+        other => return Err(unexpected(&other, call.now)),
+    };
+    let page = keys.iter().skip(offset).take(limit as usize);
+    let (mut out, moment) = (Vec::with_capacity(2_048), moment(&call));
+    array(&mut out, page, |out, key| view::listed(out, key, moment, disabled(&call, key.id)));
+    Ok(Reply::json(out))
+}
+
+async fn rename(call: Call) -> Outcome {
+    let key = key(&call)?;
+    call.may(Deed::Change(key))?;
+    let body = call.json_object()?;
+    let name = new_name(&body)?;
+    match call.ask(Command::RenameKey { key, name }).await? {
+        Answer::Key(key) => {
+            let mut out = Vec::with_capacity(384);
+            view::listed(&mut out, &key, moment(&call), disabled(&call, key.id));
+            Ok(Reply::json(out))
+        }
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+/// The name to give; null takes the old one away.
+fn new_name(body: &Value<'_>) -> Result<Option<String>, Refusal> {
+    let mut problems = Problems::default();
+    match body.get("name") {
+        Some(Value::Null) => return Ok(None),
+        Some(Value::Text(name)) if name.chars().nth(NAME_CHARS_MAX).is_none() => return Ok(Some(name.to_string())),
+        Some(Value::Text(_)) => {
+            let message = format!("has more than {NAME_CHARS_MAX} characters");
+            problems.add("body", "name", "string_too_long", message);
+        }
+        Some(other) => problems.add("body", "name", "string_type", format!("is {}, not a string", other.kind())),
+        None => problems.add("body", "name", "missing", "is required"),
+    }
+    Err(Refusal::validation(&problems))
+}
+
+async fn revoke(call: Call) -> Outcome {
+    let key = key(&call)?;
+    call.may(Deed::Change(key))?;
+    match call.ask(Command::RevokeKey { key }).await? {
+        Answer::Done => Ok(Reply::object(|o| o.text("message", &format!("Key {key} is revoked.")))),
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+async fn tiers(call: Call) -> Outcome {
+    let mut out = Vec::with_capacity(640);
+    view::tiers(&mut out, &call.app().config.limits);
+    Ok(Reply::json(out))
+}
+
+async fn ws_token(call: Call) -> Outcome {
+    optional_object(&call)?;
+    let token = call
+        .app()
+        .front
+        .tickets
+        .mint(call.caller(), call.now, call.app().clock.wall_now())
+        .map_err(|_| Code::InternalError)?;
+    Ok(Reply::object(|o| {
+        o.text("token", &token);
+        o.integer("expires_in", ticket::TTL_SECS);
+    }))
+}
+
+/// The body, none being an empty one.
+fn optional_object(call: &Call) -> Result<Value<'_>, Refusal> {
+    match call.json()? {
+        None => Ok(Value::Object(Vec::new())),
+        Some(body @ Value::Object(_)) => Ok(body),
+        Some(other) => Err(Refusal::saying(Code::InvalidBody, format!("The body is {}, not an object.", other.kind()))),
+    }
+}
+
+/// A key that exists is told even when that took too long: nothing else ever shows it again.
+async fn ask(call: &Call, command: Command) -> Result<Answer, Refusal> {
+    match call.edge.engine.ask(call.caller().user, command, call.now).await {
+        Ok(answer) => Ok(answer),
+        Err(Late::Overshot(answer)) => Ok(*answer),
+        Err(Late::Busy) => Err(Code::ServerBusy.into()),
+        Err(Late::Unknown) => Err(Code::PersistenceUnknown.into()),
+    }
+}
+
+fn mint(call: &Call) -> Result<RawKey, Refusal> {
+    let brand = &call.app().config.brand;
+    RawKey::mint(&brand.key_prefix, &brand.key_env).map_err(|_| Code::InternalError.into())
+}
+
+fn key(call: &Call) -> Result<KeyId, Refusal> {
+    Ok(KeyId(call.id().ok_or(Code::KeyNotFound)?))
+}
+
+fn moment(call: &Call) -> Moment {
+    Moment { now: call.now, grant: call.caller().grant, free_trade_since: call.app().rules.free_trade_since }
+}
+
+fn disabled(call: &Call, key: KeyId) -> bool {
+    call.app().front.gatekeeper.disables(key)
+}
+
+#[cfg(test)]
+mod tests;

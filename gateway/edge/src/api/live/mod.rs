@@ -1,0 +1,105 @@
+//! Spot prices and the price stream (streams.md §5). There is a price only where the venue has a source of spot prices.
+
+mod shape;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::route::Route;
+use crate::http::schema::{Kind, Schema};
+use crate::ws::sse;
+use engine::id::InstrumentId;
+use engine::market::catalog::MarketCell;
+use engine::market::spot::{self, Family};
+use rust_decimal::Decimal;
+pub use view::{figures, moment, spot};
+
+pub const ROUTES: &[Route] = &[
+    Route::get("/v1/prices/stream", "stream_prices")
+        .about("Prices of markets and symbols as server-sent events.")
+        .always_at_root()
+        .streamed()
+        .params(shape::STREAM_PARAMS)
+        .gives_kind(200, Kind::Events, shape::STREAM_EXAMPLE)
+        .fails(&[Code::InvalidRequest, Code::RateLimitExceeded])
+        .run(|call| Box::pin(sse::open(call))),
+    Route::get("/v1/prices/live", "get_live_prices")
+        .about("The newest spot price of every symbol that has one.")
+        .always_at_root()
+        .no_store()
+        .gives(200, &Schema::Object(&shape::ALL), shape::ALL_EXAMPLE)
+        .run(|call| Box::pin(all(call))),
+    Route::get("/v1/prices/live/{symbol}", "get_live_price")
+        .about("The newest spot price of one symbol.")
+        .always_at_root()
+        .no_store()
+        .params(&[shape::SOURCE])
+        .gives(200, &Schema::Object(&shape::ONE), shape::ONE_EXAMPLE)
+        .fails(&[Code::NotFound, Code::InvalidRequest])
+        .run(|call| Box::pin(one(call))),
+    Route::get("/v1/prices/ptb/{market_or_token}", "get_price_to_beat")
+        .about("What the price must beat in an up-or-down market, named by condition or token.")
+        .always_at_root()
+        .no_store()
+        .gives(200, &Schema::Object(&shape::TO_BEAT), shape::TO_BEAT_EXAMPLE)
+        .fails(&[Code::NotFound])
+        .run(|call| Box::pin(to_beat(call))),
+];
+
+/// The family that a parameter names.
+///
+/// # Errors
+/// `INVALID_REQUEST` for one that there is not.
+pub fn family(name: Option<&str>) -> Result<Option<Family>, Refusal> {
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+    let known = Family::named(&name.to_ascii_lowercase());
+    known.map(Some).ok_or_else(|| Refusal::saying(Code::InvalidRequest, "The source is chainlink or binance."))
+}
+
+async fn all(call: Call) -> Outcome {
+    let (source, now, venue_now) = (&call.app().spot, call.now, call.app().books.venue_now(call.now));
+    let assets = source.assets();
+    Ok(Reply::object(|o| {
+        o.object("prices", |o| {
+            for asset in &assets {
+                if let Some(price) = source.price(*asset, None, now) {
+                    o.object(asset.name(), |o| view::live(o, *asset, price, venue_now));
+                }
+            }
+        });
+        o.array("supported_symbols", &assets, |out, asset| {
+            wire::write::string(out, asset.name());
+        });
+        moment(o, "timestamp", now);
+    }))
+}
+
+async fn one(call: Call) -> Outcome {
+    let family = family(call.query().get("source"))?;
+    let asset = spot::asset(&call.variable(0));
+    let price = asset.and_then(|asset| Some((asset, call.app().spot.price(asset, family, call.now)?)));
+    let (asset, price) =
+        price.ok_or_else(|| Refusal::saying(Code::NotFound, "No source has a price of this symbol."))?;
+    let venue_now = call.app().books.venue_now(call.now);
+    Ok(Reply::object(|o| view::live(o, asset, price, venue_now)))
+}
+
+async fn to_beat(call: Call) -> Outcome {
+    let catalog = &call.app().catalog;
+    let id = call.variable(0);
+    let market = catalog.by_condition(&id).or_else(|| catalog.by_token(&id).map(InstrumentId::market));
+    let venue_now = call.app().books.venue_now(call.now);
+    let known = |cell: &MarketCell| {
+        // Nobody knows what is to be beaten before the window opens.
+        let window = cell.listing.updown.filter(|window| window.start <= venue_now)?;
+        let price = Decimal::from_str_exact(cell.price_to_beat().or(cell.strike())?).ok()?;
+        Some((window, price))
+    };
+    let found = market.and_then(|market| catalog.market(market)).and_then(known);
+    let (window, price) = found.ok_or_else(|| Refusal::saying(Code::NotFound, "It is not known (yet)."))?;
+    Ok(Reply::object(|o| view::to_beat(o, &window, price)))
+}

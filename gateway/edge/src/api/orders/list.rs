@@ -1,0 +1,186 @@
+//! Order list and lookups of one order (trading.md §3).
+
+use super::view;
+use super::words::SIDES;
+use crate::api::clob::ids;
+use crate::api::refuse::unexpected;
+use crate::api::wallets;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use engine::command::{Answer, Command, MarketFilter, OrderFilter, Query, Wallets};
+use engine::market::catalog::Catalog;
+use engine::order::Status;
+use engine::view::{OrderPage, OrderView};
+use wire::cursor::{self, OrderCursor};
+use wire::fields::Params;
+use wire::query::Query as QueryText;
+use wire::write::object;
+
+const LIMIT_MAX: u64 = 200;
+const LIMIT_DEFAULT: u64 = 50;
+const ROW_BYTES: usize = 640;
+const DETAIL_BYTES: usize = 1_792;
+
+/// Which orders a `status` names.
+#[derive(Clone, Copy)]
+enum Wanted {
+    All,
+    Only(Status),
+    /// A status that no stored order has: only batch answers show it.
+    None,
+}
+
+const STATUSES: [(&str, Wanted); 11] = [
+    ("PENDING", Wanted::Only(Status::Pending)),
+    ("FILLED", Wanted::Only(Status::Filled)),
+    ("CANCELLED", Wanted::Only(Status::Cancelled)),
+    ("EXPIRED", Wanted::Only(Status::Expired)),
+    ("REJECTED", Wanted::None),
+    ("ERROR", Wanted::None),
+    ("OPEN", Wanted::Only(Status::Pending)),
+    ("LIVE", Wanted::Only(Status::Pending)),
+    ("MATCHED", Wanted::Only(Status::Filled)),
+    ("CANCELED", Wanted::Only(Status::Cancelled)),
+    ("ALL", Wanted::All),
+];
+
+pub async fn list(call: Call) -> Outcome {
+    let query = call.query();
+    let Some(filter) = filter(&query, &call.app().catalog)? else {
+        return Ok(Reply::json(page(&OrderPage { orders: Vec::new(), has_more: false, total_hint: None }, call.app())));
+    };
+    match call.ask(Command::Query(Query::Orders(filter))).await? {
+        Answer::Orders(found) => Ok(Reply::json(page(&found, call.app()))),
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+/// The page asked for; `None` is the empty one behind the last.
+pub(super) fn filter(query: &QueryText<'_>, catalog: &Catalog) -> Result<Option<OrderFilter>, Refusal> {
+    let mut params = Params::new(query);
+    let wanted = params.choice("status", &STATUSES).unwrap_or(Wanted::All);
+    let side = params.choice("side", &SIDES);
+    let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
+    let offset = params.offset();
+    let wallets = wallets::in_query(query, &mut params.problems).unwrap_or(Wallets::Api);
+    if !params.problems.is_empty() {
+        return Err(Refusal::validation(&params.problems));
+    }
+    let sent = query.first_of(&["cursor", "next_cursor"]);
+    let after = match OrderCursor::read(sent.unwrap_or_default()).map_err(|_| Code::InvalidCursor)? {
+        OrderCursor::First => None,
+        OrderCursor::After(created, id) => Some((created, id)),
+        OrderCursor::End => return Ok(None),
+    };
+    let market = query.get("market_id").filter(|condition| !condition.is_empty()).map(|condition| {
+        match catalog.by_condition(condition) {
+            Some(market) => MarketFilter::Only(market),
+            None => MarketFilter::Unknown,
+        }
+    });
+    let (status, market) = match wanted {
+        Wanted::All => (None, market),
+        Wanted::Only(status) => (Some(status), market),
+        Wanted::None => (None, Some(MarketFilter::Unknown)),
+    };
+    Ok(Some(OrderFilter {
+        wallets,
+        status,
+        market,
+        side,
+        after,
+        // A cursor says by itself where the page begins.
+        offset: if after.is_some() { 0 } else { offset },
+        limit: limit as usize,
+    }))
+}
+
+/// `{"orders":[…],"next_cursor":…,"has_more":…,"total_hint":…}`.
+fn page(found: &OrderPage, app: &crate::app::App) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128 + found.orders.len() * ROW_BYTES);
+    object(&mut out, |o| {
+        view::rows(o.name("orders"), &found.orders, &app.catalog);
+        match found.orders.last().filter(|_| found.has_more) {
+            Some(last) => o.text("next_cursor", &OrderCursor::write(last.order.created_at, last.order.id)),
+            None => o.word("next_cursor", cursor::END),
+        }
+        o.boolean("has_more", found.has_more);
+        o.integer_or_null("total_hint", found.total_hint.map(|count| count as u64));
+    });
+    out
+}
+
+pub async fn by_id(call: Call) -> Outcome {
+    let id = ids::named(&call).await?;
+    one(&call, Query::Order(id)).await
+}
+
+pub async fn by_client_id(call: Call) -> Outcome {
+    let id = call.variable(0).into_owned();
+    one(&call, Query::OrderByClientId(id)).await
+}
+
+/// One order with its fills, when it is in the wallet and of the kind that the query asks about.
+async fn one(call: &Call, what: Query) -> Outcome {
+    let query = call.query();
+    let mut params = Params::new(&query);
+    let asked = wallets::in_query(&query, &mut params.problems);
+    if !params.problems.is_empty() {
+        return Err(Refusal::validation(&params.problems));
+    }
+    let source = Source::asked(query.get("source"))?;
+    let view = match call.ask(Command::Query(what)).await? {
+        Answer::Order(view) => view,
+        other => return Err(unexpected(&other, call.now)),
+    };
+    if let Some(asked) = asked {
+        in_wallet(call, &view, asked).await?;
+    }
+    if !source.shows(view.order.status()) {
+        return Err(Code::OrderNotFound.into());
+    }
+    let mut out = Vec::with_capacity(DETAIL_BYTES);
+    view::detail(&mut out, &view, &call.app().catalog);
+    Ok(Reply::json(out))
+}
+
+/// Refuses an order outside the wallets asked about, and a wallet that is not the caller's.
+async fn in_wallet(call: &Call, view: &OrderView, asked: Wallets) -> Result<(), Refusal> {
+    let user = match call.ask(Command::Query(Query::User)).await? {
+        Answer::User(user) => user,
+        other => return Err(unexpected(&other, call.now)),
+    };
+    let mut covered = user.wallets.iter().filter(|wallet| wallets::covers(asked, wallet)).peekable();
+    if covered.peek().is_none() {
+        return Err(Code::WalletNotFound.into());
+    }
+    if covered.any(|wallet| wallet.id == view.order.terms.wallet) { Ok(()) } else { Err(Code::OrderNotFound.into()) }
+}
+
+/// The `source` filter of a lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Any,
+    Pending,
+    Filled,
+}
+
+impl Source {
+    fn asked(text: Option<&str>) -> Result<Source, Code> {
+        match text {
+            None => Ok(Source::Any),
+            Some("pending") => Ok(Source::Pending),
+            Some("filled") => Ok(Source::Filled),
+            Some(_) => Err(Code::InvalidSource),
+        }
+    }
+
+    fn shows(self, status: Status) -> bool {
+        match self {
+            Source::Any => true,
+            Source::Filled => status == Status::Filled,
+            Source::Pending => status != Status::Filled,
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Small public reads of one token (market-data.md §9, venue.md §1.3, §1.4): prices, grid, fees, market, time.
+
+mod shape;
+
+use super::orders::words;
+use super::tokens;
+use crate::app::App;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::route::Route;
+use crate::http::schema::INTEGER;
+use engine::amount::Price;
+use engine::book::{BookSide, LastPrice, Top};
+use engine::id::{InstrumentId, Outcome as MarketOutcome};
+use engine::market::catalog::MarketCell;
+use engine::order::Side;
+use engine::time::{MILLISECOND, Timestamp};
+use wire::decimal;
+use wire::query::Query;
+use wire::write::Object;
+
+/// The venue's base fee of every market that takes fees at all.
+const BASE_FEE: u64 = 1_000;
+/// Said where no trade was ever reported.
+const NEVER_TRADED: &str = "0.5";
+const BOOK: &[Code] = &[Code::InvalidTokenId, Code::BookUnavailable];
+const MARKET: &[Code] = &[Code::InvalidTokenId, Code::MarketNotFound];
+
+pub const ROUTES: &[Route] = &[
+    Route::get("/v1/midpoint", "get_midpoint")
+        .headless()
+        .about("Half way between the best prices of a token.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::MIDPOINT, shape::MIDPOINT_EXAMPLE)
+        .fails(BOOK)
+        .answer(midpoint),
+    Route::get("/v1/price", "get_price")
+        .headless()
+        .about("The best price of one side of a token.")
+        .at_root()
+        .params(shape::TOKEN_AND_SIDE)
+        .gives(200, &shape::BEST, shape::BEST_EXAMPLE)
+        .fails(&[Code::InvalidTokenId, Code::InvalidRequest, Code::BookUnavailable])
+        .answer(price),
+    Route::get("/v1/spread", "get_spread")
+        .headless()
+        .about("The best prices of a token and what lies between them.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::SPREAD, shape::SPREAD_EXAMPLE)
+        .fails(BOOK)
+        .answer(spread),
+    Route::get("/v1/last-trade-price", "get_last_trade_price")
+        .headless()
+        .about("The last trade of a token.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::LAST_TRADE, shape::LAST_TRADE_EXAMPLE)
+        .fails(MARKET)
+        .answer(last_trade_price),
+    Route::get("/v1/tick-size", "get_tick_size")
+        .about("The grid of prices of a token.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::TICK_SIZE, shape::TICK_SIZE_EXAMPLE)
+        .fails(MARKET)
+        .run(|call| Box::pin(tick_size(call))),
+    Route::get("/v1/tick-size/{token_id}", "get_tick_size_of")
+        .about("The grid of prices of a token.")
+        .at_root()
+        .gives(200, &shape::TICK_SIZE, shape::TICK_SIZE_EXAMPLE)
+        .fails(&[Code::MarketNotFound])
+        .run(|call| Box::pin(tick_size(call))),
+    Route::get("/v1/neg-risk", "get_neg_risk")
+        .about("Whether a token's market belongs to a group with one winner.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::NEG_RISK, shape::NEG_RISK_EXAMPLE)
+        .fails(MARKET)
+        .run(|call| Box::pin(neg_risk(call))),
+    Route::get("/v1/neg-risk/{token_id}", "get_neg_risk_of")
+        .about("Whether a token's market belongs to a group with one winner.")
+        .at_root()
+        .gives(200, &shape::NEG_RISK, shape::NEG_RISK_EXAMPLE)
+        .fails(&[Code::MarketNotFound])
+        .run(|call| Box::pin(neg_risk(call))),
+    Route::get("/v1/fee-rate", "get_fee_rate")
+        .about("What takers pay in a token's market.")
+        .at_root()
+        .params(shape::TOKEN)
+        .gives(200, &shape::FEE_RATE, shape::FEE_RATE_EXAMPLE)
+        .fails(MARKET)
+        .run(|call| Box::pin(fee_rate(call))),
+    Route::get("/v1/fee-rate/{token_id}", "get_fee_rate_of")
+        .about("What takers pay in a token's market.")
+        .at_root()
+        .gives(200, &shape::FEE_RATE, shape::FEE_RATE_EXAMPLE)
+        .fails(&[Code::MarketNotFound])
+        .run(|call| Box::pin(fee_rate(call))),
+    Route::get("/v1/markets-by-token/{token_id}", "get_market_by_token")
+        .about("The market of a token.")
+        .at_root()
+        .gives(200, &shape::MARKET_OF_TOKEN, shape::MARKET_OF_TOKEN_EXAMPLE)
+        .fails(&[Code::TokenNotFound])
+        .run(|call| Box::pin(market_by_token(call))),
+    Route::get("/v1/time", "get_time")
+        .about("The time of this server, unix seconds.")
+        .at_root()
+        .no_store()
+        .gives(200, &INTEGER, "1793871202")
+        .run(|call| Box::pin(time(call))),
+];
+
+fn midpoint(call: &Call) -> Outcome {
+    let (_, top) = top(call.app(), &call.query())?;
+    let mid = top.midpoint().ok_or(Code::BookUnavailable)?;
+    Ok(Reply::object(|o| {
+        o.average("mid", mid);
+        o.average("mid_price", mid);
+    }))
+}
+
+/// BUY names the best bid, SELL the best ask.
+fn price(call: &Call) -> Outcome {
+    let query = call.query();
+    tokens::asked(&query)?;
+    let side = side(query.get("side"))?;
+    let (instrument, top) = top(call.app(), &query)?;
+    let price = top.price(side).ok_or(Code::BookUnavailable)?;
+    let books = &call.app().books;
+    let age = books.quote_age(instrument, call.now);
+    let quote_at = age.map(|age| Timestamp(books.venue_now(call.now).0.saturating_sub(age)));
+    Ok(Reply::object(|o| {
+        o.price("price", price);
+        o.ts_or_null("quote_at", quote_at);
+        o.integer_or_null("age_ms", age.map(|age| age / MILLISECOND));
+    }))
+}
+
+/// The side of a book that a word in any case names: BUY the bids, SELL the asks.
+///
+/// # Errors
+/// `INVALID_REQUEST`, in the venue's words, for anything else.
+pub fn side(word: Option<&str>) -> Result<BookSide, Refusal> {
+    let named = word.and_then(|text| words::SIDES.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)));
+    match named {
+        Some((_, Side::Buy)) => Ok(BookSide::Bid),
+        Some((_, Side::Sell)) => Ok(BookSide::Ask),
+        None => Err(invalid_side()),
+    }
+}
+
+pub fn invalid_side() -> Refusal {
+    Refusal::saying(Code::InvalidRequest, "Invalid side")
+}
+
+fn spread(call: &Call) -> Outcome {
+    let (_, top) = top(call.app(), &call.query())?;
+    let (Some(bid), Some(ask)) = (top.price(BookSide::Bid), top.price(BookSide::Ask)) else {
+        return Err(Code::BookUnavailable.into());
+    };
+    Ok(Reply::object(|o| {
+        o.price("spread", Price(ask.0.saturating_sub(bid.0)));
+        for (name, price) in [("bid", bid), ("ask", ask), ("best_bid", bid), ("best_ask", ask)] {
+            o.price(name, price);
+        }
+    }))
+}
+
+/// Best levels of the token that the query names.
+fn top(app: &App, query: &Query<'_>) -> Result<(InstrumentId, Top), Refusal> {
+    let (instrument, cell) = tokens::find(&app.catalog, tokens::asked(query)?).ok_or(Code::BookUnavailable)?;
+    Ok((instrument, book_of(app, instrument, cell).ok_or(Code::BookUnavailable)?))
+}
+
+/// Best levels of an instrument; `None` without a book. A resolved market has no book any more.
+pub fn book_of(app: &App, instrument: InstrumentId, cell: &MarketCell) -> Option<Top> {
+    if cell.resolution().is_some() { None } else { app.books.best(instrument).ok() }
+}
+
+/// Side of the taker in the last trade, as the wire says it; empty where the venue stated only the price.
+pub fn taker_word(last: &LastPrice) -> &'static str {
+    last.trade.map_or("", |trade| if trade.taker_buys { "BUY" } else { "SELL" })
+}
+
+fn last_trade_price(call: &Call) -> Outcome {
+    let (instrument, _) = named(call, "market not found")?;
+    let last = call.app().books.last_price(instrument);
+    Ok(Reply::object(|o| match last {
+        Some(last) => {
+            o.price("price", last.price);
+            o.word("side", taker_word(&last));
+        }
+        None => {
+            o.word("price", NEVER_TRADED);
+            o.word("side", "");
+        }
+    }))
+}
+
+async fn tick_size(call: Call) -> Outcome {
+    let (_, cell) = named(&call, "market not found")?;
+    Ok(Reply::object(|o| decimal::tick(o.name("minimum_tick_size"), cell.tick())))
+}
+
+async fn neg_risk(call: Call) -> Outcome {
+    let (_, cell) = named(&call, "market not found")?;
+    Ok(Reply::object(|o| o.boolean("neg_risk", cell.listing.neg_risk)))
+}
+
+async fn fee_rate(call: Call) -> Outcome {
+    let (_, cell) = named(&call, "fee rate not found for market")?;
+    let bps = call.app().rules.fees.rate(cell.listing.category).0;
+    Ok(Reply::object(|o| {
+        o.integer("base_fee", base_fee(bps));
+        o.integer("fee_rate_bps", bps.into());
+    }))
+}
+
+/// What clients put into their orders as a fee, at this rate.
+pub fn base_fee(bps: u32) -> u64 {
+    if bps == 0 { 0 } else { BASE_FEE }
+}
+
+/// The token of the path, else of the query, with its market; `unknown` is the venue's sentence for one it does not
+/// know. In a path a malformed id is an unknown one (wire.md §10).
+fn named<'a>(call: &'a Call, unknown: &'static str) -> Result<(InstrumentId, &'a MarketCell), Refusal> {
+    let catalog = &call.app().catalog;
+    let found = if call.route.path.ends_with('}') {
+        tokens::find(catalog, &call.variable(0))
+    } else {
+        tokens::find(catalog, tokens::asked(&call.query())?)
+    };
+    found.ok_or_else(|| Refusal::saying(Code::MarketNotFound, unknown))
+}
+
+async fn market_by_token(call: Call) -> Outcome {
+    let found = tokens::find(&call.app().catalog, &call.variable(0));
+    let (instrument, cell) = found.ok_or(Code::TokenNotFound)?;
+    Ok(Reply::object(|o: &mut Object<'_>| {
+        o.text("condition_id", &cell.listing.condition);
+        o.text("primary_token_id", cell.token(MarketOutcome::First));
+        o.text("secondary_token_id", cell.token(MarketOutcome::Second));
+        o.text("outcome", cell.outcome(instrument.outcome()));
+    }))
+}
+
+/// Bare unix seconds.
+async fn time(call: Call) -> Outcome {
+    let mut out = Vec::new();
+    decimal::integer(&mut out, call.now.secs());
+    Ok(Reply::json(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::api::testing::{Text as _, Town};
+
+    #[test]
+    fn small_reads_answer_as_in_the_contract() {
+        let town = Town::new();
+        for (target, expected) in [
+            ("/v1/midpoint?token_id=81140002", r#"{"mid":"0.415","mid_price":"0.415"}"#),
+            ("/v1/midpoint?token=81140002", r#"{"mid":"0.415","mid_price":"0.415"}"#),
+            (
+                "/v1/price?token_id=81140002&side=buy",
+                r#"{"price":"0.41","quote_at":"2026-10-02T09:14:04.690000Z","age_ms":310}"#,
+            ),
+            (
+                "/v1/price?token_id=81140002&side=SELL",
+                r#"{"price":"0.42","quote_at":"2026-10-02T09:14:04.690000Z","age_ms":310}"#,
+            ),
+            (
+                "/v1/spread?token_id=81140002",
+                r#"{"spread":"0.01","bid":"0.41","ask":"0.42","best_bid":"0.41","best_ask":"0.42"}"#,
+            ),
+            ("/v1/last-trade-price?token_id=81140002", r#"{"price":"0.42","side":"BUY"}"#),
+            ("/v1/last-trade-price?token_id=55200077", r#"{"price":"0.5","side":""}"#),
+            ("/v1/tick-size?token_id=81140002", r#"{"minimum_tick_size":0.01}"#),
+            ("/v1/tick-size/81140002", r#"{"minimum_tick_size":0.01}"#),
+            ("/v1/neg-risk?token_id=81140002", r#"{"neg_risk":false}"#),
+            ("/v1/neg-risk/81140002", r#"{"neg_risk":false}"#),
+            ("/v1/fee-rate?token_id=81140002", r#"{"base_fee":1000,"fee_rate_bps":500}"#),
+            ("/v1/fee-rate/90000001", r#"{"base_fee":0,"fee_rate_bps":0}"#),
+            ("/v1/time", "1790932445"),
+        ] {
+            let answer = town.send("GET", target, "");
+            assert_eq!((answer.status, answer.text()), (200, expected), "{target}");
+        }
+        let answer = town.send("GET", "/v1/markets-by-token/55200077", "");
+        let expected = format!(
+            r#"{{"condition_id":"{}","primary_token_id":"81140002","secondary_token_id":"55200077","outcome":"No"}}"#,
+            town.condition()
+        );
+        assert_eq!(answer.text(), expected);
+    }
+
+    #[test]
+    fn what_is_not_there_has_the_venues_words() {
+        let town = Town::new();
+        for (target, status, code, message) in [
+            ("/v1/midpoint", 400, "INVALID_TOKEN_ID", "Invalid token id"),
+            ("/v1/midpoint?token_id=", 400, "INVALID_TOKEN_ID", "Invalid token id"),
+            ("/v1/midpoint?token_id=0x51", 400, "INVALID_TOKEN_ID", "Invalid token id"),
+            ("/v1/midpoint?token_id=5", 404, "BOOK_UNAVAILABLE", "No orderbook exists for the requested token id"),
+            (
+                "/v1/midpoint?token_id=90000001",
+                404,
+                "BOOK_UNAVAILABLE",
+                "No orderbook exists for the requested token id",
+            ),
+            ("/v1/price?token_id=81140002", 400, "INVALID_REQUEST", "Invalid side"),
+            ("/v1/price?token_id=81140002&side=x", 400, "INVALID_REQUEST", "Invalid side"),
+            ("/v1/price?side=buy", 400, "INVALID_TOKEN_ID", "Invalid token id"),
+            ("/v1/spread?token_id=90000001", 404, "BOOK_UNAVAILABLE", "No orderbook exists for the requested token id"),
+            ("/v1/last-trade-price?token_id=5", 404, "MARKET_NOT_FOUND", "market not found"),
+            ("/v1/tick-size?token_id=5", 404, "MARKET_NOT_FOUND", "market not found"),
+            ("/v1/tick-size/x", 404, "MARKET_NOT_FOUND", "market not found"),
+            ("/v1/tick-size", 400, "INVALID_TOKEN_ID", "Invalid token id"),
+            ("/v1/neg-risk?token_id=5", 404, "MARKET_NOT_FOUND", "market not found"),
+            ("/v1/fee-rate?token_id=5", 404, "MARKET_NOT_FOUND", "fee rate not found for market"),
+            ("/v1/fee-rate", 400, "INVALID_TOKEN_ID", "Invalid token id"),
+            ("/v1/markets-by-token/5", 404, "TOKEN_NOT_FOUND", "No such token."),
+        ] {
+            let answer = town.send("GET", target, "");
+            let expected = format!(r#"{{"error":"{code}","message":"{message}"}}"#);
+            assert_eq!((answer.status, answer.text()), (status, expected.as_str()), "{target}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Refusals of the engine on the wire: each with the figures that a verbose answer shows (wire.md §5).
+
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::Refusal;
+use engine::amount::Qty;
+use engine::command::Answer;
+use engine::order::Order;
+use engine::reject::Reject;
+use engine::time::{SECOND, Timestamp};
+use wire::decimal;
+use wire::fields::Problems;
+use wire::write::{Object, object};
+
+/// What is said of a reject at `now`. [`Reject::Unsound`] gets its general code: whoever sent the request knows better.
+pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
+    let refusal = Refusal::from(Code::of(reject));
+    match reject {
+        Reject::DailyLimit { limit, used, resets_at } => {
+            refusal.retry_after(seconds_until(*resets_at, now)).details(details(|o| {
+                o.integer("limit", (*limit).into());
+                o.integer("used", (*used).into());
+                o.ts("resets_at", *resets_at);
+            }))
+        }
+        Reject::OffTick { tick } => refusal.details(details(|o| {
+            let out = o.name("tick_size");
+            out.push(b'"');
+            decimal::tick(out, *tick);
+            out.push(b'"');
+        })),
+        Reject::BelowMinimum { minimum } => refusal.details(details(|o| o.qty("min_order_size", *minimum))),
+        Reject::InsufficientPosition { available, requested } => refusal.details(details(|o| {
+            o.qty("available", *available);
+            o.qty("requested", *requested);
+        })),
+        Reject::InsufficientBalance { available, required } => refusal.details(details(|o| {
+            o.money("available", *available);
+            o.money("required", *required);
+        })),
+        Reject::StaleQuote { age_ms, max_age_ms } => refusal.details(details(|o| {
+            o.integer("quote_age_ms", *age_ms);
+            o.integer("max_age_ms", *max_age_ms);
+        })),
+        Reject::FokNotFilled { order, fillable, requested, limit } => refusal.order_id(order.0).details(details(|o| {
+            o.qty("fillable", *fillable);
+            o.qty("requested", *requested);
+            o.price("limit", *limit);
+        })),
+        Reject::NoExecutableDepth { order: Some(order) } | Reject::InsufficientLiquidity { order: Some(order) } => {
+            refusal.order_id(order.0)
+        }
+        Reject::VenueUnavailable => refusal.field("retry_after", |out| decimal::integer(out, VENUE_RETRY_SECS)),
+        // A quantity above the cap does not come as far as the engine: an amount did.
+        Reject::AboveShareCap { cap } => {
+            let mut problems = Problems::default();
+            problems.add("body", "amount", "less_than_equal", above_cap(*cap));
+            Refusal::validation(&problems)
+        }
+        Reject::GtdUnsupported => Refusal::saying(Code::ValidationFailed, "time_in_force: GTD is not supported here"),
+        Reject::ResetCoolsDown { until } => {
+            let refusal = Refusal::saying(Code::Http429, "The API wallet was reset too short a time ago.");
+            refusal.retry_after(seconds_until(*until, now))
+        }
+        Reject::WrongWalletKind => {
+            Refusal::saying(Code::InvalidRequest, "Wallets of this kind, or in this state, have no such operation.")
+        }
+        Reject::TooManyWallets => Refusal::saying(
+            Code::InvalidRequest,
+            "There have been too many wallets, archived ones included; no more can be opened.",
+        ),
+        Reject::TooManySafeguards => {
+            Refusal::saying(Code::InvalidRequest, "Too many heartbeats with other labels are armed.")
+        }
+        Reject::KeyExpiring => Refusal::saying(Code::InvalidRequest, "The key was rotated already and is expiring."),
+        _ => refusal,
+    }
+}
+
+/// What is said of a size above the share cap.
+pub fn above_cap(cap: Qty) -> String {
+    format!("is above {} shares", cap.0 / Qty::SHARE.0)
+}
+
+/// What is said when an outage ends is unknown: as `Retry-After` of its code (wire.md §6.3).
+const VENUE_RETRY_SECS: u64 = 60;
+
+/// The refusal of an immediate order that left a row, or of its replay.
+pub fn killed(reject: &Reject, order: &Order, now: Timestamp) -> Refusal {
+    rejected(reject, now).order_id(order.id.0)
+}
+
+/// What is said of an answer that the command cannot have: a refusal for what it is, anything else as our failure.
+pub fn unexpected(answer: &Answer, now: Timestamp) -> Refusal {
+    match answer {
+        Answer::Refused(reject) => rejected(reject, now),
+        Answer::Killed { reject, order } => killed(reject, &order.order, now),
+        _ => Code::InternalError.into(),
+    }
+}
+
+/// The same of a command about wallets: what a plan lacks is named by its feature.
+pub fn wallet_refused(call: &Call, answer: &Answer) -> Refusal {
+    let feature = match answer {
+        Answer::Refused(Reject::SandboxLimit) => "wallets.sandbox_baseline",
+        Answer::Refused(Reject::MainResetsSpent) => "wallets.main_resets_per_30d",
+        Answer::Refused(Reject::ResetNeedsPlan) => "api.reset_balance",
+        other => return unexpected(other, call.now),
+    };
+    Refusal::upgrade(feature, &call.app().config.http.upgrade_url)
+}
+
+fn details(fields: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    object(&mut out, fields);
+    out
+}
+
+/// Whole seconds until then, at least one.
+fn seconds_until(at: Timestamp, now: Timestamp) -> u32 {
+    u32::try_from(at.since(now).div_ceil(SECOND)).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bound that is reached for good is no reason to try again.
+    #[test]
+    fn what_will_not_change_is_not_called_busy() {
+        for (reject, code, words) in [
+            (Reject::TooManyWallets, Code::InvalidRequest, "too many wallets"),
+            (Reject::TooManySafeguards, Code::InvalidRequest, "Too many heartbeats"),
+            (Reject::WrongWalletKind, Code::InvalidRequest, "no such operation"),
+            (Reject::KeyExpiring, Code::InvalidRequest, "rotated already"),
+            (Reject::Busy, Code::ServerBusy, "busy"),
+            (Reject::AboveShareCap { cap: Qty::from_shares(7) }, Code::ValidationFailed, "amount: is above 7 shares"),
+        ] {
+            let refusal = rejected(&reject, Timestamp(0));
+            assert_eq!(refusal.code(), code, "{reject:?}");
+            assert!(refusal.message().contains(words), "{reject:?}: {}", refusal.message());
+        }
+    }
+}

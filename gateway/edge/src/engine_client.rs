@@ -1,0 +1,235 @@
+//! Ask a user's shard: choose it, hand the command over, wait for the released answer, and say what a late one means.
+
+use engine::command::{Answer, Command, Envelope};
+use engine::id::UserId;
+use engine::reject::Reject;
+use engine::ring::Ring;
+use engine::shard::shard_of;
+use engine::time::{SECOND, Timestamp};
+use host::clock::Clock;
+use host::slot::Slot;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Time from reading a request to its answer (trading.md §9).
+pub const ANSWER_DEADLINE_US: u64 = 10 * SECOND;
+
+/// Why there is no answer in time.
+#[derive(Debug)]
+pub enum Late {
+    /// The shard's queue is full: nothing happened (`SERVER_BUSY`).
+    Busy,
+    /// Begun, and its commit is not confirmed: the sender must look the order up (`PERSISTENCE_UNKNOWN`).
+    Unknown,
+    /// Committed, but after the deadline (`DEADLINE_OVERSHOT_BUT_PERSISTED`).
+    Overshot(Box<Answer>),
+}
+
+/// Who waits for an answer of a shard.
+pub type Reply = Slot<Answer>;
+
+/// Shard and committer on this thread.
+pub trait Core {
+    /// Runs one command; its answer goes where the envelope says once it is released.
+    fn take(&self, envelope: Envelope<Reply>, now: Timestamp);
+
+    /// Runs one command that is answered before its run is over; its answer, else where it comes to once it is released.
+    ///
+    /// # Errors
+    /// Where to wait.
+    fn ask(&self, owner: UserId, command: Command, now: Timestamp) -> Result<Answer, oneshot::Receiver<Answer>>;
+
+    /// Reads what a command of that user is about to read.
+    fn warm(&self, owner: UserId);
+}
+
+/// The way into the core from one IO thread. Cheap to clone.
+#[derive(Clone)]
+pub struct EngineClient {
+    lane: Lane,
+    clock: Clock,
+}
+
+#[derive(Clone)]
+enum Lane {
+    /// Shard and committer live on this very thread: a command is one call.
+    Inline(Rc<dyn Core>),
+    /// One inbox per shard thread.
+    Threaded(Arc<[Arc<Ring<Envelope<Reply>>>]>),
+    /// Answers made by a test.
+    #[cfg(any(test, feature = "testing"))]
+    Canned(Canned),
+}
+
+/// What a test answers in a shard's place.
+#[cfg(any(test, feature = "testing"))]
+pub type Canned = Rc<dyn Fn(UserId, Command) -> Result<Answer, Late>>;
+
+impl EngineClient {
+    /// The core on this thread.
+    pub fn inline(core: Rc<dyn Core>, clock: Clock) -> EngineClient {
+        EngineClient { lane: Lane::Inline(core), clock }
+    }
+
+    /// Shard threads behind their inboxes.
+    pub fn threaded(inboxes: Arc<[Arc<Ring<Envelope<Reply>>>]>, clock: Clock) -> EngineClient {
+        EngineClient { lane: Lane::Threaded(inboxes), clock }
+    }
+
+    /// Answers made by a test.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn canned(answer: Canned) -> EngineClient {
+        EngineClient { lane: Lane::Canned(answer), clock: Clock::wall() }
+    }
+
+    /// Whether commands are run on this thread, and most answers are there when the call returns.
+    pub fn is_here(&self) -> bool {
+        !matches!(self.lane, Lane::Threaded(_))
+    }
+
+    /// Where the core is on this thread, has it read what a command of that user is about to read: the waits for memory are
+    /// one then, and not one behind the other.
+    pub fn warm(&self, owner: UserId) {
+        if let Lane::Inline(core) = &self.lane {
+            core.warm(owner);
+        }
+    }
+
+    /// Hands a command over whose answer nobody waits for. Where the shard's queue is full, nothing comes of it.
+    pub fn tell(&self, owner: UserId, command: Command) {
+        let now = self.clock.now();
+        let envelope = |command| Envelope { owner, command, received_at: now, reply: Reply::Nobody };
+        match &self.lane {
+            Lane::Inline(core) => core.take(envelope(command), now),
+            Lane::Threaded(inboxes) => drop(inboxes[shard_of(owner, inboxes.len())].push(envelope(command))),
+            #[cfg(any(test, feature = "testing"))]
+            Lane::Canned(answer) => drop(answer(owner, command)),
+        }
+    }
+
+    /// Asks the shard of `owner`; `received_at` is when the request was read. The deadline counts from there, the wait
+    /// for the shard from now: a slow body is nobody's turn.
+    ///
+    /// # Errors
+    /// [`Late`] when no answer was released within [`ANSWER_DEADLINE_US`], or none ever will be.
+    pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, Late> {
+        // What waits is apart from what does not: the future of a request that is answered at once stays small.
+        let waiting = match self.hand_over(owner, command, received_at) {
+            Handed::Answered(answer) => return answer,
+            Handed::Waits(waiting) => waiting,
+        };
+        Box::pin(self.wait(waiting, received_at)).await
+    }
+
+    /// Hands the command over; the answer, where it is there behind that.
+    fn hand_over(&self, owner: UserId, command: Command, received_at: Timestamp) -> Handed {
+        let changes = !matches!(command, Command::Query(_));
+        let handed_at = self.clock.now();
+        let envelope =
+            |command, sender| Envelope { owner, command, received_at: handed_at, reply: Reply::Request(sender) };
+        let asked = match &self.lane {
+            Lane::Inline(core) if is_answered_at_once(&command) => core.ask(owner, command, handed_at),
+            Lane::Inline(core) => {
+                let (sender, receiver) = oneshot::channel();
+                core.take(envelope(command, sender), handed_at);
+                Err(receiver)
+            }
+            Lane::Threaded(inboxes) => {
+                let (sender, receiver) = oneshot::channel();
+                let inbox = &inboxes[shard_of(owner, inboxes.len())];
+                if inbox.push(envelope(command, sender)).is_err() {
+                    return Handed::Answered(Err(Late::Busy));
+                }
+                Err(receiver)
+            }
+            #[cfg(any(test, feature = "testing"))]
+            Lane::Canned(answer) => return Handed::Answered(answer(owner, command)),
+        };
+        match asked {
+            // At the time that it was decided at. No timer needed.
+            Ok(answer) => Handed::Answered(in_time(answer, handed_at, received_at, changes)),
+            Err(receiver) => Handed::Waits(Waiting { receiver, handed_at, changes }),
+        }
+    }
+
+    /// The answer that is waited for.
+    async fn wait(&self, waiting: Waiting, received_at: Timestamp) -> Result<Answer, Late> {
+        let Waiting { mut receiver, handed_at, changes } = waiting;
+        // Answered within the call already.
+        if let Ok(answer) = receiver.try_recv() {
+            return in_time(answer, handed_at, received_at, changes);
+        }
+        let left = ANSWER_DEADLINE_US.saturating_sub(self.clock.now().since(received_at));
+        match tokio::time::timeout(Duration::from_micros(left), receiver).await {
+            Ok(Ok(answer)) => in_time(answer, self.clock.now(), received_at, changes),
+            // The slot was dropped: the log is poisoned, or the core is gone.
+            Ok(Err(_)) | Err(_) => Err(Late::Unknown),
+        }
+    }
+}
+
+/// What became of a command that was handed over.
+#[expect(clippy::large_enum_variant, reason = "an answer that is there is the most frequent of all")]
+enum Handed {
+    Answered(Result<Answer, Late>),
+    Waits(Waiting),
+}
+
+/// A command whose answer comes later.
+struct Waiting {
+    receiver: oneshot::Receiver<Answer>,
+    handed_at: Timestamp,
+    /// It is no query.
+    changes: bool,
+}
+
+/// What an answer that came at `at` is to a request that was read at `received_at`.
+fn in_time(answer: Answer, at: Timestamp, received_at: Timestamp, changes: bool) -> Result<Answer, Late> {
+    let overshot = at.since(received_at) > ANSWER_DEADLINE_US;
+    match answer {
+        Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(Late::Busy),
+        // A refusal had no effect, so there is nothing that a late answer could hide.
+        answer if overshot && changes && !matches!(answer, Answer::Refused(_)) => Err(Late::Overshot(Box::new(answer))),
+        answer => Ok(answer),
+    }
+}
+
+/// Whether a shard answers such a command before its run is over, however little of it there is to do. The others may
+/// take several turns.
+fn is_answered_at_once(command: &Command) -> bool {
+    matches!(command, Command::Place(_) | Command::PlaceBatch(_) | Command::Cancel { .. } | Command::Query(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::runtime::runtime;
+
+    /// trading.md §9: the 2 s are those of the wait for the shard, the 10 s those since the request was read.
+    #[test]
+    fn a_slow_body_is_no_wait_for_the_shard() {
+        let clock = Clock::fake(Timestamp(1_790_932_500 * SECOND));
+        let inbox: Arc<Ring<Envelope<Reply>>> = Arc::new(Ring::new(4));
+        let client = EngineClient::threaded(Arc::from([inbox.clone()]), clock.clone());
+        let mut cases = 0;
+        for (body_us, is_told) in [(0, true), (2 * SECOND + 1, true), (9 * SECOND, true), (10 * SECOND + 1, false)] {
+            let read_at = clock.now();
+            clock.set(read_at.plus(body_us));
+            let shard = async {
+                let Envelope { received_at, reply, .. } = inbox.pop().expect("it was handed over");
+                assert_eq!(received_at, clock.now(), "{body_us} µs of body are no wait");
+                // Whoever asked may have given up.
+                let Reply::Request(sender) = reply else { panic!("a request waits") };
+                let _ = sender.send(Answer::Done);
+            };
+            let asking = async { tokio::join!(client.ask(UserId(1), Command::EndBeats, read_at), shard).0 };
+            let told = runtime().expect("a runtime").block_on(asking);
+            assert_eq!(matches!(told, Ok(Answer::Done)), is_told, "{body_us} µs of body: {told:?}");
+            assert!(is_told || matches!(told, Err(Late::Unknown | Late::Overshot(_))), "{told:?}");
+            cases += 1;
+        }
+        println!("slow bodies: {cases} cases");
+    }
+}

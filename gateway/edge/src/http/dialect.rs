@@ -1,0 +1,214 @@
+//! Which types the venue-shaped rows of an answer have (venue.md §0.2).
+
+use super::auth;
+use super::route::VenueShape;
+use crate::app::App;
+use hyper::header::{self, HeaderMap};
+use wire::query::Query;
+
+/// Headers that only the venue's own clients send.
+const CLIENT_HEADERS: [&str; 2] = ["poly_api_key", "poly_address"];
+
+/// What the names of all headers of the venue's clients begin with.
+const CLIENT_HEADER_PREFIX: &str = "poly_";
+
+/// What the venue's TypeScript client shows on its public reads: it names itself on signed requests only.
+const TRANSPORT: &[u8] = b"axios/";
+
+/// The two dialects of venue-shaped rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// The contract's own types.
+    Plain,
+    /// The venue's types, which typed clients need.
+    Strict,
+}
+
+impl Dialect {
+    /// The dialect of one request: what `?dialect=` says (`strict` or `plain`; other words say nothing), else strict
+    /// for a request with a header of the venue's clients, or whose `User-Agent` starts with one of `client_agents`.
+    pub fn of(headers: &HeaderMap, asked: Option<&str>, client_agents: &[String]) -> Dialect {
+        Dialect::asked(asked).unwrap_or_else(|| match CLIENT_HEADERS.iter().any(|name| headers.contains_key(*name)) {
+            true => Dialect::Strict,
+            false => Dialect::of_agent(agent(headers), client_agents),
+        })
+    }
+
+    /// What `?dialect=` says, if it says anything.
+    pub fn asked(word: Option<&str>) -> Option<Dialect> {
+        match word {
+            Some("strict") => Some(Dialect::Strict),
+            Some("plain") => Some(Dialect::Plain),
+            _ => None,
+        }
+    }
+
+    /// That of a request of which nothing but the `User-Agent` says more.
+    pub fn of_agent(agent: &[u8], client_agents: &[String]) -> Dialect {
+        let is_client = client_agents.iter().any(|known| agent.starts_with(known.as_bytes()));
+        if is_client { Dialect::Strict } else { Dialect::Plain }
+    }
+
+    /// The dialect that a socket's handshake settles: what `?dialect=` says, else strict where a request with these
+    /// headers would be answered strictly or any header of the venue's clients came. `None`: the form of the key
+    /// decides, strict for a UUID.
+    pub fn of_handshake(headers: &HeaderMap, asked: Option<&str>, client_agents: &[String]) -> Option<Dialect> {
+        if asked == Some("plain") {
+            return Some(Dialect::Plain);
+        }
+        let is_client = headers.keys().any(|name| name.as_str().starts_with(CLIENT_HEADER_PREFIX));
+        (is_client || Dialect::of(headers, asked, client_agents).is_strict()).then_some(Dialect::Strict)
+    }
+
+    pub fn is_strict(self) -> bool {
+        self == Dialect::Strict
+    }
+}
+
+/// Whether a request of a route of two shapes is answered in the venue's (venue.md §2).
+pub fn in_venue_shape(app: &App, shape: VenueShape, headers: &HeaderMap, query: &Query<'_>) -> bool {
+    let shown = auth::credentials(headers, &app.front.key_aliases, &app.config.brand.key_prefix);
+    venue_shaped(shape, headers, query, &app.config.compat.client_agents, shown.key.is_none())
+}
+
+/// `keyless`: the request shows no key, so that the native shape would only be refused.
+fn venue_shaped(
+    shape: VenueShape,
+    headers: &HeaderMap,
+    query: &Query<'_>,
+    client_agents: &[String],
+    keyless: bool,
+) -> bool {
+    // A word that is no boolean is the native list's to refuse.
+    let enveloped = |text: &str| !(text == "0" || text.eq_ignore_ascii_case("false"));
+    let page = || query.get("next_cursor").is_some() && !query.get("envelope").is_some_and(enveloped);
+    let asked = query.get("dialect");
+    Dialect::of(headers, asked, client_agents).is_strict()
+        || (keyless && asked.is_none() && is_of_a_transport(agent(headers)))
+        || (shape == VenueShape::StrictOrPage && page())
+}
+
+/// Whether this `User-Agent` names the HTTP library of the venue's TypeScript client, which does not name itself on
+/// public reads.
+pub fn is_of_a_transport(agent: &[u8]) -> bool {
+    agent.starts_with(TRANSPORT)
+}
+
+fn agent(headers: &HeaderMap) -> &[u8] {
+    headers.get(header::USER_AGENT).map_or(&b""[..], |agent| agent.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+    use hyper::header::{HeaderName, HeaderValue};
+
+    #[test]
+    fn headers_agents_and_the_query_choose() {
+        let agents = Settings::defaults().compat.client_agents;
+        // (headers, `?dialect=`, strict)
+        let cases = [
+            (&[][..], None, false),
+            (&[("poly_api_key", "svc_live_1")], None, true),
+            (&[("POLY_API_KEY", "svc_live_1")], None, true),
+            (&[("poly_address", "0xA1")], None, true),
+            (&[("poly_address", "")], None, true),
+            (&[("poly-address", "0xA1"), ("x-api-key", "svc_live_1"), ("poly_signature", "0x1")], None, false),
+            (&[("user-agent", "py_clob_client")], None, true),
+            (&[("user-agent", "py_clob_client_v2")], None, true),
+            (&[("user-agent", "rs_clob_client/0.3")], None, true),
+            (&[("user-agent", "@polymarket/clob-client")], None, true),
+            (&[("user-agent", "Mozilla/5.0 py_clob_client")], None, false),
+            (&[("user-agent", "py_clob")], None, false),
+            (&[("user-agent", "")], None, false),
+            (&[], Some("strict"), true),
+            (&[], Some("plain"), false),
+            (&[], Some("STRICT"), false),
+            (&[], Some(""), false),
+            (&[("poly_api_key", "svc_live_1"), ("user-agent", "py_clob_client")], Some("plain"), false),
+            (&[("poly_api_key", "svc_live_1")], Some("loose"), true),
+        ];
+        for (sent, asked, strict) in cases {
+            let mut headers = HeaderMap::new();
+            for (name, value) in sent {
+                let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+                headers.append(name, HeaderValue::from_static(value));
+            }
+            assert_eq!(Dialect::of(&headers, asked, &agents).is_strict(), strict, "{sent:?} {asked:?}");
+        }
+        assert!(!Dialect::of(&HeaderMap::new(), None, &[]).is_strict());
+        println!("{} cases", cases.len() + 1);
+    }
+
+    #[test]
+    fn a_handshake_settles_the_dialect_or_leaves_it_to_the_key() {
+        let agents = Settings::defaults().compat.client_agents;
+        let (strict, plain) = (Some(Dialect::Strict), Some(Dialect::Plain));
+        let cases = [
+            (&[][..], None, None),
+            (&[("user-agent", "python-websockets"), ("x-api-key", "svc_live_1")], None, None),
+            (&[("poly_api_key", "svc_live_1")], None, strict),
+            (&[("POLY_PASSPHRASE", "svc")], None, strict),
+            (&[("poly-passphrase", "svc")], None, None),
+            (&[("user-agent", "py_clob_client_v2/1.2")], None, strict),
+            (&[], Some("strict"), strict),
+            (&[], Some("loose"), None),
+            (&[("poly_api_key", "svc_live_1"), ("user-agent", "py_clob_client")], Some("plain"), plain),
+        ];
+        for (sent, asked, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for (name, value) in sent {
+                headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_static(value));
+            }
+            assert_eq!(Dialect::of_handshake(&headers, asked, &agents), expected, "{sent:?} {asked:?}");
+        }
+        println!("{} cases", cases.len());
+    }
+
+    #[test]
+    fn a_route_of_two_shapes_looks_at_the_request() {
+        // (query, headers, strict only, page too)
+        let cases = [
+            ("", false, false, false),
+            ("next_cursor=MA==", false, false, true),
+            ("next_cursor=", false, false, true),
+            ("next_cursor=MA==&envelope=true", false, false, false),
+            ("next_cursor=MA==&envelope=False", false, false, true),
+            ("next_cursor=MA==&envelope=0", false, false, true),
+            ("next_cursor=MA==&envelope=x", false, false, false),
+            ("cursor=MA==", false, false, false),
+            ("dialect=strict", false, true, true),
+            ("dialect=plain", true, false, false),
+            ("dialect=plain&next_cursor=MA==", true, false, true),
+            ("", true, true, true),
+            ("envelope=true", true, true, true),
+        ];
+        for (query, client, strict, page) in cases {
+            let mut headers = HeaderMap::new();
+            if client {
+                headers.insert("poly_address", HeaderValue::from_static("0xA1"));
+            }
+            let asked = |shape| venue_shaped(shape, &headers, &Query::read(query), &[], true);
+            assert_eq!(
+                (asked(VenueShape::Strict), asked(VenueShape::StrictOrPage)),
+                (strict, page),
+                "{query} {client}"
+            );
+        }
+        // A library that others use too: only where nothing else could be answered.
+        let transports = [
+            ("axios/1.13.2", "", true, true),
+            ("axios/1.13.2", "", false, false),
+            ("axios/1.13.2", "dialect=plain", true, false),
+            ("node axios/1.13.2", "", true, false),
+        ];
+        for (agent, query, keyless, strict) in transports {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
+            let shape = venue_shaped(VenueShape::Strict, &headers, &Query::read(query), &[], keyless);
+            assert_eq!(shape, strict, "{agent} {query} {keyless}");
+        }
+        println!("{} cases", cases.len() + transports.len());
+    }
+}

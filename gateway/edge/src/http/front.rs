@@ -1,0 +1,129 @@
+//! What the edge itself is made of: the route table, header names, limits, token secrets, access lists. Shared by all
+//! IO threads and never changed after the start.
+
+use super::hosts::Hosts;
+use super::jwt::Verifier;
+use super::limit::Limits;
+use super::names::Names;
+use super::refusals::Refusals;
+use super::route::Route;
+use super::router::Router;
+use super::ticket::Tickets;
+use super::usage::Usage;
+use crate::settings::{Access, Settings};
+use engine::directory::Directory;
+use engine::id::UserId;
+use hyper::header::{HeaderName, HeaderValue};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+
+/// The edge's own part of the process.
+pub struct Front {
+    pub router: Router,
+    pub names: Names,
+    /// Headers that carry a key besides `X-API-Key`, in their order.
+    pub key_aliases: Vec<HeaderName>,
+    pub limits: Arc<Limits>,
+    pub usage: Usage,
+    pub identity: Verifier,
+    /// Socket tokens.
+    pub tickets: Tickets,
+    pub gatekeeper: Gatekeeper,
+    pub cors: Cors,
+    pub refusals: Refusals,
+    /// Names that requests may be sent to.
+    pub hosts: Hosts,
+    /// The machine descriptions of the routes and of the streams, made when they are first asked for.
+    pub description: OnceCell<Vec<u8>>,
+    pub streams: OnceCell<Vec<u8>>,
+}
+
+impl Front {
+    /// Builds the edge of these route tables. The secrets of `config` must be complete.
+    ///
+    /// # Errors
+    /// A route table that contradicts itself, a brand that makes no header names, a system without randomness.
+    pub fn new(config: &Settings, tables: &[&'static [Route]]) -> Result<Front, String> {
+        let brand = &config.brand;
+        let alias = |name: &String| HeaderName::try_from(name).map_err(|error| format!("{name}: {error}"));
+        Ok(Front {
+            router: Router::new(tables, config.compat.root_mount)?,
+            names: Names::new(&brand.header_prefix, &brand.key_header_aliases)
+                .ok_or_else(|| format!("brand.header_prefix: {:?} begins no header name", brand.header_prefix))?,
+            key_aliases: brand.key_header_aliases.iter().map(alias).collect::<Result<_, _>>()?,
+            limits: Arc::new(Limits::new(config.limits.clone(), config.http.trusted_proxies.clone())),
+            usage: Usage::new(tables),
+            identity: Verifier::new(&config.auth.jwt_secrets),
+            tickets: Tickets::new(config.auth.ws_secret.as_ref()).map_err(|error| format!("no randomness: {error}"))?,
+            gatekeeper: Gatekeeper { access: config.access.clone(), allowlist_on: config.flags.allowlist_enabled },
+            cors: Cors::new(&config.http.cors_origins),
+            refusals: Refusals::default(),
+            hosts: Hosts::of(config.server.listen, &config.server.hosts),
+            description: OnceCell::new(),
+            streams: OnceCell::new(),
+        })
+    }
+}
+
+/// Who is kept out whatever his credential (keys.md §3).
+pub struct Gatekeeper {
+    access: Access,
+    allowlist_on: bool,
+}
+
+impl Gatekeeper {
+    /// Flagged, or not on the allowlist while that is on.
+    pub fn restricts(&self, user: UserId, directory: &Directory) -> bool {
+        names(&self.access.flagged, user, directory) || (self.allowlist_on && !self.lists(user, directory))
+    }
+
+    /// The same of somebody who has no account yet, so that he gets none by asking.
+    pub fn restricts_newcomer(&self, sub: &str) -> bool {
+        let is_named = |list: &[String]| list.iter().any(|entry| entry == sub);
+        is_named(&self.access.flagged) || (self.allowlist_on && !is_named(&self.access.allowlist))
+    }
+
+    /// Whether the allowlist names somebody who has no account yet.
+    pub fn lists_newcomer(&self, sub: &str) -> bool {
+        self.access.allowlist.iter().any(|entry| entry == sub)
+    }
+
+    /// On the allowlist.
+    pub fn lists(&self, user: UserId, directory: &Directory) -> bool {
+        names(&self.access.allowlist, user, directory)
+    }
+
+    /// Deactivated by the administrator.
+    pub fn disables(&self, key: engine::id::KeyId) -> bool {
+        self.access.disabled_keys.contains(&key.0)
+    }
+}
+
+/// Whether a list of user ids and subjects names that user.
+fn names(list: &[String], user: UserId, directory: &Directory) -> bool {
+    list.iter().any(|entry| entry.parse() == Ok(user.0) || directory.by_sub(entry) == Some(user))
+}
+
+/// Which browser origins may read answers (wire.md §10).
+pub enum Cors {
+    Everybody,
+    Listed(Vec<HeaderValue>),
+}
+
+impl Cors {
+    fn new(origins: &[String]) -> Cors {
+        if origins.iter().any(|origin| origin == "*") {
+            return Cors::Everybody;
+        }
+        Cors::Listed(origins.iter().filter_map(|origin| HeaderValue::try_from(origin).ok()).collect())
+    }
+
+    /// The value of `Access-Control-Allow-Origin` for a request from `origin`.
+    pub fn allows(&self, origin: Option<&HeaderValue>) -> Option<HeaderValue> {
+        let origin = origin?;
+        match self {
+            Cors::Everybody => Some(HeaderValue::from_static("*")),
+            Cors::Listed(origins) => origins.contains(origin).then(|| origin.clone()),
+        }
+    }
+}

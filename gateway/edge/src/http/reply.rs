@@ -1,0 +1,270 @@
+//! What handlers give back: an answer or a refusal (wire.md §4, §5). The outside of either is put on by
+//! [`super::dress::Dress`].
+
+use super::body::{Pages, Upgrade};
+use super::buffer;
+use super::code::{Code, Retry};
+use super::dialect::Dialect;
+use engine::time::Timestamp;
+use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
+use std::borrow::Cow;
+use wire::write;
+
+/// What a handler answers.
+pub type Outcome = Result<Reply, Refusal>;
+
+/// A success, or a report whose status is not 2xx but which is no refusal (readiness).
+#[derive(Debug)]
+pub struct Reply {
+    pub status: StatusCode,
+    /// Empty: there is no body to name the type of.
+    pub content_type: &'static str,
+    pub body: Vec<u8>,
+    /// In place of `body`: it is made while it is sent.
+    pub pages: Option<Pages>,
+    /// Behind a 101: what is spoken in place of HTTP.
+    pub upgrade: Option<Upgrade>,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Reply {
+    /// 200 with a JSON body.
+    pub fn json(body: Vec<u8>) -> Reply {
+        Reply {
+            status: StatusCode::OK,
+            content_type: "application/json",
+            body,
+            pages: None,
+            upgrade: None,
+            headers: Vec::new(),
+        }
+    }
+
+    /// 200 with a body that is made while it is sent.
+    pub fn streamed(content_type: &'static str, pages: Pages) -> Reply {
+        Reply { content_type, pages: Some(pages), ..Reply::json(Vec::new()) }
+    }
+
+    /// 101, and what is spoken behind it.
+    pub fn upgraded(upgrade: Upgrade) -> Reply {
+        let status = StatusCode::SWITCHING_PROTOCOLS;
+        Reply { status, content_type: "", upgrade: Some(upgrade), ..Reply::json(Vec::new()) }
+    }
+
+    /// 201 with a JSON body.
+    pub fn created(body: Vec<u8>) -> Reply {
+        Reply { status: StatusCode::CREATED, ..Reply::json(body) }
+    }
+
+    /// 200 with one JSON object.
+    pub fn object(fields: impl FnOnce(&mut write::Object<'_>)) -> Reply {
+        let mut body = buffer::take();
+        body.reserve(512);
+        write::object(&mut body, fields);
+        Reply::json(body)
+    }
+
+    pub fn with_status(mut self, status: StatusCode) -> Reply {
+        self.status = status;
+        self
+    }
+
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Reply {
+        self.headers.push((name, value));
+        self
+    }
+}
+
+/// A refusal in the error envelope. Boxed inside, since most requests are not refused.
+#[derive(Debug)]
+pub struct Refusal(pub(super) Box<Parts>);
+
+/// What a refusal says, in its body and in its headers.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) code: Code,
+    pub(super) status: StatusCode,
+    message: Cow<'static, str>,
+    pub(super) retry_after_secs: Option<u32>,
+    /// Body fields beside the two: `"name":value`, each with a comma before it.
+    fields: Vec<u8>,
+    /// JSON of the verbose `details`.
+    details: Option<Vec<u8>>,
+    pub(super) order_id: Option<u64>,
+    pub(super) allow: Option<String>,
+    pub(super) closes_connection: bool,
+}
+
+impl From<Code> for Refusal {
+    fn from(code: Code) -> Refusal {
+        Refusal(Box::new(Parts {
+            code,
+            status: code.status(),
+            message: Cow::Borrowed(code.message()),
+            retry_after_secs: match code.retry() {
+                Retry::After(secs) => Some(secs),
+                _ => None,
+            },
+            fields: Vec::new(),
+            details: None,
+            order_id: None,
+            allow: None,
+            closes_connection: false,
+        }))
+    }
+}
+
+impl Refusal {
+    /// This code with other words than its usual ones.
+    pub fn saying(code: Code, message: impl Into<Cow<'static, str>>) -> Refusal {
+        let mut refusal = Refusal::from(code);
+        refusal.0.message = message.into();
+        refusal
+    }
+
+    /// The same refusal in other words.
+    pub fn worded(mut self, message: impl Into<Cow<'static, str>>) -> Refusal {
+        self.0.message = message.into();
+        self
+    }
+
+    /// `422 VALIDATION_FAILED` with what is wrong.
+    pub fn validation(problems: &wire::fields::Problems) -> Refusal {
+        Refusal::saying(Code::ValidationFailed, problems.message()).details(problems.details())
+    }
+
+    /// `429 RATE_LIMIT_EXCEEDED`; `window` is `second`, `minute` or `concurrency`.
+    pub fn rate_limit(window: &'static str, limit: u32, resets_at: Timestamp, retry_after_secs: u32) -> Refusal {
+        let mut details = Vec::new();
+        write::object(&mut details, |o| {
+            o.word("window", window);
+            o.integer("limit", u64::from(limit));
+            o.ts("resets_at", resets_at);
+        });
+        Refusal::from(Code::RateLimitExceeded).retry_after(retry_after_secs).details(details)
+    }
+
+    /// `429 RATE_LIMITED`: the placement limiter.
+    pub fn placements(retry_after_ms: u32) -> Refusal {
+        Refusal::from(Code::RateLimited).field("retry_after_ms", |out| {
+            wire::decimal::integer(out, u64::from(retry_after_ms));
+        })
+    }
+
+    /// `402 UPGRADE_REQUIRED`.
+    pub fn upgrade(feature_key: &'static str, upgrade_url: &str) -> Refusal {
+        Refusal::from(Code::UpgradeRequired)
+            .field("feature_key", |out| write::string(out, feature_key))
+            .field("upgrade_url", |out| write::string(out, upgrade_url))
+    }
+
+    /// `405` with the methods that the path takes.
+    pub fn method_not_allowed(allow: String) -> Refusal {
+        let mut refusal = Refusal::from(Code::Http405);
+        refusal.0.allow = Some(allow);
+        refusal
+    }
+
+    /// A request that breaks HTTP itself: 400, and the connection ends (reliability 37).
+    pub fn broken(message: &'static str) -> Refusal {
+        let mut refusal = Refusal::saying(Code::Http400, message);
+        refusal.0.closes_connection = true;
+        refusal
+    }
+
+    /// The connection ends after this answer: what follows on it cannot be trusted or was not read.
+    pub fn closing(mut self) -> Refusal {
+        self.0.closes_connection = true;
+        self
+    }
+
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// Seconds to wait, where there is such advice.
+    pub fn retry_after_secs(&self) -> Option<u32> {
+        self.0.retry_after_secs
+    }
+
+    /// The order row that exists in spite of the refusal.
+    pub fn order(&self) -> Option<u64> {
+        self.0.order_id
+    }
+
+    /// The same refusal with another status than its code's.
+    pub fn with_status(mut self, status: StatusCode) -> Refusal {
+        self.0.status = status;
+        self
+    }
+
+    pub fn retry_after(mut self, secs: u32) -> Refusal {
+        self.0.retry_after_secs = Some(secs);
+        self
+    }
+
+    /// An additional field of the body.
+    pub fn field(mut self, name: &'static str, write: impl FnOnce(&mut Vec<u8>)) -> Refusal {
+        let fields = &mut self.0.fields;
+        fields.extend_from_slice(b",\"");
+        fields.extend_from_slice(name.as_bytes());
+        fields.extend_from_slice(b"\":");
+        write(fields);
+        self
+    }
+
+    /// The verbose `details`, as JSON.
+    pub fn details(mut self, json: Vec<u8>) -> Refusal {
+        self.0.details = Some(json);
+        self
+    }
+
+    /// The order row that exists in spite of the refusal (`X-Svc-Order-Id`).
+    pub fn order_id(mut self, order: u64) -> Refusal {
+        self.0.order_id = Some(order);
+        self
+    }
+
+    /// The body: two fields, more of the code's own, and two where `verbose` was asked for (wire.md §5). In the strict
+    /// dialect `error` is the sentence too, where the venue's clients look for it, and `code` is the code.
+    pub(crate) fn envelope(&self, dialect: Dialect, verbose: bool, request_id: &str) -> Vec<u8> {
+        let Parts { code, message, fields, details, .. } = &*self.0;
+        let mut body = Vec::with_capacity(128);
+        match dialect {
+            Dialect::Plain => {
+                body.extend_from_slice(b"{\"error\":\"");
+                body.extend_from_slice(code.text().as_bytes());
+                body.extend_from_slice(b"\",\"message\":");
+                write::string(&mut body, message);
+            }
+            Dialect::Strict => {
+                for name in ["{\"error\":", ",\"message\":"] {
+                    body.extend_from_slice(name.as_bytes());
+                    write::string(&mut body, message);
+                }
+                body.extend_from_slice(b",\"code\":\"");
+                body.extend_from_slice(code.text().as_bytes());
+                body.push(b'"');
+            }
+        }
+        body.extend_from_slice(fields);
+        if verbose {
+            body.extend_from_slice(b",\"details\":");
+            body.extend_from_slice(details.as_deref().unwrap_or(b"null"));
+            body.extend_from_slice(b",\"request_id\":");
+            write::string(&mut body, request_id);
+        }
+        body.push(b'}');
+        body
+    }
+}

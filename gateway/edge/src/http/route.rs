@@ -1,0 +1,396 @@
+//! The vocabulary of the route table: one endpoint is one value, and everything the edge must know of it is in it.
+//!
+//! Tables are constants built by `const fn` steps; the function that runs is a plain function pointer.
+
+use super::call::Call;
+use super::code::Code;
+use super::dress::Cache;
+use super::reply::Outcome;
+use super::schema::{Gives, Kind, Param, Schema, Takes};
+use crate::settings::Settings;
+use std::pin::Pin;
+
+/// What a handler returns: a future that stays on the thread of its connection.
+pub type Running = Pin<Box<dyn Future<Output = Outcome>>>;
+
+/// How a route is answered.
+#[derive(Clone, Copy)]
+pub enum Way {
+    /// By a call: nothing is waited for. Reads of what is in memory need no future for it.
+    AtOnce(fn(&Call) -> Outcome),
+    /// By a future.
+    Runs(fn(Call) -> Running),
+}
+
+/// A handler at work.
+pub enum Work {
+    Done(Outcome),
+    Runs(Running),
+}
+
+impl Way {
+    pub fn begin(self, call: Call) -> Work {
+        match self {
+            Way::AtOnce(answer) => Work::Done(answer(&call)),
+            Way::Runs(run) => Work::Runs(run(call)),
+        }
+    }
+}
+
+/// One endpoint.
+#[derive(Clone, Copy)]
+pub struct Route {
+    pub method: Method,
+    /// Segments between slashes; `{name}` is a variable.
+    pub path: &'static str,
+    /// Names the operation in the machine description, logs and figures.
+    pub name: &'static str,
+    /// One line for the machine description.
+    pub about: &'static str,
+    /// Whether the path answers without its `/v1` too.
+    pub root: Root,
+    pub auth: Auth,
+    pub permission: Option<Permission>,
+    pub rate: RateClass,
+    pub gate: Option<Gate>,
+    pub body: BodyKind,
+    pub cache: Cache,
+    /// The handler looks at no header but `Idempotency-Key`, so that a plain request need not keep the others.
+    pub headless: bool,
+    /// Parameters of the query string, and headers that this route reads.
+    pub params: &'static [Param],
+    pub takes: Option<Takes>,
+    /// Answers that are no refusals: at most three, the usual one first.
+    pub gives: [Option<Gives>; 3],
+    /// Codes that the handler can refuse with, beside those of its checks.
+    pub fails: &'static [Code],
+    /// Those of a step that several routes share.
+    pub also_fails: &'static [Code],
+    /// Codes with a status that is not theirs elsewhere.
+    pub fails_at: &'static [(u16, Code)],
+    pub way: Way,
+}
+
+/// Methods of the contract. HEAD is answered wherever GET is, OPTIONS everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    Post,
+    Patch,
+    Delete,
+}
+
+/// Whether a path under `/v1` answers without that prefix too: venue clients build their paths upon the host that a
+/// person entered (venue.md §0). It stays one route with one path; the router knows it under two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    Never,
+    /// While `[venue] root_mount` is on.
+    Mounted,
+    /// Whatever the setting.
+    Always,
+}
+
+/// Which credential a route takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// None is needed; a usable key is recognised all the same (wire.md §8).
+    Public,
+    Key,
+    /// A session token; a key alone is no credential here.
+    Jwt,
+    /// Either; the key wins when both are sent.
+    KeyOrJwt,
+    /// A key, but for requests that are answered in the venue's shape: those are public (venue.md §2). Which they are
+    /// is seen in the request's headers and query, before any credential is looked for.
+    KeyUnless(VenueShape),
+    /// A key; without one, while `[venue] address_login` is on, the signature of an address, which the handler
+    /// verifies (venue.md §8). Such a request counts against its source address.
+    KeyOrAddress,
+}
+
+/// Which requests a route of two shapes answers in the venue's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VenueShape {
+    /// Those of the strict dialect.
+    Strict,
+    /// Those too that ask for a page by `next_cursor`, without `envelope`.
+    StrictOrPage,
+}
+
+/// What the key must be allowed to do. Routes without one take any credential of the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    Read,
+    Trade,
+}
+
+/// What a request counts against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateClass {
+    /// Nothing: health.
+    Exempt,
+    /// The key when there is a usable one, else the source address.
+    PerAddress,
+    /// The key or the user.
+    Caller,
+    /// As `Caller`, and the placement limiter (wire.md §8).
+    Placement,
+    /// As `Caller`, and the bootstrap windows of the source address.
+    Bootstrap,
+}
+
+/// Setting that a route exists by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    SimulationApi,
+    ChartArchive,
+    /// Services of the venue that its clients ask beside its order books.
+    Facade,
+}
+
+impl Gate {
+    /// The setting that opens it.
+    pub const fn flag(self) -> &'static str {
+        match self {
+            Gate::SimulationApi => "flags.feature_simulation_api_enabled",
+            Gate::ChartArchive => "flags.chart_archive_read_enabled",
+            Gate::Facade => "venue.facade",
+        }
+    }
+
+    /// Whether the routes of this gate exist.
+    pub fn open(self, config: &Settings) -> bool {
+        match self {
+            Gate::SimulationApi => config.flags.feature_simulation_api_enabled,
+            Gate::ChartArchive => config.flags.chart_archive_read_enabled,
+            Gate::Facade => config.compat.facade,
+        }
+    }
+}
+
+/// What a route does with a request's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyKind {
+    /// Not looked at.
+    Ignored,
+    /// JSON, or none.
+    Optional,
+    /// JSON.
+    Required,
+}
+
+impl Method {
+    pub const ALL: [Method; 4] = [Method::Get, Method::Post, Method::Patch, Method::Delete];
+
+    pub const fn text(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Patch => "PATCH",
+            Method::Delete => "DELETE",
+        }
+    }
+
+    /// The request method that it is named after.
+    pub fn hyper(self) -> hyper::Method {
+        match self {
+            Method::Get => hyper::Method::GET,
+            Method::Post => hyper::Method::POST,
+            Method::Patch => hyper::Method::PATCH,
+            Method::Delete => hyper::Method::DELETE,
+        }
+    }
+
+    /// The route method that answers a request method.
+    pub fn of(method: &hyper::Method) -> Option<Method> {
+        match *method {
+            hyper::Method::GET | hyper::Method::HEAD => Some(Method::Get),
+            hyper::Method::POST => Some(Method::Post),
+            hyper::Method::PATCH => Some(Method::Patch),
+            hyper::Method::DELETE => Some(Method::Delete),
+            _ => None,
+        }
+    }
+}
+
+/// Endpoints that belong together: one file or folder of `api`, one tag of the machine description.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub routes: &'static [Route],
+}
+
+/// Says what a route does; see [`Route::get`].
+impl Route {
+    /// A public GET without a body.
+    pub const fn get(path: &'static str, name: &'static str) -> Route {
+        Route::new(Method::Get, path, name, BodyKind::Ignored)
+    }
+
+    /// A public POST with a required JSON body.
+    pub const fn post(path: &'static str, name: &'static str) -> Route {
+        Route::new(Method::Post, path, name, BodyKind::Required)
+    }
+
+    /// A public PATCH with a required JSON body.
+    pub const fn patch(path: &'static str, name: &'static str) -> Route {
+        Route::new(Method::Patch, path, name, BodyKind::Required)
+    }
+
+    /// A public DELETE without a body.
+    pub const fn delete(path: &'static str, name: &'static str) -> Route {
+        Route::new(Method::Delete, path, name, BodyKind::Ignored)
+    }
+
+    const fn new(method: Method, path: &'static str, name: &'static str, body: BodyKind) -> Route {
+        Route {
+            method,
+            path,
+            name,
+            about: "",
+            root: Root::Never,
+            auth: Auth::Public,
+            permission: None,
+            rate: RateClass::PerAddress,
+            gate: None,
+            body,
+            cache: Cache::ByCredential,
+            headless: false,
+            params: &[],
+            takes: None,
+            gives: [None; 3],
+            fails: &[],
+            also_fails: &[],
+            fails_at: &[],
+            way: Way::AtOnce(|_| Err(Code::InternalError.into())),
+        }
+    }
+
+    /// Takes this credential; counts against the caller unless said otherwise.
+    pub const fn auth(mut self, auth: Auth) -> Route {
+        self.auth = auth;
+        if !matches!(auth, Auth::Public) {
+            self.rate = RateClass::Caller;
+        }
+        self
+    }
+
+    /// A path of the venue: answers at the root too, while `[venue] root_mount` is on.
+    pub const fn at_root(mut self) -> Route {
+        self.root = Root::Mounted;
+        self
+    }
+
+    /// Answers at the root too, whatever `[venue] root_mount` says.
+    pub const fn always_at_root(mut self) -> Route {
+        self.root = Root::Always;
+        self
+    }
+
+    pub const fn needs(mut self, permission: Permission) -> Route {
+        self.permission = Some(permission);
+        self
+    }
+
+    pub const fn rate(mut self, rate: RateClass) -> Route {
+        self.rate = rate;
+        self
+    }
+
+    pub const fn gate(mut self, gate: Gate) -> Route {
+        self.gate = Some(gate);
+        self
+    }
+
+    pub const fn body(mut self, body: BodyKind) -> Route {
+        self.body = body;
+        self
+    }
+
+    pub const fn no_store(mut self) -> Route {
+        self.cache = Cache::NoStore;
+        self
+    }
+
+    /// Its handler looks at no header but `Idempotency-Key`.
+    pub const fn headless(mut self) -> Route {
+        self.headless = true;
+        self
+    }
+
+    /// Answers with server-sent events.
+    pub const fn streamed(mut self) -> Route {
+        self.cache = Cache::Stream;
+        self
+    }
+
+    /// What the operation is for, in one line.
+    pub const fn about(mut self, about: &'static str) -> Route {
+        self.about = about;
+        self
+    }
+
+    pub const fn params(mut self, params: &'static [Param]) -> Route {
+        self.params = params;
+        self
+    }
+
+    /// The shape of the JSON body, and one that works.
+    pub const fn takes(mut self, schema: &'static Schema, example: &'static str) -> Route {
+        self.takes = Some(Takes { schema, example });
+        self
+    }
+
+    /// A JSON answer with this status, and one as it is sent.
+    pub const fn gives(self, status: u16, schema: &'static Schema, example: &'static str) -> Route {
+        self.gives_kind(status, Kind::Json(schema), example)
+    }
+
+    /// An answer of another kind than JSON.
+    ///
+    /// # Panics
+    /// While compiling, when a fourth answer is declared.
+    pub const fn gives_kind(mut self, status: u16, kind: Kind, example: &'static str) -> Route {
+        let mut place = 0;
+        while self.gives[place].is_some() {
+            place += 1;
+        }
+        self.gives[place] = Some(Gives { status, kind, example });
+        self
+    }
+
+    pub const fn fails(mut self, codes: &'static [Code]) -> Route {
+        self.fails = codes;
+        self
+    }
+
+    pub const fn also_fails(mut self, codes: &'static [Code]) -> Route {
+        self.also_fails = codes;
+        self
+    }
+
+    /// Codes which this route also answers with a status that is not theirs elsewhere.
+    pub const fn fails_at(mut self, codes: &'static [(u16, Code)]) -> Route {
+        self.fails_at = codes;
+        self
+    }
+
+    pub const fn run(mut self, run: fn(Call) -> Running) -> Route {
+        self.way = Way::Runs(run);
+        self
+    }
+
+    /// Its handler waits for nothing.
+    pub const fn answer(mut self, answer: fn(&Call) -> Outcome) -> Route {
+        self.way = Way::AtOnce(answer);
+        self
+    }
+}
+
+impl std::fmt::Debug for Route {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} ({})", self.method.text(), self.path, self.name)
+    }
+}

@@ -1,0 +1,260 @@
+//! How many connections there are and may be; shared by all IO threads.
+//!
+//! Where a cap is reached, the connection that has been idle for longest makes room, so that peers that hold connections
+//! open and say nothing lock nobody out. Idle is a connection without a request under way: neither a head that has begun,
+//! nor an answer, nor a stream. A cap of busy connections refuses.
+
+use super::deadline::HeadDeadline;
+use crate::settings::{Network, Settings};
+use ahash::AHashMap;
+use parking_lot::Mutex;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+/// Idle connections that one look through all of them finds, for those to come.
+const FOUND_MAX: usize = 64;
+/// Connections that were told to leave and have not left yet, at most: so many may be open beyond the cap.
+const LEAVING_MAX: usize = 64;
+/// After a look that found none, before the next one.
+const FRUITLESS_PAUSE: Duration = Duration::from_millis(10);
+
+/// All connections.
+#[derive(Debug)]
+pub struct Connections {
+    total_max: usize,
+    per_address_max: usize,
+    header_timeout: Duration,
+    idle_timeout: Duration,
+    /// Many people come through these, and tests and benches through loopback: only the total counts for them.
+    exempt: Vec<Network>,
+    meter_loopback: bool,
+    total: AtomicUsize,
+    refused: AtomicU64,
+    made_room: AtomicU64,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    next: u64,
+    seats: AHashMap<u64, Arc<Seat>>,
+    /// Connections told to leave that have not left.
+    leaving: usize,
+    found: Found,
+    by_address: AHashMap<IpAddr, OfAddress>,
+}
+
+#[derive(Debug, Default)]
+struct OfAddress {
+    /// Without those that leave.
+    count: usize,
+    found: Found,
+}
+
+/// Connections that were idle when somebody looked: since when, and which; the longest idle last.
+#[derive(Debug, Default)]
+struct Found {
+    idle: Vec<(u64, u64)>,
+    /// No look before this.
+    not_before: Option<Instant>,
+}
+
+/// What one connection shows to the others.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) head: HeadDeadline,
+    address: Option<IpAddr>,
+    leaves: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Seat {
+    /// Said by the connection when it is first polled: whom to wake when it is to leave.
+    pub(super) fn sit(&self, context: &Context<'_>) {
+        *self.waker.lock() = Some(context.waker().clone());
+    }
+
+    /// Whether the connection is to end as soon as no request is under way.
+    pub(super) fn leaves(&self) -> bool {
+        // The lock of the waker orders it: who was not woken asks behind `sit`.
+        self.leaves.load(Ordering::Relaxed)
+    }
+
+    fn leave(&self) {
+        self.leaves.store(true, Ordering::Relaxed);
+        if let Some(waker) = self.waker.lock().as_ref() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl Connections {
+    pub fn new(config: &Settings) -> Connections {
+        Connections {
+            total_max: config.http.connections_max,
+            per_address_max: config.http.connections_per_address_max,
+            header_timeout: config.http.header_timeout,
+            idle_timeout: config.http.idle_timeout,
+            exempt: config.http.trusted_proxies.clone(),
+            meter_loopback: config.limits.meter_loopback,
+            total: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+            made_room: AtomicU64::new(0),
+            taken: Mutex::default(),
+        }
+    }
+
+    /// So many in all, whoever makes them, each idle for at most so long.
+    pub fn at_most(total_max: usize, idle_timeout: Duration) -> Connections {
+        Connections {
+            total_max,
+            per_address_max: usize::MAX,
+            header_timeout: idle_timeout,
+            idle_timeout,
+            exempt: Vec::new(),
+            meter_loopback: false,
+            total: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+            made_room: AtomicU64::new(0),
+            taken: Mutex::default(),
+        }
+    }
+
+    /// Connections open now.
+    pub fn open(&self) -> usize {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// Connections that were closed at once because a cap was reached.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Idle connections that ended because a cap was reached.
+    pub fn made_room(&self) -> u64 {
+        self.made_room.load(Ordering::Relaxed)
+    }
+
+    /// A place for a connection of this peer. `None`: all are taken by others with a request under way.
+    pub fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let address = self.counted(peer);
+        let mut taken = self.taken.lock();
+        let of_address = address.map_or(0, |address| taken.by_address.get(&address).map_or(0, |of| of.count));
+        let has_room = (of_address < self.per_address_max || self.make_room(&mut taken, address))
+            && (taken.seats.len() - taken.leaving < self.total_max || self.make_room(&mut taken, None));
+        if !has_room {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let head = HeadDeadline::new(self.header_timeout, self.idle_timeout);
+        let seat = Arc::new(Seat { head, address, leaves: AtomicBool::new(false), waker: Mutex::new(None) });
+        let id = taken.next;
+        taken.next += 1;
+        taken.seats.insert(id, Arc::clone(&seat));
+        if let Some(address) = address {
+            taken.by_address.entry(address).or_default().count += 1;
+        }
+        self.total.store(taken.seats.len(), Ordering::Relaxed);
+        Some(Place { connections: Arc::clone(self), id, seat })
+    }
+
+    /// Has the connection leave that has been idle for longest, of those of an address or of all. False when there is none.
+    fn make_room(&self, taken: &mut Taken, address: Option<IpAddr>) -> bool {
+        if taken.leaving >= LEAVING_MAX {
+            return false;
+        }
+        let Taken { seats, leaving, found: of_all, by_address, .. } = taken;
+        let found = match address {
+            Some(address) => &mut by_address.entry(address).or_default().found,
+            None => of_all,
+        };
+        let Some(seat) = found.longest_idle(seats, address) else { return false };
+        let seat = Arc::clone(seat);
+        *leaving += 1;
+        if let Some(of) = seat.address.and_then(|address| by_address.get_mut(&address)) {
+            of.count -= 1;
+        }
+        seat.leave();
+        self.made_room.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// The address that a peer counts for: IPv6 by its /64.
+    fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
+        let peer = peer.to_canonical();
+        let exempt = self.exempt.iter().any(|network| network.contains(peer));
+        if exempt || (peer.is_loopback() && !self.meter_loopback) {
+            return None;
+        }
+        Some(match peer {
+            IpAddr::V4(_) => peer,
+            IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn addresses(&self) -> usize {
+        self.taken.lock().by_address.len()
+    }
+}
+
+impl Found {
+    fn longest_idle<'s>(
+        &mut self,
+        seats: &'s AHashMap<u64, Arc<Seat>>,
+        address: Option<IpAddr>,
+    ) -> Option<&'s Arc<Seat>> {
+        let idle_since = |seat: &Seat| seat.head.idle_since().filter(|_| !seat.leaves());
+        for look_again in [true, false] {
+            while let Some((since, id)) = self.idle.pop() {
+                // One that has had a request meanwhile is not the longest idle any more.
+                if let Some(seat) = seats.get(&id).filter(|seat| idle_since(seat) == Some(since)) {
+                    return Some(seat);
+                }
+            }
+            let now = Instant::now();
+            if !look_again || self.not_before.is_some_and(|not_before| now < not_before) {
+                return None;
+            }
+            let mine = seats.iter().filter(|(_, seat)| address.is_none() || seat.address == address);
+            self.idle.extend(mine.filter_map(|(id, seat)| Some((idle_since(seat)?, *id))));
+            if self.idle.len() > FOUND_MAX {
+                self.idle.select_nth_unstable(FOUND_MAX);
+                self.idle.truncate(FOUND_MAX);
+                self.idle.shrink_to_fit();
+            }
+            self.idle.sort_unstable_by(|a, b| b.cmp(a));
+            self.not_before = self.idle.is_empty().then(|| now + FRUITLESS_PAUSE);
+        }
+        None
+    }
+}
+
+/// A connection's place among the others; free again when dropped.
+pub struct Place {
+    connections: Arc<Connections>,
+    id: u64,
+    pub(super) seat: Arc<Seat>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.connections.taken.lock();
+        taken.seats.remove(&self.id);
+        self.connections.total.store(taken.seats.len(), Ordering::Relaxed);
+        let leaves = self.seat.leaves();
+        if leaves {
+            taken.leaving -= 1;
+        }
+        let Some(address) = self.seat.address else { return };
+        if let Some(of) = taken.by_address.get_mut(&address) {
+            of.count -= usize::from(!leaves);
+            if of.count == 0 {
+                taken.by_address.remove(&address);
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! A small edge for tests: a fake clock, keys of known texts, a shard that answers what the test says.
+
+use super::auth;
+use super::front::Front;
+use super::pipeline::respond;
+use super::route::Route;
+use super::server::Connections;
+use crate::api::health::{Instruments, Playback, Vitals};
+use crate::app::{App, Edge};
+use crate::engine_client::{EngineClient, Late};
+use crate::settings::Settings;
+use crate::ws::news::News;
+use bytes::Bytes;
+use engine::book::registry::Books;
+use engine::book::stretches::{PriceHistory, Stretches, Wanted};
+use engine::command::{Answer, Command};
+use engine::directory::Directory;
+use engine::fact;
+use engine::id::{KeyId, MarketId, UserId};
+use engine::market::catalog::Catalog;
+use engine::market::spot::{SOURCE, Spot, SpotPrice};
+use engine::mutation::Mutation;
+use engine::rules::Rules;
+use engine::time::Timestamp;
+use engine::user::{Permissions, Tier};
+#[cfg(test)]
+use history::{Fills, History, Reader, Recorder};
+use host::clock::Clock;
+use host::leap::Leap;
+use host::secret::Secret;
+use http_body_util::{BodyExt as _, Full};
+use hyper::Request;
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// 2026-10-02T09:14:05Z.
+pub const NOW: Timestamp = Timestamp(1_790_932_445_000_000);
+/// Signs session tokens of these tests.
+pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+type Shard = RefCell<Box<dyn FnMut(UserId, Command) -> Result<Answer, Late>>>;
+
+/// An edge with everything a request may touch.
+pub struct World {
+    pub edge: Rc<Edge>,
+    pub clock: Clock,
+    shard: Rc<Shard>,
+    #[cfg(test)]
+    pub past: Past,
+}
+
+/// The price history of a world.
+#[cfg(test)]
+pub struct Past {
+    pub recorder: RefCell<Recorder>,
+    pub fills: Fills,
+    pub reader: Reader,
+    _folder: tempfile::TempDir,
+}
+
+#[cfg(test)]
+impl Past {
+    fn of(books: Arc<Books>) -> Past {
+        let (fills, folder) = (Fills::default(), tempfile::tempdir().expect("a temporary directory"));
+        // Its thread ends with the last who may speak to it.
+        let started = History::start(Some(folder.path().join("history")), books, fills.clone());
+        let (_, recorder, reader) = started.expect("a thread can be made");
+        Past { recorder: RefCell::new(recorder), fills, reader, _folder: folder }
+    }
+}
+
+/// A history of nothing, and nothing else behind the edge.
+struct Nothing;
+
+impl PriceHistory for Nothing {
+    fn is_lost(&self) -> bool {
+        false
+    }
+
+    fn find(
+        &self,
+        _: MarketId,
+        _: RangeInclusive<u64>,
+        _: Wanted,
+    ) -> Pin<Box<dyn Future<Output = Option<Stretches>> + '_>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+impl Instruments for Nothing {
+    fn vitals(&self) -> Vitals {
+        Vitals::default()
+    }
+
+    fn recording(&self) -> Option<Playback> {
+        None
+    }
+}
+
+/// One answer, taken apart.
+#[derive(Debug)]
+pub struct Answered {
+    pub status: u16,
+    pub headers: hyper::HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answered {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().expect("our headers are ASCII"))
+    }
+
+    /// Status and code header.
+    pub fn code(&self) -> (u16, &str) {
+        (self.status, self.header("x-svc-code").unwrap_or_default())
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
+    }
+}
+
+impl World {
+    pub fn new(toml: &str, tables: &[&'static [Route]]) -> World {
+        World::with_spot(toml, tables, Spot::made(|_, at| SpotPrice { micros: 64_321_500_000, at, source: SOURCE }))
+    }
+
+    /// The same where prices of what markets are about come from `spot`.
+    pub fn with_spot(toml: &str, tables: &[&'static [Route]], spot: Spot) -> World {
+        let mut config = Settings::of_test(toml);
+        config.auth.jwt_secrets = vec![Secret::new(SECRET.to_owned())];
+        config.auth.server_secret = Secret::new(SECRET.to_owned());
+        let (clock, rules) = (Clock::fake(NOW), Arc::new(Rules::default()));
+        let books = Arc::new(Books::new());
+        #[cfg(test)]
+        let past = Past::of(books.clone());
+        #[cfg(test)]
+        let history = Box::new(past.reader.clone());
+        #[cfg(not(test))]
+        let history = Box::new(Nothing);
+        let app = App {
+            rules: rules.clone(),
+            catalog: Arc::new(Catalog::new()),
+            books,
+            directory: Arc::new(Directory::new()),
+            clock: clock.clone(),
+            leap: Arc::new(Leap::none()),
+            front: Front::new(&config, tables).expect("a sound table"),
+            connections: Arc::new(Connections::new(&config)),
+            started_at: NOW,
+            instance: "7d4f6a0e-9c21-4b0e-8f57-2a1c3be0d964".to_owned(),
+            instruments: Box::new(Nothing),
+            bells: Default::default(),
+            census: Default::default(),
+            history,
+            cohort: Default::default(),
+            news: Arc::new(News::new(1, rules.fees.clone())),
+            seats: Arc::default(),
+            user_frames: Arc::default(),
+            meters: None,
+            streams: Arc::default(),
+            spot,
+            config,
+        };
+        let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));
+        let asked = Rc::clone(&shard);
+        let engine = EngineClient::canned(Rc::new(move |user, command| match command {
+            Command::NoteKeyUsed { .. } => Ok(Answer::Done),
+            command => (asked.borrow_mut())(user, command),
+        }));
+        let edge = Rc::new(Edge::new(Arc::new(app), engine));
+        World {
+            edge,
+            clock,
+            shard,
+            #[cfg(test)]
+            past,
+        }
+    }
+
+    /// What the shard does from now on.
+    pub fn shard(&self, answer: impl FnMut(UserId, Command) -> Result<Answer, Late> + 'static) {
+        *self.shard.borrow_mut() = Box::new(answer);
+    }
+
+    pub fn directory(&self) -> &Directory {
+        &self.edge.app.directory
+    }
+
+    /// A user with one key; the key's text.
+    pub fn key(&self, tier: Tier, permissions: Permissions) -> String {
+        let user = self.directory().reserve_anonymous();
+        self.note(user, Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at: NOW }));
+        if tier > Tier::Free {
+            self.note(user, Mutation::GrantSet(fact::GrantSet { tier, expires_at: None, at: NOW }));
+        }
+        self.another_key(user, tier, permissions)
+    }
+
+    /// One more key of a user.
+    pub fn another_key(&self, user: UserId, tier: Tier, permissions: Permissions) -> String {
+        let number = self.directory().keys_count() as u32;
+        let text = format!("svc_live_{number:064x}");
+        self.note(
+            user,
+            Mutation::KeyIssued(fact::KeyIssued {
+                key: KeyId(user.object(1_000 + number)),
+                hash: auth::key_hash(text.as_bytes(), "svc").expect("a well-formed key"),
+                alias_hash: [number as u8; 32],
+                prefix: text[..16].to_owned(),
+                name: None,
+                tier,
+                permissions,
+                beta_until: None,
+                at: NOW,
+            }),
+        );
+        text
+    }
+
+    pub fn note(&self, user: UserId, fact: Mutation) {
+        self.directory().observe(user, &fact);
+    }
+
+    /// Sends one request from `1.2.3.4`.
+    pub fn send(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Answered {
+        let mut request = Request::builder().method(method).uri(target).header("host", "test");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.respond(request.body(Full::new(Bytes::from(body.to_owned()))).expect("a sound request"))
+    }
+
+    pub fn respond<B>(&self, request: Request<B>) -> Answered
+    where
+        B: hyper::body::Body<Data = Bytes> + Unpin,
+    {
+        let peer = IpAddr::from([1, 2, 3, 4]);
+        let edge = Rc::clone(&self.edge);
+        run(async move {
+            let (parts, body) = respond(edge, peer, request).await.into_parts();
+            let body = body.collect().await.expect("a full body cannot fail").to_bytes();
+            Answered { status: parts.status.as_u16(), headers: parts.headers, body }
+        })
+    }
+}
+
+/// Runs a future as an IO thread does.
+pub fn run<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime of one thread");
+    tokio::task::LocalSet::new().block_on(&runtime, future)
+}

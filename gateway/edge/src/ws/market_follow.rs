@@ -1,0 +1,466 @@
+//! What one socket of the market channel follows, and what it is sent of each change (streams.md §1.6, §4.2).
+//!
+//! A token's `book` is copied after its market's changes were ordered; what the copy holds already is not sent. When a
+//! queue is full the market's frames that wait are dropped, and once the peer has taken the rest one fresh `book` of each
+//! token stands for all that was skipped.
+
+use super::batch::{Batch, Best, Way, best};
+use super::change::{BookChange, Change, Follows, What};
+use super::close::Close;
+use super::frame::{Frame, Frames};
+use super::hub::Hub;
+use super::market_text as text;
+use super::outbox::{Placed, Tag};
+use super::session::{Socket, caught};
+use crate::api::books::view::{self, Shown};
+use ahash::AHashMap;
+use engine::id::{InstrumentId, MarketId, Outcome};
+use engine::market::catalog::MarketCell;
+use engine::market::terms::Resolution;
+use engine::time::Timestamp;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+use wire::write::separate;
+
+/// Books of one array (streams.md §4.2).
+pub const BOOKS_PER_ARRAY_MAX: usize = 50;
+/// Markets that are caught up with before others get their turn on the thread: two books each.
+const MARKETS_PER_PAGE: usize = BOOKS_PER_ARRAY_MAX / 2;
+/// Tag of what is never withdrawn: first books, beginnings and ends of markets. No market has this number.
+const KEPT: Tag = Tag(u64::MAX);
+
+/// One socket of the market channel.
+pub struct Follower {
+    socket: Rc<Socket>,
+    hub: Rc<Hub>,
+    markets: RefCell<AHashMap<MarketId, Rc<Followed>>>,
+    /// Tokens followed.
+    count: Cell<usize>,
+    /// The custom events are wanted.
+    custom: Cell<bool>,
+    /// Markets that wait for the queue to empty, each once, first come, first served.
+    behind: RefCell<VecDeque<Rc<Followed>>>,
+    /// The queue was empty since catching up last looked.
+    drained: Cell<bool>,
+    /// Somebody catches up.
+    catching_up: Cell<bool>,
+    /// New markets that the queue had no room for, and those that came behind them.
+    unlisted: RefCell<VecDeque<MarketId>>,
+}
+
+/// One market that a socket follows.
+pub struct Followed {
+    pub market: MarketId,
+    follower: Weak<Follower>,
+    tokens: [Token; 2],
+    /// Changes are skipped until fresh books are sent.
+    behind: Cell<bool>,
+    /// It is among those that wait for the follower's queue to empty.
+    waits: Cell<bool>,
+    /// How it ended is told.
+    resolved: Cell<bool>,
+}
+
+/// One token that a socket follows, or does not.
+#[derive(Default)]
+struct Token {
+    follows: Cell<bool>,
+    /// The peer knows its book, or has not asked for it.
+    begun: Cell<bool>,
+    /// Of the pair of books: the copy that was sent holds all changes up to it.
+    version: Cell<u64>,
+    /// Changes told up to then are older than the subscription.
+    number: Cell<u64>,
+    /// What its latest book said: news from before it are in it.
+    shown_at: Cell<Timestamp>,
+    /// The best prices as sent last.
+    best: Cell<Best>,
+}
+
+impl Follower {
+    pub fn new(socket: Rc<Socket>, hub: Rc<Hub>) -> Rc<Follower> {
+        let follower = Rc::new(Follower {
+            socket,
+            hub,
+            markets: RefCell::default(),
+            count: Cell::new(0),
+            custom: Cell::new(false),
+            behind: RefCell::default(),
+            drained: Cell::new(false),
+            catching_up: Cell::new(false),
+            unlisted: RefCell::default(),
+        });
+        let weak = Rc::downgrade(&follower);
+        follower.socket.when_drained(move || {
+            let Some(follower) = weak.upgrade() else { return };
+            follower.drained.set(true);
+            if !follower.catching_up.replace(true) {
+                tokio::task::spawn_local(follower.catch_up());
+            }
+        });
+        follower
+    }
+
+    /// Tokens followed.
+    pub fn count(&self) -> usize {
+        self.count.get()
+    }
+
+    pub fn follows(&self, instrument: InstrumentId) -> bool {
+        let markets = self.markets.borrow();
+        markets.get(&instrument.market()).is_some_and(|market| market.token(instrument.outcome()).follows.get())
+    }
+
+    /// Turns the custom events on, for good.
+    pub fn want_custom(self: &Rc<Self>) {
+        if !self.custom.replace(true) {
+            self.hub.be_curious(self);
+        }
+    }
+
+    /// Follows a token from here on. Its book is not sent by this.
+    pub fn follow(self: &Rc<Self>, instrument: InstrumentId) {
+        let market = instrument.market();
+        let known = self.markets.borrow().get(&market).cloned();
+        let followed = known.unwrap_or_else(|| {
+            let followed = Rc::new(Followed {
+                market,
+                follower: Rc::downgrade(self),
+                tokens: Default::default(),
+                behind: Cell::new(false),
+                waits: Cell::new(false),
+                resolved: Cell::new(false),
+            });
+            self.hub.follow(&followed);
+            self.markets.borrow_mut().insert(market, Rc::clone(&followed));
+            followed
+        });
+        let token = followed.token(instrument.outcome());
+        if token.follows.replace(true) {
+            return;
+        }
+        self.count.set(self.count.get() + 1);
+        let app = self.hub.app();
+        // In this order: what is told after the number was read comes here.
+        token.number.set(app.news.number());
+        token.version.set(app.books.version(instrument));
+        token.best.set(Default::default());
+        token.shown_at.set(Timestamp(0));
+        // Without its book the peer is shown changes all the same: it has not asked for one.
+        token.begun.set(true);
+    }
+
+    pub fn unfollow(&self, instrument: InstrumentId) {
+        let followed = self.markets.borrow().get(&instrument.market()).cloned();
+        let Some(followed) = followed else { return };
+        if !followed.token(instrument.outcome()).follows.replace(false) {
+            return;
+        }
+        self.count.set(self.count.get() - 1);
+        if followed.tokens.iter().all(|token| !token.follows.get()) {
+            self.markets.borrow_mut().remove(&followed.market);
+            self.behind.borrow_mut().retain(|other| !Rc::ptr_eq(other, &followed));
+            self.hub.unfollow(&followed);
+        }
+    }
+
+    /// Sends the books of these tokens, at most [`BOOKS_PER_ARRAY_MAX`], as one array. Those without one are left out;
+    /// they come when there is one. Without room in the queue nothing is made: fresh books come once it is empty.
+    pub fn dump(&self, instruments: &[InstrumentId]) {
+        let followed = |instrument: &InstrumentId| self.markets.borrow().get(&instrument.market()).cloned();
+        let lag = || instruments.iter().filter_map(followed).for_each(|followed| followed.lag());
+        if !self.socket.has_room() {
+            return lag();
+        }
+        let frame = Frame::json(|out| {
+            out.push(b'[');
+            for (instrument, followed) in instruments.iter().filter_map(|id| Some((id, followed(id)?))) {
+                let before = out.len();
+                separate(out);
+                if !followed.copy(instrument.outcome(), out) {
+                    out.truncate(before);
+                }
+            }
+            out.push(b']');
+        });
+        if !self.socket.offer(KEPT, &frame) {
+            lag();
+        }
+    }
+
+    /// A market is new.
+    pub fn listed(&self, market: MarketId, frame: &Frame) {
+        let mut unlisted = self.unlisted.borrow_mut();
+        if !unlisted.is_empty() || !self.socket.offer(KEPT, frame) {
+            unlisted.push_back(market);
+        }
+    }
+
+    /// The queue is empty again: sends what stands for all that was skipped, a page at a time, as far as there is room.
+    async fn catch_up(self: Rc<Self>) {
+        let pages = async {
+            while self.drained.replace(false) {
+                let mut goes_on = true;
+                while goes_on {
+                    self.hub.one_page(|| goes_on = self.catch_up_page()).await;
+                }
+            }
+        };
+        if caught(pages).await.is_err() {
+            self.socket.close(Close::INTERNAL);
+        }
+        self.catching_up.set(false);
+    }
+
+    /// One page of it. True when there is more, and room.
+    fn catch_up_page(&self) -> bool {
+        for _ in 0..MARKETS_PER_PAGE {
+            let Some(followed) = self.behind.borrow_mut().pop_front() else { return self.list_page() };
+            followed.waits.set(false);
+            if followed.behind.get() {
+                followed.catch_up();
+            }
+            // No room: no further book is made that could not be sent.
+            if followed.behind.get() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// One page of the new markets that found no room. True when there is more, and room.
+    fn list_page(&self) -> bool {
+        let catalog = &self.hub.app().catalog;
+        for _ in 0..MARKETS_PER_PAGE {
+            let Some(market) = self.unlisted.borrow().front().copied() else { return false };
+            let cell = catalog.market(market).expect("a market that was listed stays");
+            if !self.socket.offer(KEPT, &Frame::json(|out| text::new_market(out, cell, cell.listed_at))) {
+                return false;
+            }
+            self.unlisted.borrow_mut().pop_front();
+        }
+        true
+    }
+
+    /// Ends all subscriptions: the socket is gone.
+    pub fn end(&self) {
+        let markets = std::mem::take(&mut *self.markets.borrow_mut());
+        markets.values().for_each(|followed| self.hub.unfollow(followed));
+        if self.custom.get() {
+            self.hub.cease_to_be_curious(self);
+        }
+    }
+}
+
+impl Followed {
+    fn token(&self, outcome: Outcome) -> &Token {
+        &self.tokens[outcome as usize]
+    }
+
+    fn tag(&self) -> Tag {
+        Tag(u64::from(self.market.0))
+    }
+
+    /// Sends what changes that came together say of the tokens followed and is not in their books already.
+    pub fn changes(&self, batch: &mut Batch, cell: &MarketCell) {
+        let Some(follower) = self.follower.upgrade().filter(|_| !self.behind.get()) else { return };
+        let sent = match self.way(&follower, batch) {
+            Some(way) => self.send_as_others(&follower, way, batch, cell),
+            None => {
+                let give = |frame: &Frame| self.place(&follower, &frame.into());
+                batch.changes().iter().all(|change| self.send(&follower, change, cell, give))
+            }
+        };
+        if !sent {
+            self.lag();
+        }
+    }
+
+    /// What decides which frames of a batch the peer is sent, where he is to hear all of it; else he is a case of his own.
+    fn way(&self, follower: &Follower, batch: &Batch) -> Option<Way> {
+        let [first, second] = &self.tokens;
+        let hears_all = |token: &Token| {
+            !token.follows.get()
+                || token.begun.get()
+                    && batch.is_news_behind(token.number.get(), token.version.get(), token.shown_at.get())
+        };
+        let way = || Way {
+            follows: Follows([first.follows.get(), second.follows.get()]),
+            told: follower.custom.get().then(|| [first.best.get(), second.best.get()]),
+        };
+        (hears_all(first) && hears_all(second)).then(way)
+    }
+
+    /// Sends what everybody is sent who listens in this way. False when it found no room.
+    fn send_as_others(&self, follower: &Follower, way: Way, batch: &mut Batch, cell: &MarketCell) -> bool {
+        if batch.made(&way).is_none() {
+            let mut frames = Vec::with_capacity(batch.changes().len());
+            for change in batch.changes() {
+                self.send(follower, change, cell, |frame| {
+                    frames.push(frame.clone());
+                    true
+                });
+            }
+            batch.make(way, &frames);
+        }
+        for outcome in way.follows.outcomes() {
+            if let Some(best) = batch.best(outcome) {
+                self.token(outcome).best.set(best);
+            }
+        }
+        batch.made(&way).is_none_or(|pieces| pieces.iter().all(|frames| self.place(follower, frames)))
+    }
+
+    /// Queues frames, which the hub writes. False when they found no room.
+    fn place(&self, follower: &Follower, frames: &Frames) -> bool {
+        let placed = follower.socket.place(self.tag(), frames);
+        if placed == Placed::ToFlush {
+            follower.hub.flush_later(&follower.socket);
+        }
+        placed != Placed::Refused
+    }
+
+    /// Gives what a change says to `give`. False when a frame found no room.
+    fn send(
+        &self,
+        follower: &Follower,
+        change: &Change,
+        cell: &MarketCell,
+        mut give: impl FnMut(&Frame) -> bool,
+    ) -> bool {
+        let [first, second] = &self.tokens;
+        let told = |token: &Token| token.follows.get() && change.number > token.number.get();
+        let moved = |token: &Token| token.follows.get() && change.version > token.version.get();
+        let (told, moved) = (Follows([told(first), told(second)]), Follows([moved(first), moved(second)]));
+        for outcome in told.outcomes() {
+            let is_news = change.token(outcome).at >= self.token(outcome).shown_at.get();
+            if is_news && !change.tick_frame(cell, outcome).is_none_or(&mut give) {
+                return false;
+            }
+        }
+        let mut levels = moved;
+        for outcome in moved.outcomes() {
+            let (token, book) = (self.token(outcome), &change.token(outcome).book);
+            match book {
+                Some(BookChange { what: What::Whole { .. }, .. }) => token.begun.set(true),
+                // The first that is heard of a book: the whole of it comes before any change.
+                Some(_) if !token.begun.get() => {
+                    levels.0[outcome as usize] = false;
+                    if !self.book(follower, outcome) {
+                        return false;
+                    }
+                    continue;
+                }
+                Some(_) => {}
+                None => continue,
+            }
+            if !change.book_frame(cell, outcome).is_none_or(&mut give) {
+                return false;
+            }
+        }
+        if !change.levels_frame(cell, levels).is_none_or(&mut give) {
+            return false;
+        }
+        for outcome in moved.outcomes() {
+            let (token, Some(book)) = (self.token(outcome), &change.token(outcome).book) else { continue };
+            let changed = token.best.replace(best(book.top)) != best(book.top);
+            if changed && follower.custom.get() && !change.top_frame(cell, outcome).is_none_or(&mut give) {
+                return false;
+            }
+        }
+        told.outcomes().all(|outcome| {
+            let shown_at = self.token(outcome).shown_at.get();
+            let mut news = change.trade_frames(cell, outcome).filter(|(at, _)| *at >= shown_at);
+            news.all(|(_, frame)| give(frame))
+        })
+    }
+
+    /// How the market ended.
+    pub fn resolved(&self, frame: &Frame) {
+        let Some(follower) = self.follower.upgrade().filter(|_| !self.behind.get()) else { return };
+        if self.resolved.replace(true) || !follower.custom.get() {
+            return;
+        }
+        if !follower.socket.offer(KEPT, frame) {
+            self.resolved.set(false);
+            self.lag();
+        }
+    }
+
+    /// Skips changes until fresh books are sent by [`Followed::catch_up`].
+    pub fn fall_behind(&self) {
+        self.behind.set(true);
+    }
+
+    /// The queue is full: what waits of this market is dropped, and fresh books come when it is empty.
+    fn lag(&self) {
+        self.fall_behind();
+        let Some(follower) = self.follower.upgrade() else { return };
+        follower.socket.withdraw(self.tag());
+        if !self.waits.replace(true) {
+            let me = follower.markets.borrow().get(&self.market).cloned();
+            follower.behind.borrow_mut().extend(me);
+        }
+    }
+
+    /// Sends fresh books, and how the market ended where that was skipped.
+    pub fn catch_up(&self) {
+        let Some(follower) = self.follower.upgrade() else { return };
+        self.behind.set(false);
+        let outcomes = [Outcome::First, Outcome::Second];
+        let sent =
+            outcomes.into_iter().all(|outcome| !self.token(outcome).follows.get() || self.book(&follower, outcome));
+        if !sent {
+            return self.lag();
+        }
+        let app = follower.hub.app();
+        let follows = self.tokens.iter().any(|token| token.follows.get());
+        if let Some(cell) = app.catalog.market(self.market).filter(|_| follows)
+            && let Some(resolution) = cell.resolution()
+        {
+            self.resolved(&resolved_frame(&follower, cell, resolution));
+        }
+    }
+
+    /// Sends one fresh book; true also where there is none. False: no room.
+    fn book(&self, follower: &Follower, outcome: Outcome) -> bool {
+        let mut is_there = false;
+        let frame = Frame::json(|out| is_there = self.copy(outcome, out));
+        !is_there || follower.socket.offer(self.tag(), &frame)
+    }
+
+    /// Writes the book of a token as it stands; what it holds already is not sent any more. False: there is none, or
+    /// nobody follows it; nothing is written.
+    fn copy(&self, outcome: Outcome, out: &mut Vec<u8>) -> bool {
+        let (Some(follower), token) = (self.follower.upgrade(), self.token(outcome)) else { return false };
+        let app = follower.hub.app();
+        let Some(cell) = app.catalog.market(self.market) else { return false };
+        let instrument = cell.instrument(outcome);
+        // Read before the copy: whatever the copy does not hold is told at this time or later.
+        let told = app.news.told(instrument);
+        let write = |shown: Shown<'_>| {
+            let at = told.max(shown.depth.changed_at);
+            app.news.tell_time(instrument, at);
+            token.shown_at.set(at);
+            text::book(out, shown, &shown.hash(), at);
+            token.version.set(shown.depth.version);
+            token.best.set(best(shown.depth.top));
+        };
+        let written = view::copied(&app.books, cell, instrument, usize::MAX, write).is_ok();
+        token.begun.set(written);
+        written
+    }
+}
+
+/// `market_resolved` for one who missed it.
+fn resolved_frame(follower: &Follower, cell: &MarketCell, resolution: Resolution) -> Frame {
+    let app = follower.hub.app();
+    let told = [Outcome::First, Outcome::Second].map(|outcome| app.news.told(cell.instrument(outcome)));
+    let now = app.books.venue_now(app.clock.now());
+    let at = told.into_iter().fold(now, Ord::max);
+    Frame::json(|out| text::market_resolved(out, cell, resolution, at))
+}
+
+#[cfg(test)]
+mod tests;

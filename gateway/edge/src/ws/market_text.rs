@@ -1,0 +1,195 @@
+//! Frames of the market channel as texts (streams.md §4.2). Books and hashes come from the same writers as the book
+//! routes have them, so that a stream and a read can never differ.
+
+use super::change::Trade;
+use crate::api::books::view::{Shown, quoted, size, spread};
+use engine::amount::{Bps, Price, Qty, TickSize};
+use engine::book::{BookSide, SnapshotHash, Top};
+use engine::id::Outcome;
+use engine::market::catalog::MarketCell;
+use engine::market::terms::{MarketState, Resolution};
+use engine::time::Timestamp;
+use wire::decimal;
+use wire::write::{Object, array, object, string};
+
+/// A level as it stands after a change; size 0 = gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stands {
+    pub side: BookSide,
+    pub price: Price,
+    pub size: Qty,
+}
+
+/// What `price_change` says of one token.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved<'a> {
+    pub outcome: Outcome,
+    pub levels: &'a [Stands],
+    pub hash: SnapshotHash,
+    pub top: Top,
+}
+
+/// `book`. `at` is the time shown: never before what this token's earlier frames said.
+pub fn book(out: &mut Vec<u8>, shown: Shown<'_>, hash: &SnapshotHash, at: Timestamp) {
+    object(out, |o| {
+        o.word("event_type", "book");
+        o.text("asset_id", shown.token());
+        o.text("market", &shown.cell.listing.condition);
+        timestamp(o, at);
+        o.text("hash", hash.as_str());
+        shown.sides(o);
+        shown.terms(o);
+    });
+}
+
+/// `price_change`: both outcomes in one frame.
+pub fn price_change<'a>(
+    out: &mut Vec<u8>,
+    cell: &MarketCell,
+    moved: impl IntoIterator<Item = Moved<'a>>,
+    at: Timestamp,
+) {
+    object(out, |o| {
+        o.word("event_type", "price_change");
+        o.text("market", &cell.listing.condition);
+        timestamp(o, at);
+        let each = |moved: Moved<'a>| moved.levels.iter().map(move |level| (moved, level));
+        o.array("price_changes", moved.into_iter().flat_map(each), |out, (moved, level)| {
+            object(out, |o| {
+                o.text("asset_id", cell.token(moved.outcome));
+                o.price("price", level.price);
+                size(o, "size", level.size);
+                o.word("side", if level.side == BookSide::Bid { "BUY" } else { "SELL" });
+                o.text("hash", moved.hash.as_str());
+                // An empty side has the venue's own marks here, which are no prices.
+                match moved.top.bid {
+                    Some(bid) => o.price("best_bid", bid.price),
+                    None => o.word("best_bid", "0"),
+                }
+                match moved.top.ask {
+                    Some(ask) => o.price("best_ask", ask.price),
+                    None => o.word("best_ask", "1"),
+                }
+            });
+        });
+    });
+}
+
+/// `best_bid_ask`: what has no depth is left out, never invented.
+pub fn best_bid_ask(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, top: Top, at: Timestamp) {
+    object(out, |o| {
+        o.word("event_type", "best_bid_ask");
+        o.text("market", &cell.listing.condition);
+        o.text("asset_id", cell.token(outcome));
+        if let Some(bid) = top.bid {
+            o.price("best_bid", bid.price);
+        }
+        if let Some(ask) = top.ask {
+            o.price("best_ask", ask.price);
+        }
+        if let Some(spread) = spread(top) {
+            o.price("spread", spread);
+        }
+        timestamp(o, at);
+    });
+}
+
+/// `last_trade_price`: a trade at the venue. The feed carries no transaction hash, so there is no field of it.
+pub fn last_trade_price(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, told: &Trade, fee_rate: Bps) {
+    let Trade { trade, at, hash, .. } = told;
+    object(out, |o| {
+        o.word("event_type", "last_trade_price");
+        o.text("market", &cell.listing.condition);
+        o.text("asset_id", cell.token(outcome));
+        o.price("price", trade.price);
+        size(o, "size", trade.size);
+        o.word("side", if trade.taker_buys { "BUY" } else { "SELL" });
+        quoted(o, "fee_rate_bps", |out| decimal::integer(out, fee_rate.0.into()));
+        timestamp(o, *at);
+        // A hash covers the last trade: without it a folded book would differ from the one that is read.
+        if let Some(hash) = hash {
+            o.text("hash", hash.as_str());
+        }
+    });
+}
+
+/// `tick_size_change`.
+pub fn tick_size_change(
+    out: &mut Vec<u8>,
+    cell: &MarketCell,
+    outcome: Outcome,
+    (old, new): (TickSize, TickSize),
+    at: Timestamp,
+) {
+    object(out, |o| {
+        o.word("event_type", "tick_size_change");
+        o.text("market", &cell.listing.condition);
+        o.text("asset_id", cell.token(outcome));
+        quoted(o, "old_tick_size", |out| decimal::tick(out, old));
+        quoted(o, "new_tick_size", |out| decimal::tick(out, new));
+        timestamp(o, at);
+    });
+}
+
+/// `new_market`.
+pub fn new_market(out: &mut Vec<u8>, cell: &MarketCell, at: Timestamp) {
+    object(out, |o| {
+        o.word("event_type", "new_market");
+        identity(o, cell);
+        timestamp(o, at);
+        tags(o, cell);
+        o.text("condition_id", &cell.listing.condition);
+        o.boolean("active", cell.state() == MarketState::Active);
+        o.array("clob_token_ids", &cell.listing.tokens, |out, token| string(out, token));
+        quoted(o, "order_price_min_tick_size", |out| decimal::tick(out, cell.tick()));
+        o.text("group_item_title", cell.listing.label.as_deref().unwrap_or_default());
+    });
+}
+
+/// `market_resolved`. A split has no winner: both fields are empty.
+pub fn market_resolved(out: &mut Vec<u8>, cell: &MarketCell, resolution: Resolution, at: Timestamp) {
+    let winner = match resolution {
+        Resolution::Winner(outcome) => Some(outcome),
+        Resolution::Split => None,
+    };
+    object(out, |o| {
+        o.word("event_type", "market_resolved");
+        identity(o, cell);
+        o.text("winning_asset_id", winner.map_or("", |outcome| cell.token(outcome)));
+        o.text("winning_outcome", winner.map_or("", |outcome| cell.outcome(outcome)));
+        timestamp(o, at);
+        tags(o, cell);
+    });
+}
+
+/// What both events about a market's life say of it. A market without a group is its own event.
+fn identity(o: &mut Object<'_>, cell: &MarketCell) {
+    let listing = &cell.listing;
+    let description = listing.description.as_deref().unwrap_or_default();
+    o.text("id", &listing.venue_market_id);
+    o.text("question", &listing.question);
+    o.text("market", &listing.condition);
+    o.text("slug", &listing.slug);
+    o.text("description", description);
+    o.array("assets_ids", &listing.tokens, |out, token| string(out, token));
+    o.array("outcomes", &listing.outcomes, |out, label| string(out, label));
+    let (id, slug, title) = match cell.event() {
+        Some(event) => (&event.id, &event.slug, &event.title),
+        None => (&listing.venue_market_id, &listing.slug, &listing.question),
+    };
+    o.object("event_message", |o| {
+        o.text("id", id);
+        o.text("ticker", slug);
+        o.text("slug", slug);
+        o.text("title", title);
+        o.text("description", description);
+    });
+}
+
+fn tags(o: &mut Object<'_>, cell: &MarketCell) {
+    array(o.name("tags"), &cell.listing.tags, |out, tag| string(out, tag));
+}
+
+fn timestamp(o: &mut Object<'_>, at: Timestamp) {
+    quoted(o, "timestamp", |out| decimal::integer(out, at.millis()));
+}

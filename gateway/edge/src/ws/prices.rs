@@ -1,0 +1,266 @@
+//! The price channel, `/v1/ws/prices` (streams.md §2): the newest price of each market subscribed to.
+
+use super::admit::{Nobody, Which, admit};
+use super::close::Close;
+use super::frame::Frame;
+use super::hub::{PRICE_EVERY, Watcher};
+use super::market::ids;
+use super::outbox::Tag;
+use super::price_text::{self, Price};
+use super::session::{Channel, Said, Socket, upgrade};
+use crate::app::Edge;
+use crate::http::call::Call;
+use crate::http::reply::Outcome;
+use crate::http::route::{RateClass, Route};
+use ahash::AHashSet;
+use engine::id::MarketId;
+use engine::market::catalog::MarketCell;
+use engine::market::terms::Resolution;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use tokio::time::Instant;
+use wire::read;
+use wire::value::Value;
+use wire::write::{Object, object, string};
+
+/// Prices that are made before others get their turn on the thread.
+const PRICES_PER_TURN: usize = 16;
+
+pub const ROUTES: &[Route] = &[Route::get("/v1/ws/prices", "ws_prices")
+    .about("Prices of markets, conflated.")
+    .rate(RateClass::Exempt)
+    .run(|call| Box::pin(open(call)))];
+
+async fn open(call: Call) -> Outcome {
+    let admitted = admit(&call, Nobody::Refused)?;
+    upgrade(&call, admitted, Prices::new)
+}
+
+struct Prices {
+    edge: Rc<Edge>,
+    teller: Rc<Teller>,
+    /// In the order of subscribing.
+    markets: RefCell<Vec<MarketId>>,
+    subscriptions_max: usize,
+}
+
+/// Puts prices on the socket.
+struct Teller {
+    socket: Rc<Socket>,
+    seq: Cell<u64>,
+    resolved: RefCell<Vec<MarketId>>,
+    /// Markets that were subscribed to lately: until when their first price stands, and whether another one came since.
+    begun: RefCell<Vec<(MarketId, Instant, bool)>>,
+}
+
+/// What is wrong with a message, or a part of it.
+struct Fault {
+    code: &'static str,
+    message: &'static str,
+}
+
+const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is no JSON" };
+const NO_ACTION: Fault = Fault { code: "INVALID_REQUEST", message: "action must be subscribe, unsubscribe or ping" };
+const NO_LIST: Fault = Fault { code: "INVALID_REQUEST", message: "markets must be an array of condition ids" };
+const UNKNOWN: Fault = Fault { code: "MARKET_NOT_FOUND", message: "no market has these condition ids" };
+const TOO_MANY: Fault = Fault { code: "SUBSCRIPTION_LIMIT", message: "too many subscriptions on one socket" };
+
+impl Prices {
+    fn new(socket: Rc<Socket>, edge: Rc<Edge>) -> Prices {
+        let tier = socket.bearer().map(|bearer| bearer.tier);
+        let subscriptions_max = edge.app.config.streams.subscriptions_max(tier);
+        let teller =
+            Rc::new(Teller { socket, seq: Cell::new(0), resolved: RefCell::default(), begun: RefCell::default() });
+        Prices { edge, teller, markets: RefCell::default(), subscriptions_max }
+    }
+
+    fn send(&self, fields: impl FnOnce(&mut Object<'_>)) {
+        self.teller.socket.send(&Frame::json(|out| object(out, fields)));
+    }
+
+    fn error(&self, fault: &Fault, action: &str, ids: &[&str]) {
+        self.send(|o| {
+            o.word("type", "error");
+            o.word("code", fault.code);
+            o.word("message", fault.message);
+            o.text("action", action);
+            if !ids.is_empty() {
+                o.array("markets", ids, |out, id| string(out, id));
+            }
+        });
+    }
+
+    fn acknowledge(&self, kind: &'static str, accepted: &[&str]) {
+        self.send(|o| {
+            o.word("type", kind);
+            o.array("markets", accepted, |out, id| string(out, id));
+            o.integer("count", self.markets.borrow().len() as u64);
+        });
+    }
+
+    async fn subscribe(&self, asked: &[&str]) {
+        let app = &self.edge.app;
+        let (mut accepted, mut unknown, mut new, mut over) = (Vec::new(), Vec::new(), Vec::new(), false);
+        for id in asked {
+            let Some(market) = app.catalog.by_condition(id) else {
+                unknown.push(*id);
+                continue;
+            };
+            let known = self.markets.borrow().contains(&market);
+            if !known && self.markets.borrow().len() >= self.subscriptions_max {
+                over = true;
+                continue;
+            }
+            accepted.push(*id);
+            if !known {
+                self.markets.borrow_mut().push(market);
+                new.push(market);
+                // No price is told by others before the first one.
+                self.teller.rest(market);
+                self.edge.hub.watch(market, self.teller.socket.id(), self.teller.clone());
+            }
+        }
+        if !unknown.is_empty() {
+            self.error(&UNKNOWN, "subscribe", &unknown);
+        }
+        if over {
+            self.error(&TOO_MANY, "subscribe", &[]);
+        }
+        self.acknowledge("subscribed", &accepted);
+        for (count, market) in new.into_iter().enumerate() {
+            let Some(cell) = app.catalog.market(market) else { continue };
+            // It may have ended while others had their turn: then no price follows.
+            if !self.teller.resolved.borrow().contains(&market) {
+                self.teller.begin(cell, &Price::of(cell, app));
+            }
+            if let Some(resolution) = cell.resolution() {
+                self.teller.end(cell, resolution);
+            }
+            if (count + 1).is_multiple_of(PRICES_PER_TURN) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn unsubscribe(&self, asked: &[&str]) {
+        let mut accepted = Vec::new();
+        for id in asked {
+            let Some(market) = self.edge.app.catalog.by_condition(id) else { continue };
+            let mut markets = self.markets.borrow_mut();
+            if let Some(place) = markets.iter().position(|known| *known == market) {
+                markets.remove(place);
+                accepted.push(*id);
+                self.edge.hub.unwatch(market, self.teller.socket.id());
+                self.teller.resolved.borrow_mut().retain(|resolved| *resolved != market);
+                self.teller.begun.borrow_mut().retain(|(begun, ..)| *begun != market);
+            }
+        }
+        self.acknowledge("unsubscribed", &accepted);
+    }
+}
+
+impl Channel for Prices {
+    const WHICH: Which = Which::Prices;
+
+    async fn opened(&mut self) -> Result<(), Close> {
+        let socket = &self.teller.socket;
+        let (id, ts) = (socket.id(), socket.now().millis());
+        self.send(|o| {
+            o.word("type", "connected");
+            o.text("connection_id", &format!("c-{id}"));
+            o.integer("ts", ts);
+            o.integer("max_subscriptions", self.subscriptions_max as u64);
+        });
+        Ok(())
+    }
+
+    async fn message(&mut self, text: &str) -> Result<Said, Close> {
+        let Ok(value) = read::json(text.as_bytes()) else {
+            self.error(&NOT_JSON, "", &[]);
+            return Ok(Said::Nonsense);
+        };
+        let action = match value.get("action") {
+            Some(Value::Text(action)) => action.as_ref(),
+            _ => "",
+        };
+        if !matches!(action, "subscribe" | "unsubscribe") {
+            self.error(&NO_ACTION, action, &[]);
+            return Ok(Said::Nonsense);
+        }
+        let (Some(mut asked), Some(more)) = (ids(value.get("markets")), ids(value.get("conditions"))) else {
+            self.error(&NO_LIST, action, &[]);
+            return Ok(Said::Nonsense);
+        };
+        asked.extend(more);
+        let mut seen = AHashSet::with_capacity(asked.len());
+        asked.retain(|id| seen.insert(*id));
+        if action == "subscribe" {
+            self.subscribe(&asked).await
+        } else {
+            self.unsubscribe(&asked)
+        }
+        Ok(Said::Understood)
+    }
+}
+
+impl Drop for Prices {
+    fn drop(&mut self) {
+        for market in self.markets.get_mut().drain(..) {
+            self.edge.hub.unwatch(market, self.teller.socket.id());
+        }
+    }
+}
+
+impl Teller {
+    fn tell(&self, cell: &MarketCell, price: &Price) {
+        self.seq.set(self.seq.get() + 1);
+        self.socket.replace(Tag(u64::from(cell.id.0)), &Frame::json(|out| price.frame(out, self.seq.get())));
+    }
+
+    /// The price at the beginning of a subscription.
+    fn begin(&self, cell: &MarketCell, price: &Price) {
+        self.tell(cell, price);
+        self.rest(cell.id);
+    }
+
+    /// From now on no other price of the market is told for a while.
+    fn rest(&self, market: MarketId) {
+        let mut begun = self.begun.borrow_mut();
+        let missed = begun.iter().any(|(known, _, missed)| *known == market && *missed);
+        begun.retain(|(known, ..)| *known != market);
+        begun.push((market, Instant::now() + PRICE_EVERY, missed));
+    }
+
+    /// Tells once how a market ended.
+    fn end(&self, cell: &MarketCell, resolution: Resolution) {
+        let mut resolved = self.resolved.borrow_mut();
+        if !resolved.contains(&cell.id) {
+            resolved.push(cell.id);
+            let now = self.socket.now();
+            self.socket.send(&Frame::json(|out| price_text::resolved(out, cell, resolution, now)));
+        }
+    }
+}
+
+impl Watcher for Teller {
+    fn price(&self, cell: &MarketCell, price: &Rc<Price>, changed: bool) -> bool {
+        let (mut begun, mut missed) = (self.begun.borrow_mut(), false);
+        if let Some(place) = begun.iter().position(|(market, ..)| *market == cell.id) {
+            let (_, until, has_missed) = &mut begun[place];
+            if Instant::now() < *until {
+                *has_missed |= changed;
+                return !*has_missed;
+            }
+            missed = *has_missed;
+            begun.swap_remove(place);
+        }
+        if (changed || missed) && !self.resolved.borrow().contains(&cell.id) {
+            self.tell(cell, price);
+        }
+        true
+    }
+
+    fn resolved(&self, cell: &MarketCell, resolution: Resolution, _: &Rc<Price>) {
+        self.end(cell, resolution);
+    }
+}

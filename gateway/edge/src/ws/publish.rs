@@ -1,0 +1,144 @@
+//! What the feed tells of books, made into news of the streams: with hashes and last trades, and only where they are followed.
+
+use super::change::{BookChange, Change, Trade, What};
+use super::market_text::Stands;
+use super::news::News;
+use crate::api::books::view::{self, Shown};
+use crate::api::markets::quote::OUTCOMES;
+use engine::amount::{Price, TickSize};
+use engine::book::listener::{BookListener, Touched};
+use engine::book::{BookSide, Books, Depth, LastTrade};
+use engine::id::{MarketId, Outcome};
+use engine::market::catalog::Catalog;
+use engine::market::terms::Resolution;
+use engine::time::Timestamp;
+use std::sync::Arc;
+
+/// The streams, as the feed knows them.
+pub struct BookNews {
+    news: Arc<News>,
+    catalog: Arc<Catalog>,
+}
+
+impl BookNews {
+    pub fn new(news: Arc<News>, catalog: Arc<Catalog>) -> BookNews {
+        BookNews { news, catalog }
+    }
+}
+
+impl BookListener for BookNews {
+    fn gather(&self) {
+        self.news.gather();
+    }
+
+    fn ring(&self, gathers: bool) {
+        self.news.ring(gathers);
+    }
+
+    #[inline]
+    fn anybody(&self) -> bool {
+        self.news.anybody()
+    }
+
+    #[inline]
+    fn wanted(&self, market: MarketId) -> bool {
+        self.news.wanted(market)
+    }
+
+    fn begin_frame(&self, taken_at: Timestamp) {
+        self.news.begin_frame(taken_at);
+    }
+
+    fn end_frame(&self) {
+        self.news.end_frame();
+    }
+
+    /// Makes a change of what was said and tells it. `now` is the time of what has none of its own. A resolved market
+    /// has no book any more.
+    fn changed(
+        &self,
+        market: MarketId,
+        touched: [Touched; 2],
+        ticks: Option<(TickSize, TickSize)>,
+        books: &Books,
+        now: Timestamp,
+    ) {
+        let Some(cell) = self.catalog.market(market).filter(|cell| cell.resolution().is_none()) else { return };
+        if !self.news.followed(market) {
+            return self.news.touched(market);
+        }
+        let mut change = Change::empty(market, self.news.next_number());
+        (change.ticks, change.tick, change.fee_rate) = (ticks, cell.tick(), self.news.fees.rate(cell.listing.category));
+        change.version = books.version(cell.instrument(Outcome::First));
+        let mut moved = Vec::with_capacity(2);
+        for (outcome, said) in OUTCOMES.into_iter().zip(&touched) {
+            let (instrument, token) = (cell.instrument(outcome), &mut change.tokens[outcome as usize]);
+            if said.whole || !said.levels.is_empty() {
+                let look = |shown: Shown<'_>| (self::book(said, shown), shown.depth.changed_at);
+                if let Ok((book, changed_at)) = view::copied(books, cell, instrument, usize::MAX, look) {
+                    token.at = self.news.tell_time(instrument, changed_at);
+                    if matches!(book.what, What::Levels(_)) {
+                        change.at = change.at.max(token.at);
+                        moved.push(instrument);
+                    }
+                    token.book = Some(book);
+                }
+            }
+            if ticks.is_some() && token.book.is_none() {
+                token.at = self.news.tell_time(instrument, now);
+            }
+        }
+        for instrument in moved {
+            self.news.tell_time(instrument, change.at);
+        }
+        for (outcome, said) in OUTCOMES.into_iter().zip(&touched) {
+            if said.trades.is_empty() {
+                continue;
+            }
+            let (instrument, token) = (cell.instrument(outcome), &mut change.tokens[outcome as usize]);
+            let hash = match &token.book {
+                Some(book) => Some(book.hash),
+                None => view::copied(books, cell, instrument, usize::MAX, |shown| shown.hash()).ok(),
+            };
+            let told = |trade: &LastTrade| Trade::new(*trade, self.news.tell_time(instrument, trade.at), hash);
+            token.trades = said.trades.iter().map(told).collect();
+        }
+        self.news.change(change);
+    }
+
+    fn touched(&self, market: MarketId) {
+        self.news.touched(market);
+    }
+
+    fn listed(&self, market: MarketId, at: Timestamp) {
+        self.news.listed(market, at);
+    }
+
+    fn opened(&self, market: MarketId, at: Timestamp) {
+        self.news.opened(market, at);
+    }
+
+    fn resolved(&self, market: MarketId, resolution: Resolution, at: Timestamp) {
+        let told = OUTCOMES.map(|outcome| self.news.told(market.instrument(outcome)));
+        self.news.resolved(market, resolution, told.into_iter().fold(at, Timestamp::max));
+    }
+}
+
+/// The book behind what was said.
+fn book(touched: &Touched, shown: Shown<'_>) -> BookChange {
+    let depth = shown.depth;
+    let what = if touched.whole {
+        What::Whole { depth: Box::new(depth.clone()), last: shown.last }
+    } else {
+        What::Levels(touched.levels.iter().map(|(side, price)| stands(depth, *side, *price)).collect())
+    };
+    BookChange::new(what, shown.hash(), depth.top)
+}
+
+/// A level as it stands now.
+fn stands(depth: &Depth, side: BookSide, price: Price) -> Stands {
+    Stands { side, price, size: depth.side(side).size_at(price) }
+}
+
+#[cfg(test)]
+mod tests;

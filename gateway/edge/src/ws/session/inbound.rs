@@ -1,0 +1,92 @@
+//! What a peer sends: how much of it is read in a turn, how much may come in a second, and heartbeats in all their forms
+//! (streams.md §1.3, §1.5).
+
+use crate::ws::frame::Frame;
+use engine::time::Timestamp;
+use wire::instant;
+use wire::read;
+use wire::value::Value;
+use wire::write::object;
+
+/// Frames and bytes of one socket that are read before others get their turn on the thread; the writer is one of them.
+const FRAMES_PER_TURN: u32 = 32;
+const BYTES_PER_TURN: usize = 64 << 10;
+/// Inbound frames of one second, pings too (streams.md §1.3).
+const FRAMES_PER_SECOND_MAX: u32 = 30;
+/// Frames that make no sense, over the life of a socket.
+pub(super) const BAD_FRAMES_MAX: u32 = 20;
+
+/// What was read since others had their turn. Without turns a peer that sends without a pause keeps the thread for
+/// itself: what it sent lies in the kernel's buffers and ours, and reading it waits for nothing.
+#[derive(Default)]
+pub(super) struct Turn {
+    frames: u32,
+    bytes: usize,
+}
+
+impl Turn {
+    /// Counts a frame, and lets the others go on when the turn is over: not behind each frame, so that answers leave
+    /// together.
+    pub(super) async fn read(&mut self, bytes: usize) {
+        self.frames += 1;
+        self.bytes += bytes;
+        if self.frames > FRAMES_PER_TURN || self.bytes > BYTES_PER_TURN {
+            *self = Turn { frames: 1, bytes };
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// What a peer has sent so far.
+#[derive(Default)]
+pub(super) struct Inbound {
+    second: u64,
+    frames: u32,
+    /// Frames that made no sense.
+    pub(super) bad: u32,
+}
+
+impl Inbound {
+    /// Counts a frame; false when it is one too many for its second.
+    pub(super) fn takes(&mut self, now: Timestamp) -> bool {
+        if self.second != now.secs() {
+            (self.second, self.frames) = (now.secs(), 0);
+        }
+        self.frames += 1;
+        self.frames <= FRAMES_PER_SECOND_MAX
+    }
+}
+
+/// Heartbeats in the text of a message (streams.md §1.5).
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heartbeat {
+    Answered(Frame),
+    Ignored,
+    None,
+}
+
+/// Longest text that is looked at as a JSON heartbeat.
+const HEARTBEAT_BYTES_MAX: usize = 256;
+
+pub(super) fn heartbeat(text: &str, now: Timestamp) -> Heartbeat {
+    match text.trim() {
+        "PING" => return Heartbeat::Answered(Frame::text(b"PONG")),
+        "PONG" | "{}" => return Heartbeat::Ignored,
+        _ => {}
+    }
+    if text.len() > HEARTBEAT_BYTES_MAX || !text.contains("ping") {
+        return Heartbeat::None;
+    }
+    let Ok(value) = read::json(text.as_bytes()) else { return Heartbeat::None };
+    let is_ping = |name| matches!(value.get(name), Some(Value::Text(word)) if word == "ping");
+    if !is_ping("action") && !is_ping("type") {
+        return Heartbeat::None;
+    }
+    Heartbeat::Answered(Frame::json(|out| {
+        object(out, |o| {
+            o.word("type", "pong");
+            o.integer("ts", now.0 / 1_000);
+            o.text("timestamp", &instant::ts_text(Timestamp(now.0 / 1_000 * 1_000)));
+        });
+    }))
+}

@@ -1,0 +1,409 @@
+//! The price stream as server-sent events (streams.md §5).
+//!
+//! The body is made while it is sent, by a future inside its connection: it waits for news, and what came meanwhile is
+//! conflated by market. A peer that takes no byte is cut off by its socket; a reconnect begins with a snapshot.
+
+use super::hub::{Hub, Watcher};
+use super::price_text::Price;
+use crate::api::books::view::{self, Shown};
+use crate::api::live;
+use crate::api::markets::quote::OUTCOMES;
+use crate::app::App;
+use crate::http::body::{Cut, Pages, Sink};
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use ahash::AHashMap;
+use engine::id::{KeyId, MarketId};
+use engine::market::catalog::MarketCell;
+use engine::market::spot::{self, Family, SpotPrice};
+use engine::market::terms::{Asset, Resolution};
+use engine::time::Timestamp;
+use hyper::header::{HeaderName, HeaderValue};
+use parking_lot::Mutex;
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::MissedTickBehavior;
+use wire::decimal;
+use wire::write::{Object, object};
+
+/// Markets of one stream.
+const MARKETS_MAX: usize = 50;
+/// Streams of one address without a key.
+const PER_ADDRESS_MAX: u32 = 5;
+/// Levels of each side in `orderbook`.
+const LEVELS_MAX: usize = 10;
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
+/// Spot prices, and batches.
+const BEAT: Duration = Duration::from_secs(1);
+/// Length of the comment that makes proxies and browsers pass the stream on at once.
+const PADDING_BYTES: usize = 2_048;
+/// Markets that are written before others get their turn on the thread.
+const MARKETS_PER_PAGE: usize = 8;
+
+/// Open streams, by key and by address; shared by all IO threads.
+#[derive(Debug, Default)]
+pub struct Streams {
+    seats: Mutex<AHashMap<Of, u32>>,
+    /// Those too that take no place.
+    open: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Of {
+    Key(KeyId),
+    Address(IpAddr),
+}
+
+/// Counts a stream for as long as it lives.
+struct Counted(Arc<Streams>);
+
+impl Counted {
+    fn new(streams: Arc<Streams>) -> Counted {
+        streams.open.fetch_add(1, Relaxed);
+        Counted(streams)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A stream's place among the others; free again when dropped.
+struct Seat {
+    streams: Arc<Streams>,
+    of: Of,
+}
+
+impl Streams {
+    /// Streams open now.
+    pub fn open(&self) -> u64 {
+        self.open.load(Relaxed)
+    }
+
+    fn take(self: &Arc<Self>, of: Of, max: u32) -> Option<Seat> {
+        let mut streams = self.seats.lock();
+        let count = streams.entry(of).or_default();
+        (*count < max).then(|| {
+            *count += 1;
+            Seat { streams: Arc::clone(self), of }
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut streams = self.streams.seats.lock();
+        if let Some(count) = streams.get_mut(&self.of) {
+            *count -= 1;
+            if *count == 0 {
+                streams.remove(&self.of);
+            }
+        }
+    }
+}
+
+/// What a stream is about.
+struct Asked {
+    crypto: Vec<Asset>,
+    family: Option<Family>,
+    markets: Vec<MarketId>,
+    background: bool,
+}
+
+/// Answers with a stream.
+///
+/// # Errors
+/// `INVALID_REQUEST` for a stream of nothing, 429 for one too many.
+pub async fn open(call: Call) -> Outcome {
+    let asked = Asked::read(&call)?;
+    let seat = seat(&call)?;
+    let hub = Rc::clone(&call.edge.hub);
+    let counted = Counted::new(call.app().streams.clone());
+    let pages = Pages::live(move |sink| async move {
+        let (_seat, _counted) = (seat, counted);
+        Stream::new(asked, hub).run(sink).await;
+        Ok::<(), Cut>(())
+    });
+    let buffering = HeaderName::from_static("x-accel-buffering");
+    Ok(Reply::streamed("text/event-stream", pages).with_header(buffering, HeaderValue::from_static("no")))
+}
+
+fn seat(call: &Call) -> Result<Option<Seat>, Refusal> {
+    let app = call.app();
+    let keyed = call.caller.as_ref().and_then(|caller| Some((caller.key?, caller.tier)));
+    let (of, max) = match keyed {
+        Some((key, tier)) => (Of::Key(key), app.config.limits.tier(tier).max_ws_connections),
+        // Peers of this machine are not counted by address, as with requests (wire.md §8).
+        None if call.source.local && !app.config.limits.meter_loopback => return Ok(None),
+        None => (Of::Address(network(call.source.address)), PER_ADDRESS_MAX),
+    };
+    match app.streams.take(of, max) {
+        Some(seat) => Ok(Some(seat)),
+        None => Err(Refusal::rate_limit("concurrency", max, call.now.plus(engine::time::SECOND), 1)),
+    }
+}
+
+/// An IPv6 address counts by its /64.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+    }
+}
+
+impl Asked {
+    fn read(call: &Call) -> Result<Asked, Refusal> {
+        let query = call.query();
+        let list = |name| query.get(name).unwrap_or_default().split(',').map(str::trim).filter(|item| !item.is_empty());
+        let mut crypto: Vec<Asset> = Vec::new();
+        let (mut markets, mut count) = (Vec::new(), 0);
+        let named = list("crypto").count();
+        for asset in list("crypto").filter_map(spot::asset) {
+            if !crypto.contains(&asset) {
+                crypto.push(asset);
+            }
+        }
+        for id in list("condition_ids") {
+            count += 1;
+            if let Some(market) = call.app().catalog.by_condition(id).filter(|market| !markets.contains(market)) {
+                markets.push(market);
+            }
+        }
+        if count > MARKETS_MAX {
+            return Err(Refusal::saying(Code::InvalidRequest, "A stream has at most 50 markets."));
+        }
+        if named + count == 0 {
+            return Err(Refusal::saying(Code::InvalidRequest, "Name crypto symbols or condition_ids."));
+        }
+        let family = live::family(query.get("crypto_source"))?;
+        let background = matches!(query.get("background"), Some("true" | "1"));
+        Ok(Asked { crypto, family, markets, background })
+    }
+}
+
+/// Where a stream's news gather until it has room.
+#[derive(Default)]
+struct Mailbox {
+    /// In the order in which their first change came; the newest price of each.
+    prices: RefCell<Vec<(MarketId, Rc<Price>)>>,
+    bell: Notify,
+}
+
+impl Watcher for Mailbox {
+    fn price(&self, cell: &MarketCell, price: &Rc<Price>, changed: bool) -> bool {
+        if changed {
+            self.put(cell, price);
+        }
+        true
+    }
+
+    /// The last price shows what each outcome pays.
+    fn resolved(&self, cell: &MarketCell, _: Resolution, price: &Rc<Price>) {
+        self.put(cell, price);
+    }
+}
+
+impl Mailbox {
+    fn put(&self, cell: &MarketCell, price: &Rc<Price>) {
+        let mut prices = self.prices.borrow_mut();
+        match prices.iter_mut().find(|(market, _)| *market == cell.id) {
+            Some((_, waiting)) => *waiting = Rc::clone(price),
+            None => prices.push((cell.id, Rc::clone(price))),
+        }
+        self.bell.notify_one();
+    }
+}
+
+/// One stream.
+struct Stream {
+    asked: Asked,
+    hub: Rc<Hub>,
+    id: u64,
+    mailbox: Rc<Mailbox>,
+    told: AHashMap<(Asset, &'static str), Timestamp>,
+    keepalives: u64,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.asked.markets.iter().for_each(|market| self.hub.unwatch(*market, self.id));
+    }
+}
+
+impl Stream {
+    fn new(asked: Asked, hub: Rc<Hub>) -> Stream {
+        let mailbox = Rc::new(Mailbox::default());
+        let id = hub.stream_id();
+        asked.markets.iter().for_each(|market| hub.watch(*market, id, mailbox.clone()));
+        Stream { asked, hub, id, mailbox, told: AHashMap::new(), keepalives: 0 }
+    }
+
+    async fn run(mut self, mut sink: Sink) {
+        let mut ending = self.hub.ending();
+        sink.send(self.beginning()).await;
+        let every = |period| {
+            let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        };
+        let (mut beats, mut keepalives) = (every(BEAT), every(KEEPALIVE_EVERY));
+        let (has_beat, background) = (!self.asked.crypto.is_empty() || self.asked.background, self.asked.background);
+        let mailbox = Rc::clone(&self.mailbox);
+        loop {
+            tokio::select! {
+                biased;
+                _ = ending.wait_for(|ending| *ending) => return,
+                _ = keepalives.tick() => sink.send(self.keepalive()).await,
+                _ = beats.tick(), if has_beat => {
+                    let page = self.spots();
+                    sink.send(page).await;
+                    if background {
+                        self.send_markets(&mut sink).await;
+                    }
+                }
+                () = mailbox.bell.notified(), if !background => self.send_markets(&mut sink).await,
+            }
+        }
+    }
+
+    /// Padding, advice for reconnects, and how everything stands.
+    fn beginning(&mut self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(PADDING_BYTES + 4_096);
+        out.extend_from_slice(b": padding");
+        out.resize(PADDING_BYTES, b' ');
+        out.extend_from_slice(b"\n\nretry: 2000\n\n");
+        let app = self.hub.app().clone();
+        let mut spots = self.new_spots(&app);
+        // One of each symbol: the family that windows are decided by comes first.
+        spots.dedup_by_key(|(asset, _)| *asset);
+        event(&mut out, "snapshot", |o| {
+            o.object("crypto", |o| {
+                for (asset, price) in &spots {
+                    o.object(asset.name(), |o| live::figures(o, *price));
+                }
+            });
+            o.object("markets", |o| {
+                for cell in self.asked.markets.iter().filter_map(|market| app.catalog.market(*market)) {
+                    let out = o.name(&cell.listing.condition);
+                    out.extend_from_slice(b"{\"type\":\"price\",");
+                    let mut fields = Vec::new();
+                    Price::of(cell, &app).plain(&mut fields);
+                    out.extend_from_slice(&fields[1..]);
+                }
+            });
+        });
+        out
+    }
+
+    fn keepalive(&mut self) -> Vec<u8> {
+        self.keepalives += 1;
+        let mut out = b": padding\n\n".to_vec();
+        event(&mut out, "keepalive", |o| {
+            o.integer("ts", self.hub.app().clock.now().millis());
+            o.integer("n", self.keepalives);
+        });
+        out
+    }
+
+    /// Spot prices that were not told yet.
+    fn new_spots(&mut self, app: &App) -> Vec<(Asset, SpotPrice)> {
+        let now = app.clock.now();
+        let newest = |asset: &Asset| {
+            let asset = *asset;
+            app.spot.prices(asset, self.asked.family, now).map(move |price| (asset, price))
+        };
+        let mut spots: Vec<_> = self.asked.crypto.iter().flat_map(newest).collect();
+        spots.retain(|(asset, price)| self.told.insert((*asset, price.source), price.at) != Some(price.at));
+        spots
+    }
+
+    fn spots(&mut self) -> Vec<u8> {
+        let app = self.hub.app().clone();
+        let (spots, mut out) = (self.new_spots(&app), Vec::new());
+        if self.asked.background {
+            let write = |out: &mut Vec<u8>, (asset, price): &(Asset, SpotPrice)| {
+                object(out, |o| live::spot(o, *asset, *price));
+            };
+            batch(&mut out, "crypto_price_batch", &spots, write);
+        } else {
+            for (asset, price) in &spots {
+                event(&mut out, "crypto_price", |o| live::spot(o, *asset, *price));
+            }
+        }
+        out
+    }
+
+    /// What the mailbox holds, with the books.
+    async fn send_markets(&self, sink: &mut Sink) {
+        let prices = std::mem::take(&mut *self.mailbox.prices.borrow_mut());
+        let app = self.hub.app();
+        let cell = |market: MarketId| app.catalog.market(market).expect("it was found by its condition");
+        for some in prices.chunks(MARKETS_PER_PAGE) {
+            let mut out = Vec::with_capacity(4_096 * some.len());
+            if self.asked.background {
+                batch(&mut out, "market_price_batch", some, |out, (_, price)| price.plain(out));
+                let mut books = Vec::new();
+                for (market, _) in some {
+                    OUTCOMES.into_iter().for_each(|outcome| books.extend(book(app, cell(*market), outcome)));
+                }
+                batch(&mut out, "orderbook_batch", &books, |out, book| out.extend_from_slice(book));
+            } else {
+                for (market, price) in some {
+                    line(&mut out, "market_price", |out| price.plain(out));
+                    for book in OUTCOMES.into_iter().filter_map(|outcome| book(app, cell(*market), outcome)) {
+                        line(&mut out, "orderbook", |out| out.extend_from_slice(&book));
+                    }
+                }
+            }
+            sink.send(out).await;
+        }
+    }
+}
+
+/// The best levels of a token's own book; `None` where it has none.
+fn book(app: &App, cell: &MarketCell, outcome: engine::id::Outcome) -> Option<Vec<u8>> {
+    let write = |shown: Shown<'_>| {
+        let mut out = Vec::with_capacity(1_024);
+        object(&mut out, |o| {
+            o.text("condition_id", &cell.listing.condition);
+            o.text("token_id", shown.token());
+            shown.best_levels(o, LEVELS_MAX);
+            shown.timestamp(o);
+            o.text("hash", shown.hash().as_str());
+        });
+        out
+    };
+    view::copied(&app.books, cell, cell.instrument(outcome), usize::MAX, write).ok()
+}
+
+fn line(out: &mut Vec<u8>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    // JSON has no line ends of its own: they are escaped.
+    write(out);
+    out.extend_from_slice(b"\n\n");
+}
+
+fn event(out: &mut Vec<u8>, name: &str, fields: impl FnOnce(&mut Object<'_>)) {
+    line(out, name, |out| object(out, fields));
+}
+
+/// Nothing for an empty batch.
+fn batch<T>(out: &mut Vec<u8>, name: &str, updates: &[T], write: impl FnMut(&mut Vec<u8>, &T)) {
+    if updates.is_empty() {
+        return;
+    }
+    event(out, name, |o| {
+        o.array("updates", updates, write);
+        decimal::integer(o.name("count"), updates.len() as u64);
+    });
+}

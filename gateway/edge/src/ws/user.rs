@@ -1,0 +1,343 @@
+//! The venue's user channel, `/v1/ws/user` and `/ws/user` (streams.md §4.1, §4.3): the trades of the own orders in the
+//! markets subscribed to.
+//!
+//! Who asks is said in a header, a token or the first frame. As at the venue nothing is acknowledged, and what makes no
+//! sense is passed over in silence; `?errors=1` asks for error frames.
+//!
+//! A socket speaks one of two dialects, as REST does. The plain one is the specification's: trades only, which name no
+//! owner and no maker. The strict one is the venue's own: trades have all of its fields, and `order` frames tell what
+//! becomes of orders. `streams.order_events` widens or ends the latter.
+
+use super::admit::{self, Bearer, Nobody, Which, admit};
+use super::close::Close;
+use super::follow::{self, Following, Teller, follow};
+use super::frame::Frame;
+use super::market::ids;
+use super::session::{Channel, Said, Socket, upgrade};
+use super::user_frames::{Dress, Member};
+use super::user_text::Texts;
+use crate::api::clob::ids as clob_ids;
+use crate::app::Edge;
+use crate::http::call::Call;
+use crate::http::dialect::Dialect;
+use crate::http::reply::Outcome;
+use crate::http::route::{RateClass, Route};
+use crate::settings::OrderEvents;
+use engine::id::MarketId;
+use engine::time::SECOND;
+use engine::view::FactView;
+use hyper::header;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use wire::read;
+use wire::value::Value;
+use wire::write::{object, string};
+
+/// Time to say who one is.
+const AUTH_WITHIN_US: u64 = 10 * SECOND;
+/// Who asks for order events by his name alone, in small letters.
+const EVENTFUL_AGENT: &str = "nautilus";
+
+pub const ROUTES: &[Route] = &[Route::get("/v1/ws/user", "ws_user")
+    .about("The own trades, in the venue's frames.")
+    .always_at_root()
+    .rate(RateClass::Exempt)
+    .run(|call| Box::pin(open(call)))];
+
+async fn open(call: Call) -> Outcome {
+    let query = call.query();
+    let from = follow::from_seq(&query)?;
+    let tells_errors = matches!(query.get("errors"), Some("1" | "true"));
+    let dialect = Dialect::of_handshake(&call.headers, query.get("dialect"), &call.app().config.compat.client_agents);
+    let agent = call.header(&header::USER_AGENT).unwrap_or_default().to_ascii_lowercase();
+    let wants_orders = agent.contains(EVENTFUL_AGENT);
+    let admitted = admit(&call, Nobody::UntilAuth)?;
+    upgrade(&call, admitted, move |socket, edge| User {
+        socket,
+        edge,
+        from,
+        tells_errors,
+        dialect,
+        wants_orders,
+        wanted: Rc::default(),
+        following: None,
+    })
+}
+
+struct User {
+    socket: Rc<Socket>,
+    edge: Rc<Edge>,
+    from: Option<u64>,
+    tells_errors: bool,
+    /// As the handshake settles it; else the form of the key does.
+    dialect: Option<Dialect>,
+    /// It asks for `order` frames.
+    wants_orders: bool,
+    wanted: Rc<RefCell<Wanted>>,
+    /// Since the first subscription.
+    following: Option<Following>,
+}
+
+/// The markets that are subscribed to.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// All of them but those named; else those named only.
+    all: bool,
+    named: BTreeSet<MarketId>,
+}
+
+impl Wanted {
+    fn contains(&self, market: MarketId) -> bool {
+        self.all != self.named.contains(&market)
+    }
+
+    /// Switches markets on or off; `None` is all of them. False when more would be named than may be: those are left out.
+    fn set(&mut self, on: bool, markets: Option<&[MarketId]>, named_max: usize) -> bool {
+        let Some(markets) = markets else {
+            *self = Wanted { all: on, named: BTreeSet::new() };
+            return true;
+        };
+        let mut fit = true;
+        for market in markets {
+            if self.contains(*market) == on {
+                continue;
+            }
+            if !self.named.remove(market) {
+                let fits = self.named.len() < named_max;
+                fit &= fits;
+                if fits {
+                    self.named.insert(*market);
+                }
+            }
+        }
+        fit
+    }
+}
+
+/// Why a message, or a part of it, is passed over.
+struct Fault {
+    code: &'static str,
+    message: &'static str,
+}
+
+const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is no JSON" };
+const NO_OBJECT: Fault = fault("the message is no object");
+const NO_AUTH: Fault = Fault { code: "INVALID_KEY", message: "the first message must have auth.apiKey" };
+const OTHER_TYPE: Fault = fault("type must be user or subscribe");
+const OPERATION: Fault = fault("operation must be subscribe or unsubscribe");
+const MARKETS: Fault = fault("markets must be an array of condition ids");
+const TOKENS: Fault = fault("assets_ids must be an array of token ids");
+const UNKNOWN: Fault = Fault { code: "MARKET_NOT_FOUND", message: "no such market or token" };
+const TOO_MANY: Fault = Fault { code: "SUBSCRIPTION_LIMIT", message: "too many subscriptions on one socket" };
+
+const fn fault(message: &'static str) -> Fault {
+    Fault { code: "INVALID_REQUEST", message }
+}
+
+/// What a message asks for.
+struct Asked<'a> {
+    subscribes: bool,
+    conditions: Vec<&'a str>,
+    tokens: Vec<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    /// What a message says; else what is wrong with it, and what it wanted to do.
+    fn read(value: &'a Value<'_>) -> Result<Asked<'a>, (&'static str, Fault)> {
+        let subscribes = match value.get("operation").or(value.get("action")) {
+            None | Some(Value::Null) => true,
+            Some(Value::Text(word)) if word.eq_ignore_ascii_case("subscribe") => true,
+            Some(Value::Text(word)) if word.eq_ignore_ascii_case("unsubscribe") => false,
+            Some(_) => return Err(("", OPERATION)),
+        };
+        let action = if subscribes { "subscribe" } else { "unsubscribe" };
+        match value.get("type") {
+            None | Some(Value::Null) => {}
+            Some(Value::Text(word)) if ["user", "subscribe"].iter().any(|kind| word.eq_ignore_ascii_case(kind)) => {}
+            Some(_) => return Err((action, OTHER_TYPE)),
+        }
+        let conditions = ids(value.get("markets")).ok_or((action, MARKETS))?;
+        let tokens = ids(value.get("assets_ids").or(value.get("asset_ids"))).ok_or((action, TOKENS))?;
+        Ok(Asked { subscribes, conditions, tokens })
+    }
+}
+
+impl User {
+    fn error(&self, fault: &Fault, action: &'static str, markets: &[&str]) {
+        if !self.tells_errors {
+            return;
+        }
+        self.socket.send(&Frame::json(|out| {
+            object(out, |o| {
+                o.word("event_type", "error");
+                o.word("code", fault.code);
+                o.word("message", fault.message);
+                o.word("action", action);
+                if !markets.is_empty() {
+                    o.array("markets", markets, |out, id| string(out, id));
+                }
+            });
+        }));
+    }
+
+    /// Whether somebody is known behind this message, its `auth` heeded.
+    fn authenticated(&mut self, value: &Value<'_>) -> Result<Option<Bearer>, Close> {
+        let auth = value.get("auth");
+        if self.following.is_some() {
+            return Ok(self.socket.bearer());
+        }
+        self.wants_orders |= matches!(auth.and_then(|auth| auth.get("order_events")), Some(Value::Bool(true)));
+        let Some(Value::Text(key)) = auth.and_then(|auth| auth.get("apiKey")) else { return Ok(self.socket.bearer()) };
+        let app = &self.edge.app;
+        let now = self.socket.now();
+        let shown = admit::by_key(app, key.as_bytes(), now).map_err(Close::refused)?;
+        match self.socket.bearer() {
+            // The handshake's own user, who may show his other key form here.
+            Some(known) if known.user == shown.user => {
+                Ok(Some(Bearer { alias: shown.alias.or(known.alias.clone()), ..known }))
+            }
+            Some(_) => Err(Close::INVALID_KEY),
+            None => {
+                let seat = admit::seated(&self.edge, &shown, now).ok_or(Close::CONNECTION_LIMIT)?;
+                self.socket.admit(shown.clone(), seat);
+                Ok(Some(shown))
+            }
+        }
+    }
+
+    /// How its frames look from the first subscription on.
+    fn dress(&self, bearer: &Bearer) -> Dress {
+        let by_key = if bearer.alias.is_some() { Dialect::Strict } else { Dialect::Plain };
+        let dialect = self.dialect.unwrap_or(by_key);
+        // As strict REST rows have it: the UUID that was shown, else the account's.
+        let owner = match (&bearer.alias, dialect) {
+            (_, Dialect::Plain) => "".into(),
+            (Some(alias), Dialect::Strict) => (**alias).into(),
+            (None, Dialect::Strict) => clob_ids::account(bearer.user).into(),
+        };
+        let tells_orders = match self.edge.app.config.streams.order_events {
+            OrderEvents::Strict => dialect.is_strict() || self.wants_orders,
+            OrderEvents::All => true,
+            OrderEvents::Off => false,
+        };
+        Dress { user: bearer.user, dialect, owner, numbered: self.from.is_some(), tells_orders }
+    }
+
+    fn switch(&self, asked: &Asked<'_>) {
+        let catalog = &self.edge.app.catalog;
+        let action = if asked.subscribes { "subscribe" } else { "unsubscribe" };
+        let (mut known, mut unknown) = (Vec::new(), Vec::new());
+        let conditions = asked.conditions.iter().map(|id| (*id, catalog.by_condition(id)));
+        let tokens = asked.tokens.iter().map(|id| (*id, catalog.by_token(id).map(|token| token.market())));
+        for (id, market) in conditions.chain(tokens) {
+            match market {
+                Some(market) => known.push(market),
+                None => unknown.push(id),
+            }
+        }
+        // A list of unknown ids is none of all markets.
+        let markets = (!known.is_empty() || !unknown.is_empty()).then_some(&known[..]);
+        let tier = self.socket.bearer().map(|bearer| bearer.tier);
+        let fit = self.wanted.borrow_mut().set(
+            asked.subscribes,
+            markets,
+            self.edge.app.config.streams.subscriptions_max(tier),
+        );
+        if !unknown.is_empty() {
+            self.error(&UNKNOWN, action, &unknown);
+        }
+        if !fit {
+            self.error(&TOO_MANY, action, &[]);
+        }
+    }
+}
+
+impl Channel for User {
+    const WHICH: Which = Which::User;
+
+    async fn opened(&mut self) -> Result<(), Close> {
+        if self.socket.bearer().is_none() {
+            self.socket.expect_auth_within(AUTH_WITHIN_US);
+        }
+        Ok(())
+    }
+
+    async fn message(&mut self, text: &str) -> Result<Said, Close> {
+        let Ok(value) = read::json(text.as_bytes()) else {
+            self.error(&NOT_JSON, "", &[]);
+            return Ok(Said::Nonsense);
+        };
+        if !matches!(value, Value::Object(_)) {
+            self.error(&NO_OBJECT, "", &[]);
+            return Ok(Said::Nonsense);
+        }
+        let Some(bearer) = self.authenticated(&value)? else {
+            self.error(&NO_AUTH, "", &[]);
+            return Ok(Said::Nonsense);
+        };
+        let asked = match Asked::read(&value) {
+            Ok(asked) => asked,
+            Err((action, fault)) => {
+                self.error(&fault, action, &[]);
+                return Ok(Said::Nonsense);
+            }
+        };
+        self.switch(&asked);
+        if self.following.is_none() {
+            let dress = self.dress(&bearer);
+            let texts = Texts::new(&self.edge.app, &dress);
+            let teller = Frames { texts, member: self.edge.app.user_frames.join(dress), wanted: self.wanted.clone() };
+            let (socket, edge) = (self.socket.clone(), self.edge.clone());
+            self.following = Some(follow(socket, edge, bearer.user, self.from, teller).await?);
+        }
+        Ok(Said::Understood)
+    }
+}
+
+/// The frames of one socket.
+struct Frames {
+    texts: Texts,
+    member: Member,
+    wanted: Rc<RefCell<Wanted>>,
+}
+
+impl Teller for Frames {
+    fn tell(&self, fact: &FactView, frames: &mut Vec<Frame>) {
+        let market = fact.order.terms.instrument.market();
+        if self.texts.tells(fact) && self.wanted.borrow().contains(market) {
+            frames.extend(self.member.frames(fact.seq, || self.texts.told(fact)).into_iter().flatten());
+        } else {
+            self.member.pass(fact.seq);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subscriptions_are_all_but_some_or_some_of_all() {
+        let market = MarketId;
+        let mut wanted = Wanted::default();
+        assert!(!wanted.contains(market(1)));
+        assert!(wanted.set(true, Some(&[market(1), market(2), market(1)]), 3));
+        assert!(wanted.contains(market(1)) && wanted.contains(market(2)) && !wanted.contains(market(3)));
+        assert!(wanted.set(false, Some(&[market(2), market(9)]), 3), "what is not subscribed to is no matter");
+        assert!(!wanted.contains(market(2)) && wanted.contains(market(1)));
+        assert!(!wanted.set(true, Some(&[market(4), market(5), market(6)]), 3), "one too many");
+        assert!(wanted.contains(market(4)) && wanted.contains(market(5)) && !wanted.contains(market(6)));
+        // What is subscribed to already takes no place.
+        assert!(wanted.set(true, Some(&[market(1), market(4)]), 3));
+        assert!(wanted.set(true, None, 3));
+        assert!(wanted.contains(market(6)) && wanted.contains(market(77)));
+        assert!(wanted.set(false, Some(&[market(6)]), 3));
+        assert!(!wanted.contains(market(6)) && wanted.contains(market(7)));
+        assert!(wanted.set(true, Some(&[market(6)]), 3));
+        assert!(wanted.contains(market(6)));
+        assert!(wanted.set(true, Some(&[]), 3), "unknown ids only");
+        assert!(wanted.set(false, None, 3));
+        assert!(!wanted.contains(market(1)) && !wanted.contains(market(77)));
+    }
+}

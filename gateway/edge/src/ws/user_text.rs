@@ -1,0 +1,143 @@
+//! Frames of the user channel (streams.md §4.3): the fields that a fill or an order has in the venue-shaped lists, made by
+//! the same code, in the channel's dress.
+
+use super::frame::Frame;
+use super::user_frames::{Dress, Told};
+use crate::api::clob::ids::{self, OrderIds};
+use crate::api::clob::{rows, words};
+use crate::api::orders::view;
+use crate::api::orders::words as native;
+use crate::app::App;
+use crate::http::dialect::Dialect;
+use engine::id::TradeId;
+use engine::order::{Fill, Status};
+use engine::time::Timestamp;
+use engine::view::{FactView, Happened};
+use std::sync::Arc;
+use wire::decimal;
+use wire::write::{Object, object};
+
+/// What all frames of one socket share.
+pub struct Texts {
+    app: Arc<App>,
+    ids: OrderIds,
+    address: String,
+    dress: Dress,
+}
+
+impl Texts {
+    pub fn new(app: &Arc<App>, dress: &Dress) -> Texts {
+        Texts {
+            app: app.clone(),
+            ids: OrderIds::new(app.config.auth.server_secret.expose(), dress.user, dress.dialect),
+            address: ids::address(dress.user),
+            dress: dress.clone(),
+        }
+    }
+
+    /// What a socket is told of a fact.
+    pub fn told(&self, fact: &FactView) -> Told {
+        let trade = match &fact.what {
+            Happened::Filled { fill, .. } => Some(self.trade(fact, fill)),
+            Happened::Placed { .. } | Happened::Closed => None,
+        };
+        [trade, self.order_event(fact).map(|kind| self.order(fact, kind))]
+    }
+
+    /// Whether a socket is told anything of a fact.
+    pub fn tells(&self, fact: &FactView) -> bool {
+        matches!(fact.what, Happened::Filled { .. }) || self.order_event(fact).is_some()
+    }
+
+    /// The type of the `order` event that tells of a fact.
+    fn order_event(&self, fact: &FactView) -> Option<&'static str> {
+        match &fact.what {
+            _ if !self.dress.tells_orders => None,
+            Happened::Placed { rests: true } => Some("PLACEMENT"),
+            Happened::Filled { .. } => Some("UPDATE"),
+            Happened::Closed if fact.order.status() != Status::Filled => Some("CANCELLATION"),
+            // What never rested, and the rest of a FAK order.
+            Happened::Placed { rests: false } | Happened::Closed => None,
+        }
+    }
+
+    /// A `trade` event.
+    fn trade(&self, fact: &FactView, fill: &Fill) -> Frame {
+        let (order, dress) = (&fact.order, &self.dress);
+        let strict = dress.dialect.is_strict();
+        let texts = view::Texts::of(&self.app.catalog, order.terms.instrument);
+        self.frame(fact, |o| {
+            o.word("event_type", "trade");
+            o.word("type", "TRADE");
+            o.word("status", "MATCHED");
+            rows::execution(o, &self.ids, fill, order, &texts, dress.dialect);
+            for name in ["timestamp", "last_update", "match_time"] {
+                secs(o, name, fill.at);
+            }
+            match strict || dress.tells_orders {
+                true => rows::maker_orders(o, &self.ids, fill, order, &texts, (&dress.owner, &self.address)),
+                false => o.name("maker_orders").extend_from_slice(b"[]"),
+            }
+            o.text("owner", &dress.owner);
+            o.text("trade_owner", &dress.owner);
+            rows::quoted(o, "fee_rate_bps", rows::rate(fill));
+            o.word("trader_side", native::liquidity(fill.liquidity));
+            o.integer("bucket_index", 0);
+            o.text("maker_address", &self.address);
+            match strict {
+                true => o.text("transaction_hash", &ids::paper_transaction_hash(&fill.id.0.to_string())),
+                false => o.null("transaction_hash"),
+            }
+        })
+    }
+
+    /// An `order` event of that type.
+    fn order(&self, fact: &FactView, kind: &'static str) -> Frame {
+        let order = &fact.order;
+        let texts = view::Texts::of(&self.app.catalog, order.terms.instrument);
+        let (at, trade) = match &fact.what {
+            Happened::Placed { .. } => (order.created_at, None),
+            Happened::Filled { fill, .. } => (fill.at, Some(fill.id)),
+            Happened::Closed => (order.closed().map_or(order.created_at, |(_, at)| at), None),
+        };
+        self.frame(fact, |o| {
+            o.word("event_type", "order");
+            o.word("type", kind);
+            rows::placement(o, &self.ids, order, &texts);
+            o.text("owner", &self.dress.owner);
+            o.text("order_owner", &self.dress.owner);
+            secs(o, "expiration", order.terms.expiration().unwrap_or_default());
+            secs(o, "created_at", order.created_at);
+            // Milliseconds here alone, as the venue has it.
+            rows::quoted(o, "timestamp", at.millis());
+            o.array("associate_trades", trade, |out, TradeId(id)| {
+                out.push(b'"');
+                decimal::integer(out, id);
+                out.push(b'"');
+            });
+            o.word(
+                "status",
+                match order.status() {
+                    Status::Cancelled | Status::Expired => "CANCELED",
+                    Status::Pending | Status::Filled => words::status(order, Dialect::Strict),
+                },
+            );
+            o.text("maker_address", &self.address);
+        })
+    }
+
+    fn frame(&self, fact: &FactView, fields: impl FnOnce(&mut Object<'_>)) -> Frame {
+        Frame::json(|out| {
+            object(out, |o| {
+                fields(o);
+                if self.dress.numbered {
+                    o.integer("user_seq", fact.seq);
+                }
+            });
+        })
+    }
+}
+
+fn secs(o: &mut Object<'_>, name: &str, at: Timestamp) {
+    rows::quoted(o, name, at.secs());
+}

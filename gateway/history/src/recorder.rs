@@ -1,0 +1,186 @@
+//! The feed's half of the price history: remembers how prices went and hands that over now and then.
+//!
+//! A note is a few instructions and an entry of a table by market. The feed never waits: while the history has not taken
+//! the last batches, what comes goes on into the batch at hand, which grows with markets and minutes, not with messages.
+
+use super::Word;
+use super::store::Heard;
+use engine::book::candles::{Candle, Mid};
+use engine::book::listener::PriceListener;
+use engine::id::MarketId;
+use engine::time::{SECOND, Timestamp};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+
+/// A batch is handed over this long after its first note (server time), or when it has so many rows.
+const HAND_OVER_AFTER_US: u64 = SECOND / 2;
+const HAND_OVER_ROWS: usize = 8_192;
+/// Batches that the history may have in front of it.
+const UNDERWAY_MAX: usize = 2;
+/// Rows of a batch that nobody takes; further minutes are forgotten.
+const ROWS_MAX: usize = 1 << 18;
+
+/// Remembers prices for the history.
+pub struct Recorder {
+    words: Sender<Word>,
+    underway: Arc<AtomicUsize>,
+    batch: Vec<Heard>,
+    /// By market: where its latest row of the batch is, + 1; 0 = none.
+    rows: Vec<u32>,
+    /// Server time of the batch's first note.
+    since: Timestamp,
+    /// Start of the newest minute of the history as it was opened (venue time).
+    known_to: Timestamp,
+    /// Notes of before are passed over.
+    not_before: Timestamp,
+}
+
+impl Recorder {
+    pub(super) fn new(words: Sender<Word>, known_to: Timestamp) -> Recorder {
+        Recorder {
+            words,
+            underway: Arc::default(),
+            batch: Vec::new(),
+            rows: Vec::new(),
+            since: Timestamp(0),
+            known_to,
+            not_before: Timestamp(0),
+        }
+    }
+
+    /// One that nobody listens to.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn nowhere() -> Recorder {
+        Recorder::new(std::sync::mpsc::channel().0, Timestamp(0))
+    }
+
+    /// Hands everything over, however far the history is behind.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn flush(&mut self) {
+        while !self.batch.is_empty() {
+            self.hand_over();
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl PriceListener for Recorder {
+    /// What comes was told before, in an earlier run: what the history knows of it is passed over.
+    fn hears_again(&mut self) {
+        self.not_before = self.known_to;
+    }
+
+    /// The first outcome's price became `mid` at `venue_now`.
+    fn note(&mut self, market: MarketId, venue_now: Timestamp, mid: Mid) {
+        if venue_now < self.not_before {
+            return;
+        }
+        let index = market.0 as usize;
+        if self.rows.len() <= index {
+            self.rows.resize(index + 1, 0);
+        }
+        let minute = u32::try_from(venue_now.secs() / 60).unwrap_or(u32::MAX);
+        let latest = (self.rows[index] as usize).checked_sub(1).map(|row| &mut self.batch[row]);
+        if let Some(known) = latest.filter(|known| known.minute == minute) {
+            return known.candle.join(&Candle::at(mid));
+        }
+        if self.batch.len() < ROWS_MAX {
+            self.batch.push(Heard { market: market.0, minute, candle: Candle::at(mid) });
+            self.rows[index] = self.batch.len() as u32;
+        }
+    }
+
+    /// Hands the batch over when it is time.
+    fn turn(&mut self, now: Timestamp) {
+        if self.batch.is_empty() {
+            self.since = now;
+        } else if self.batch.len() >= HAND_OVER_ROWS || now.since(self.since) >= HAND_OVER_AFTER_US {
+            self.hand_over();
+            self.since = now;
+        }
+    }
+
+    /// Hands the batch over unless the history is behind.
+    fn hand_over(&mut self) {
+        if self.batch.is_empty() || self.underway.load(Ordering::Relaxed) >= UNDERWAY_MAX {
+            return;
+        }
+        for heard in &self.batch {
+            self.rows[heard.market as usize] = 0;
+        }
+        self.underway.fetch_add(1, Ordering::Relaxed);
+        let heard = std::mem::take(&mut self.batch);
+        // Nobody takes it only when the process is ending.
+        let _ = self.words.send(Word::Heard(heard, self.underway.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_secs(1_790_932_440 + secs)
+    }
+
+    #[test]
+    fn notes_of_a_minute_are_one_row_and_the_feed_never_waits() {
+        let (words, told) = channel();
+        let mut recorder = Recorder::new(words, at(0));
+        let taken = || match told.try_recv() {
+            Ok(Word::Heard(heard, _)) => heard.len(),
+            _ => 0,
+        };
+        for (secs, mid) in [(0, 5), (1, 9), (59, 3), (60, 4)] {
+            recorder.note(MarketId(7), at(secs), Mid(mid));
+        }
+        recorder.note(MarketId(0), at(60), Mid(1));
+        let whole = Candle { open: Mid(5), high: Mid(9), low: Mid(3), close: Mid(3), ..Candle::default() };
+        assert_eq!(recorder.batch[0], Heard { market: 7, minute: 29_848_874, candle: whole });
+        assert_eq!(recorder.batch.len(), 3);
+        recorder.turn(at(100));
+        assert_eq!(taken(), 3);
+        recorder.turn(at(101));
+        assert_eq!(taken(), 0, "nothing new");
+        // Two are underway at most; what comes meanwhile is kept.
+        recorder.note(MarketId(7), at(61), Mid(2));
+        recorder.hand_over();
+        assert_eq!(taken(), 1);
+        recorder.note(MarketId(7), at(62), Mid(8));
+        recorder.hand_over();
+        recorder.note(MarketId(7), at(63), Mid(6));
+        recorder.hand_over();
+        assert_eq!((taken(), recorder.batch.len()), (0, 1));
+        assert_eq!(recorder.batch[0].candle.close, Mid(6));
+        recorder.underway.store(0, Ordering::Relaxed);
+        recorder.hand_over();
+        assert_eq!(taken(), 1);
+    }
+
+    #[test]
+    fn what_is_known_is_passed_over_when_it_is_heard_again() {
+        let (words, _told) = channel();
+        let mut recorder = Recorder::new(words, at(0));
+        for (again, secs, count) in [(false, -60, 1), (true, -1, 1), (true, 0, 2), (true, 60, 3)] {
+            if again {
+                recorder.hears_again();
+            }
+            recorder.note(MarketId(1), Timestamp((at(0).0 as i64 + secs * 1_000_000) as u64), Mid(1));
+            assert_eq!(recorder.batch.len(), count, "{secs}");
+        }
+    }
+
+    #[test]
+    fn a_batch_that_nobody_takes_is_bounded() {
+        let (words, _heard) = channel();
+        let mut recorder = Recorder::new(words, at(0));
+        recorder.underway.store(UNDERWAY_MAX, Ordering::Relaxed);
+        for minute in 0..ROWS_MAX as u64 + 10 {
+            recorder.note(MarketId(1), Timestamp::from_secs(minute * 60), Mid(1));
+        }
+        recorder.turn(at(1_000_000));
+        assert_eq!(recorder.batch.len(), ROWS_MAX);
+    }
+}

@@ -1,0 +1,539 @@
+//! Follows the sealed segments: folds old ones onto the previous snapshot, and says what is covered by both that are
+//! kept. When the server has stopped in order, the rest of the log follows, if there is much of it.
+//!
+//! Runs on a thread of its own with a state of its own, by the same fold as recovery; the hot path never pauses. The
+//! price is memory for a second copy of the users (house.md §8).
+
+use crate::paced::Rests;
+use crate::recover::{RecoverError, Replay, read_snapshot};
+use crate::spares::Covered;
+use engine::format::Formats;
+use engine::shard::replay::State;
+use engine::shard::snapshot;
+use host::failing::Failing;
+use host::thread::Stop;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::Duration;
+use wal::{Files, Lsn, Marks, Scan, Snapshots, Storage};
+
+/// Sleep between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// So many records behind the newest snapshot are worth another one when the server has stopped. A start reads 150,000 to
+/// 300,000 of them a second, so fewer than these cost it less than the reading and checking of its snapshot; and a small
+/// server, or one that is started to be looked at, stops at once.
+const LAST_RECORDS_LEAST: u64 = 50_000;
+/// How long it may take: it saves the next start seconds, and is not worth more of them. A million records behind the newest
+/// snapshot are read and written down within it. The log has everything.
+pub const LAST_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a look at the log came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// Nothing was appended since the last one.
+    Unchanged,
+    /// No checkpoint is due.
+    Enough,
+    /// One is due, and not possible yet.
+    Due,
+    Made,
+}
+
+/// Where a digest is sent to: the record up to which the state was digested, and the digest.
+type Answer = SyncSender<Result<(Lsn, [u8; 32]), RecoverError>>;
+
+/// Asks a keeper that runs for the digest of the state: nobody else has a state that he may read at leisure.
+#[derive(Clone)]
+pub struct Digests {
+    asked: Sender<Answer>,
+    /// The keeper's thread, once it runs.
+    keeper: Arc<OnceLock<Thread>>,
+}
+
+impl Digests {
+    /// The digest of the state up to a record that is on the device, which is at or behind all that were when this was
+    /// called; with that record. Waits for a checkpoint that is being made, as long as `stays` says so.
+    ///
+    /// # Errors
+    /// [`RecoverError`] of the log; `None` when the keeper has ended, or `stays` said no.
+    pub fn ask(&self, stays: impl Fn() -> bool) -> Option<Result<(Lsn, [u8; 32]), RecoverError>> {
+        let (answer, digested) = sync_channel(1);
+        self.asked.send(answer).ok()?;
+        if let Some(keeper) = self.keeper.get() {
+            keeper.unpark();
+        }
+        loop {
+            match digested.recv_timeout(LOOK_EVERY) {
+                Ok(digested) => return Some(digested),
+                Err(RecvTimeoutError::Timeout) if stays() => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// Keeper of the snapshots.
+pub struct Keeper<S: Storage = Files> {
+    storage: S,
+    snapshots: Snapshots<S>,
+    marks: Marks,
+    covered: Covered,
+    /// Sealed segments between two checkpoints.
+    every: usize,
+    /// The keeper's own copy, and the record it stands for with that record's checksum.
+    state: Option<(State, Lsn, u32)>,
+    seen: Lsn,
+    /// What snapshots are written in.
+    formats: Formats,
+    /// When the thread lets others have its core; it never does where there is none.
+    rests: Option<Rests>,
+    /// Who waits for a digest.
+    asked: Option<(Receiver<Answer>, Arc<OnceLock<Thread>>)>,
+}
+
+impl<S: Storage> Keeper<S> {
+    pub fn new(storage: S, snapshots: Snapshots<S>, marks: Marks, every: usize, covered: Covered) -> Keeper<S> {
+        Keeper {
+            storage,
+            snapshots,
+            marks,
+            covered,
+            every,
+            state: None,
+            seen: Lsn::ZERO,
+            formats: Formats::Newest,
+            rests: None,
+            asked: None,
+        }
+    }
+
+    /// Writes snapshots in these formats.
+    pub fn writing(self, formats: Formats) -> Keeper<S> {
+        Keeper { formats, ..self }
+    }
+
+    /// Can be asked for digests, too, when it runs.
+    pub fn answering(mut self) -> (Keeper<S>, Digests) {
+        let (asked, asks) = channel();
+        let keeper = Arc::new(OnceLock::new());
+        self.asked = Some((asks, Arc::clone(&keeper)));
+        (self, Digests { asked, keeper })
+    }
+
+    /// Takes its time as long as the next checkpoint is not due before this one is written. The storages must rest by the
+    /// same `rests`.
+    pub fn resting(self, rests: Rests) -> Keeper<S> {
+        Keeper { rests: Some(rests), ..self }
+    }
+
+    /// Turns until the server stops; gives itself back, unless the state turned out to be unsound.
+    pub fn run(mut self, stop: &Stop) -> Option<Keeper<S>> {
+        let mut failing = Failing::default();
+        if let Some((_, thread)) = &self.asked {
+            let _ = thread.set(std::thread::current());
+        }
+        while !stop.is_set() {
+            if let Some(answer) = self.asked.as_ref().and_then(|(asked, _)| asked.try_recv().ok()) {
+                // Who asked may have gone.
+                let _ = answer.send(self.digest(stop));
+                continue;
+            }
+            let looked = self.look();
+            // What is due and has to wait says nothing about the storage that failed.
+            if matches!(looked, Ok(Looked::Made | Looked::Enough)) {
+                failing = Failing::default();
+            }
+            match looked {
+                Ok(Looked::Made) => {}
+                Ok(_) => std::thread::park_timeout(LOOK_EVERY),
+                Err(error @ RecoverError::Broken { .. }) => {
+                    // The sync thread finds the log poisoned and ends serving. The segments stay: they are the evidence.
+                    tracing::error!(%error, "no snapshot is written of this state, and nothing more is promised");
+                    return None;
+                }
+                // A half of a snapshot is none, and what was folded is kept.
+                Err(_) if stop.is_set() => {}
+                Err(error) => {
+                    // Serving goes on; the log grows until a later turn succeeds.
+                    failing.again(&error, "no snapshot could be written", stop);
+                }
+            }
+        }
+        // Nobody who asks from now on is to wait.
+        self.asked = None;
+        Some(self)
+    }
+
+    /// The digest of the state up to the last record that is on the device, and that record.
+    fn digest(&mut self, stop: &Stop) -> Result<(Lsn, [u8; 32]), RecoverError> {
+        if let Some(rests) = &self.rests {
+            // Nobody's room or restart depends on it.
+            rests.begin(Lsn(u64::MAX));
+        }
+        let upto = self.marks.synced();
+        // The mark of an orderly end, which is appended behind the stop, is to stay behind every state that is kept.
+        if stop.is_set() || self.marks.is_poisoned() {
+            return Err(RecoverError::Content { lsn: upto, why: "the server stops".to_owned() });
+        }
+        self.fold(upto)?;
+        let (state, lsn, _) = self.state.as_ref().expect("it was folded");
+        let shards: Vec<_> = state.users.iter().collect();
+        let digest = snapshot::write(self.formats, &state.markets, &shards, &mut Breathing { keeper: self, stop });
+        digest.map(|digest| (*lsn, digest)).map_err(|error| RecoverError::Content { lsn: *lsn, why: error.to_string() })
+    }
+
+    /// The checkpoint behind an orderly end, which spares the next start the log behind the newest snapshot. False: there is
+    /// too little of it, or it is not all on the device. To be called when the log has ended.
+    ///
+    /// # Errors
+    /// [`RecoverError`], also when it takes too long; the log stands for everything.
+    pub fn last(&mut self) -> Result<bool, RecoverError> {
+        let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
+        // The last record says that the end was an orderly one, which is for the next start to read.
+        let upto = self.marks.appended().before();
+        if upto.0 < newest.0 + LAST_RECORDS_LEAST || upto > self.marks.synced() || self.marks.is_poisoned() {
+            return Ok(false);
+        }
+        if let Some(rests) = &self.rests {
+            rests.end_within(LAST_WITHIN);
+        }
+        self.checkpoint(newest, upto)?;
+        Ok(true)
+    }
+
+    /// Makes one checkpoint when one is due and possible.
+    ///
+    /// # Errors
+    /// [`RecoverError`]; the next look tries anew.
+    pub fn look(&mut self) -> Result<Looked, RecoverError> {
+        let appended = self.marks.appended();
+        if appended == self.seen {
+            return Ok(Looked::Unchanged);
+        }
+        // What is due and not possible yet, or failed, is looked at again.
+        let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
+        let segments = wal::segments(&self.storage)?;
+        let behind = segments.iter().filter(|segment| segment.first_lsn > newest).count();
+        // The open segment is not sealed.
+        if behind <= self.every {
+            self.seen = appended;
+            if segments.len() - behind > self.every + 1 {
+                self.cover()?;
+            }
+            return Ok(Looked::Enough);
+        }
+        let sealed = wal::sealed_lsn(&self.storage)?;
+        if sealed <= newest || sealed > self.marks.synced() {
+            return Ok(Looked::Due);
+        }
+        self.checkpoint(newest, sealed)?;
+        Ok(Looked::Made)
+    }
+
+    /// Says what the snapshots of orderly ends have made unnecessary: whoever is stopped more often than a checkpoint is due
+    /// writes no others.
+    fn cover(&mut self) -> Result<(), RecoverError> {
+        if let Some(rests) = &self.rests {
+            rests.begin(Lsn(u64::MAX));
+        }
+        if let Some(covered) = self.snapshots.covered()?.filter(|covered| *covered <= self.marks.synced()) {
+            self.covered.note(covered);
+        }
+        Ok(())
+    }
+
+    /// Folds the log up to `upto`, checks every promise of that state, writes it down, and says which
+    /// segments are unnecessary now. The newest snapshot stands for the records up to `newest`.
+    fn checkpoint(&mut self, newest: Lsn, upto: Lsn) -> Result<(), RecoverError> {
+        // Whoever asked for a digest had it made of a later state, all of it on the device.
+        let upto = self.state.as_ref().map_or(upto, |(_, folded, _)| upto.max(*folded));
+        if let Some(rests) = &self.rests {
+            // Behind as many records again as this checkpoint covers, the next one is due: from there on the disk's bound
+            // goes before the orders' tail.
+            rests.begin(Lsn(upto.0 + (upto.0 - newest.0)));
+        }
+        self.fold(upto)?;
+        let (state, _, crc) = self.state.as_ref().expect("it was folded");
+        if let Err(why) = state.users.iter().try_for_each(|users| users.check_each(|| self.breathe())) {
+            // A broken promise is as final as a failed sync (reliability 22).
+            self.marks.poison();
+            self.marks.wake();
+            return Err(RecoverError::Broken { lsn: upto, why });
+        }
+        write_snapshot(self.formats, &mut self.snapshots, state, upto, *crc)?;
+        if let Some(covered) = self.snapshots.covered()? {
+            self.covered.note(covered);
+        }
+        Ok(())
+    }
+
+    /// Folds the log up to `upto` onto the copy. What was folded stays so when it is interrupted, by a stop above all.
+    fn fold(&mut self, upto: Lsn) -> Result<(), RecoverError> {
+        let (mut state, mut lsn, mut crc) = match self.state.take() {
+            Some(copy) => copy,
+            None => match self.snapshots.newest()? {
+                Some(newest) => (read_snapshot(&self.snapshots, &newest, 1)?, newest.lsn, newest.record_crc),
+                None => (State::new(1), Lsn::ZERO, 0),
+            },
+        };
+        // Nobody is served from the copy.
+        state.unlist();
+        let mut replay = Replay::default();
+        let mut folded = Ok(());
+        // What was folded and could not be written down is not read again.
+        let scan = (lsn < upto).then(|| Scan::open(&self.storage, lsn).map(|scan| scan.until(upto).behind_crc(crc)));
+        match scan {
+            None => {}
+            Some(Err(error)) => folded = Err(error),
+            Some(Ok(mut scan)) => loop {
+                match scan.next() {
+                    Ok(Some(entry)) => {
+                        (lsn, crc) = (entry.lsn, entry.crc);
+                        replay.take(&mut state, &entry)?;
+                    }
+                    Ok(None) => {
+                        (lsn, crc) = (upto, scan.last_crc());
+                        break;
+                    }
+                    Err(error) => {
+                        folded = Err(error);
+                        break;
+                    }
+                }
+            },
+        }
+        replay.end(&mut state)?;
+        self.state = Some((state, lsn, crc));
+        Ok(folded?)
+    }
+
+    fn breathe(&self) {
+        if let Some(rests) = &self.rests {
+            rests.breathe();
+        }
+    }
+}
+
+/// Takes every byte until the server stops, and rests in between.
+struct Breathing<'a, S: Storage> {
+    keeper: &'a Keeper<S>,
+    stop: &'a Stop,
+}
+
+impl<S: Storage> io::Write for Breathing<'_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stop.is_set() {
+            return Err(io::Error::other("the server stops"));
+        }
+        self.keeper.breathe();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a snapshot of `state` that stands for all records up to `lsn`; it counts once it was read back.
+///
+/// # Errors
+/// [`RecoverError`]; the snapshots before it are then as they were.
+pub fn write_snapshot<S: Storage>(
+    formats: Formats,
+    snapshots: &mut Snapshots<S>,
+    state: &State,
+    lsn: Lsn,
+    record_crc: u32,
+) -> Result<wal::Snapshot, RecoverError> {
+    let failed =
+        |error: std::io::Error| RecoverError::Content { lsn, why: format!("the snapshot cannot be written: {error}") };
+    let mut writer = snapshots.create(lsn, record_crc)?;
+    let shards: Vec<_> = state.users.iter().collect();
+    let digest = snapshot::write(formats, &state.markets, &shards, &mut writer).map_err(failed)?;
+    Ok(snapshots.commit(writer, digest)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recover::recover;
+    use engine::amount::Cash;
+    use engine::fact;
+    use engine::id::{UserId, WalletId};
+    use engine::mutation::{Mutation, codec};
+    use engine::time::Timestamp;
+    use engine::user::WalletKind;
+    use wal::{Kind, Options, Running};
+
+    fn options() -> Options {
+        Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() }
+    }
+
+    /// Facts of which `apply` takes each, and whose unsound state breaks a promise: an order that is open
+    /// and does not rest.
+    fn records(is_sound: bool) -> Vec<Mutation> {
+        let (owner, at) = (UserId(1), Timestamp(1_790_932_500_000_000));
+        let (wallet, baseline) = (WalletId(owner.object(1)), Cash::from_dollars(100));
+        let (kind, label, parent) = (WalletKind::Api, None, None);
+        let mut facts = vec![
+            Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at }),
+            Mutation::WalletOpened(fact::WalletOpened { wallet, kind, label, baseline, generation: 1, parent, at }),
+        ];
+        if !is_sound {
+            facts.push(crate::testing::placed(owner, 2));
+        }
+        facts
+    }
+
+    #[test]
+    fn a_state_that_breaks_a_promise_becomes_no_snapshot_and_ends_the_log() {
+        let mut cases = 0;
+        for is_sound in [true, false] {
+            let place = tempfile::tempdir().expect("a temporary folder");
+            let recovery = recover(&place.path().join("log"), options(), 1).expect("a new directory");
+            let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+            let Running { mut log, mut syncer, snapshots, marks, .. } = running;
+            let mut payload = Vec::new();
+            codec::encode(codec::VERSION, &records(is_sound), &mut payload);
+            let lsn = log.append(Kind::Mutations, codec::VERSION, 1, 2, &payload).expect("there is room");
+            syncer.turn().expect("the disk is there");
+            let storage = Files::open_existing(place.path().join("log")).expect("it was made");
+            let mut keeper = Keeper::new(storage, snapshots, marks.clone(), 1, Covered::default());
+            let written = keeper.checkpoint(Lsn::ZERO, lsn);
+            let listed = keeper.snapshots.list().expect("it can be read").len();
+            assert_eq!((listed, marks.is_poisoned()), (usize::from(is_sound), !is_sound), "{written:?}");
+            match written {
+                Ok(()) => assert!(is_sound),
+                Err(RecoverError::Broken { lsn: at, why }) => {
+                    assert!(!is_sound && at == lsn, "{at}");
+                    assert!(why.contains("an order is open as long as it rests"), "{why}");
+                }
+                Err(error) => panic!("{error}"),
+            }
+            assert_eq!(syncer.turn().is_err(), !is_sound, "who syncs hears of it");
+            cases += 1;
+        }
+        println!("states before a snapshot: {cases} cases");
+    }
+
+    /// What an orderly end writes down, by how much of the log there is.
+    #[test]
+    fn a_last_checkpoint_is_made_of_what_a_start_would_feel() {
+        let least = LAST_RECORDS_LEAST;
+        // (records of users, whether all of them were synced, a last checkpoint, one behind so many more, another)
+        let rows = [
+            (least - 3, true, false, 3, true),
+            (least, true, true, 10, false),
+            (least + 5, true, true, least, true),
+            (least + 5, false, false, 0, true),
+        ];
+        for (records, synced, first, more, second) in rows {
+            let place = tempfile::tempdir().expect("a temporary folder");
+            let data = place.path().join("log");
+            let options = Options { segment_bytes: 16 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() };
+            let recovery = recover(&data, options.clone(), 1).expect("a new directory");
+            let Running { mut log, mut syncer, preparer, snapshots, marks, .. } =
+                recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+            let mut users = 0;
+            let mut append = |log: &mut wal::Log<Files>, count: u64| {
+                for _ in 0..count {
+                    users += 1;
+                    let mut payload = Vec::new();
+                    let made = Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at: Timestamp(2) });
+                    codec::encode(codec::VERSION, &[made], &mut payload);
+                    log.append(Kind::Mutations, codec::VERSION, users, 2, &payload).expect("there is room");
+                }
+            };
+            let storage = Files::open_existing(&data).expect("it was made");
+            let mut keeper = Keeper::new(storage, snapshots, marks.clone(), 1, Covered::default());
+            append(&mut log, records);
+            if synced {
+                syncer.turn().expect("the disk is there");
+            }
+            assert_eq!(keeper.last().expect("a sound log"), first, "{records} records");
+            append(&mut log, more);
+            log.append_clean_stop(3).expect("there is room");
+            syncer.finish().expect("the disk is there");
+            assert_eq!(keeper.last().expect("a sound log"), second, "{records} and {more} records");
+            drop((keeper, log, preparer));
+            let recovery = recover(&data, options, 1).expect("a sound log");
+            assert!(recovery.report.clean_stop, "the mark of the end is behind every snapshot");
+            assert_eq!(recovery.report.records == 1, second, "{:?}", recovery.report);
+            assert_eq!(recovery.report.users as u64, records + more);
+        }
+        println!("last checkpoints: {} cases", 2 * rows.len());
+    }
+
+    /// A digest is of all that was synced when it was asked for, and no snapshot of an earlier moment is made behind it.
+    #[test]
+    fn a_digest_is_of_the_state_that_a_start_would_read() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let data = place.path().join("log");
+        let recovery = recover(&data, options(), 1).expect("a new directory");
+        let Running { mut log, mut syncer, mut preparer, snapshots, marks, .. } =
+            recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+        let stop = Stop::new();
+        let storage = Files::open_existing(&data).expect("it was made");
+        let keeper = Keeper::new(storage, snapshots, marks.clone(), 1, Covered::default());
+        let (keeper, digests) = keeper.answering();
+        let running = std::thread::spawn({
+            let stop = stop.clone();
+            move || keeper.run(&stop)
+        });
+        let mut cases = 0;
+        for user in 1..=6_u64 {
+            while preparer.turn().expect("room on the disk") == wal::Prepared::One {}
+            let (sub, email, at) = (Some("x".repeat(400_000)), None, Timestamp(2));
+            let mut payload = Vec::new();
+            codec::encode(codec::VERSION, &[Mutation::UserCreated(fact::UserCreated { sub, email, at })], &mut payload);
+            let last = log.append(Kind::Mutations, codec::VERSION, user, 2, &payload).expect("there is room");
+            syncer.turn().expect("the disk is there");
+            let (lsn, digest) = digests.ask(|| true).expect("the keeper runs").expect("a sound log");
+            assert_eq!(lsn, last);
+            let (state, report) = crate::recover::look(&data, false).expect("a sound log");
+            assert_eq!((report.lsn, crate::recover::digest(&state)), (last, digest));
+            cases += 1;
+        }
+        stop.set();
+        let mut keeper = running.join().expect("no panic").expect("a sound state");
+        assert!(digests.ask(|| true).is_none(), "nobody waits for a keeper that has ended");
+        let folded = keeper.state.as_ref().map(|(_, lsn, _)| *lsn).expect("a copy");
+        keeper.checkpoint(Lsn::ZERO, folded.before()).expect("room on the disk");
+        let newest = keeper.snapshots.newest().expect("it can be read").expect("there is one");
+        assert_eq!(newest.lsn, folded, "the state that is written is the one that its name says");
+        let mut none = Keeper::new(keeper.storage, keeper.snapshots, marks, 1, Covered::default());
+        assert!(none.digest(&stop).is_err(), "a server that stops digests nothing");
+        println!("digests: {cases} cases");
+    }
+
+    /// Segments that snapshots of orderly ends cover are given up by a server that writes no snapshot of its own.
+    #[test]
+    fn what_ends_have_covered_is_given_up_by_the_next_start() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let recovery = recover(&place.path().join("log"), options(), 1).expect("a new directory");
+        let Running { mut log, mut syncer, mut preparer, snapshots, marks, .. } =
+            recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+        let mut append = |records: usize| {
+            let mut last = Lsn::ZERO;
+            for _ in 0..records {
+                while preparer.turn().expect("room on the disk") == wal::Prepared::One {}
+                last = log.append(Kind::Mutations, 1, 1, 2, &[0; 64 << 10]).expect("there is room");
+                syncer.turn().expect("the disk is there");
+            }
+            last
+        };
+        let storage = Files::open_existing(place.path().join("log")).expect("it was made");
+        let covered = Covered::default();
+        let mut keeper = Keeper::new(storage, snapshots, marks.clone(), 2, covered.clone());
+        let older = append(60);
+        write_snapshot(Formats::Newest, &mut keeper.snapshots, &State::new(1), older, 0).expect("room on the disk");
+        let newer = append(30);
+        write_snapshot(Formats::Newest, &mut keeper.snapshots, &State::new(1), newer, 0).expect("room on the disk");
+        assert_eq!(keeper.look().expect("a sound log"), Looked::Enough);
+        assert_eq!(covered.get(), older);
+        println!("covered by ends: 1 case");
+    }
+}

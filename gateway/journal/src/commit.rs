@@ -1,0 +1,632 @@
+//! The one place where engine and wal meet: records are appended, and what depends on them is released.
+//!
+//! The engine's [`Outbox`] is a queue of facts and of things that must wait for them. Nothing leaves before the
+//! *release mark* has passed the records in front of it: the appended LSN (`process`) or the synced one (`power`).
+//! This file knows that a record is bytes and that an answer waits; it knows neither's content.
+//!
+//! Two outboxes: the [`Committer`] itself where shard and committer share a thread (inline), and a [`CommitLane`]
+//! that crosses to the committer's thread (threaded; the feed uses it in both layouts).
+
+mod held;
+mod waiting;
+
+pub use waiting::Waiting;
+
+use crate::loops::CommitTurns;
+use crossbeam::utils::CachePadded;
+use engine::command::Answer;
+use engine::id::{MARKETS, UserId};
+use engine::mutation::codec;
+use engine::notice::Notice;
+use engine::ring::Ring;
+use engine::shard::{Outbox, Room, Shard, shard_of};
+use engine::time::Timestamp;
+use held::HeldBack;
+use host::histogram::{Micros, Nanos};
+use host::slot::Slot;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::Instant;
+use tokio::sync::oneshot;
+use wal::record::{ALIGN_BYTES, slot_bytes};
+use wal::segment::SEGMENT_HEADER_BYTES;
+use wal::{Files, Kind, Log, Lsn, Marks, Storage};
+
+/// Slots of the ring between shards, feed and committer.
+const COMMIT_RING_SLOTS: usize = 8_192;
+/// Free slots below which a shard is told that there is no room: one command never makes more entries than this.
+const COMMIT_RING_MARGIN: usize = 1_024;
+/// Longest record that one command makes, header and padding included: a walk over every level of both books, which the
+/// finest grid keeps near 200 KB. In small segments it is a quarter of one; the smallest that can be set still holds that
+/// walk, those of tests hold small books.
+const RECORD_BYTES_MAX: usize = 512 << 10;
+/// Prepared log kept for cancels and revocations when the disk is full (reliability.md 12): this much, or a quarter of a
+/// segment where that is less. Below it placements are refused, below one record of each writer every write is.
+const RESERVE_BYTES: u64 = 8 << 20;
+
+/// What an acknowledgement promises (house rules, the log).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Survives any death of the process.
+    Process,
+    /// Survives power loss too.
+    Power,
+}
+
+/// What promises of room depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSize {
+    pub segment_bytes: u64,
+    pub spares_count: u32,
+    /// Who asks for room and then writes: every shard, and the feed. Between the question and the record of one all
+    /// others may write one, too.
+    pub writers_count: u32,
+}
+
+impl LogSize {
+    /// A log that so many shards and the feed write to.
+    pub fn of(segment_bytes: u64, spares_count: u32, shards_count: usize) -> LogSize {
+        LogSize { segment_bytes, spares_count, writers_count: shards_count as u32 + 1 }
+    }
+
+    /// Whether all spares together hold the longest record of every writer, and a reserve beside.
+    pub fn is_enough(self) -> bool {
+        let marks = RoomMarks::of(self);
+        marks.ample_bytes > marks.none_bytes
+    }
+}
+
+/// How much prepared log means what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RoomMarks {
+    /// Longest record of one command.
+    record_bytes_max: usize,
+    /// Below it nothing is written: one record of every writer.
+    none_bytes: u64,
+    /// What all wanted spares hold for certain, however full the open segment is. Below it there are spares to make.
+    full_bytes: u64,
+    /// Below it placements are refused. Never above `full_bytes`: all spares ready is always enough.
+    ample_bytes: u64,
+}
+
+impl RoomMarks {
+    fn of(size: LogSize) -> RoomMarks {
+        let LogSize { segment_bytes, spares_count, writers_count } = size;
+        let record_bytes_max = RECORD_BYTES_MAX.min(segment_bytes as usize / 4);
+        let record = record_bytes_max as u64;
+        let none_bytes = u64::from(writers_count) * record;
+        let spare = segment_bytes.saturating_sub(SEGMENT_HEADER_BYTES as u64 + record);
+        let full_bytes = u64::from(spares_count) * spare;
+        let ample_bytes = full_bytes.min(none_bytes + RESERVE_BYTES.min(segment_bytes / 4));
+        RoomMarks { record_bytes_max, none_bytes, full_bytes, ample_bytes }
+    }
+
+    /// The marks of a log that is used.
+    fn checked(size: LogSize) -> RoomMarks {
+        assert!(size.is_enough(), "no room for the longest record of every writer and a reserve: {size:?}");
+        RoomMarks::of(size)
+    }
+
+    fn room(&self, bytes: u64) -> Room {
+        match bytes {
+            bytes if bytes < self.none_bytes => Room::None,
+            bytes if bytes < self.ample_bytes => Room::ReserveOnly,
+            _ => Room::Ample,
+        }
+    }
+}
+
+/// Where an answer goes.
+pub type Reply = Slot<Answer>;
+
+/// One entry of the commit ring; order is what makes an answer depend on the records before it.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the answer to an order is the most frequent of all")]
+pub enum CommitItem {
+    Record { owner: UserId, time: Timestamp, payload: Vec<u8> },
+    Answer { reply: Reply, answer: Answer },
+}
+
+/// An answer that waits for the release mark.
+struct Held {
+    reply: Reply,
+    answer: Answer,
+}
+
+/// A record of a user that is in the log and not released.
+#[derive(Clone, Copy)]
+struct Unreleased {
+    lsn: Lsn,
+    owner: UserId,
+    made_at: Timestamp,
+}
+
+/// Who is told of what the log takes. Nothing is told that the committer waits for.
+pub trait CommitListener: Send + Sync + 'static {
+    /// An order fact, which may not be released yet: no listener says more of it than that it came, and a monitor is told of
+    /// it only behind it.
+    fn notice(&self, notice: &Notice);
+
+    /// How many orders rest in a shard, behind the records of its last command.
+    fn open(&self, shard: usize, count: impl FnOnce() -> usize);
+
+    /// Where to note the time of the append behind this record, if that is one that is timed.
+    fn times_append(&self, behind: Lsn) -> Option<&Nanos>;
+
+    /// Where to note how long a sync took, if syncs are timed.
+    fn times_sync(&self) -> Option<&Micros>;
+}
+
+/// No listener.
+impl CommitListener for () {
+    fn notice(&self, _: &Notice) {}
+
+    fn open(&self, _: usize, _: impl FnOnce() -> usize) {}
+
+    fn times_append(&self, _: Lsn) -> Option<&Nanos> {
+        None
+    }
+
+    fn times_sync(&self) -> Option<&Micros> {
+        None
+    }
+}
+
+/// Where the log stands, for health answers and for those who ask for room from another thread. Plain numbers; nothing
+/// is ordered by them.
+#[derive(Debug, Default)]
+pub struct CommitFigures<L = ()> {
+    /// Server time of the last record, µs.
+    pub last_commit_at: CachePadded<AtomicU64>,
+    /// Bytes that the log can take for certain.
+    room_bytes: AtomicU64,
+    /// Bytes of log that records in the ring are going to take. Taken off only after the room without them was published,
+    /// so that room less crossing is never more than there is.
+    crossing_bytes: CachePadded<AtomicU64>,
+    /// Records of users that were released, by the shard that they came from.
+    released: OnceLock<Box<[CachePadded<AtomicU64>]>>,
+    /// Told of what is on its way into the log.
+    pub listener: L,
+}
+
+impl<L: CommitListener> CommitFigures<L> {
+    /// With this listener, and nothing appended yet.
+    pub fn telling(listener: L) -> CommitFigures<L> {
+        CommitFigures {
+            last_commit_at: CachePadded::default(),
+            room_bytes: AtomicU64::default(),
+            crossing_bytes: CachePadded::default(),
+            released: OnceLock::new(),
+            listener,
+        }
+    }
+
+    /// Counters of released records, one for each shard of a log of that size.
+    fn released(&self, size: LogSize) -> &[CachePadded<AtomicU64>] {
+        self.released.get_or_init(|| (1..size.writers_count).map(|_| CachePadded::default()).collect())
+    }
+
+    /// How many orders of a shard rest, for a monitor, behind the records of its last command.
+    pub fn look_at(&self, shard: &Shard<Reply>) {
+        self.listener.open(shard.place().0, || shard.users().resting().len());
+    }
+}
+
+/// Owner of the log: appends, holds, releases.
+pub struct Committer<S: Storage = Files, L = ()> {
+    log: Log<S>,
+    marks: Marks,
+    durability: Durability,
+    /// Format of the payloads.
+    version: u16,
+    held: HeldBack<Held>,
+    /// Records of users, from the oldest on that may not be released.
+    unreleased: VecDeque<Unreleased>,
+    size: LogSize,
+    /// Released to [`Reply::Here`] and not claimed yet.
+    here: Option<Answer>,
+    waiting: Waiting,
+    room_marks: RoomMarks,
+    preparer: Option<Thread>,
+    figures: Arc<CommitFigures<L>>,
+}
+
+impl<S: Storage, L: CommitListener> Committer<S, L> {
+    /// Takes the log over, positioned behind its last record.
+    pub fn new(
+        log: Log<S>,
+        durability: Durability,
+        version: u16,
+        size: LogSize,
+        figures: Arc<CommitFigures<L>>,
+    ) -> Committer<S, L> {
+        let committer = Committer {
+            marks: log.marks(),
+            log,
+            durability,
+            version,
+            held: HeldBack::default(),
+            unreleased: VecDeque::new(),
+            size,
+            here: None,
+            waiting: Waiting::default(),
+            room_marks: RoomMarks::checked(size),
+            preparer: None,
+            figures,
+        };
+        committer.publish_room();
+        committer
+    }
+
+    /// Who prepares segments: woken when one was taken.
+    pub fn wake_when_low(&mut self, preparer: Thread) {
+        self.preparer = Some(preparer);
+    }
+
+    /// The newest record in the log.
+    pub fn appended(&self) -> Lsn {
+        self.log.last_lsn()
+    }
+
+    /// Where the log stands.
+    pub fn figures(&self) -> &CommitFigures<L> {
+        &self.figures
+    }
+
+    /// Whether anything waits for a sync, to be asked from the sync thread.
+    pub fn waiting(&self) -> Waiting {
+        self.waiting.clone()
+    }
+
+    /// Takes everything that waits in the ring, then releases what may leave. True when there was anything to do.
+    pub fn turn(&mut self, ring: &Ring<CommitItem>) -> bool {
+        let (mut worked, mut crossed_bytes) = (false, 0);
+        while let Some(item) = ring.pop() {
+            worked = true;
+            match item {
+                CommitItem::Record { owner, time, payload } => {
+                    self.record(owner, time, &payload);
+                    crossed_bytes += slot_bytes(payload.len()) as u64;
+                }
+                CommitItem::Answer { reply, answer } => self.answer(reply, answer),
+            }
+        }
+        let released = self.release();
+        // Pairs with the Acquire in `CommitLane::room`: who sees these gone sees the room published by `release`.
+        self.figures.crossing_bytes.fetch_sub(crossed_bytes, Ordering::Release);
+        released || worked
+    }
+
+    /// Releases what the release mark has passed. With `power` a poisoned log releases nothing ever again: dropping the
+    /// reply slots is what tells their owners that the outcome is unknown.
+    pub fn release(&mut self) -> bool {
+        let mark = self.mark();
+        let mut worked = false;
+        while let Some(held) = self.held.pop(mark) {
+            self.fill(held);
+            worked = true;
+        }
+        if self.marks.is_poisoned() {
+            self.held.clear();
+        }
+        self.note_released();
+        if self.held.is_empty() && worked {
+            self.waiting.end();
+        }
+        self.publish_room();
+        worked
+    }
+
+    /// Whether [`Committer::release`] would find anything to do.
+    pub fn can_release(&self) -> bool {
+        let mark = self.mark();
+        self.held.can_release(mark)
+            || self.unreleased.front().is_some_and(|record| record.lsn <= mark)
+            || (self.marks.is_poisoned() && !self.held.is_empty())
+    }
+
+    /// The answer to the command that was just run with [`Reply::Here`], else where it comes to once it is released.
+    /// Such a command is answered before its run is over, whether or not the answer may leave.
+    ///
+    /// # Errors
+    /// Where to wait.
+    pub fn claim(&mut self) -> Result<Answer, oneshot::Receiver<Answer>> {
+        if let Some(answer) = self.here.take() {
+            return Ok(answer);
+        }
+        // Dropped with the sender where a poisoned log has dropped the answer.
+        let (sender, receiver) = oneshot::channel();
+        if let Some(Held { reply: reply @ Reply::Here, .. }) = self.held.last_mut() {
+            *reply = Reply::Request(sender);
+        }
+        Err(receiver)
+    }
+
+    /// Writes the clean-stop record: the last thing.
+    pub fn stop(&mut self, now: Timestamp) {
+        let time = self.monotone(now);
+        // Without room there is no clean-stop mark: the next start then reads a log that just ends, which is sound.
+        let _ = self.log.append_clean_stop(time);
+    }
+
+    /// The LSN up to which the configured promise is kept.
+    fn mark(&self) -> Lsn {
+        match self.durability {
+            // What a failed sync left behind is in the mapping, and survives the death of the process.
+            Durability::Process => self.log.last_lsn(),
+            Durability::Power => self.marks.synced(),
+        }
+    }
+
+    /// Lets go of the records that the release mark has passed, and counts them for the shards that they came from.
+    fn note_released(&mut self) {
+        let mark = self.mark();
+        while let Some(&Unreleased { lsn, owner, .. }) = self.unreleased.front()
+            && lsn <= mark
+        {
+            self.unreleased.pop_front();
+            self.count_released(owner);
+        }
+    }
+
+    fn count_released(&self, owner: UserId) {
+        let released = self.figures.released(self.size);
+        // One thread counts.
+        let count = &released[shard_of(owner, released.len())];
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    fn hold(&mut self, held: Held) {
+        let depends_on = self.log.last_lsn();
+        if self.held.lets_pass(depends_on, self.mark()) {
+            return self.fill(held);
+        }
+        self.held.push(depends_on, held);
+        self.waiting.begin();
+        if self.mark() >= depends_on {
+            self.release();
+        }
+    }
+
+    fn fill(&mut self, held: Held) {
+        match held.reply {
+            Reply::Here => {
+                assert!(self.here.is_none(), "an answer is claimed before the next command is run");
+                self.here = Some(held.answer);
+            }
+            reply => reply.fill(held.answer),
+        }
+    }
+
+    /// Journal time never goes backwards, whichever shard a record comes from.
+    fn monotone(&self, time: Timestamp) -> u64 {
+        time.0.max(self.log.last_time())
+    }
+
+    fn publish_room(&self) {
+        let room_bytes = self.log.room(self.room_marks.record_bytes_max);
+        self.figures.room_bytes.store(room_bytes, Ordering::Relaxed);
+        if let Some(preparer) = &self.preparer
+            && room_bytes < self.room_marks.full_bytes
+        {
+            preparer.unpark();
+        }
+    }
+}
+
+impl<S: Storage, L: CommitListener> CommitTurns for Committer<S, L> {
+    type Item = CommitItem;
+
+    fn turn(&mut self, ring: &Ring<CommitItem>) -> bool {
+        Committer::turn(self, ring)
+    }
+
+    fn can_release(&self) -> bool {
+        Committer::can_release(self)
+    }
+}
+
+impl<S: Storage, L: CommitListener> Outbox<Reply> for Committer<S, L> {
+    fn room(&self) -> Room {
+        let room_bytes = self.log.room(self.room_marks.record_bytes_max);
+        // What the feed has sent and this thread has not taken yet.
+        let crossing_bytes = self.figures.crossing_bytes.load(Ordering::Relaxed);
+        self.room_marks.room(room_bytes.saturating_sub(crossing_bytes))
+    }
+
+    fn record(&mut self, owner: UserId, made_at: Timestamp, payload: &[u8]) {
+        let time = self.monotone(made_at);
+        let timer = self.figures.listener.times_append(self.log.last_lsn());
+        let timed = timer.map(|timer| (timer, Instant::now()));
+        let appended = self.log.append(Kind::Mutations, self.version, owner.0, time, payload);
+        // The state already shows the fact, so a log that lacks it must not live on.
+        appended.expect("room was asked for before the command was decided");
+        if let Some((timer, begun)) = timed {
+            timer.note(begun.elapsed());
+        }
+        self.figures.last_commit_at.store(time, Ordering::Relaxed);
+        if owner == MARKETS {
+            return;
+        }
+        match self.durability {
+            // Released as it is appended.
+            Durability::Process => self.count_released(owner),
+            Durability::Power => {
+                self.note_released();
+                self.unreleased.push_back(Unreleased { lsn: self.log.last_lsn(), owner, made_at });
+            }
+        }
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.figures.listener.notice(&notice);
+    }
+
+    fn answer(&mut self, reply: Reply, answer: Answer) {
+        self.hold(Held { reply, answer });
+    }
+
+    fn answer_at_once(&mut self, reply: Reply, answer: Answer) {
+        self.fill(Held { reply, answer });
+    }
+
+    fn oldest_unreleased(&mut self) -> Option<Timestamp> {
+        if self.unreleased.is_empty() {
+            return None;
+        }
+        self.note_released();
+        self.unreleased.front().map(|first| first.made_at)
+    }
+
+    fn oldest_unreleased_of(&mut self, owner: UserId) -> Option<Timestamp> {
+        self.unreleased.iter().find(|record| record.owner == owner).map(|record| record.made_at)
+    }
+}
+
+/// The way to a committer on another thread.
+pub struct CommitLane<L = ()> {
+    ring: Arc<Ring<CommitItem>>,
+    room_marks: RoomMarks,
+    figures: Arc<CommitFigures<L>>,
+    size: LogSize,
+    /// Format of the records that the committer appends.
+    version: u16,
+    /// Whose way it is; `None`: nobody asks here what is not released.
+    shard: Option<usize>,
+    /// Records of users that may not be released, oldest first, and how many went before them.
+    unreleased: VecDeque<(UserId, Timestamp)>,
+    released: u64,
+}
+
+impl<L> Clone for CommitLane<L> {
+    fn clone(&self) -> CommitLane<L> {
+        CommitLane {
+            ring: self.ring.clone(),
+            room_marks: self.room_marks,
+            figures: self.figures.clone(),
+            size: self.size,
+            shard: self.shard,
+            unreleased: self.unreleased.clone(),
+            released: self.released,
+        }
+    }
+}
+
+impl<L: CommitListener> CommitLane<L> {
+    /// A way to the committer that was made with the same size and figures.
+    pub fn new(size: LogSize, figures: Arc<CommitFigures<L>>) -> CommitLane<L> {
+        let room_marks = RoomMarks::checked(size);
+        CommitLane {
+            ring: Arc::new(Ring::new(COMMIT_RING_SLOTS)),
+            room_marks,
+            figures,
+            size,
+            version: codec::VERSION,
+            shard: None,
+            unreleased: VecDeque::new(),
+            released: 0,
+        }
+    }
+
+    /// The same way to a committer that appends records of this format.
+    pub fn writing(self, version: u16) -> CommitLane {
+        CommitLane { version, ..self }
+    }
+
+    /// Format of the payloads that are sent by it.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// The same way as that shard's own. Only the shard that users belong to may send their records by it.
+    pub fn of_shard(&self, index: usize) -> CommitLane<L> {
+        CommitLane { shard: Some(index), ..self.clone() }
+    }
+
+    /// Lets go of the records that the committer has released.
+    fn note_released(&mut self) {
+        let Some(shard) = self.shard else { return };
+        let released = self.figures.released(self.size)[shard].load(Ordering::Relaxed);
+        while self.released < released && self.unreleased.pop_front().is_some() {
+            self.released += 1;
+        }
+    }
+
+    /// What goes to the committer, first in, first out.
+    pub fn ring(&self) -> &Arc<Ring<CommitItem>> {
+        &self.ring
+    }
+
+    /// Where the log stands.
+    pub fn figures(&self) -> &CommitFigures<L> {
+        &self.figures
+    }
+
+    /// Bytes that the log can take for certain, as its owner said last.
+    pub fn room_bytes(&self) -> u64 {
+        self.figures.room_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Longest payload of one record that `room` makes room for, in bytes.
+    pub fn payload_bytes_max(&self) -> usize {
+        self.room_marks.record_bytes_max - slot_bytes(0) - ALIGN_BYTES
+    }
+
+    /// Puts an entry into the ring. It has room: `room` was asked before the command began, and the margin is larger
+    /// than what one command makes; should several shards meet in the last slots, the committer drains them meanwhile.
+    fn push(&self, item: CommitItem) {
+        let mut item = item;
+        while let Err(back) = self.ring.push(item) {
+            item = back;
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl<L: CommitListener> Outbox<Reply> for CommitLane<L> {
+    fn room(&self) -> Room {
+        if COMMIT_RING_SLOTS - self.ring.len() < COMMIT_RING_MARGIN {
+            return Room::None;
+        }
+        let crossing_bytes = self.figures.crossing_bytes.load(Ordering::Acquire);
+        self.room_marks.room(self.figures.room_bytes.load(Ordering::Relaxed).saturating_sub(crossing_bytes))
+    }
+
+    fn record(&mut self, owner: UserId, time: Timestamp, payload: &[u8]) {
+        self.figures.crossing_bytes.fetch_add(slot_bytes(payload.len()) as u64, Ordering::Relaxed);
+        self.push(CommitItem::Record { owner, time, payload: payload.to_vec() });
+        if self.shard.is_some() && owner != MARKETS {
+            self.note_released();
+            self.unreleased.push_back((owner, time));
+        }
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.figures.listener.notice(&notice);
+    }
+
+    fn answer(&mut self, reply: Reply, answer: Answer) {
+        self.push(CommitItem::Answer { reply, answer });
+    }
+
+    fn answer_at_once(&mut self, reply: Reply, answer: Answer) {
+        reply.fill(answer);
+    }
+
+    fn oldest_unreleased(&mut self) -> Option<Timestamp> {
+        if self.unreleased.is_empty() {
+            return None;
+        }
+        self.note_released();
+        self.unreleased.front().map(|(_, made_at)| *made_at)
+    }
+
+    fn oldest_unreleased_of(&mut self, owner: UserId) -> Option<Timestamp> {
+        self.unreleased.iter().find(|(of, _)| *of == owner).map(|(_, made_at)| *made_at)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+use super::*;
+
+/// With all spares ready there is room for everything, or a server at rest would refuse orders for ever.
+#[test]
+fn all_spares_ready_is_ample_for_every_setting() {
+    let mut cases = 0;
+    for segment_bytes in [1 << 20, (1 << 20) + 4_096, 2 << 20, 4 << 20, 16 << 20, 64 << 20, 1 << 30] {
+        for (spares_count, shards_count) in (2..=8).flat_map(|spares| [1, 2, 4, 16, 64].map(|shards| (spares, shards)))
+        {
+            let size = LogSize::of(segment_bytes, spares_count, shards_count);
+            let refused = shards_count > 4 && segment_bytes < 64 << 20;
+            assert!(size.is_enough() || refused, "{size:?}");
+            if !size.is_enough() {
+                continue;
+            }
+            let marks = RoomMarks::of(size);
+            let seen = [marks.full_bytes, marks.ample_bytes, marks.ample_bytes - 1, marks.none_bytes - 1];
+            assert_eq!(
+                seen.map(|bytes| marks.room(bytes)),
+                [Room::Ample, Room::Ample, Room::ReserveOnly, Room::None],
+                "{size:?}: {marks:?}"
+            );
+            cases += 1;
+        }
+    }
+    println!("room: {cases} cases");
+}
+
+/// A committer that is held up must not let shards promise it more than the log takes.
+#[test]
+fn what_is_on_its_way_takes_room() {
+    let size = LogSize::of(1 << 20, 2, 1);
+    let figures = Arc::new(CommitFigures::<()>::default());
+    let mut lane = CommitLane::new(size, figures.clone());
+    let marks = RoomMarks::of(size);
+    assert_eq!(lane.room(), Room::None, "nothing was published yet");
+    figures.room_bytes.store(marks.full_bytes, Ordering::Relaxed);
+    let mut rooms = vec![lane.room()];
+    for _ in 0..200 {
+        lane.record(UserId(1), Timestamp(1), &[0; 8_000]);
+        let room = lane.room();
+        if rooms.last() != Some(&room) {
+            rooms.push(room);
+        }
+    }
+    assert_eq!(rooms, [Room::Ample, Room::ReserveOnly, Room::None]);
+    println!("room of a lane: {} cases", rooms.len());
+}
+
+/// Whoever was told that there is room may write the longest record, even when all others were told so at once.
+#[test]
+fn all_writers_together_find_the_room_that_each_was_promised() {
+    let mut cases = 0;
+    for (segment_bytes, shards_count) in [(1 << 20, 1), (1 << 20, 2), (1 << 20, 4), (2 << 20, 4), (64 << 20, 64)] {
+        let size = LogSize::of(segment_bytes, 2, shards_count);
+        let marks = RoomMarks::of(size);
+        let figures = Arc::new(CommitFigures::<()>::default());
+        let lane = CommitLane::new(size, figures.clone());
+        let payload = vec![0; lane.payload_bytes_max()];
+        for published in [marks.none_bytes, marks.none_bytes + 8, marks.ample_bytes, marks.full_bytes] {
+            figures.crossing_bytes.store(0, Ordering::Relaxed);
+            figures.room_bytes.store(published, Ordering::Relaxed);
+            // Nothing is taken from the ring meanwhile: all ask, then all write, until nobody is told that he may.
+            let mut lanes = vec![lane.clone(); size.writers_count as usize];
+            while lanes[0].room() != Room::None {
+                let told: Vec<bool> = lanes.iter().map(|lane| lane.room() != Room::None).collect();
+                for (lane, _) in lanes.iter_mut().zip(told).filter(|(_, told)| *told) {
+                    lane.record(UserId(1), Timestamp(1), &payload);
+                }
+                let crossing = figures.crossing_bytes.load(Ordering::Relaxed);
+                assert!(crossing <= published, "{crossing} bytes into {published}: {size:?}");
+            }
+            while lane.ring().pop().is_some() {}
+            cases += 1;
+        }
+    }
+    println!("promises to several writers: {cases} cases");
+}
+
+/// A sync that ends between the last look of a turn and the sleep wakes nobody: the last look before the sleep sees it.
+#[test]
+fn what_a_sync_made_releasable_is_seen_before_a_sleep() {
+    let mut cases = 0;
+    for durability in [Durability::Process, Durability::Power] {
+        let options = wal::Options { segment_bytes: 1 << 20, ..wal::Options::default() };
+        let dir = wal::Dir::open(wal::fault::Faults::new(1), options).expect("an empty directory");
+        let recovered = dir.recover(None, false).and_then(wal::Recovery::finish).expect("nothing to recover");
+        let wal::Running { log, mut syncer, mut preparer, .. } =
+            dir.start(recovered, 1, Box::new(|_| {})).expect("a log");
+        preparer.turn().expect("spares");
+        let size = LogSize::of(1 << 20, 2, 1);
+        let mut committer = Committer::new(log, durability, 1, size, Arc::new(CommitFigures::<()>::default()));
+        assert!(!committer.can_release(), "nothing waits");
+        let (sender, mut answers) = oneshot::channel();
+        committer.record(UserId(1), Timestamp(2), b"fact");
+        committer.answer(Reply::Request(sender), Answer::Done);
+        assert!(!committer.can_release(), "{durability:?}: nothing has changed");
+        let waits = durability == Durability::Power;
+        assert_eq!(answers.try_recv().is_err(), waits, "{durability:?}");
+        syncer.turn().expect("a sync");
+        assert_eq!(committer.can_release(), waits, "{durability:?}: the mark has passed it");
+        assert_eq!(committer.release(), waits);
+        assert!(!committer.can_release(), "{durability:?}: released");
+        assert!(!waits || answers.try_recv().is_ok(), "{durability:?}");
+        cases += 1;
+    }
+    println!("{cases} durabilities");
+}

@@ -1,0 +1,49 @@
+//! What the edge is told of the journal and the feed.
+
+use crate::listeners::CommitFigures;
+use edge::api::health::{self, Vitals};
+use engine::time::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use venue::Upstream;
+use venue::feed::FeedFigures;
+
+/// Where the figures are.
+#[derive(Clone)]
+pub struct Instruments {
+    pub commit: Arc<CommitFigures>,
+    pub feed: Arc<FeedFigures>,
+    /// How it goes with live venues.
+    pub upstream: Upstream,
+}
+
+impl health::Instruments for Instruments {
+    fn vitals(&self) -> Vitals {
+        let number = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let number_of = |figure: &AtomicU32| u64::from(figure.load(Ordering::Relaxed));
+        // 0 stands for "never yet".
+        let moment = |figure: &AtomicU64| Some(Timestamp(number(figure))).filter(|at| at.0 > 0);
+        Vitals {
+            last_commit_at: moment(&self.commit.last_commit_at),
+            last_message_at: moment(&self.feed.last_frame_at),
+            last_cycle_at: moment(&self.feed.last_cycle_at),
+            last_cycle_us: number(&self.feed.last_cycle_us),
+            pending_orders: number(&self.feed.pending_orders),
+            connections: 0,
+            upstream_connections: self.upstream.venues.iter().map(|(_, health)| number_of(&health.connections)).sum(),
+            subscribed_tokens: match self.upstream.venues.as_slice() {
+                [] => None,
+                venues => Some(venues.iter().map(|(_, health)| number(&health.subscribed_tokens)).sum()),
+            },
+        }
+    }
+
+    fn recording(&self) -> Option<health::Playback> {
+        let playback = self.upstream.playback.as_ref()?;
+        let speed = playback.speed.map(|speed| match speed {
+            venue::Speed::Max => "max".to_owned(),
+            speed => speed.to_string(),
+        });
+        Some(health::Playback { at: playback.at(), has_ended: playback.has_ended(), speed })
+    }
+}

@@ -1,0 +1,94 @@
+//! Who is told of what the log takes (the price history, sockets that follow a user, the meters of the journal), and what
+//! feed and edge are connected to.
+
+use crate::metrics::journal::JournalMeters;
+use edge::ws::bells::Bells;
+use edge::ws::publish::BookNews;
+use engine::command::{Answer, Command, Envelope};
+use engine::id::UserId;
+use engine::notice::Notice;
+use engine::time::Timestamp;
+use history::{Fills, Recorder};
+use host::histogram::{Micros, Nanos};
+use journal::commit::{CommitListener, Reply};
+use std::cell::RefCell;
+use std::rc::Rc;
+use tokio::sync::oneshot;
+use venue::feed::Links;
+use wal::{Files, Lsn};
+
+/// The owner of the log, with these listeners; and so for all of them here.
+pub type Committer = journal::commit::Committer<Files, Listeners>;
+pub type CommitLane = journal::commit::CommitLane<Listeners>;
+pub type CommitFigures = journal::commit::CommitFigures<Listeners>;
+pub type Core = journal::core::Core<Listeners>;
+
+/// The listeners of a server.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    /// Shares filled, for the price history.
+    pub fills: Fills,
+    /// Whoever follows a user's orders.
+    pub bells: Bells,
+    /// Where a monitor may ask.
+    pub meters: Option<JournalMeters>,
+}
+
+impl CommitListener for Listeners {
+    #[inline]
+    fn notice(&self, notice: &Notice) {
+        self.fills.observe(notice);
+        self.bells.ring(notice.user);
+        if let Some(meters) = &self.meters {
+            meters.fact(&notice.what);
+        }
+    }
+
+    #[inline]
+    fn open(&self, shard: usize, count: impl FnOnce() -> usize) {
+        if let Some(meters) = &self.meters {
+            meters.note_open(shard, count());
+        }
+    }
+
+    #[inline]
+    fn times_append(&self, behind: Lsn) -> Option<&Nanos> {
+        self.meters.as_ref().and_then(|meters| meters.times_append(behind))
+    }
+
+    fn times_sync(&self) -> Option<&Micros> {
+        self.meters.as_ref().map(JournalMeters::sync)
+    }
+}
+
+/// What the feed of a server is connected to.
+pub struct ServerLinks;
+
+impl Links for ServerLinks {
+    type Log = CommitLane;
+    type Books = BookNews;
+    type Prices = Recorder;
+}
+
+/// The feed's way into log and shards.
+pub type FeedLane = venue::feed::FeedLane<CommitLane>;
+
+/// The core of the thread that runs it.
+pub struct CoreHere(pub Rc<RefCell<Core>>);
+
+impl edge::engine_client::Core for CoreHere {
+    #[inline]
+    fn take(&self, envelope: Envelope<Reply>, now: Timestamp) {
+        self.0.borrow_mut().take(envelope, now);
+    }
+
+    #[inline]
+    fn ask(&self, owner: UserId, command: Command, now: Timestamp) -> Result<Answer, oneshot::Receiver<Answer>> {
+        self.0.borrow_mut().ask(owner, command, now)
+    }
+
+    #[inline]
+    fn warm(&self, owner: UserId) {
+        self.0.borrow().warm(owner);
+    }
+}

@@ -1,0 +1,540 @@
+//! The feed: the single writer of ladders and markets, on one thread for all venues.
+//!
+//! It turns venue time into facts (state, end date, resolution, due matching cycle), so that no shard compares a
+//! market's dates with its own clock (house.md §6). Facts about markets are journaled before anybody sees them: the
+//! read sides are told only after release, so every record finds its instrument defined before it.
+//!
+//! Where the log has no room, books of listed markets go on. New markets wait, with their books, until room is ample;
+//! what becomes of listed ones, and settlements, while there is any; matching cycles are passed over while there is none.
+
+mod decide;
+mod doubts;
+mod log;
+mod pending;
+mod prints;
+pub mod publish;
+mod quiet;
+mod shards;
+mod watch;
+
+use super::live::Pace;
+use super::{FeedUpdate, Frame, NO_CONNECTION, Outages, Venue};
+use ahash::AHashMap;
+use doubts::Doubts;
+use engine::amount::Price;
+use engine::book::candles::Mid;
+use engine::book::listener::{BookListener, PriceListener};
+use engine::book::{self, BookWriter, MarkSource};
+use engine::command::{Answer, Envelope, Sweeps};
+use engine::id::{InstrumentId, MarketId, Outcome};
+use engine::market::catalog::Catalog;
+use engine::market::spot::Spot;
+use engine::market::terms::Resolution;
+use engine::market::{Markets, publish_all};
+use engine::print::PrintLane;
+use engine::ring::Ring;
+use engine::shard::{Outbox, Room};
+use engine::time::{MILLISECOND, SECOND, Timestamp};
+use host::clock::Clock;
+use host::leap::Leap;
+use host::thread::Stop;
+use pending::{Held, Pending};
+use prints::Prints;
+use publish::Publisher;
+use quiet::Quiet;
+use shards::{Asked, Cycling};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How often a wait for the core looks whether the process is stopping, and whether the log has room.
+const STOP_CHECK: Duration = Duration::from_millis(100);
+/// How often the venue is told which markets are traded here: who trades one first waits for its book.
+const STAKES_EVERY_US: u64 = SECOND / 20;
+/// Longest sleep between two polls: a stop is noticed within it.
+const SLEEP_MAX_US: u64 = SECOND / 4;
+/// The place reached on a tape is journaled at most this often (upstream.md §7).
+const TAPE_MARK_EVERY_US: u64 = SECOND;
+/// What one poll brings is told together; of a long one, what came within this.
+const GATHERED_MAX_US: u64 = MILLISECOND / 5;
+
+/// What the feed counts, for health answers. Plain numbers; nothing is ordered by them.
+#[derive(Debug, Default)]
+pub struct FeedFigures {
+    /// Server time of the last frame and of the last matching cycle, and how long that cycle took.
+    pub last_frame_at: AtomicU64,
+    pub last_cycle_at: AtomicU64,
+    pub last_cycle_us: AtomicU64,
+    /// Resting orders that the last cycle left.
+    pub pending_orders: AtomicU64,
+    pub frames: AtomicU64,
+    /// Updates of tokens and conditions that are not listed.
+    pub unlisted: AtomicU64,
+    /// Levels that a ladder could not hold as they came.
+    pub clamped: AtomicU64,
+    /// Trades that met no resting order, since a shard or the log was full.
+    pub prints_lost: AtomicU64,
+}
+
+/// Who waits for an answer of a shard or of the log.
+pub type Reply = host::slot::Slot<Answer>;
+
+/// What a feed is connected to.
+pub trait Links: 'static {
+    /// The way into the log.
+    type Log: Outbox<Reply> + Send;
+    /// Told that books changed.
+    type Books: BookListener + Send;
+    /// Told how prices go.
+    type Prices: PriceListener + Send;
+}
+
+/// The way to the shards and to the log.
+pub struct FeedLane<O> {
+    pub commits: O,
+    /// Longest payload of one record, in bytes.
+    pub payload_bytes_max: usize,
+    /// Wakes the owner of the log, so that it looks again how much room there is.
+    pub wake_log: Arc<dyn Fn() + Send + Sync>,
+    pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
+    /// Where the shards take trades of the venue from; none where those fill no order.
+    pub prints: Vec<Arc<PrintLane>>,
+}
+
+/// The process is stopping, or its core is gone.
+#[derive(Debug)]
+pub struct Stopped;
+
+/// The feed with its venue.
+pub struct Feed<L: Links> {
+    venue: Box<dyn Venue>,
+    desk: Desk<L>,
+    /// Venue time of the next due matching cycle.
+    next_cycle: Timestamp,
+    match_interval_us: u64,
+    /// Venue time of the last cycle: a restart plays on from here, so that it meets every crossing that this run met.
+    matched_to: Timestamp,
+    /// Server time of the last mark of the tape.
+    tape_marked: Timestamp,
+    /// When the venue was last told of markets that are traded here.
+    stakes_told: Timestamp,
+}
+
+/// Everything of the feed but the venue, so that frames can be applied while the venue is polled.
+struct Desk<L: Links> {
+    markets: Markets,
+    catalog: Arc<Catalog>,
+    writer: BookWriter,
+    lane: FeedLane<L::Log>,
+    clock: Clock,
+    stop: Stop,
+    figures: Arc<FeedFigures>,
+    /// Decided and applied to `markets`; not yet journaled, not yet published.
+    pending: Pending,
+    /// Books by token, of markets that are pending.
+    held: AHashMap<Arc<str>, Held>,
+    /// Remembers prices for the history.
+    recorder: L::Prices,
+    /// Tells the streams, and when it last woke them during the poll at hand.
+    publisher: Publisher<L::Books>,
+    rung_at: Timestamp,
+    /// Where prices of what markets are about are shown.
+    spot: Spot,
+    /// Instruments that the frame at hand was about, with the price of a trade where it told of one.
+    touched: Vec<(InstrumentId, Option<Price>)>,
+    /// Books that cannot be right, and those of which the venue is to be asked since a frame said so.
+    doubts: Doubts,
+    resyncs: Vec<InstrumentId>,
+    /// Books of which nothing was heard for long, and those that the venue turned out to tell nothing of any more.
+    quiet: Quiet,
+    lost: Vec<MarketId>,
+    prints: Prints,
+    /// Asked of the shards and not answered yet, for want of room.
+    settling: Option<(MarketId, Asked)>,
+    cycling: Option<Cycling>,
+    outages: Outages,
+    ages_on_server_time: bool,
+    /// What the start found, and whether time ends nothing yet.
+    leap: Arc<Leap>,
+    waits: bool,
+    /// Venue time is not server time, so that nobody doubts it.
+    drives_clock: bool,
+    /// Results of a venue that makes them out of server time, until the wait is over.
+    deferred: Option<Vec<(String, Resolution)>>,
+    /// A recording that is followed is stamped by whoever writes it.
+    stamps_when_taken: bool,
+    /// Venue time of the first frame, and as far as frames have come.
+    begun_at: Option<Timestamp>,
+    venue_now: Timestamp,
+    stopped: bool,
+}
+
+/// What a feed is made of.
+pub struct FeedParts<L: Links> {
+    pub venue: Box<dyn Venue>,
+    pub markets: Markets,
+    pub catalog: Arc<Catalog>,
+    pub writer: BookWriter,
+    pub lane: FeedLane<L::Log>,
+    pub clock: Clock,
+    pub stop: Stop,
+    pub figures: Arc<FeedFigures>,
+    pub match_interval_us: u64,
+    pub recorder: L::Prices,
+    /// Told that books changed.
+    pub listener: L::Books,
+    /// How patient it is with books that cannot be right.
+    pub pace: Pace,
+    /// Markets in which somebody here has a position or an order.
+    pub stakes: Vec<MarketId>,
+    pub spot: Spot,
+    /// What the start found about its clock.
+    pub leap: Arc<Leap>,
+}
+
+impl<L: Links> Feed<L> {
+    /// Tells the read sides what recovery found; nothing of the venue is read yet.
+    pub fn new(parts: FeedParts<L>) -> Feed<L> {
+        let FeedParts { venue, markets, catalog, mut writer, lane, clock, stop, figures, .. } = parts;
+        let (match_interval_us, recorder, spot) = (parts.match_interval_us, parts.recorder, parts.spot);
+        let publisher = Publisher::new(parts.listener, catalog.clone());
+        publish_all(&markets, &catalog, &mut writer);
+        let is_live = !venue.upstream().venues.is_empty();
+        let desk = Desk {
+            ages_on_server_time: venue.ages_on_server_time(),
+            waits: parts.leap.waits(clock.now()),
+            drives_clock: venue.drives_clock(),
+            deferred: (!venue.drives_clock() && !is_live).then(Vec::new),
+            leap: parts.leap,
+            stamps_when_taken: venue.ages_on_server_time() && venue.drives_clock(),
+            pending: Pending::new(markets.len()),
+            held: AHashMap::new(),
+            recorder,
+            publisher,
+            rung_at: Timestamp(0),
+            spot,
+            touched: Vec::new(),
+            doubts: Doubts::new(&parts.pace, is_live),
+            resyncs: Vec::new(),
+            quiet: Quiet::new(&parts.pace, is_live),
+            lost: Vec::new(),
+            prints: Prints::new(lane.prints.clone(), venue.drives_clock()),
+            settling: None,
+            cycling: None,
+            outages: Outages::default(),
+            markets,
+            catalog,
+            writer,
+            lane,
+            clock,
+            stop,
+            figures,
+            begun_at: None,
+            venue_now: Timestamp(0),
+            stopped: false,
+        };
+        for market in parts.stakes {
+            if let Some(cell) = desk.catalog.market(market) {
+                desk.catalog.stake(cell);
+            }
+        }
+        Feed {
+            venue,
+            desk,
+            stakes_told: Timestamp(0),
+            next_cycle: Timestamp(0),
+            match_interval_us,
+            matched_to: Timestamp(0),
+            tape_marked: Timestamp(0),
+        }
+    }
+
+    /// Before the listener opens: settles what an earlier run left unsettled, folds the past of the venue without
+    /// matching, and takes its first frames (listings, snapshots).
+    ///
+    /// # Errors
+    /// [`Stopped`] when the process ends meanwhile.
+    pub fn begin(&mut self) -> Result<(), Stopped> {
+        if let Some(tape) = self.venue.first_line()
+            && let Some(reached) = self.desk.markets.tape_reached(&tape)
+        {
+            self.venue.resume(tape, reached);
+            self.desk.recorder.hears_again();
+        }
+        self.desk.wait_for_room()?;
+        let now = self.desk.clock.now();
+        let desk = &mut self.desk;
+        let reached = self.venue.catch_up(now, &mut |frame| desk.take(&frame));
+        desk.advance(reached, self.venue.drives_clock());
+        desk.flush()?;
+        desk.settle_all()?;
+        self.next_cycle = self.first_cycle(reached);
+        self.desk.prints.is_matching = true;
+        // What ended while nobody looked may not be listed any more.
+        self.desk.recall(self.venue.as_mut());
+        self.turn()?;
+        while !self.desk.pending.is_empty() && self.desk.wait_for_room()? {
+            self.desk.flush()?;
+        }
+        Ok(())
+    }
+
+    /// When the first cycle is due. In a recording cycles keep their distance from its first line, whatever place an
+    /// earlier run came to.
+    fn first_cycle(&self, reached: Timestamp) -> Timestamp {
+        let begun_at = self.desk.begun_at.filter(|at| self.venue.drives_clock() && *at <= reached).unwrap_or(reached);
+        let passed = reached.since(begun_at) / self.match_interval_us;
+        begun_at.plus((passed + 1) * self.match_interval_us)
+    }
+
+    /// One poll, and the matching cycle when it is due. Returns how long the feed may sleep.
+    ///
+    /// # Errors
+    /// [`Stopped`] when the process ends meanwhile.
+    pub fn turn(&mut self) -> Result<Duration, Stopped> {
+        let now = self.desk.clock.now();
+        let desk = &mut self.desk;
+        desk.end_wait(now);
+        desk.publisher.gather();
+        desk.rung_at = now;
+        desk.prints.tape = self.venue.first_line();
+        let polled = self.venue.poll(now, self.next_cycle, &mut |frame| desk.take(&frame));
+        desk.publisher.ring(false);
+        desk.advance(polled.venue_now, self.venue.drives_clock());
+        desk.flush()?;
+        desk.settle_all()?;
+        desk.doubt(polled.venue_now, self.venue.as_mut());
+        desk.watch_outages(self.venue.outages(now));
+        if now.since(self.stakes_told) >= STAKES_EVERY_US {
+            self.stakes_told = now;
+            desk.tell_stakes(self.venue.as_mut());
+        }
+        desk.catalog.sort();
+        desk.figures.prints_lost.store(desk.prints.lost(), Ordering::Relaxed);
+        desk.recorder.turn(now);
+        let due = (polled.venue_now >= self.next_cycle).then_some(polled.venue_now);
+        if let Some(due) = due {
+            // A pause of the machine is not made up for: one cycle sees all that changed.
+            self.next_cycle = due.plus(self.match_interval_us);
+        }
+        if let Some(matched) = desk.cycle(due)? {
+            self.matched_to = matched;
+        }
+        self.mark_tape(now, false)?;
+        // While this thread waited for the core, the venue may have tried to wake it.
+        if self.venue.has_news() {
+            return Ok(Duration::ZERO);
+        }
+        let wake_at = polled.wake_at.unwrap_or(now.plus(SLEEP_MAX_US));
+        Ok(Duration::from_micros(wake_at.since(self.desk.clock.now()).min(SLEEP_MAX_US)))
+    }
+
+    /// Turns until the process stops; then journals the place reached.
+    pub fn run(mut self) {
+        while !self.desk.stop.is_set() {
+            match self.turn() {
+                Ok(sleep) if sleep.is_zero() => {}
+                Ok(sleep) => std::thread::park_timeout(sleep),
+                Err(Stopped) => break,
+            }
+        }
+        let now = self.desk.clock.now();
+        self.desk.recorder.hand_over();
+        // The core may be gone already; then the last mark stands and a second is played twice.
+        let _ = self.mark_tape(now, true);
+    }
+
+    /// Journals how far the tape was played and matched. Not further: a restart folds up to the mark without matching.
+    fn mark_tape(&mut self, now: Timestamp, last: bool) -> Result<(), Stopped> {
+        let due = last || now.since(self.tape_marked) >= TAPE_MARK_EVERY_US;
+        if !due || self.matched_to == Timestamp(0) || self.desk.room() != Room::Ample || !self.desk.pending.is_empty() {
+            return Ok(());
+        }
+        self.tape_marked = now;
+        if let Some(tape) = self.venue.first_line() {
+            let fact = self.desk.markets.tape(tape, self.matched_to);
+            self.desk.decided(fact);
+            self.desk.flush()?;
+        }
+        Ok(())
+    }
+}
+
+impl<L: Links> Desk<L> {
+    /// Behind a doubted clock: once the wait is over, what was put off is done.
+    fn end_wait(&mut self, now: Timestamp) {
+        if !self.waits || self.leap.waits(now) {
+            return;
+        }
+        self.waits = false;
+        let deferred = self.deferred.as_mut().map(std::mem::take).unwrap_or_default();
+        for (condition, resolution) in deferred {
+            self.resolved(&condition, resolution, now);
+        }
+    }
+
+    /// What a cycle may end now.
+    fn sweeps(&self) -> Sweeps {
+        match (self.waits, self.drives_clock) {
+            (false, _) => Sweeps::All,
+            (true, true) => Sweeps::ByVenueTime,
+            (true, false) => Sweeps::None,
+        }
+    }
+
+    /// The venue time by which markets have ended: where server time is that and is doubted, not beyond what the journal
+    /// has seen.
+    fn ends_by(&self, venue_now: Timestamp) -> Timestamp {
+        match self.leap.newest {
+            Some(newest) if self.sweeps() == Sweeps::None => venue_now.min(newest),
+            _ => venue_now,
+        }
+    }
+
+    /// Applies one frame: facts are decided, ladders written, each pair of books at once.
+    fn take(&mut self, frame: &Frame<'_>) {
+        let now = self.clock.now();
+        if now.since(self.rung_at) > GATHERED_MAX_US {
+            self.publisher.ring(true);
+            self.rung_at = now;
+        }
+        self.venue_now = frame.received;
+        self.begun_at.get_or_insert(frame.received);
+        for update in frame.updates {
+            self.decide(update, frame, now);
+        }
+        if meets_markets(frame) {
+            // The core may let it wait.
+            self.publisher.ring(true);
+            if self.flush().is_err() {
+                self.stopped = true;
+                return;
+            }
+        }
+        self.notice_lost(frame);
+        let received = if self.stamps_when_taken { now } else { frame.received };
+        // Without room for its listing a market is known here and nowhere else.
+        let waits = !self.pending.is_empty();
+        let (catalog, figures) = (&self.catalog, &self.figures);
+        let is_held = |update: &FeedUpdate| {
+            waits && pending::token(update).is_some_and(|token| catalog.by_token(token).is_none())
+        };
+        if frame.connection != NO_CONNECTION {
+            for update in frame.updates.iter().filter(|update| is_held(update)) {
+                pending::hold(&mut self.held, update, frame.connection, received);
+            }
+            let touched = &mut self.touched;
+            let fill = |books: &mut book::Frame<'_>| {
+                for update in frame.updates.iter().filter(|update| !is_held(update)) {
+                    touched.extend(write(books, catalog, figures, update));
+                }
+            };
+            let report = match frame.is_answer {
+                true => self.writer.answer(frame.connection, received, fill),
+                false => self.writer.frame(frame.connection, received, fill),
+            };
+            let doubts = &mut self.doubts;
+            let crossed = self.writer.crossed().iter();
+            let is_still = |book: &&InstrumentId| doubts.crossed(**book, frame.is_answer, frame.received);
+            let still: Vec<_> = crossed.filter(is_still).copied().collect();
+            still.iter().for_each(|book| self.writer.distrust(book.market()));
+            self.publisher.frame(frame.updates, self.writer.books(), now, |market| self.doubts.holds(market));
+            figures.clamped.fetch_add(u64::from(report.clamped + report.refused), Ordering::Relaxed);
+            figures.last_frame_at.store(now.0, Ordering::Relaxed);
+            figures.frames.fetch_add(1, Ordering::Relaxed);
+            self.doubt_frame(frame);
+            if self.hand_prints(frame).is_err() {
+                self.stopped = true;
+                return;
+            }
+            self.note_prices(frame.received);
+            self.recorder.turn(now);
+        }
+        for update in frame.updates {
+            self.tell(update, frame.connection, now);
+        }
+    }
+
+    /// Tells the history what the frame made of prices.
+    fn note_prices(&mut self, venue_now: Timestamp) {
+        let mut before = None;
+        for (instrument, traded) in self.touched.drain(..) {
+            let market = instrument.market();
+            // The books of both tokens change together.
+            if before.replace(market) == Some(market) && traded.is_none() {
+                continue;
+            }
+            let mark = self.writer.books().mark(market.instrument(Outcome::First));
+            let midpoint = mark.filter(|mark| mark.source == MarkSource::Midpoint).and_then(|mark| Mid::of(mark.price));
+            let traded = || {
+                let mid = Mid(traded?.0 * 2);
+                Some(if instrument.outcome() == Outcome::First { mid } else { mid.complement() })
+            };
+            if let Some(mid) = midpoint.or_else(traded) {
+                self.recorder.note(market, venue_now, mid);
+            }
+        }
+    }
+}
+
+/// Whether this frame tells the read sides of markets that may not be published yet: what it says would be lost.
+fn meets_markets(frame: &Frame<'_>) -> bool {
+    frame.updates.iter().any(|update| {
+        matches!(
+            update,
+            FeedUpdate::BookSnapshot { .. }
+                | FeedUpdate::BookDelta { .. }
+                | FeedUpdate::LastTrade { .. }
+                | FeedUpdate::LastPrice { .. }
+                | FeedUpdate::SidelessTrade { .. }
+                | FeedUpdate::Figures { .. }
+                | FeedUpdate::Stated { .. }
+                | FeedUpdate::Strike { .. }
+                | FeedUpdate::Gap { .. }
+                | FeedUpdate::Left { .. }
+        )
+    })
+}
+
+/// Writes the book part of an update down; names the instrument, and the price of a trade.
+pub fn write(
+    books: &mut book::Frame<'_>,
+    catalog: &Catalog,
+    figures: &FeedFigures,
+    update: &FeedUpdate,
+) -> Option<(InstrumentId, Option<Price>)> {
+    let listed = |token: &str| -> Option<InstrumentId> {
+        let instrument = catalog.by_token(token);
+        if instrument.is_none() {
+            figures.unlisted.fetch_add(1, Ordering::Relaxed);
+        }
+        instrument
+    };
+    match update {
+        FeedUpdate::BookSnapshot { token, bids, asks, venue_ts, hash } => {
+            let instrument = listed(token)?;
+            books.snapshot(instrument, bids, asks, *venue_ts, hash.as_deref());
+            Some((instrument, None))
+        }
+        FeedUpdate::BookDelta { token, levels, venue_ts } => {
+            let instrument = listed(token)?;
+            books.delta(instrument, levels, *venue_ts);
+            Some((instrument, None))
+        }
+        FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } => {
+            let instrument = listed(token)?;
+            let trade = book::LastTrade { price: *price, size: *size, taker_buys: *taker_buys, at: *venue_ts };
+            books.trade(instrument, trade);
+            Some((instrument, Some(*price)))
+        }
+        FeedUpdate::LastPrice { token, price, decimals, venue_ts } => {
+            books.last_price(listed(token)?, *price, *decimals, *venue_ts);
+            None
+        }
+        FeedUpdate::SidelessTrade { token, .. } => Some((listed(token)?, None)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

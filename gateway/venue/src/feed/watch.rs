@@ -1,0 +1,120 @@
+//! What the feed and the venue tell each other beside frames: books that cannot be right, outages, markets that are
+//! traded here.
+
+use super::doubts::Verdict;
+use super::publish::OUTCOMES;
+use super::{Desk, Links};
+use crate::tape::Origin;
+use crate::{FeedUpdate, Frame, Outages, Venue, live};
+use engine::id::Outcome;
+use engine::market::Market;
+use engine::market::catalog::MarketCell;
+use engine::time::Timestamp;
+
+impl<L: Links> Desk<L> {
+    /// Compares what the frame made of the books with what it says of them itself. Before the touched are drained.
+    pub(super) fn doubt_frame(&mut self, frame: &Frame<'_>) {
+        let books = self.writer.books();
+        for (instrument, _) in &self.touched {
+            self.doubts.changed(instrument.market(), books, frame.received);
+        }
+        for update in frame.updates {
+            let FeedUpdate::Top { token, bid, ask } = update else { continue };
+            let Some(instrument) = self.catalog.by_token(token) else { continue };
+            let Some(Ok(stands)) = books.book(instrument).map(|book| book.best()) else { continue };
+            if self.doubts.top(instrument, [*bid, *ask], stands, frame.received) {
+                self.resyncs.push(instrument);
+            }
+        }
+    }
+
+    /// Draws the consequences of what is doubted.
+    pub(super) fn doubt(&mut self, venue_now: Timestamp, venue: &mut dyn Venue) {
+        for market in self.lost.drain(..) {
+            let Some(cell) = self.catalog.market(market) else { continue };
+            tracing::warn!(
+                slug = cell.listing.slug,
+                "the venue told nothing of a book that has changed: subscribed anew"
+            );
+            // What the answer showed is right, and what comes until it is subscribed again is lost.
+            OUTCOMES.iter().for_each(|&outcome| self.writer.gap(market.instrument(outcome)));
+            venue.resubscribe(cell.token(Outcome::First));
+        }
+        let quiet = self.quiet.turn(&self.catalog, self.writer.books(), venue_now);
+        if !quiet.is_empty() {
+            let tokens: Vec<&str> =
+                quiet.iter().filter_map(|market| Some(self.catalog.market(*market)?.token(Outcome::First))).collect();
+            venue.look(&tokens);
+        }
+        let verdicts = self.doubts.turn(self.writer.books(), venue_now);
+        let asked = self.resyncs.drain(..).map(Verdict::Resync);
+        for verdict in asked.chain(verdicts) {
+            match verdict {
+                Verdict::Resync(instrument) => {
+                    if let Some(cell) = self.catalog.of_instrument(instrument) {
+                        venue.resync(cell.token(instrument.outcome()));
+                    }
+                }
+                Verdict::Distrust(market) => self.writer.distrust(market),
+                Verdict::LetGo(market) => {
+                    let books = self.writer.books();
+                    OUTCOMES.iter().for_each(|&outcome| self.publisher.book(market.instrument(outcome), books));
+                }
+            }
+        }
+    }
+
+    /// A venue is out, or is back (execution.md §10). Where another goes on, only the books of the one are not traded on,
+    /// until they come anew.
+    pub(super) fn watch_outages(&mut self, outages: Outages) {
+        if self.writer.books().outage() != outages.all {
+            match outages.all {
+                true => tracing::warn!("no venue answers: market orders are refused, others rest and wait"),
+                false => tracing::info!("the venue is back"),
+            }
+            self.writer.outage(outages.all);
+        }
+        self.writer.unheard(outages.unheard);
+        let before = std::mem::replace(&mut self.outages, outages);
+        for origin in [Origin::Polymarket, Origin::Kalshi] {
+            if outages.of(origin) && !before.of(origin) {
+                tracing::warn!(
+                    venue = origin.name(),
+                    "no connection to the venue is alive: its books are not traded on"
+                );
+                let is_of =
+                    |cell: &&MarketCell| live::origin(&cell.listing) == Some(origin) && cell.resolution().is_none();
+                self.catalog.iter().filter(is_of).for_each(|cell| self.writer.distrust(cell.id));
+            }
+        }
+    }
+
+    /// Tells the venue of the markets that are known and not resolved: those that matter most first, for it may have
+    /// room for so many only.
+    pub(super) fn recall(&self, venue: &mut dyn Venue) {
+        let cell = |market: &Market| self.catalog.market(self.catalog.by_condition(&market.listing.condition)?);
+        let mut known: Vec<_> = self.markets.unresolved().map(|market| (market, cell(market))).collect();
+        // Stable: where nothing else is known, the order of the journal stands.
+        known.sort_by_key(|(market, cell)| {
+            let is_window = market.listing.updown.is_some() && !market.ended;
+            let volume = cell.and_then(|cell| cell.figures().volume_24h);
+            std::cmp::Reverse((cell.is_some_and(MarketCell::is_staked), is_window, volume))
+        });
+        for (market, cell) in known {
+            venue.recall(market);
+            if cell.is_some_and(MarketCell::is_staked) {
+                venue.stake(&market.listing.condition);
+            }
+        }
+    }
+
+    /// Tells the venue which markets have come to be traded here.
+    pub(super) fn tell_stakes(&mut self, venue: &mut dyn Venue) {
+        if self.catalog.take_newly_staked() {
+            let staked = self.catalog.iter().filter(|cell| cell.is_staked() && cell.resolution().is_none());
+            let staked: Vec<&MarketCell> = staked.collect();
+            staked.iter().for_each(|cell| venue.stake(&cell.listing.condition));
+            self.quiet.staked(staked.iter().map(|cell| cell.id).collect());
+        }
+    }
+}

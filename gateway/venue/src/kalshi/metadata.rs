@@ -1,0 +1,73 @@
+//! Market metadata beside a recording, written after the fact: only what lasts may be known before its moment.
+
+use super::dto;
+use super::listing::resolution;
+use super::translate::Translate;
+use crate::FeedUpdate;
+use crate::loose::Loose;
+use crate::skips::Skip;
+use engine::market::terms::{Listing, MarketState, Resolution};
+use engine::time::Timestamp;
+use serde::Deserialize;
+
+/// A listed market and what the clock does to it.
+pub struct Dated {
+    pub ticker: String,
+    pub listing: Listing,
+    pub changes: Vec<(Timestamp, Change)>,
+}
+
+/// A moment in a market's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Opens,
+    Closes,
+    Settles(Resolution),
+}
+
+#[derive(Default, Deserialize)]
+struct File<'a> {
+    #[serde(borrow, default)]
+    response: Loose<'a>,
+}
+
+impl Translate {
+    /// Learns the markets of one metadata file. Status, volumes and prices in it are those of the day it was fetched
+    /// and are not read; the result is only handed out with its moment.
+    pub fn metadata(&mut self, text: &str) -> Vec<Dated> {
+        let answer = serde_json::from_str::<File<'_>>(text).ok().and_then(|file| file.response.object());
+        let Some(answer) = answer else {
+            self.skips().count(Skip::BadJson, || text.into());
+            return Vec::new();
+        };
+        let answer: dto::Answer<'_> = answer;
+        let event: dto::Event<'_> = answer.event.object().unwrap_or_default();
+        let markets = answer.markets.elements().or_else(|| event.markets.elements()).unwrap_or_default();
+        self.learn_event(&event);
+        let mut dated = Vec::new();
+        for row in markets {
+            let Some(market) = row.object::<dto::Market<'_>>() else {
+                self.skips().count(Skip::BadJson, || row.raw().into());
+                continue;
+            };
+            let Some(listing) = self.list(&market, event.event_ticker, MarketState::Upcoming) else { continue };
+            let mut changes: Vec<(Timestamp, Change)> = Vec::new();
+            changes.extend(market.open_time.instant().map(|at| (at, Change::Opens)));
+            changes.extend(market.close_time.instant().map(|at| (at, Change::Closes)));
+            let result = resolution(market.result, market.settlement_value_dollars);
+            changes
+                .extend(market.settlement_ts.instant().zip(result).map(|(at, result)| (at, Change::Settles(result))));
+            dated.push(Dated { ticker: listing.venue_market_id.clone(), listing, changes });
+        }
+        dated
+    }
+
+    /// Lets a moment in the life of a market come to pass.
+    pub fn happens(&mut self, ticker: &str, change: Change, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        match change {
+            Change::Opens => self.set_state(ticker, MarketState::Active, updates),
+            Change::Closes => self.set_state(ticker, MarketState::Closed, updates),
+            Change::Settles(resolution) => self.settle(ticker, resolution, at, updates),
+        }
+    }
+}

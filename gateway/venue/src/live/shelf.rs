@@ -1,0 +1,198 @@
+//! What translators must know about markets beyond the journal, on disk: the odd price grids of Kalshi.
+//!
+//! The journal is the catalogue of a start without the venue: it holds each market's listing, state, tick and end. What
+//! is resolved there stays so, as nothing here says anything of states.
+
+use crate::skips::{Skip, Skips};
+use ahash::AHashMap;
+use engine::time::{SECOND, Timestamp};
+use host::thread;
+use serde::Deserialize;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+/// Most that is read or written: more markets than any venue has.
+const SHELF_BYTES_MAX: u64 = 64 << 20;
+/// How often it is looked whether something changed.
+const LOOK_EVERY: u64 = 60 * SECOND;
+const FILE: &str = "kalshi-grids.ndjson";
+
+/// Rows of a catalogue by ticker, one a line in one file.
+pub(super) struct Shelf {
+    folder: PathBuf,
+    rows: AHashMap<String, String>,
+    /// What the file holds.
+    written: String,
+    looked_at: Timestamp,
+    writing: Option<JoinHandle<()>>,
+}
+
+impl Shelf {
+    /// Reads what an earlier run left. A file that is damaged is put aside and counted; its sound rows are taken.
+    pub(super) fn open(folder: &Path, skips: &Skips) -> Shelf {
+        let mut shelf = Shelf {
+            folder: folder.to_owned(),
+            rows: AHashMap::new(),
+            written: String::new(),
+            looked_at: Timestamp::default(),
+            writing: None,
+        };
+        let path = folder.join(FILE);
+        let text = match read(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    put_aside(&path, &error.to_string(), skips);
+                }
+                return shelf;
+            }
+        };
+        let text = String::from_utf8_lossy(&text);
+        let mut broken = None;
+        for line in text.lines() {
+            match ticker(line) {
+                Some(ticker) => drop(shelf.rows.insert(ticker, line.to_owned())),
+                None => broken = Some(line),
+            }
+        }
+        match broken {
+            Some(line) => put_aside(&path, line, skips),
+            None => shelf.written = text.into_owned(),
+        }
+        shelf
+    }
+
+    /// The row of a market, if there is one.
+    pub(super) fn row(&self, ticker: &str) -> Option<&str> {
+        self.rows.get(ticker).map(String::as_str)
+    }
+
+    /// Now and then: writes the rows down where they changed, on a thread of its own.
+    pub(super) fn turn<'r>(&mut self, now: Timestamp, rows: impl FnOnce() -> Vec<(&'r str, String)>) {
+        let is_writing = self.writing.as_ref().is_some_and(|writing| !writing.is_finished());
+        if now.since(self.looked_at) < LOOK_EVERY || is_writing {
+            return;
+        }
+        self.looked_at = now;
+        // Nothing is recalled any more.
+        self.rows = AHashMap::new();
+        if let Some(text) = self.changed(rows()) {
+            let folder = self.folder.clone();
+            let write = move || keep(&folder, &text);
+            self.writing = thread::spawn_spare("shelf", write, || {}).ok();
+        }
+    }
+
+    /// Nothing more comes: what changed since the last look is written before this returns.
+    pub(super) fn end(&mut self, rows: Vec<(&str, String)>) {
+        if let Some(writing) = self.writing.take() {
+            // A panic there has been told already.
+            let _ = writing.join();
+        }
+        if let Some(text) = self.changed(rows) {
+            keep(&self.folder, &text);
+        }
+    }
+
+    /// The text of the file, where it is another one.
+    fn changed(&mut self, rows: Vec<(&str, String)>) -> Option<String> {
+        let text: String = rows.into_iter().flat_map(|(_, row)| [row, "\n".to_owned()]).collect();
+        if text == self.written || text.len() as u64 > SHELF_BYTES_MAX {
+            return None;
+        }
+        self.written.clone_from(&text);
+        Some(text)
+    }
+}
+
+/// The name under which a row is found again.
+fn ticker(line: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Row {
+        ticker: String,
+    }
+    serde_json::from_str::<Row>(line).ok().map(|row| row.ticker)
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(SHELF_BYTES_MAX + 1).read_to_end(&mut text)?;
+    match text.len() as u64 > SHELF_BYTES_MAX {
+        true => Err(io::Error::other(format!("more than {SHELF_BYTES_MAX} bytes"))),
+        false => Ok(text),
+    }
+}
+
+fn put_aside(path: &Path, why: &str, skips: &Skips) {
+    skips.count(Skip::UnreadableFile, || format!("{}: {why}", path.display()));
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".damaged");
+    if let Err(error) = fs::rename(path, &aside) {
+        tracing::warn!(file = %path.display(), %error, "a damaged file cannot be put aside");
+    }
+}
+
+/// Replaces the file as a whole. Without it a start without the venue knows less; nothing else is lost.
+fn keep(folder: &Path, text: &str) {
+    let unfinished = folder.join(format!("{FILE}.tmp"));
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        let mut file = File::create(&unfinished)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&unfinished, folder.join(FILE))?;
+        File::open(folder)?.sync_all()
+    };
+    if let Err(error) = write() {
+        tracing::warn!(folder = %folder.display(), %error, "price grids could not be kept for the next start");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(ticker: &str) -> (&str, String) {
+        (ticker, format!("{{\"ticker\":\"{ticker}\",\"price_ranges\":[]}}"))
+    }
+
+    #[test]
+    fn rows_are_found_again_and_damage_is_put_aside() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("venue");
+        let skips = Skips::default();
+        let open = || Shelf::open(&folder, &skips);
+        let mut shelf = open();
+        shelf.turn(Timestamp(LOOK_EVERY), || vec![row("A"), row("B")]);
+        // Not looked at again so soon.
+        shelf.turn(Timestamp(LOOK_EVERY + 1), || panic!("it is not time"));
+        shelf.end(vec![row("A"), row("B")]);
+        let shelf = open();
+        assert_eq!((shelf.row("A"), shelf.row("C")), (Some(row("A").1.as_str()), None));
+        // What is gone is not kept, what did not change is not written.
+        let mut shelf = open();
+        fs::remove_file(folder.join(FILE)).unwrap();
+        shelf.end(vec![row("A"), row("B")]);
+        assert!(!folder.join(FILE).exists());
+        shelf.end(vec![row("B")]);
+        assert_eq!(open().row("A"), None);
+        assert_eq!(skips.total(), 0);
+        let cases: [&[u8]; 5] =
+            [b"nonsense\n", b"{\"ticker\":7}\n", b"{\"ticker\":\"B\",\"pr", b"\0\0\0", b"\xff\xfe{\n"];
+        for (number, damage) in cases.iter().enumerate() {
+            let whole = format!("{}\n", row("B").1);
+            fs::write(folder.join(FILE), [whole.as_bytes(), damage].concat()).unwrap();
+            assert!(open().row("B").is_some(), "{damage:?}");
+            assert_eq!(skips.get(Skip::UnreadableFile), number as u64 + 1, "{damage:?}");
+            assert!(!folder.join(FILE).exists() && folder.join(format!("{FILE}.damaged")).exists(), "{damage:?}");
+        }
+        fs::remove_file(folder.join(format!("{FILE}.damaged"))).unwrap();
+        fs::create_dir(folder.join(FILE)).unwrap();
+        let mut shelf = open();
+        shelf.end(vec![row("C")]);
+        assert_eq!(open().row("C"), Some(row("C").1.as_str()));
+        println!("a shelf: {} cases", cases.len() + 5);
+    }
+}

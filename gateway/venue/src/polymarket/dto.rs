@@ -1,0 +1,367 @@
+//! Shapes of Polymarket's messages (upstream.md §2, §3), borrowed from the text they came in.
+//!
+//! Every leaf is [`Loose`]: JSON inside texts, numbers or texts, missing and empty fields all fit.
+
+use crate::loose::Loose;
+use serde::Deserialize;
+
+/// A market of Gamma's catalogue. What is left out here is never used.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GammaMarket<'a> {
+    #[serde(borrow, default)]
+    pub id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub condition_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub slug: Loose<'a>,
+    #[serde(borrow, default)]
+    pub question: Loose<'a>,
+    #[serde(borrow, default)]
+    pub description: Loose<'a>,
+    #[serde(borrow, default)]
+    pub image: Loose<'a>,
+    #[serde(borrow, default)]
+    pub icon: Loose<'a>,
+    /// This, the tokens and the prices are arrays, often written inside a text.
+    #[serde(borrow, default)]
+    pub outcomes: Loose<'a>,
+    #[serde(borrow, default)]
+    pub clob_token_ids: Loose<'a>,
+    #[serde(borrow, default)]
+    pub outcome_prices: Loose<'a>,
+    /// Of the first token.
+    #[serde(borrow, default)]
+    pub last_trade_price: Loose<'a>,
+    #[serde(borrow, default)]
+    pub uma_resolution_status: Loose<'a>,
+    #[serde(borrow, default)]
+    pub automatically_resolved: Loose<'a>,
+    #[serde(borrow, default)]
+    pub active: Loose<'a>,
+    #[serde(borrow, default)]
+    pub closed: Loose<'a>,
+    #[serde(borrow, default)]
+    pub accepting_orders: Loose<'a>,
+    #[serde(borrow, default)]
+    pub enable_order_book: Loose<'a>,
+    #[serde(borrow, default)]
+    pub start_date: Loose<'a>,
+    #[serde(borrow, default)]
+    pub end_date: Loose<'a>,
+    #[serde(borrow, default)]
+    pub event_start_time: Loose<'a>,
+    /// When the venue last changed this row.
+    #[serde(borrow, default)]
+    pub updated_at: Loose<'a>,
+    #[serde(borrow, default)]
+    pub order_price_min_tick_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub order_min_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub neg_risk: Loose<'a>,
+    #[serde(borrow, default)]
+    pub fee_type: Loose<'a>,
+    #[serde(borrow, default)]
+    pub category: Loose<'a>,
+    #[serde(borrow, default)]
+    pub group_item_title: Loose<'a>,
+    #[serde(borrow, default)]
+    pub group_item_threshold: Loose<'a>,
+    #[serde(borrow, default)]
+    pub sports_market_type: Loose<'a>,
+    #[serde(borrow, default)]
+    pub game_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub line: Loose<'a>,
+    #[serde(borrow, default)]
+    pub volume: Loose<'a>,
+    #[serde(borrow, default)]
+    pub volume_num: Loose<'a>,
+    #[serde(borrow, default, rename = "volume24hr")]
+    pub volume_24hr: Loose<'a>,
+    #[serde(borrow, default)]
+    pub liquidity: Loose<'a>,
+    #[serde(borrow, default)]
+    pub liquidity_num: Loose<'a>,
+    #[serde(borrow, default)]
+    pub best_bid: Loose<'a>,
+    #[serde(borrow, default)]
+    pub best_ask: Loose<'a>,
+    #[serde(borrow, default)]
+    pub events: Loose<'a>,
+    #[serde(borrow, default)]
+    pub tags: Loose<'a>,
+}
+
+/// An event of Gamma's catalogue; its markets may be nested.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GammaEvent<'a> {
+    #[serde(borrow, default)]
+    pub id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub slug: Loose<'a>,
+    #[serde(borrow, default)]
+    pub title: Loose<'a>,
+    #[serde(borrow, default)]
+    pub image: Loose<'a>,
+    #[serde(borrow, default)]
+    pub icon: Loose<'a>,
+    #[serde(borrow, default)]
+    pub end_date: Loose<'a>,
+    #[serde(borrow, default)]
+    pub category: Loose<'a>,
+    #[serde(borrow, default)]
+    pub game_id: Loose<'a>,
+    /// Of up-or-down events, an [`EventMetadata`].
+    #[serde(borrow, default)]
+    pub event_metadata: Loose<'a>,
+    #[serde(borrow, default)]
+    pub tags: Loose<'a>,
+    #[serde(borrow, default)]
+    pub markets: Loose<'a>,
+}
+
+/// What an up-or-down event says of its price.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventMetadata<'a> {
+    #[serde(borrow, default)]
+    pub price_to_beat: Loose<'a>,
+}
+
+/// A tag; older rows carry only its text.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct Tag<'a> {
+    #[serde(borrow, default)]
+    pub slug: Loose<'a>,
+    #[serde(borrow, default)]
+    pub label: Loose<'a>,
+}
+
+/// A market as the order book's own service shows it.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct ClobMarket<'a> {
+    #[serde(borrow, default)]
+    pub condition_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub question: Loose<'a>,
+    #[serde(borrow, default)]
+    pub description: Loose<'a>,
+    #[serde(borrow, default)]
+    pub market_slug: Loose<'a>,
+    #[serde(borrow, default)]
+    pub image: Loose<'a>,
+    #[serde(borrow, default)]
+    pub icon: Loose<'a>,
+    #[serde(borrow, default)]
+    pub end_date_iso: Loose<'a>,
+    #[serde(borrow, default)]
+    pub minimum_tick_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub minimum_order_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub neg_risk: Loose<'a>,
+    #[serde(borrow, default)]
+    pub active: Loose<'a>,
+    #[serde(borrow, default)]
+    pub closed: Loose<'a>,
+    #[serde(borrow, default)]
+    pub accepting_orders: Loose<'a>,
+    #[serde(borrow, default)]
+    pub enable_order_book: Loose<'a>,
+    #[serde(borrow, default)]
+    pub tags: Loose<'a>,
+    #[serde(borrow, default)]
+    pub tokens: Loose<'a>,
+}
+
+/// A token of a [`ClobMarket`].
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct ClobToken<'a> {
+    #[serde(borrow, default)]
+    pub token_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub outcome: Loose<'a>,
+    #[serde(borrow, default)]
+    pub price: Loose<'a>,
+    #[serde(borrow, default)]
+    pub winner: Loose<'a>,
+}
+
+/// A page of a listing: which key holds the rows depends on the service.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct Page<'a> {
+    #[serde(borrow, default)]
+    pub events: Loose<'a>,
+    #[serde(borrow, default)]
+    pub markets: Loose<'a>,
+    #[serde(borrow, default)]
+    pub data: Loose<'a>,
+    /// Where the next page begins; without it this is the last one.
+    #[serde(borrow, default)]
+    pub next_cursor: Loose<'a>,
+}
+
+/// What a message of the market channel is about, where the rest of it cannot be read.
+#[derive(Debug, Deserialize)]
+pub struct About<'a> {
+    #[serde(borrow, default)]
+    pub event_type: Loose<'a>,
+    #[serde(borrow, default)]
+    pub asset_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub market: Loose<'a>,
+}
+
+/// A message of the market channel: the fields of all types side by side.
+#[derive(Debug, Default, Deserialize)]
+pub struct Message<'a> {
+    #[serde(borrow, default)]
+    pub event_type: Loose<'a>,
+    #[serde(borrow, default)]
+    pub asset_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub market: Loose<'a>,
+    #[serde(borrow, default)]
+    pub timestamp: Loose<'a>,
+    #[serde(borrow, default)]
+    pub hash: Loose<'a>,
+    /// Of a book; older clients call the sides buys and sells.
+    #[serde(borrow, default)]
+    pub bids: Option<Vec<Level<'a>>>,
+    #[serde(borrow, default)]
+    pub asks: Option<Vec<Level<'a>>>,
+    #[serde(borrow, default)]
+    pub buys: Option<Vec<Level<'a>>>,
+    #[serde(borrow, default)]
+    pub sells: Option<Vec<Level<'a>>>,
+    #[serde(borrow, default)]
+    pub tick_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub last_trade_price: Loose<'a>,
+    /// Absolute sizes by token.
+    #[serde(borrow, default)]
+    pub price_changes: Option<Vec<Change<'a>>>,
+    /// Older form: all for the token of the message. Oldest: one change in the message itself.
+    #[serde(borrow, default)]
+    pub changes: Option<Vec<Change<'a>>>,
+    #[serde(borrow, default)]
+    pub price: Loose<'a>,
+    #[serde(borrow, default)]
+    pub size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub side: Loose<'a>,
+    #[serde(borrow, default)]
+    pub new_tick_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub winning_asset_id: Loose<'a>,
+    /// Of a new market.
+    #[serde(borrow, default)]
+    pub id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub question: Loose<'a>,
+    #[serde(borrow, default)]
+    pub slug: Loose<'a>,
+    #[serde(borrow, default)]
+    pub description: Loose<'a>,
+    #[serde(borrow, default)]
+    pub assets_ids: Loose<'a>,
+    #[serde(borrow, default)]
+    pub clob_token_ids: Loose<'a>,
+    #[serde(borrow, default)]
+    pub condition_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub outcomes: Loose<'a>,
+    #[serde(borrow, default)]
+    pub event_message: Loose<'a>,
+    #[serde(borrow, default)]
+    pub tags: Loose<'a>,
+    #[serde(borrow, default)]
+    pub active: Loose<'a>,
+    #[serde(borrow, default)]
+    pub order_price_min_tick_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub group_item_title: Loose<'a>,
+    #[serde(borrow, default)]
+    pub sports_market_type: Loose<'a>,
+    #[serde(borrow, default)]
+    pub line: Loose<'a>,
+    /// Of the socket that tells prices of what markets are about.
+    #[serde(borrow, default)]
+    pub topic: Loose<'a>,
+    #[serde(borrow, default)]
+    pub payload: Loose<'a>,
+}
+
+/// One level of a book.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct Level<'a> {
+    #[serde(borrow, default)]
+    pub price: Loose<'a>,
+    #[serde(borrow, default)]
+    pub size: Loose<'a>,
+}
+
+/// One change: `size` is what the level holds now, 0 deletes it.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct Change<'a> {
+    #[serde(borrow, default)]
+    pub asset_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub price: Loose<'a>,
+    #[serde(borrow, default)]
+    pub size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub side: Loose<'a>,
+    #[serde(borrow, default)]
+    pub hash: Loose<'a>,
+    /// The best prices behind the change; 0, 1 and nothing stand for none.
+    #[serde(borrow, default)]
+    pub best_bid: Loose<'a>,
+    #[serde(borrow, default)]
+    pub best_ask: Loose<'a>,
+}
+
+/// A price of what up-or-down markets are about, or the ones before it.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct SpotPrice<'a> {
+    #[serde(borrow, default)]
+    pub symbol: Loose<'a>,
+    #[serde(borrow, default)]
+    pub timestamp: Loose<'a>,
+    #[serde(borrow, default)]
+    pub value: Loose<'a>,
+    /// In 10⁻¹⁸ dollar, or with a point in dollars.
+    #[serde(borrow, default)]
+    pub full_accuracy_value: Loose<'a>,
+    /// Of the answer to a subscription: what was told so far, oldest first.
+    #[serde(borrow, default)]
+    pub data: Loose<'a>,
+}
+
+/// A book with the fields that its hash is made of, in the order of that text.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct HashedBook<'a> {
+    #[serde(borrow, default)]
+    pub market: Loose<'a>,
+    #[serde(borrow, default)]
+    pub asset_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub timestamp: Loose<'a>,
+    #[serde(borrow, default)]
+    pub hash: Loose<'a>,
+    #[serde(borrow, default)]
+    pub bids: Loose<'a>,
+    #[serde(borrow, default)]
+    pub asks: Loose<'a>,
+    #[serde(borrow, default)]
+    pub min_order_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub tick_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub neg_risk: Loose<'a>,
+    #[serde(borrow, default)]
+    pub last_trade_price: Loose<'a>,
+}

@@ -1,0 +1,301 @@
+//! The two messages that come all day, read without serde: changes of levels and whole books, in the form in which the
+//! venue sends them. Everything else about them, and all other messages, is read from [`dto`](super::dto).
+
+use crate::loose::{dollars, qty, scaled};
+use crate::plain::{Plain, once};
+use crate::{BookSide, Level};
+use engine::amount::{Price, Qty};
+use smallvec::SmallVec;
+
+/// What was read.
+pub(super) struct Message<'a> {
+    pub(super) timestamp: Option<&'a str>,
+    pub(super) what: What<'a>,
+}
+
+pub(super) enum What<'a> {
+    /// Both tokens of a market, one level each: that is what most frames hold.
+    Changes(SmallVec<[Change<'a>; 4]>),
+    Book(Book<'a>),
+}
+
+/// A level of a token, as it stands now.
+pub(super) struct Change<'a> {
+    pub(super) token: &'a str,
+    pub(super) hash: &'a str,
+    pub(super) level: (BookSide, Price, Qty),
+    pub(super) top: Option<Top>,
+}
+
+/// What the best prices are, where they are told and can be compared.
+pub(super) type Top = (Option<Price>, Option<Price>);
+
+/// A whole book; its levels in their order.
+pub(super) struct Book<'a> {
+    pub(super) token: &'a str,
+    pub(super) hash: &'a str,
+    pub(super) bids: Vec<Level>,
+    pub(super) asks: Vec<Level>,
+    pub(super) tick: Option<&'a str>,
+    /// The price of the last trade as it was written.
+    pub(super) last: Option<&'a str>,
+}
+
+/// Fields by name, before it is known what they mean together.
+#[derive(Default)]
+struct Fields<'a> {
+    kind: Option<&'a str>,
+    token: Option<&'a str>,
+    market: Option<&'a str>,
+    timestamp: Option<&'a str>,
+    hash: Option<&'a str>,
+    tick: Option<&'a str>,
+    last: Option<&'a str>,
+    bids: Option<Vec<Level>>,
+    asks: Option<Vec<Level>>,
+    changes: Option<SmallVec<[Change<'a>; 4]>>,
+}
+
+/// Reads a message that is one of the two and has nothing odd about it.
+pub(super) fn read(text: &str) -> Option<Message<'_>> {
+    let mut fields = Fields::default();
+    let mut plain = Plain::new(text)?;
+    plain.object(|plain, name| match name {
+        "event_type" => once(&mut fields.kind, plain.text()?),
+        "asset_id" => once(&mut fields.token, id(plain)?),
+        "market" => once(&mut fields.market, plain.text()?),
+        "timestamp" => once(&mut fields.timestamp, plain.text()?),
+        "hash" => once(&mut fields.hash, plain.text()?),
+        "price_changes" => once(&mut fields.changes, changes(plain)?),
+        "bids" => once(&mut fields.bids, levels(plain)?),
+        "asks" => once(&mut fields.asks, levels(plain)?),
+        "tick_size" => once(&mut fields.tick, plain.text()?),
+        "last_trade_price" => once(&mut fields.last, plain.text()?),
+        _ => None,
+    })?;
+    plain.end()?;
+    let Fields { kind, token, timestamp, hash, tick, last, bids, asks, changes, .. } = fields;
+    let what = match (kind?, changes, token) {
+        // A token or a hash of the message would stand for those that a change lacks.
+        ("price_change", Some(changes), None) if hash.is_none() && bids.is_none() && asks.is_none() => {
+            What::Changes(changes)
+        }
+        ("book", None, Some(token)) => {
+            What::Book(Book { token, hash: hash.unwrap_or_default(), bids: bids?, asks: asks?, tick, last })
+        }
+        _ => return None,
+    };
+    Some(Message { timestamp, what })
+}
+
+/// The id of a token, which is never blank.
+#[inline]
+fn id<'a>(plain: &mut Plain<'a>) -> Option<&'a str> {
+    plain.text().filter(|text| is_id(text))
+}
+
+#[inline]
+fn is_id(text: &str) -> bool {
+    text.as_bytes().first().is_some_and(u8::is_ascii_digit)
+}
+
+fn changes<'a>(plain: &mut Plain<'a>) -> Option<SmallVec<[Change<'a>; 4]>> {
+    let mut changes = SmallVec::new();
+    plain.array(|plain| {
+        let mut ahead = plain.clone();
+        let change = match as_written(&mut ahead) {
+            Some(change) => {
+                *plain = ahead;
+                change
+            }
+            None => by_names(plain)?,
+        };
+        changes.push(change);
+        Some(())
+    })?;
+    Some(changes)
+}
+
+/// A change with its fields in the order in which the venue writes them: nearly all are.
+#[inline]
+fn as_written<'a>(plain: &mut Plain<'a>) -> Option<Change<'a>> {
+    plain.literal(r#"{"asset_id":""#)?;
+    let token = plain.up_to_quote().filter(|text| is_id(text))?;
+    plain.literal(r#","price":""#)?;
+    let price = dollars(plain.up_to_quote()?).ok()?;
+    // Its description and what was recorded of it differ in which of the two comes first.
+    let (size, side) = match plain.literal(r#","size":""#) {
+        Some(()) => {
+            let size = plain.up_to_quote()?;
+            plain.literal(r#","side":""#)?;
+            (size, plain.up_to_quote()?)
+        }
+        None => {
+            plain.literal(r#","side":""#)?;
+            let side = plain.up_to_quote()?;
+            plain.literal(r#","size":""#)?;
+            (plain.up_to_quote()?, side)
+        }
+    };
+    let (size, side) = (qty(size).ok()?, self::side(side)?);
+    plain.literal(r#","hash":""#)?;
+    let hash = plain.up_to_quote()?;
+    plain.literal(r#","best_bid":""#)?;
+    let bid = best(plain.up_to_quote()?);
+    plain.literal(r#","best_ask":""#)?;
+    let ask = best(plain.up_to_quote()?);
+    plain.literal("}")?;
+    Some(Change { token, hash, level: (side, price, size), top: bid.zip(ask) })
+}
+
+fn by_names<'a>(plain: &mut Plain<'a>) -> Option<Change<'a>> {
+    let (mut token, mut price, mut size, mut side, mut hash) = (None, None, None, None, None);
+    let (mut bid, mut ask) = (None, None);
+    plain.object(|plain, name| match name {
+        "asset_id" => once(&mut token, id(plain)?),
+        "price" => once(&mut price, dollars(plain.text()?).ok()?),
+        "size" => once(&mut size, qty(plain.text()?).ok()?),
+        "side" => once(&mut side, self::side(plain.text()?)?),
+        "hash" => once(&mut hash, plain.text()?),
+        "best_bid" => once(&mut bid, best(plain.text()?)),
+        "best_ask" => once(&mut ask, best(plain.text()?)),
+        _ => None,
+    })?;
+    Some(Change {
+        token: token?,
+        hash: hash.unwrap_or_default(),
+        level: (side?, price?, size?),
+        top: bid.flatten().zip(ask.flatten()),
+    })
+}
+
+fn levels(plain: &mut Plain<'_>) -> Option<Vec<Level>> {
+    let mut levels = Vec::new();
+    plain.array(|plain| {
+        let (mut price, mut size) = (None, None);
+        plain.object(|plain, name| match name {
+            "price" => once(&mut price, dollars(plain.text()?).ok()?),
+            "size" => once(&mut size, qty(plain.text()?).ok()?),
+            _ => None,
+        })?;
+        levels.push((price?, size?));
+        Some(())
+    })?;
+    Some(levels)
+}
+
+/// Whose level a change is of.
+pub(super) fn side(name: &str) -> Option<BookSide> {
+    match name {
+        "BUY" | "buy" => Some(BookSide::Bid),
+        "SELL" | "sell" => Some(BookSide::Ask),
+        _ => None,
+    }
+}
+
+/// A best price: `None` when it does not say, or nothing that can be compared; 0, 1 and nothing stand for an empty side.
+pub(super) fn best(text: &str) -> Option<Option<Price>> {
+    const DOLLAR: u64 = 10_000;
+    match scaled(text, 4) {
+        Ok(0 | DOLLAR) => Some(None),
+        Ok(units) => Some(Some(Price(u16::try_from(units).ok().filter(|units| u64::from(*units) < DOLLAR)?))),
+        Err(_) => text.trim().is_empty().then_some(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::testing::Random;
+
+    const WRITTEN: &str = r#"{"asset_id":"7","price":"0.514","size":"215.08","side":"SELL","hash":"bf3","best_bid":"0.5","best_ask":"1"}"#;
+
+    /// Each way alone, and where it stopped.
+    fn both(text: &str) -> [Option<(String, bool)>; 2] {
+        let told = |change: Option<Change<'_>>, plain: Plain<'_>| {
+            let Change { token, hash, level, top } = change?;
+            Some((format!("{token} {hash} {level:?} {top:?}"), plain.end().is_some()))
+        };
+        let Some(plain) = Plain::new(text) else { return [None, None] };
+        let (mut short, mut long) = (plain.clone(), plain);
+        let (written, named) = (as_written(&mut short), by_names(&mut long));
+        [told(written, short), told(named, long)]
+    }
+
+    #[test]
+    fn a_change_is_read_alike_in_any_order_of_its_fields() {
+        let recorded = WRITTEN.replace(r#""size":"215.08","side":"SELL""#, r#""side":"SELL","size":"215.08""#);
+        let turned = WRITTEN.replace(r#""asset_id":"7","price":"0.514""#, r#""price":"0.514","asset_id":"7""#);
+        let cases = [
+            // text, whether it is in an order of the venue
+            (WRITTEN.to_owned(), true),
+            (recorded, true),
+            (turned, false),
+            (WRITTEN.replace(":\"7\",", ": \"7\" , "), false),
+            (WRITTEN.replace(r#","hash":"bf3""#, ""), false),
+            (WRITTEN.replace(r#","best_bid":"0.5""#, ""), false),
+        ];
+        for (text, is_written) in &cases {
+            let [written, named] = both(text);
+            assert_eq!(written.is_some(), *is_written, "{text}");
+            assert!(named.is_some(), "{text}");
+            assert!(written.is_none_or(|written| Some(written) == named), "{text}");
+            let message = format!(r#"{{"event_type":"price_change","price_changes":[{text}]}}"#);
+            let Some(Message { what: What::Changes(changes), .. }) = read(&message) else { panic!("{text}") };
+            let [Change { token, level, .. }] = &changes[..] else { panic!("{text}") };
+            assert_eq!((*token, *level), ("7", (BookSide::Ask, Price(5_140), Qty(215_080_000))), "{text}");
+        }
+        println!("changes in any order: {} cases", cases.len());
+    }
+
+    /// What the short way takes, the other one takes and reads alike.
+    #[test]
+    fn changes_put_together_by_chance_are_read_alike() {
+        const ROUNDS: usize = 100_000;
+        const VALUES: [&str; 12] =
+            ["7", "0.5", "1", "0", "", " 0.4", "0.00005", "BUY", "SELL", "up", "9.123456", "1e2"];
+        const NAMES: [&str; 8] = ["asset_id", "price", "size", "side", "hash", "best_bid", "best_ask", "else"];
+        let mut random = Random(29);
+        let mut pick = |count: usize| (random.next() % count as u64) as usize;
+        let (mut taken, mut alike) = (0, 0);
+        for _ in 0..ROUNDS {
+            let mut fields: Vec<_> = [
+                ("asset_id", "7"),
+                ("price", "0.4"),
+                ("size", "3"),
+                ("side", "BUY"),
+                ("hash", "ab"),
+                ("best_bid", "0.4"),
+                ("best_ask", "0.6"),
+            ]
+            .into();
+            for _ in 0..pick(3) {
+                let (at, other) = (pick(fields.len()), pick(fields.len()));
+                match pick(5) {
+                    0 => fields.swap(at, other),
+                    1 => fields[at].0 = NAMES[pick(NAMES.len())],
+                    2 if fields.len() > 2 => drop(fields.remove(at)),
+                    _ => fields[at].1 = VALUES[pick(VALUES.len())],
+                }
+            }
+            let fields: Vec<_> = fields.iter().map(|(name, value)| format!(r#""{name}":"{value}""#)).collect();
+            let mut text = format!("{{{}}}", fields.join(","));
+            if pick(4) == 0 {
+                let at = pick(text.len());
+                match pick(3) {
+                    0 => text.insert(at, [' ', ',', '"', '}', '{', ':'][pick(6)]),
+                    1 => drop(text.remove(at)),
+                    _ => text.truncate(at),
+                }
+            }
+            let [written, named] = both(&text);
+            taken += usize::from(named.is_some());
+            if let Some(written) = written {
+                assert_eq!(Some(written), named, "{text}");
+                alike += 1;
+            }
+        }
+        assert!(alike > ROUNDS / 5 && taken > alike, "{alike} and {taken} of {ROUNDS} were taken");
+        println!("changes by chance: {ROUNDS} cases, {taken} of them taken, {alike} by both ways");
+    }
+}

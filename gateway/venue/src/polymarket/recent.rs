@@ -1,0 +1,103 @@
+//! The last changes of a token: a book that was asked for while changes kept arriving is older than they are, and is
+//! brought up to date with them (upstream.md §5).
+
+use crate::{BookSide, Level};
+use engine::amount::{Price, Qty};
+use engine::time::{SECOND, Timestamp};
+use std::collections::VecDeque;
+
+/// How many are kept, and for how long: an answer takes less.
+const CHANGES_MAX: usize = 256;
+const KEPT_FOR: u64 = 10 * SECOND;
+
+/// In the order in which they were heard.
+#[derive(Default)]
+pub(super) struct Recent {
+    changes: VecDeque<(Timestamp, BookSide, Level)>,
+    /// Venue time of the newest one that is not kept any more.
+    forgot: Timestamp,
+}
+
+impl Recent {
+    pub(super) fn note(&mut self, at: Timestamp, side: BookSide, price: Price, size: Qty) {
+        self.changes.push_back((at, side, (price, size)));
+        while let Some(&(first, ..)) = self.changes.front()
+            && (self.changes.len() > CHANGES_MAX || at.since(first) > KEPT_FOR)
+        {
+            self.changes.pop_front();
+            self.forgot = self.forgot.max(first);
+        }
+    }
+
+    /// Whether all changes from this moment on are kept.
+    pub(super) fn reaches(&self, at: Timestamp) -> bool {
+        self.forgot < at
+    }
+
+    /// Takes the changes from this moment on over into a book of that moment, whose sides ascend; whether there were
+    /// any. Those of the moment itself may be in it already: sizes are absolute, so it does not matter.
+    pub(super) fn fold(&self, at: Timestamp, bids: &mut Vec<Level>, asks: &mut Vec<Level>) -> bool {
+        let mut any = false;
+        for (_, side, (price, size)) in self.changes.iter().filter(|(when, ..)| *when >= at) {
+            any = true;
+            let levels = match side {
+                BookSide::Bid => &mut *bids,
+                BookSide::Ask => &mut *asks,
+            };
+            match (levels.binary_search_by_key(price, |level| level.0), size.is_zero()) {
+                (Ok(found), true) => drop(levels.remove(found)),
+                (Ok(found), false) => levels[found].1 = *size,
+                (Err(_), true) => {}
+                (Err(place), false) => levels.insert(place, (*price, *size)),
+            }
+        }
+        any
+    }
+
+    /// Nothing before now matters any more.
+    pub(super) fn clear(&mut self) {
+        *self = Recent::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_book_is_brought_up_to_date_as_far_as_changes_are_kept() {
+        let at = |millis: u64| Timestamp::from_millis(1_790_000_000_000 + millis);
+        let mut recent = Recent::default();
+        for (millis, side, price, size) in [
+            (10, BookSide::Bid, 40, 5),
+            (20, BookSide::Bid, 41, 6),
+            (20, BookSide::Ask, 50, 0),
+            (30, BookSide::Bid, 40, 0),
+            (30, BookSide::Ask, 52, 9),
+            (31, BookSide::Ask, 53, 0),
+        ] {
+            recent.note(at(millis), side, Price(price), Qty(size));
+        }
+        let levels = |levels: &[(u16, u64)]| levels.iter().map(|&(price, size)| (Price(price), Qty(size))).collect();
+        let cases = [
+            // book of this moment, then what becomes of it
+            (5, true, vec![(39, 1), (41, 6)], vec![(52, 9)]),
+            (20, true, vec![(39, 1), (41, 6)], vec![(52, 9)]),
+            (25, true, vec![(39, 1)], vec![(50, 2), (52, 9)]),
+            (32, false, vec![(39, 1), (40, 1)], vec![(50, 2), (52, 2)]),
+        ];
+        for (millis, any, bids, asks) in &cases {
+            let mut book: (Vec<Level>, Vec<Level>) = (levels(&[(39, 1), (40, 1)]), levels(&[(50, 2), (52, 2)]));
+            assert!(recent.reaches(at(*millis)));
+            assert_eq!(recent.fold(at(*millis), &mut book.0, &mut book.1), *any, "{millis}");
+            assert_eq!(book, (levels(bids), levels(asks)), "{millis}");
+        }
+        recent.note(at(10_025), BookSide::Bid, Price(1), Qty(1));
+        assert_eq!((recent.reaches(at(20)), recent.reaches(at(21))), (false, true), "the oldest are forgotten");
+        (0..CHANGES_MAX).for_each(|_| recent.note(at(10_030), BookSide::Bid, Price(1), Qty(1)));
+        assert_eq!((recent.reaches(at(10_025)), recent.reaches(at(10_026))), (false, true), "so are too many");
+        recent.clear();
+        assert!(recent.reaches(at(0)));
+        println!("books and later changes: {} cases", cases.len() + 3);
+    }
+}

@@ -1,0 +1,374 @@
+//! Recordings, read back line by line in the order of their receive times (upstream.md §7).
+//!
+//! A tape is a file or a folder of files, plain or gzip (told by content). Files are merged by `r`, ties by file name,
+//! with one line of each file in memory. What a line holds is found out by [`Record::parse`]; what it means is the
+//! business of the translators.
+
+mod record;
+
+pub use record::{Origin, Record};
+
+use crate::loose::Loose;
+use crate::skips::{Skip, Skips};
+use engine::time::Timestamp;
+use flate2::bufread::MultiGzDecoder;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Longest line that is read; a longer one is skipped and counted.
+pub const LINE_BYTES_MAX: usize = 64 << 20;
+/// Files kept open at the same time while their turn has not come; others are opened again when it has.
+const FILES_OPEN_MAX: usize = 64;
+/// Last moment that a line may carry: the end of the year 9999.
+const RECEIVED_MS_MAX: u64 = 253_402_300_799_999;
+
+/// Why a tape cannot be played.
+#[derive(Debug)]
+pub enum TapeError {
+    Io {
+        path: PathBuf,
+        error: io::Error,
+    },
+    /// No file, or no line that carries a time.
+    Empty {
+        path: PathBuf,
+    },
+}
+
+impl std::fmt::Display for TapeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TapeError::Io { path, error } => write!(f, "cannot read the tape {}: {error}", path.display()),
+            TapeError::Empty { path } => write!(f, "no recorded line in {}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for TapeError {}
+
+/// A recording: the merged lines of its files.
+pub struct Tape {
+    /// The folder whose files are lines, when the tape is one; new files in it are followed.
+    folder: Option<PathBuf>,
+    /// Metadata beside the lines (Kalshi layout), sorted by name.
+    metadata: Vec<PathBuf>,
+    follow: bool,
+    sources: Vec<Source>,
+    /// Names without `.gz`: a file that was closed and packed is the same file.
+    known: HashSet<String>,
+    /// Heads of the sources that have one.
+    heads: BinaryHeap<Reverse<(u64, usize)>>,
+    current: Vec<u8>,
+    first_line: Option<[u8; 32]>,
+    skips: Arc<Skips>,
+}
+
+/// One line and when it was received.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    pub received: Timestamp,
+    pub text: &'a str,
+}
+
+struct Source {
+    path: PathBuf,
+    reader: Reader,
+    /// Lines taken from the file so far, so that it can be opened again behind them.
+    lines_count: u64,
+    head: Vec<u8>,
+}
+
+enum Reader {
+    Closed,
+    Open(Box<LineReader>),
+    Finished,
+}
+
+impl Tape {
+    /// Opens a tape and finds its first line. With `follow` it may still be empty and may grow.
+    pub fn open(path: &Path, follow: bool, skips: Arc<Skips>) -> Result<Tape, TapeError> {
+        let io = |error| TapeError::Io { path: path.to_path_buf(), error };
+        let is_folder = std::fs::metadata(path).map_err(io)?.is_dir();
+        let events = path.join("events");
+        let kalshi_layout = is_folder && events.is_dir();
+        let folder = is_folder.then(|| if kalshi_layout { events } else { path.to_path_buf() });
+        let metadata = path.join("metadata");
+        let mut tape = Tape {
+            metadata: match kalshi_layout && metadata.is_dir() {
+                true => listed(&metadata, |name| name.ends_with(".json")).map_err(io)?,
+                false => Vec::new(),
+            },
+            folder,
+            follow,
+            sources: Vec::new(),
+            known: HashSet::new(),
+            heads: BinaryHeap::new(),
+            current: Vec::new(),
+            first_line: None,
+            skips,
+        };
+        match tape.folder.clone() {
+            Some(folder) => tape.add_new_files(&folder).map_err(io)?,
+            None => tape.add(path.to_path_buf()),
+        }
+        if tape.heads.is_empty() && !follow {
+            return Err(TapeError::Empty { path: path.to_path_buf() });
+        }
+        tape.note_first_line();
+        Ok(tape)
+    }
+
+    /// SHA-256 of the first line: which tape this is. `None` while a followed tape has no line.
+    pub fn first_line(&self) -> Option<[u8; 32]> {
+        self.first_line
+    }
+
+    /// Paths of the metadata files of the Kalshi layout.
+    pub fn metadata(&self) -> &[PathBuf] {
+        &self.metadata
+    }
+
+    /// Files of lines, read or still to be read.
+    pub fn files_count(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// When the next line was received; `None` at the end, or at the end for now.
+    pub fn next_at(&self) -> Option<Timestamp> {
+        self.heads.peek().map(|Reverse((received_ms, _))| Timestamp::from_millis(*received_ms))
+    }
+
+    /// The next line in the order of the merge. Within one file lines stay in their order even when their times do not.
+    pub fn next_line(&mut self) -> Option<Line<'_>> {
+        let Reverse((received_ms, number)) = self.heads.pop()?;
+        let source = &mut self.sources[number];
+        std::mem::swap(&mut self.current, &mut source.head);
+        self.advance(number);
+        let text = std::str::from_utf8(&self.current).expect("a head was checked to be text when it was read");
+        Some(Line { received: Timestamp::from_millis(received_ms), text })
+    }
+
+    /// Looks for lines and files that have come since; only a followed tape grows.
+    pub fn look_again(&mut self) {
+        if !self.follow {
+            return;
+        }
+        for number in 0..self.sources.len() {
+            let source = &self.sources[number];
+            if source.head.is_empty() && matches!(source.reader, Reader::Open(_)) {
+                let gone = !source.path.exists();
+                self.advance(number);
+                let source = &mut self.sources[number];
+                if gone && source.head.is_empty() {
+                    source.reader = Reader::Finished;
+                }
+            }
+        }
+        if let Some(folder) = self.folder.clone()
+            && let Err(error) = self.add_new_files(&folder)
+        {
+            self.skips.count(Skip::UnreadableFile, || format!("{}: {error}", folder.display()));
+        }
+        self.note_first_line();
+    }
+
+    fn note_first_line(&mut self) {
+        if let (None, Some(Reverse((_, number)))) = (self.first_line, self.heads.peek()) {
+            self.first_line = Some(Sha256::digest(&self.sources[*number].head).into());
+        }
+    }
+
+    fn add_new_files(&mut self, folder: &Path) -> io::Result<()> {
+        // Plain before packed: while a file is being packed both exist, and the plain one is whole.
+        let is_tape = |name: &str| {
+            let name = name.strip_suffix(".gz").unwrap_or(name);
+            name.ends_with(".ndjson") || name.ends_with(".jsonl")
+        };
+        for path in listed(folder, is_tape)? {
+            self.add(path);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: PathBuf) {
+        let name = path.to_string_lossy();
+        let stem = name.strip_suffix(".gz").unwrap_or(&name).to_string();
+        if !self.known.insert(stem) {
+            return;
+        }
+        let number = self.sources.len();
+        self.sources.push(Source { path, reader: Reader::Closed, lines_count: 0, head: Vec::new() });
+        self.advance(number);
+        if number >= FILES_OPEN_MAX
+            && !self.sources[number].head.is_empty()
+            && matches!(self.sources[number].reader, Reader::Open(_))
+        {
+            self.sources[number].reader = Reader::Closed;
+        }
+    }
+
+    /// Reads the next line of a source that carries a time into its head.
+    fn advance(&mut self, number: usize) {
+        let source = &mut self.sources[number];
+        source.head.clear();
+        let read = source.read(self.follow, &self.skips);
+        match read {
+            Ok(Some(received_ms)) => self.heads.push(Reverse((received_ms, number))),
+            Ok(None) => source.head.clear(),
+            Err(error) => {
+                let path = &source.path;
+                self.skips.count(Skip::UnreadableFile, || format!("{}: {error}", path.display()));
+                source.head.clear();
+                source.reader = Reader::Finished;
+            }
+        }
+    }
+}
+
+impl Source {
+    /// Opens the file, or what it became when it was packed meanwhile: the same lines.
+    fn open(&mut self, follow: bool) -> io::Result<LineReader> {
+        match LineReader::open(&self.path, follow) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut packed = self.path.clone().into_os_string();
+                packed.push(".gz");
+                let reader = LineReader::open(Path::new(&packed), follow)?;
+                self.path = packed.into();
+                Ok(reader)
+            }
+            opened => opened,
+        }
+    }
+
+    /// The time of the line now in `head`, `None` when the file has no further one (yet).
+    fn read(&mut self, follow: bool, skips: &Skips) -> io::Result<Option<u64>> {
+        if let Reader::Closed = self.reader {
+            let mut reader = self.open(follow)?;
+            for _ in 0..self.lines_count {
+                reader.read(&mut self.head, skips)?;
+            }
+            self.reader = Reader::Open(Box::new(reader));
+        }
+        let Reader::Open(reader) = &mut self.reader else { return Ok(None) };
+        while reader.read(&mut self.head, skips)? {
+            self.lines_count += 1;
+            if self.head.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            match std::str::from_utf8(&self.head).ok().and_then(received_ms) {
+                Some(received) => return Ok(Some(received)),
+                None => skips.count(Skip::UnknownLine, || String::from_utf8_lossy(&self.head).into_owned()),
+            }
+        }
+        if !reader.grows {
+            self.reader = Reader::Finished;
+        }
+        Ok(None)
+    }
+}
+
+/// Lines of one file, whatever its packing.
+struct LineReader {
+    input: Box<dyn BufRead + Send>,
+    /// An unfinished last line, kept until the rest of it is written.
+    partial: Vec<u8>,
+    /// The line is over its bound: drop the rest of it.
+    dropping: bool,
+    /// The end is only the end for now.
+    grows: bool,
+}
+
+impl LineReader {
+    fn open(path: &Path, follow: bool) -> io::Result<LineReader> {
+        const BUFFER_BYTES: usize = 128 << 10;
+        let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
+        let packed = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+        let input: Box<dyn BufRead + Send> = match packed {
+            true => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(file))),
+            false => Box::new(file),
+        };
+        Ok(LineReader { input, partial: Vec::new(), dropping: false, grows: follow && !packed })
+    }
+
+    /// The next line without its end; `false` when there is none (yet).
+    fn read(&mut self, line: &mut Vec<u8>, skips: &Skips) -> io::Result<bool> {
+        line.clear();
+        loop {
+            let available = match self.input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                available => available?,
+            };
+            if available.is_empty() {
+                if self.grows || self.partial.is_empty() {
+                    return Ok(false);
+                }
+                std::mem::swap(line, &mut self.partial);
+                return Ok(!std::mem::take(&mut self.dropping));
+            }
+            let end = available.iter().position(|&byte| byte == b'\n');
+            let taken = end.map_or(available.len(), |at| at + 1);
+            if !self.dropping {
+                self.partial.extend_from_slice(&available[..end.unwrap_or(available.len())]);
+            }
+            self.input.consume(taken);
+            if self.partial.len() > LINE_BYTES_MAX {
+                skips.count(Skip::LineTooLong, || String::from_utf8_lossy(&self.partial[..200]).into_owned());
+                self.partial.clear();
+                self.dropping = true;
+            }
+            if end.is_some() && !std::mem::take(&mut self.dropping) {
+                std::mem::swap(line, &mut self.partial);
+                self.partial.clear();
+                if line.last() == Some(&b'\r') {
+                    line.pop();
+                }
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Files of a folder whose names pass, sorted by name.
+fn listed(folder: &Path, passes: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(&passes) && entry.path().is_file() {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// The receive time of a line, in milliseconds. Recorders write it first, so that is looked at first.
+fn received_ms(line: &str) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Times<'a> {
+        #[serde(borrow, default)]
+        r: Loose<'a>,
+        #[serde(borrow, default)]
+        recv_ms: Loose<'a>,
+    }
+    let written_first = line.strip_prefix("{\"recv_ms\":").or_else(|| line.strip_prefix("{\"r\":")).and_then(|rest| {
+        let (digits, _) = rest.split_once(',')?;
+        digits.parse().ok()
+    });
+    let received: u64 = match written_first {
+        Some(received) => received,
+        None => {
+            let times: Times<'_> = serde_json::from_str(line).ok()?;
+            times.r.or(times.recv_ms).text()?.parse().ok()?
+        }
+    };
+    (received <= RECEIVED_MS_MAX).then_some(received)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Texts of the wire and our integers, in both directions. Knows formats, not meanings.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`decimal`], [`instant`], [`cursor`], [`updown`] | numbers, times, places in lists, names of up-or-down markets |
+//! | [`read`], [`value`], [`fields`], [`query`] | JSON and query strings in |
+//! | [`write`] | JSON out |
+//!
+//! May depend on `engine`. Absent on purpose: sockets, statuses, shapes of requests and answers, and the meaning of a field.
+
+pub mod cursor;
+pub mod decimal;
+pub mod fields;
+pub mod instant;
+pub mod query;
+pub mod read;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod updown;
+pub mod value;
+pub mod write;
+
+/// How many of these bytes come before the first that a JSON string cannot hold as it is: a quote, a backslash, a control
+/// character. Eight at a time.
+pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
+    /// That byte eight times.
+    const fn each(byte: u8) -> u64 {
+        u64::from_ne_bytes([byte; 8])
+    }
+    // The highest bit of each byte that is zero. Above one such byte another may be marked wrongly, below it none.
+    let zeros = |word: u64| word.wrapping_sub(each(1)) & !word & each(0x80);
+    let mut words = bytes.chunks_exact(8);
+    let mut at = 0;
+    for word in words.by_ref() {
+        let word = u64::from_le_bytes(word.try_into().expect("a chunk of eight"));
+        let control = word.wrapping_sub(each(0x20)) & !word & each(0x80);
+        let found = control | zeros(word ^ each(b'"')) | zeros(word ^ each(b'\\'));
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = words.remainder();
+    at + rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')).unwrap_or(rest.len())
+}
+
+/// One bit of 64 for the name of a field, the same for equal names.
+#[inline]
+fn mark(name: &str) -> u64 {
+    // No two fields of an order share one.
+    let first = name.as_bytes().first().map_or(0, |first| usize::from(*first));
+    1 << ((name.len() * 5 + first) % 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_bytes;
+    use crate::testing::Random;
+
+    #[test]
+    fn plain_bytes_are_counted_up_to_the_first_that_is_not() {
+        let mut random = Random(11);
+        let mut cases = 0;
+        for length in 0..70 {
+            for _ in 0..200 {
+                // Few special bytes among many of every other kind.
+                let bytes: Vec<u8> = (0..length)
+                    .map(|_| match random.next() % 40 {
+                        0 => b'"',
+                        1 => b'\\',
+                        2 => (random.next() % 0x21) as u8,
+                        _ => (random.next() % 0xe0 + 0x20) as u8,
+                    })
+                    .collect();
+                let slow = bytes.iter().position(|byte| *byte < 0x20 || *byte == b'"' || *byte == b'\\');
+                assert_eq!(plain_bytes(&bytes), slow.unwrap_or(length), "{bytes:?}");
+                cases += 1;
+            }
+        }
+        println!("plain bytes: {cases} cases");
+    }
+}

@@ -1,4 +1,4 @@
-//! An order and its fills as they are kept: 160 bytes and 64 for each fill. What not every order has (an id of its sender's
+//! An order and its fills as they are kept: 160 bytes and 72 for each fill. What not every order has (an id of its sender's
 //! above all) takes 64 bytes more, in blocks of the shard.
 //!
 //! Moments and amounts that may be absent are kept as zero (no moment is 1970, no budget is nothing), small figures

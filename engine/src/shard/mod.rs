@@ -68,6 +68,10 @@ pub enum Room {
 /// Where a shard's results go, first in, first out: an answer or notice depends on all records before it.
 pub trait Outbox<R> {
     fn room(&self) -> Room;
+    /// Format in which the payloads of records are taken.
+    fn version(&self) -> u16 {
+        codec::VERSION
+    }
     /// The facts of one command about one user. `payload` is read before the call returns.
     fn record(&mut self, owner: UserId, now: Timestamp, payload: &[u8]);
     fn notice(&mut self, notice: Notice);

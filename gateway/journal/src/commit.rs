@@ -436,6 +436,10 @@ impl<S: Storage, L: CommitListener> Outbox<Reply> for Committer<S, L> {
         self.room_marks.room(room_bytes.saturating_sub(crossing_bytes))
     }
 
+    fn version(&self) -> u16 {
+        self.version
+    }
+
     fn record(&mut self, owner: UserId, made_at: Timestamp, payload: &[u8]) {
         let time = self.monotone(made_at);
         let timer = self.figures.listener.times_append(self.log.last_lsn());
@@ -507,6 +511,7 @@ impl<L> Clone for CommitLane<L> {
             room_marks: self.room_marks,
             figures: self.figures.clone(),
             size: self.size,
+            version: self.version,
             shard: self.shard,
             unreleased: self.unreleased.clone(),
             released: self.released,
@@ -531,13 +536,8 @@ impl<L: CommitListener> CommitLane<L> {
     }
 
     /// The same way to a committer that appends records of this format.
-    pub fn writing(self, version: u16) -> CommitLane {
+    pub fn writing(self, version: u16) -> CommitLane<L> {
         CommitLane { version, ..self }
-    }
-
-    /// Format of the payloads that are sent by it.
-    pub fn version(&self) -> u16 {
-        self.version
     }
 
     /// The same way as that shard's own. Only the shard that users belong to may send their records by it.
@@ -586,6 +586,10 @@ impl<L: CommitListener> CommitLane<L> {
 }
 
 impl<L: CommitListener> Outbox<Reply> for CommitLane<L> {
+    fn version(&self) -> u16 {
+        self.version
+    }
+
     fn room(&self) -> Room {
         if COMMIT_RING_SLOTS - self.ring.len() < COMMIT_RING_MARGIN {
             return Room::None;

@@ -210,7 +210,7 @@ pub fn order_id(bytes: &[u8]) {
     });
     if let Some(raw) = bytes.first_chunk::<8>() {
         let id = OrderId(u64::from_le_bytes(*raw));
-        assert_eq!(ids.read(&ids.text(id)), Some(id));
+        assert_eq!(ids.read(&ids.text(id, None)), Some(SentId::Ours(id)));
     }
 }
 

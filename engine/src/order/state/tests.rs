@@ -18,8 +18,8 @@ pub(crate) fn resting_order(
 }
 
 #[test]
-fn an_order_and_its_fill_take_224_bytes() {
-    assert_eq!((size_of::<Terms>(), size_of::<Order>(), size_of::<Fill>()), (88, 160, 64));
+fn an_order_and_its_fill_take_232_bytes() {
+    assert_eq!((size_of::<Terms>(), size_of::<Order>(), size_of::<Fill>()), (88, 160, 72));
 }
 
 #[test]

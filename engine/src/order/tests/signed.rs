@@ -34,6 +34,7 @@ fn hashes(world: &mut World, orders: &[OrderId]) -> Vec<Option<[u8; 32]>> {
 fn a_signed_order_is_found_by_its_hash_also_after_a_restart() {
     let mut world = World::of("");
     world.act("balance 10000");
+    world.make_user();
     let one = placed(&mut world, "buy Y 10 limit 0.30 signed=7");
     let plain = placed(&mut world, "buy Y 10 limit 0.30");
     // The hash is taken: the order has no other id than its number.
@@ -68,6 +69,7 @@ fn a_fill_has_the_time_of_the_recording_that_drives_the_clock() {
             world.writer.recording(at);
         }
         world.act("book Y asks 0.42x100");
+        world.make_user();
         let order = placed(&mut world, "buy Y 10 market 0.50 signed=7");
         let expected = recording.filter(|_| formats.is_newest());
         let user = world.the_user();

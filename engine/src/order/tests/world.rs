@@ -172,7 +172,7 @@ impl World {
         self.shard.as_ref().expect("there is a shard").users()
     }
 
-    fn make_user(&mut self) {
+    pub(super) fn make_user(&mut self) {
         let user = self.user;
         if self.shard().users().get(user).is_none() {
             let asked = CreateUser { sub: None, email: None, grant: self.grant, api_balance: self.balance };

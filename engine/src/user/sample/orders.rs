@@ -5,9 +5,7 @@ use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up, res
 use crate::fact;
 use crate::id::{InstrumentId, OrderId, PositionId, TradeId, UserId};
 use crate::mutation::Mutation;
-use crate::order::{
-    CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
-};
+use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Quality, Side, Taken, TimeInForce};
 use crate::time::{HOUR, Timestamp};
 
 /// A new order: killed, filled, partly filled, resting, or several of these.
@@ -47,20 +45,10 @@ pub(super) fn place(
     let client_order_id = dice.maybe(|dice| format!("{}-{}", dice.text(), user.orders.len()));
     let order = OrderId(owner.object(user.number()));
     let terms = OrderTerms {
-        wallet,
-        key: user.keys[0],
-        instrument,
-        side,
-        order_type: OrderType::Limit,
         time_in_force,
-        limit,
-        quantity: Qty(qty),
-        amount: None,
         expiration: (time_in_force == TimeInForce::Gtd).then(|| at.plus(HOUR)),
         post_only: dice.chance(10),
         client_order_id: client_order_id.clone(),
-        route: EntryRoute::Native,
-        fee_rate: Bps(500),
         marketable: dice.chance(50),
         quality: Quality {
             displayed: dice.maybe(|dice| Cash(dice.below(1_000_000) as i64)),
@@ -75,6 +63,7 @@ pub(super) fn place(
         },
         rounded_from: dice.chance(5).then(|| "1.00001".to_owned()),
         order_hash: dice.chance(10).then(|| std::array::from_fn(|at| (order.0 >> (at % 8 * 8)) as u8)),
+        ..OrderTerms::limit(wallet, user.keys[0], instrument, side, limit, Qty(qty))
     };
     let mut known =
         ModelOrder { wallet, instrument, side, limit, qty, filled: 0, rests: false, awaiting: false, reserved: 0 };

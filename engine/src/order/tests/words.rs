@@ -72,13 +72,11 @@ impl World {
                 },
             }
         }
+        let terms = if unsound { Err(Unsound) } else { Ok(terms) };
         Placement {
-            key,
-            tier,
-            route,
             request: id.map(|client_order_id| RequestIdentity { client_order_id, digest: [body; 32], source }),
             order_hash: signed,
-            terms: if unsound { Err(Unsound) } else { Ok(terms) },
+            ..Placement::new(key, tier, route, terms)
         }
     }
 

@@ -8,7 +8,7 @@ use engine::amount::{Bps, Cash, Price, Qty};
 use engine::fact;
 use engine::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
 use engine::mutation::{Mutation, codec};
-use engine::order::{EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, TimeInForce};
+use engine::order::{Liquidity, OrderTerms, PriceSource, Side};
 use engine::shard::replay::{State, fold};
 use engine::shard::{Outbox, Room};
 use engine::time::Timestamp;

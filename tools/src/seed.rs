@@ -10,7 +10,6 @@ use engine::command::{Answer, Command, CreateUser, Envelope, IssueKey};
 use engine::directory::Directory;
 use engine::id::UserId;
 use engine::market::catalog::Catalog;
-use engine::mutation::codec;
 use engine::rules::CASH_MAX;
 use engine::shard::{Outbox, Shard};
 use engine::user::Tier;

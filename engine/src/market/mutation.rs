@@ -51,7 +51,7 @@ facts! {
             reached: Timestamp,
         },
         /// The directory was restored from a backup and is `instance` from here on. The backup was taken of the directory
-        /// `parent` and ends with record `lsn`. In payloads of [`VERSION_RESTORED`](crate::mutation::codec::VERSION_RESTORED).
+        /// `parent` and ends with record `lsn`. Since format 2.
         Restored {
             instance: [u8; 16],
             parent: [u8; 16],
@@ -59,10 +59,8 @@ facts! {
             at: Timestamp,
         },
         /// An operator says that the clock was wrong: the newest record was of `from`, and the true time is `at`. Whatever the
-        /// state says happened later than `at` happened at `at` from here on ([`State::set_back`]); journal time goes on from
-        /// there. Alone in payloads of [`VERSION_SET_BACK`](crate::mutation::codec::VERSION_SET_BACK).
-        ///
-        /// [`State::set_back`]: crate::shard::replay::State::set_back
+        /// state says happened later than `at` happened at `at` from here on; journal time goes on from
+        /// there. Alone in a record of format 3.
         ClockSetBack {
             from: Timestamp,
             at: Timestamp,

@@ -17,6 +17,7 @@ use crate::seeded::Place;
 use crate::server::Server;
 use crate::steady::Steady;
 use crate::world::{Out, World};
+use engine::format::Formats;
 use engine::id::UserId;
 use engine::mutation::codec;
 use engine::time::Timestamp;
@@ -273,7 +274,7 @@ fn take_snapshot(data: &Path, segment_bytes: u64) {
     let Running { mut snapshots, mut syncer, .. } =
         dir.start(log, Clock::wall().now().0, Box::new(|_| {})).expect("room for a log");
     syncer.turn().expect("the disk syncs");
-    checkpoint::write_snapshot(&mut snapshots, &state, lsn, crc).expect("room for a snapshot");
+    checkpoint::write_snapshot(Formats::Newest, &mut snapshots, &state, lsn, crc).expect("room for a snapshot");
     syncer.finish().expect("the disk syncs");
 }
 

@@ -15,6 +15,7 @@ use crate::role::Role;
 use crate::seeded::Place;
 use crate::server::Server;
 use crate::world::{Out, Step, World};
+use engine::format::Formats;
 use engine::order::Side;
 use engine::shard::snapshot;
 use serde::{Deserialize, Serialize};
@@ -179,7 +180,9 @@ fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: &Path) -
     if filling == Filling::Open {
         let (markets, shard) = world.state();
         let mut file = BufWriter::new(File::create(snapshot).expect("room for a snapshot"));
-        snapshot::write(markets, &[shard], &mut file).and_then(|_| file.flush()).expect("room for a snapshot");
+        snapshot::write(Formats::Newest, markets, &[shard], &mut file)
+            .and_then(|_| file.flush())
+            .expect("room for a snapshot");
     }
     let hash = hex(&world.digest());
     Weighed {

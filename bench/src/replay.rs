@@ -5,6 +5,7 @@ use crate::crowd::{Crowd, Fitting};
 use crate::journal::{Journal, options};
 use crate::report::{ONE_BY_ONE, Report, Size, nanoseconds, timed};
 use crate::steady::{Steady, Timings};
+use engine::format::Formats;
 use engine::id::UserId;
 use engine::mutation::codec;
 use engine::shard::replay::State;
@@ -89,7 +90,8 @@ fn beside_trading(
         let writing = AtomicBool::new(true);
         let seconds = std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
-                let (seconds, written) = timed(|| checkpoint::write_snapshot(&mut snapshots, state, lsn, crc));
+                let (seconds, written) =
+                    timed(|| checkpoint::write_snapshot(Formats::Newest, &mut snapshots, state, lsn, crc));
                 // Pairs with nothing: it ends a loop.
                 writing.store(false, Ordering::Relaxed);
                 written.expect("room for a snapshot");

@@ -187,7 +187,7 @@ impl World {
         for number in 0..markets_count {
             let facts = markets.list(&listing(number, tick), MarketState::Active, START, START);
             let mut payload = Vec::new();
-            codec::encode::<MarketMutation>(&facts, &mut payload);
+            codec::encode::<MarketMutation>(codec::VERSION, &facts, &mut payload);
             record(MARKETS, START, &payload);
             for fact in &facts {
                 markets.apply(fact);
@@ -283,23 +283,20 @@ impl World {
 
     /// The command of a limit order.
     pub fn order(&self, asked: Asked) -> Command {
-        Command::Place(Box::new(Placement {
-            key: self.traders[asked.trader].key,
-            tier: Tier::Enterprise,
-            route: EntryRoute::Native,
-            request: asked.request,
-            terms: Ok(PlacementTerms {
-                wallet: None,
-                instrument: Some(asked.instrument),
-                side: asked.side,
-                order_type: OrderType::Limit,
-                time_in_force: TimeInForce::Gtc,
-                size: Size::Shares { qty: Qty::from_shares(asked.shares), rounded_from: None },
-                price: AskedPrice::At(asked.price),
-                expiration: None,
-                post_only: false,
-            }),
-        }))
+        let key = self.traders[asked.trader].key;
+        let terms = PlacementTerms {
+            wallet: None,
+            instrument: Some(asked.instrument),
+            side: asked.side,
+            order_type: OrderType::Limit,
+            time_in_force: TimeInForce::Gtc,
+            size: Size::Shares { qty: Qty::from_shares(asked.shares), rounded_from: None },
+            price: AskedPrice::At(asked.price),
+            expiration: None,
+            post_only: false,
+        };
+        let placement = Placement::new(key, Tier::Enterprise, EntryRoute::Native, Ok(terms));
+        Command::Place(Box::new(Placement { request: asked.request, ..placement }))
     }
 
     /// Runs one command; the clock goes on by a microsecond.

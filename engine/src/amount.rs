@@ -8,37 +8,33 @@
 //! | [`Cash`] | i64 | 1/1 000 000 USD |
 //! | [`Bps`] | u32 | 1/10 000 |
 
-use bincode::{Decode, Encode};
 use wincode::{SchemaRead, SchemaWrite};
 
 /// Price of one share in 1/10 000 USD. A level of a book and an order's limit lie in 1..=9 999; 0 and
 /// [`Price::ONE`] occur as payouts per share and as the cap of a market order.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct Price(pub u16);
 
 /// The price grid of an instrument, in 1/10 000 USD: 1 000, 100, 10 or 1 today; any divisor of 10 000 works
 /// (execution.md §13).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct TickSize(pub u16);
 
 /// Shares in 1/1 000 000. Quantities of orders lie on the 1/10 000 grid ([`Qty::ORDER_STEP`]).
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct Qty(pub u64);
 
 /// USD in 1/1 000 000; negative for debits and losses.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct Cash(pub i64);
 
 /// A rate in 1/10 000.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct Bps(pub u32);
 
 impl Price {

@@ -188,6 +188,10 @@ pub enum Query {
     Keys,
     Order(OrderId),
     OrderByClientId(String),
+    /// The orders with these EIP-712 hashes; at most a few thousand.
+    SignedOrders(Vec<[u8; 32]>),
+    /// The EIP-712 hashes of these orders, where they have one.
+    OrderHashes(Vec<OrderId>),
     Orders(OrderFilter),
     /// Wallets and open positions: balance, portfolio.
     Account {
@@ -396,8 +400,17 @@ pub struct Placement {
     pub tier: Tier,
     pub route: EntryRoute,
     pub request: Option<RequestIdentity>,
+    /// EIP-712 hash of a signed order, where it is to be its id. One that the user has already is not taken.
+    pub order_hash: Option<[u8; 32]>,
     /// `Err`: the request is unsound in itself; that is said only after replay and daily cap had their say.
     pub terms: Result<PlacementTerms, Unsound>,
+}
+
+impl Placement {
+    /// A request without an identity, of an order without a hash.
+    pub fn new(key: KeyId, tier: Tier, route: EntryRoute, terms: Result<PlacementTerms, Unsound>) -> Placement {
+        Placement { key, tier, route, request: None, order_hash: None, terms }
+    }
 }
 
 /// The asker found the request unsound and knows why.
@@ -474,6 +487,9 @@ pub enum Answer {
     Keys(Vec<KeyView>),
     Order(OrderView),
     Orders(OrderPage),
+    /// In the order in which they were asked for; `None`: the user has no such order.
+    SignedOrders(Vec<Option<OrderId>>),
+    OrderHashes(Vec<Option<[u8; 32]>>),
     Batch(Vec<BatchEntry>),
     Cancelled(CancelledOrders),
     /// Lapses at this server time unless beaten.

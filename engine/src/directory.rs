@@ -8,6 +8,7 @@
 //! Facts only: what tier and permissions are *effective* now, and what a refusal is called, is decided where requests
 //! are (keys.md §3).
 
+use crate::fact;
 use crate::id::{KeyId, UserId};
 use crate::index::{AppendVec, HashIndex};
 use crate::mutation::Mutation;
@@ -268,11 +269,13 @@ impl Directory {
     /// When a key's fact comes before its issue: facts of a user come in their order.
     pub fn observe(&self, owner: UserId, fact: &Mutation) {
         match fact {
-            Mutation::UserCreated { sub, .. } => self.note_user(owner, sub.as_deref()),
-            Mutation::GrantSet { tier, expires_at, .. } => {
+            Mutation::UserCreated(fact::UserCreated { sub, .. }) => self.note_user(owner, sub.as_deref()),
+            Mutation::GrantSet(fact::GrantSet { tier, expires_at, .. }) => {
                 self.note_grant(owner, Some(Grant { tier: *tier, expires_at: *expires_at }));
             }
-            Mutation::KeyIssued { key, hash, alias_hash, tier, permissions, beta_until, at, .. } => {
+            Mutation::KeyIssued(fact::KeyIssued {
+                key, hash, alias_hash, tier, permissions, beta_until, at, ..
+            }) => {
                 self.note_key(KeySlot {
                     print: print(hash),
                     alias_print: print(alias_hash),
@@ -286,8 +289,10 @@ impl Directory {
                     revoked: AtomicBool::new(false),
                 });
             }
-            Mutation::KeyExpiring { key, expires_at, .. } => self.key(*key).expires_at.store(expires_at.0, Relaxed),
-            Mutation::KeyRevoked { key, .. } => self.key(*key).revoked.store(true, Relaxed),
+            Mutation::KeyExpiring(fact::KeyExpiring { key, expires_at, .. }) => {
+                self.key(*key).expires_at.store(expires_at.0, Relaxed)
+            }
+            Mutation::KeyRevoked(fact::KeyRevoked { key, .. }) => self.key(*key).revoked.store(true, Relaxed),
             _ => {}
         }
     }

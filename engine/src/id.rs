@@ -4,7 +4,6 @@
 //! `user × 2²⁸ + the user's next number`: unique in the whole server without coordination between shards, the same for
 //! any shard count, never reused, and below 2⁵³ (JavaScript's exact integers) for 33 million users.
 
-use bincode::{Decode, Encode};
 use wincode::{SchemaRead, SchemaWrite};
 
 /// Bits of an object id that count within its user.
@@ -15,7 +14,8 @@ pub const USER_ID_MAX: u64 = (1 << (53 - OBJECT_BITS)) - 1;
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident($inner:ty);)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+        #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
         pub struct $name(pub $inner);
 
         impl std::fmt::Display for $name {
@@ -94,7 +94,8 @@ impl InstrumentId {
 }
 
 /// First (Yes, Up) or second (No, Down) outcome of a binary market, in token order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Outcome {
     First = 0,
     Second = 1,

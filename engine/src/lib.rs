@@ -12,9 +12,11 @@
 //! |---|---|
 //! | [`amount`], [`id`], [`time`] | fixed-point numbers, typed ids, µs |
 //! | [`fee`] | the taker's fee |
+//! | [`mod@format`] | formats of journal and snapshot, and which of them a process writes |
 //! | [`rules`] | rates, flags and bounds; read by decisions only, never by replay |
 //! | [`command`], [`reject`], [`view`], [`notice`] | what may be asked, refused, shown, told to listeners |
-//! | [`mutation`] | every fact there can be, and its bytes in the log |
+//! | [`mutation`], [`fact`] | every fact there can be, its fields, and its bytes in the log |
+//! | [`describe`] | names, types and meanings of what is journaled, for `log export` and the reference |
 //! | [`shard`] | the users of one thread: takes commands, runs matching cycles and settlements; replay and snapshots |
 //! | [`order`] | placing, matching, cancelling, settling; depletion |
 //! | [`user`] | wallets, positions, orders, keys of one user, changed by facts only |
@@ -32,8 +34,10 @@ pub mod amount;
 mod atomic;
 pub mod book;
 pub mod command;
+pub mod describe;
 pub mod directory;
 pub mod fee;
+pub mod format;
 pub mod id;
 pub mod index;
 pub mod mark;
@@ -49,3 +53,9 @@ pub mod shard;
 pub mod time;
 pub mod user;
 pub mod view;
+
+/// The fields of every fact, those about users and those about markets.
+pub mod fact {
+    pub use crate::market::mutation::fact::*;
+    pub use crate::mutation::fact::*;
+}

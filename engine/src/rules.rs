@@ -3,6 +3,7 @@
 //! Rules are read in `decide` only. Replay, snapshots and `apply` never see them.
 
 use crate::amount::{Bps, Cash, Qty};
+use crate::format::Formats;
 use crate::market::terms::Category;
 use crate::time::{DAY, MILLISECOND, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
@@ -115,6 +116,8 @@ pub struct Rules {
     pub free_trade_since: Timestamp,
     /// `[keys] beta_until`: keys issued before it are beta keys.
     pub beta_until: Option<Timestamp>,
+    /// `[journal] write_formats`: what the previous formats cannot hold is not decided while they are written.
+    pub formats: Formats,
 }
 
 /// Taker rate by category (spec, fee table), changeable by configuration.
@@ -193,6 +196,7 @@ impl Default for Rules {
             // 2026-09-05T00:00:00Z
             free_trade_since: Timestamp(1_788_566_400 * SECOND),
             beta_until: None,
+            formats: Formats::default(),
         }
     }
 }

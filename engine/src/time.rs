@@ -1,12 +1,10 @@
 //! Moments: handed in, never read from a clock. Per shard they never go backwards.
 
-use bincode::{Decode, Encode};
 use wincode::{SchemaRead, SchemaWrite};
 
 /// Microseconds since 1970-01-01T00:00:00Z.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct Timestamp(pub u64);
 
 /// A moment that may be absent, in eight bytes: the beginning of 1970, at which nothing happens, stands for none.
@@ -14,9 +12,8 @@ pub struct Timestamp(pub u64);
 pub struct Date(u64);
 
 /// Days since 1970-01-01, UTC.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct UtcDay(pub u32);
 
 /// Microseconds in a millisecond, a second, a minute, an hour and a day.

@@ -7,7 +7,6 @@ use crate::listeners::Core;
 use crate::listeners::{CommitFigures, CommitLane, Committer, CoreHere, FeedLane, ServerLinks};
 use edge::engine_client::EngineClient;
 use engine::command::Envelope;
-use engine::mutation::codec;
 use engine::print::PrintLane;
 use engine::ring::Ring;
 use engine::rules::FillModel;
@@ -113,8 +112,9 @@ impl Machinery {
             layout::spawn_syncer(syncer, config.journal.durability, figures.clone(), stops.sync.clone(), fatal)
                 .map_err(io("the sync thread"))?;
         let size = config.log_size();
-        let lane = CommitLane::new(size, figures.clone());
-        let mut committer = Committer::new(log, config.journal.durability, codec::VERSION, size, figures);
+        let formats = config.rules.formats;
+        let lane = CommitLane::new(size, figures.clone()).writing(formats.record());
+        let mut committer = Committer::new(log, config.journal.durability, formats.record(), size, figures);
         // The last segment may be all but full and no spare left over: who is let in is not to hear that there is no room.
         // On a full disk the start goes on all the same, for reads.
         while committer.room() != Room::Ample && preparer.turn().map_err(RecoverError::from)? == Prepared::One {}
@@ -130,7 +130,8 @@ impl Machinery {
         let rests = Rests::new(marks.clone(), stop.clone());
         let storage = Paced { storage, rests: rests.clone() };
         let snapshots = snapshots.through(storage.clone());
-        let keeper = Keeper::new(storage, snapshots, marks.clone(), segments, covered.clone()).resting(rests);
+        let keeper =
+            Keeper::new(storage, snapshots, marks.clone(), segments, covered.clone()).resting(rests).writing(formats);
         let (keeper, digests) = keeper.answering();
         let keeper = thread::spawn_behind("keeper", move || keeper.run(&stop)).map_err(io("the keeper's thread"))?;
         let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();

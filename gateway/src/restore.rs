@@ -12,6 +12,7 @@ use crate::backup::{Hashing, sync_parent};
 use crate::check::check_kept;
 use crate::config;
 use edge::http::auth::uuid_text;
+use engine::fact;
 use engine::id::MARKETS;
 use engine::market::mutation::MarketMutation;
 use engine::mutation::codec;
@@ -343,7 +344,11 @@ fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, 
     }
     let Running { mut log, mut syncer, mut preparer, .. } = dir.start(log, at.0, Box::new(|_| {}))?;
     let mut payload = Vec::new();
-    codec::encode(&[MarketMutation::Restored { instance, parent, lsn: lsn.0, at }], &mut payload);
+    codec::encode(
+        codec::VERSION_RESTORED,
+        &[MarketMutation::Restored(fact::Restored { instance, parent, lsn: lsn.0, at })],
+        &mut payload,
+    );
     let append = |log: &mut wal::Log| log.append(Kind::Mutations, codec::VERSION_RESTORED, MARKETS.0, at.0, &payload);
     if append(&mut log).is_err() {
         syncer.turn()?;

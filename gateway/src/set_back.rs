@@ -7,6 +7,7 @@
 //! [`State::set_back`]: engine::shard::replay::State::set_back
 
 use crate::directory_venue;
+use engine::fact;
 use engine::id::MARKETS;
 use engine::market::mutation::MarketMutation;
 use engine::mutation::codec;
@@ -114,7 +115,11 @@ pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBa
     leap::forget_doubt(directory).map_err(|error| SetBackError::Io { what: "the doubted clock", error })?;
     let Running { mut log, mut syncer, mut preparer, .. } = dir.start(log, now.0, Box::new(|_| {}))?;
     let mut payload = Vec::new();
-    codec::encode(&[MarketMutation::ClockSetBack { from, at: now }], &mut payload);
+    codec::encode(
+        codec::VERSION_SET_BACK,
+        &[MarketMutation::ClockSetBack(fact::ClockSetBack { from, at: now })],
+        &mut payload,
+    );
     let append = |log: &mut wal::Log| log.append_set_back(codec::VERSION_SET_BACK, MARKETS.0, now.0, &payload);
     let lsn = match append(&mut log) {
         Ok(lsn) => lsn,
@@ -161,7 +166,11 @@ mod tests {
         let Running { mut log, syncer, .. } = dir.start(log, first.0, Box::new(|_| {})).expect("room");
         for (number, at) in moments.iter().enumerate() {
             let mut payload = Vec::new();
-            codec::encode(&[Mutation::UserCreated { sub: None, email: None, at: *at }], &mut payload);
+            codec::encode(
+                codec::VERSION,
+                &[Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at: *at })],
+                &mut payload,
+            );
             log.append(Kind::Mutations, codec::VERSION, number as u64 + 1, at.0, &payload).expect("room");
         }
         syncer.finish().expect("a sync");

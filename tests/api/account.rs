@@ -173,6 +173,7 @@ fn history_has_a_row_for_each_fill() {
     assert_eq!(int(oldest, "/order_id"), int(&placed, "/order_id"));
     assert!(int(oldest, "/trade_id") > 0 && int(oldest, "/price_age_ms") >= 0);
     assert!(text(oldest, "/filled_at") >= text(oldest, "/created_at"));
+    assert!(!at(oldest, "/venue_time").is_null(), "the markets come from a recording");
     let counts = [
         (String::new(), 3),
         ("side=sell".into(), 1),

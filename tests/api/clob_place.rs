@@ -422,3 +422,71 @@ fn every_door_needs_a_key_that_may_trade() {
         cases.add(3);
     }
 }
+
+/// The row of an order that a client sees under this id.
+fn shown(client: &mut tests::http::Client, id: &str) -> Value {
+    client.get(&format!("/v1/data/order/{id}")).expect(200)
+}
+
+#[test]
+fn signed_orders_have_their_hash_as_id_in_the_strict_dialect() {
+    let cases = Cases::of("ids of signed orders");
+    let mut world = World::start(2);
+    let strict = |world: &World, user: usize| world.public().with_header("POLY_API_KEY", &world.users[user].key);
+    let body = signed(&v1(world.markets.rain.yes(), "BUY", "100000", "10000000"), "GTC");
+    let hash = text(&strict(&world, 0).post("/v1/order", &body).expect(200), "/orderID").to_owned();
+    // Repeated within ten minutes it is the same order; of another user it is another one with the same hash.
+    assert_eq!(text(&strict(&world, 0).post("/v1/order", &body).expect(200), "/orderID"), hash);
+    assert_eq!(text(&strict(&world, 1).post("/v1/order", &body).expect(200), "/orderID"), hash);
+    let ours = text(&shown(&mut world.user(0), &hash), "/id").to_owned();
+    assert!(ours != hash && ours.len() == 66, "{ours}");
+    let decimal = u64::from_str_radix(&ours[50..], 16).expect("hex").to_string();
+    // An order that cannot be hashed, and one of a hash that its user has, have the id of before.
+    let mut unhashed = fresh(&body);
+    unhashed["order"]["maker"] = json!("0xA1");
+    let mut named = body.clone();
+    named["client_order_id"] = json!("the second of this hash");
+    for body in [&unhashed, &named] {
+        let other = text(&strict(&world, 0).post("/v1/order", body).expect(200), "/orderID").to_owned();
+        assert!(other != hash && other[..50] == ours[..50], "{other}");
+        assert_eq!(text(&shown(&mut world.user(0), &other), "/id"), other);
+        cases.one();
+    }
+    for restarts in [false, true] {
+        if restarts {
+            world.server.kill();
+            world.server = world.place.start();
+        }
+        for id in [&hash, &ours, &decimal, &hash.to_uppercase().replacen("0X", "0x", 1)] {
+            assert_eq!(text(&shown(&mut strict(&world, 0), id), "/id"), hash, "{id}");
+            assert_eq!(text(&shown(&mut world.user(0), id), "/id"), ours, "{id}");
+            for client in [&mut strict(&world, 0), &mut world.user(0)] {
+                let native = client.get(&format!("/v1/orders/{id}")).expect(200);
+                assert_eq!(at(&native, "/order_id").to_string(), decimal, "{id}");
+                let listed = client.get(&format!("/v1/data/orders?id={id}")).expect(200);
+                assert_eq!(list(&listed, "/data").len(), 1, "{id}");
+            }
+            cases.add(4);
+        }
+        world.user(1).get(&format!("/v1/data/order/{ours}")).refused(404, "ORDER_NOT_FOUND");
+        let theirs = shown(&mut world.user(1), &hash);
+        assert!(text(&theirs, "/id") != ours, "each user has its own order of that hash: {theirs}");
+        cases.add(2);
+    }
+    // Cancels echo the form that was sent; sweeps tell that of their dialect.
+    let cancel = |client: &mut tests::http::Client, id: &str| {
+        client.send(&Request::new("DELETE", "/v1/order").json(&json!({"orderID": id}))).expect(200)
+    };
+    assert_eq!(cancel(&mut world.user(0), &hash), json!({"canceled": [hash], "not_canceled": {}}));
+    assert_eq!(
+        cancel(&mut world.user(1), "0x00"),
+        json!({"canceled": [], "not_canceled": {"0x00": "ORDER_NOT_FOUND"}})
+    );
+    let swept = strict(&world, 1).send(&Request::new("DELETE", "/v1/cancel-all")).expect(200);
+    assert_eq!(swept, json!({"canceled": [hash], "not_canceled": {}}));
+    cases.add(3);
+    // In the plain dialect an order is never hashed, whoever asks later.
+    let plain = text(&world.user(0).post("/v1/order", &fresh(&body)).expect(200), "/orderID").to_owned();
+    assert_eq!(text(&shown(&mut strict(&world, 0), &plain), "/id"), plain);
+    cases.one();
+}

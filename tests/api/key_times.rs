@@ -1,6 +1,7 @@
 //! What time does to keys (keys.md §3–5): rotations, the free trade date, the beta's cutoff, grants that end. Server
 //! time is moved by the test.
 
+use engine::fact;
 use engine::mutation::Mutation;
 use engine::time::Timestamp;
 use engine::user::Tier;
@@ -161,7 +162,7 @@ fn a_grant_that_ended_leaves_free_and_read_only_keys() {
     let (raw, made) = key_of(&mut world.user(0), &json!({"tier": "pro_plus"}));
     let id = int(&made, "/id");
     let end = ahead(DAY);
-    let grant = |tier, expires_at| Mutation::GrantSet { tier, expires_at, at: Timestamp(1) };
+    let grant = |tier, expires_at| Mutation::GrantSet(fact::GrantSet { tier, expires_at, at: Timestamp(1) });
     // A lower paid plan: served at it, stored as it was.
     world.past(0, |history, _| history.happened([grant(Tier::Pro, Some(end))]));
     let mut key = world.server.with_key(&raw);

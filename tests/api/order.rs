@@ -62,6 +62,7 @@ fn fills_are_shown_one_by_one() {
         cases.one();
     }
     assert!(int(&fills[0], "/trade_id") > 0);
+    assert!(text(&fills[0], "/venue_time") > "2020", "the markets come from a recording: {}", fills[0]);
     assert_eq!(at(&fills[0], "/filled_at"), at(&order, "/filled_at"));
     let resting = client.post("/v1/orders", &limit(&world.markets.vote, "BUY", "0.5", "20")).expect(200);
     let order = client.get(&format!("/v1/orders/{}", int(&resting, "/order_id"))).expect(200);

@@ -4,7 +4,7 @@
 //! the server says with its own memory of what it was told. `points` ends the process at each named place of the log.
 //! `golden` are directories that older builds left. `damage` changes files behind the server's back. `operations` are
 //! the ordinary accidents of running one, `settings` those of setting one up, `seeds` those of making users, `disk` is a
-//! full one; `verbs` look at what a server leaves behind, `stops` is about its orderly ends, `outputs` about standard
+//! full one; `formats` writes one directory in several formats; `verbs` look at what a server leaves behind, `stops` is about its orderly ends, `outputs` about standard
 //! streams that take nothing, `backups` and `live_backups` about what comes back out of a backup, and `clock` about machines
 //! whose clock was wrong.
 
@@ -12,6 +12,7 @@ mod backups;
 mod clock;
 mod damage;
 mod disk;
+mod formats;
 mod golden;
 mod kills;
 mod live_backups;

@@ -5,9 +5,10 @@
 use crate::server::Place;
 use crate::tape::Market;
 use engine::amount::{Bps, Cash, Price, Qty};
+use engine::fact;
 use engine::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
 use engine::mutation::{Mutation, codec};
-use engine::order::{EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, TimeInForce};
+use engine::order::{Liquidity, OrderTerms, PriceSource, Side};
 use engine::shard::replay::{State, fold};
 use engine::shard::{Outbox, Room};
 use engine::time::Timestamp;
@@ -98,26 +99,9 @@ impl History {
             _ => Cash::ZERO,
         };
         let limit = Price((notional * 10_000 / qty as i64) as u16);
-        let terms = OrderTerms {
-            wallet,
-            key: KeyId(1),
-            instrument,
-            side,
-            order_type: OrderType::Limit,
-            time_in_force: TimeInForce::Gtc,
-            limit,
-            quantity: Qty(qty),
-            amount: None,
-            expiration: None,
-            post_only: false,
-            client_order_id: None,
-            route: EntryRoute::Native,
-            fee_rate: Bps(500),
-            marketable: true,
-            quality: Quality::default(),
-            rounded_from: None,
-        };
-        let filled = Mutation::OrderFilled {
+        let limit = OrderTerms::limit(wallet, KeyId(1), instrument, side, limit, Qty(qty));
+        let terms = OrderTerms { marketable: true, ..limit };
+        let filled = Mutation::OrderFilled(fact::OrderFilled {
             order,
             trade: fill,
             position,
@@ -133,8 +117,9 @@ impl History {
             reserved_qty: Qty::ZERO,
             levels: Vec::new(),
             at,
-        };
-        self.happened([Mutation::OrderPlaced { order, terms, counted: false, at }, filled]);
+            venue_at: None,
+        });
+        self.happened([Mutation::OrderPlaced(fact::OrderPlaced { order, terms, counted: false, at }), filled]);
     }
 
     /// Pays out the open episode of that instrument.
@@ -142,7 +127,12 @@ impl History {
         let held = self.user().open_position(self.wallet(wallet), instrument).expect("it is held");
         let payout = Cash((held.qty.0 as i128 * i128::from(per_share) / 10_000) as i64);
         let position = held.id;
-        self.happened([Mutation::PositionSettled { position, payout_per_share: Price(per_share), payout, at }]);
+        self.happened([Mutation::PositionSettled(fact::PositionSettled {
+            position,
+            payout_per_share: Price(per_share),
+            payout,
+            at,
+        })]);
     }
 
     /// Any facts about the user: applied, and written at the latest with [`History::end`].
@@ -150,7 +140,7 @@ impl History {
         let mut payload = Vec::new();
         let from = self.facts.len();
         self.facts.extend(facts);
-        codec::encode(&self.facts[from..], &mut payload);
+        codec::encode(codec::VERSION, &self.facts[from..], &mut payload);
         fold(&mut self.state, self.user, codec::VERSION, &payload).expect("facts of our own");
         if self.facts.len() >= 200 {
             self.write();
@@ -159,7 +149,7 @@ impl History {
 
     fn write(&mut self) {
         let mut payload = Vec::new();
-        codec::encode(&self.facts, &mut payload);
+        codec::encode(codec::VERSION, &self.facts, &mut payload);
         self.facts.clear();
         while self.committer.room() != Room::Ample {
             self.syncer.turn().expect("the disk takes it");

@@ -180,7 +180,7 @@ impl World {
             Some(Oddity::Unsound) => Err(Unsound),
             _ => Ok(self.terms(user, wish)),
         };
-        Placement { key: self.key(user, wish.body as usize), tier, route, request, terms }
+        Placement { request, ..Placement::new(self.key(user, wish.body as usize), tier, route, terms) }
     }
 
     /// What a SELL is about: mostly something that the user has.

@@ -150,7 +150,7 @@ impl Life {
     /// The feed journals facts; `reply` hears of their release.
     pub fn record_markets(&mut self, facts: &[MarketMutation], now: u64, reply: Reply) {
         let mut payload = Vec::new();
-        codec::encode(facts, &mut payload);
+        codec::encode(codec::VERSION, facts, &mut payload);
         let room = self.room();
         let mut tap = Tap { inner: &mut self.lane.clone(), room, plant: self.plant, tape: &mut self.tape };
         tap.record(MARKETS, Timestamp(now), &payload);

@@ -2,6 +2,7 @@
 //! model is not looking.
 
 use engine::amount::Cash;
+use engine::fact;
 use engine::id::{MARKETS, UserId};
 use engine::mutation::{Mutation, codec};
 use engine::order::CloseReason;
@@ -105,27 +106,31 @@ impl Plant {
             self.change_fact(fact.expect("written just now"), &mut changed);
         }
         let mut bytes = Vec::new();
-        codec::encode(&changed, &mut bytes);
+        codec::encode(codec::VERSION, &changed, &mut bytes);
         (bytes != payload).then_some(bytes)
     }
 
     fn change_fact(self, mut fact: Mutation, facts: &mut Vec<Mutation>) {
         match (self, &mut fact) {
-            (Plant::DoubleFill, Mutation::OrderFilled { .. }) => facts.push(fact.clone()),
-            (Plant::LostRelease, Mutation::OrderClosed { reason, .. }) if *reason == CloseReason::UserCancelled => {
+            (Plant::DoubleFill, Mutation::OrderFilled(_)) => facts.push(fact.clone()),
+            (Plant::LostRelease, Mutation::OrderClosed(fact::OrderClosed { reason, .. }))
+                if *reason == CloseReason::UserCancelled =>
+            {
                 return;
             }
-            (Plant::FeeRoundedDown, Mutation::OrderFilled { fee, .. }) => fee.0 -= fee.0 % 100,
-            (Plant::ReservationShort, Mutation::OrderFilled { reserved_cash, .. }) if reserved_cash.0 > 0 => {
+            (Plant::FeeRoundedDown, Mutation::OrderFilled(fact::OrderFilled { fee, .. })) => fee.0 -= fee.0 % 100,
+            (Plant::ReservationShort, Mutation::OrderFilled(fact::OrderFilled { reserved_cash, .. }))
+                if reserved_cash.0 > 0 =>
+            {
                 *reserved_cash -= Cash(1);
             }
-            (Plant::ForgottenRequest, Mutation::RequestRemembered { .. }) => return,
-            (Plant::UncountedOrder, Mutation::OrderPlaced { counted, .. }) => *counted = false,
-            (Plant::LostRevocation, Mutation::KeyRevoked { .. }) => return,
-            (Plant::LostReset, Mutation::WalletReset { .. }) => return,
-            (Plant::LostResetPosition, Mutation::PositionReset { .. }) => return,
-            (Plant::WrongPoint, Mutation::EquityNoted { value, .. }) => *value += Cash(1),
-            (Plant::WrongPayout, Mutation::PositionSettled { payout, .. }) => *payout += Cash(1),
+            (Plant::ForgottenRequest, Mutation::RequestRemembered(_)) => return,
+            (Plant::UncountedOrder, Mutation::OrderPlaced(fact::OrderPlaced { counted, .. })) => *counted = false,
+            (Plant::LostRevocation, Mutation::KeyRevoked(_)) => return,
+            (Plant::LostReset, Mutation::WalletReset(_)) => return,
+            (Plant::LostResetPosition, Mutation::PositionReset(_)) => return,
+            (Plant::WrongPoint, Mutation::EquityNoted(fact::EquityNoted { value, .. })) => *value += Cash(1),
+            (Plant::WrongPayout, Mutation::PositionSettled(fact::PositionSettled { payout, .. })) => *payout += Cash(1),
             _ => {}
         }
         facts.push(fact);

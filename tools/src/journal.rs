@@ -1,6 +1,7 @@
 //! `log`: look into the log of a data directory. Never writes there, and needs no lock.
 
 use crate::Failure;
+use crate::facts;
 use crate::settings::{DirectoryArgument, hex, say};
 use clap::Subcommand;
 use engine::id::{MARKETS, UserId};
@@ -25,7 +26,7 @@ pub enum LogVerb {
         #[arg(long)]
         from_nothing: bool,
     },
-    /// Write every record as a JSON line.
+    /// Write every record as a JSON line (engine/docs/facts.md describes them).
     Export(DirectoryArgument),
 }
 
@@ -40,22 +41,24 @@ impl LogVerb {
     }
 }
 
-/// The facts of one record, as the debug formatter shows them.
-fn facts(entry: &Entry<'_>) -> Result<Vec<String>, Failure> {
+/// The facts of one record.
+fn facts(entry: &Entry<'_>) -> Result<Vec<Value>, Failure> {
     if entry.kind != Kind::Mutations {
         return Ok(Vec::new());
     }
-    let mut facts = Vec::new();
+    let mut shown = Vec::new();
     if UserId(entry.owner) == MARKETS {
         for fact in codec::decode::<MarketMutation>(entry.version, entry.payload)? {
-            facts.push(format!("{:?}", fact?));
+            let fact = fact?;
+            shown.push(facts::json(fact.name(), &fact.value()));
         }
     } else {
         for fact in codec::decode::<Mutation>(entry.version, entry.payload)? {
-            facts.push(format!("{:?}", fact?));
+            let fact = fact?;
+            shown.push(facts::json(fact.name(), &fact.value()));
         }
     }
-    Ok(facts)
+    Ok(shown)
 }
 
 fn each(
@@ -105,10 +108,11 @@ fn inspect(entry: &Entry<'_>, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn export(entry: &Entry<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-    let facts: Vec<Value> = facts(entry)?.into_iter().map(Value::String).collect();
+    let facts = facts(entry)?;
     let line = json!({
         "lsn": entry.lsn.0,
         "kind": format!("{:?}", entry.kind),
+        "version": entry.version,
         "owner": entry.owner,
         "epoch": entry.epoch,
         "time_us": entry.time,

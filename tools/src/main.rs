@@ -5,6 +5,7 @@ mod backup;
 mod clock;
 mod configuration;
 mod doctor;
+mod facts;
 mod help;
 mod journal;
 mod key;

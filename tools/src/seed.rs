@@ -10,7 +10,6 @@ use engine::command::{Answer, Command, CreateUser, Envelope, IssueKey};
 use engine::directory::Directory;
 use engine::id::UserId;
 use engine::market::catalog::Catalog;
-use engine::mutation::codec;
 use engine::rules::CASH_MAX;
 use engine::shard::{Outbox, Shard};
 use engine::user::Tier;
@@ -88,7 +87,7 @@ impl Seed {
         let shard = Shard::new(0, 1, users, rules, books, catalog, directory.clone());
         let size = LogSize::of(config.journal.segment_bytes, config.journal.spares_count, 1);
         let figures = Arc::new(CommitFigures::default());
-        let committer = Committer::new(log, Durability::Process, codec::VERSION, size, figures);
+        let committer = Committer::new(log, Durability::Process, config.rules.formats.record(), size, figures);
         let mut desk = Desk { shard, committer, preparer, syncer, clock };
         for made in 0..self.users {
             if let Some(mut interrupted) = signals.heard() {

@@ -60,7 +60,7 @@ fn create(dir: &DirectoryArgument) -> Result<(), Failure> {
     let running = dir.start(log, Clock::wall().now().0, Box::new(|_| {}))?;
     let Running { mut log, mut syncer, mut snapshots, .. } = running;
     syncer.turn()?;
-    let snapshot = checkpoint::write_snapshot(&mut snapshots, &state, lsn, crc)?;
+    let snapshot = checkpoint::write_snapshot(engine::format::Formats::Previous, &mut snapshots, &state, lsn, crc)?;
     // Without room there is no mark of a clean stop: the next start then reads a log that just ends, which is sound.
     let _ = log.append_clean_stop(Clock::wall().now().0);
     syncer.finish()?;

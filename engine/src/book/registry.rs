@@ -34,6 +34,8 @@ pub struct Books {
     watched: Table<AtomicU32>,
     /// Venue time of the last proof of life, by connection; 0 = none.
     pub(super) alive: [AtomicU64; CONNECTIONS],
+    /// Venue time of the recording that is played; 0 = none is.
+    pub(super) recording: AtomicU64,
     /// Venue time where a recording drives the age of quotes; 0 = they age on server time.
     pub(super) clock: AtomicU64,
     pub(super) outage: AtomicBool,
@@ -133,6 +135,7 @@ impl Books {
             stated: Table::new(),
             watched: Table::new(),
             alive: [const { AtomicU64::new(0) }; CONNECTIONS],
+            recording: AtomicU64::new(0),
             clock: AtomicU64::new(0),
             outage: AtomicBool::new(false),
             unheard: AtomicBool::new(false),
@@ -291,6 +294,11 @@ impl Books {
             0 => server_now,
             driven => Timestamp(driven),
         }
+    }
+
+    /// Where the recording stands that the books come from; `None` where they come from a venue of this moment.
+    pub fn recording_now(&self) -> Option<Timestamp> {
+        Some(Timestamp(self.recording.load(Relaxed))).filter(|driven| *driven != Timestamp(0))
     }
 
     /// Whether the venue is out (execution.md §10); the feed decides it.

@@ -4,9 +4,8 @@
 
 use crate::amount::{Bps, Cash, Price, Qty, average_half_up, exact_notional, notional_half_up};
 use crate::book::{BookSide, EffectiveLevel};
+use crate::describe::record;
 use crate::fee::{taker_fee, taker_fee_on_grid};
-use bincode::{Decode, Encode};
-use wincode::{SchemaRead, SchemaWrite};
 
 /// What one level offers to one user: what is left of it after the user's own depletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,15 +26,17 @@ pub enum Want {
     Budget(Cash),
 }
 
-/// What a fill took of one level of one book.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead, Copy)]
-pub struct Taken {
-    /// Effective price of the instrument that was traded.
-    pub price: Price,
-    pub qty: Qty,
-    pub fee: Cash,
-    /// The level stood in the complement's book, at the complement of `price`.
-    pub mirrored: bool,
+record! {
+    (Copy)
+    /// What a fill took of one level of one book.
+    pub struct Taken {
+        /// Effective price of the instrument that was traded.
+        pub price: Price,
+        pub qty: Qty,
+        pub fee: Cash,
+        /// The level stood in the complement's book, at the complement of `price`.
+        pub mirrored: bool,
+    }
 }
 
 /// What was taken; the levels one by one are in the caller's buffer.

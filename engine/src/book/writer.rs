@@ -189,6 +189,11 @@ impl BookWriter {
         raise(&self.books.alive[usize::from(connection)], at.0);
     }
 
+    /// The books come from a recording, which is played up to `venue_now`. Never goes back.
+    pub fn recording(&mut self, venue_now: Timestamp) {
+        raise(&self.books.recording, venue_now.0);
+    }
+
     /// Quotes age by venue time from now on, which stands at `venue_now`, whatever the server's clock says. Never goes
     /// back.
     pub fn clock(&mut self, venue_now: Timestamp) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::fact;
 use crate::mutation::Mutation;
 use std::mem::size_of;
 
@@ -10,11 +11,11 @@ fn secret(number: u64) -> [u8; 32] {
 }
 
 fn created(sub: Option<&str>) -> Mutation {
-    Mutation::UserCreated { sub: sub.map(str::to_owned), email: None, at: Timestamp(1) }
+    Mutation::UserCreated(fact::UserCreated { sub: sub.map(str::to_owned), email: None, at: Timestamp(1) })
 }
 
 fn issued(key: KeyId, number: u64) -> Mutation {
-    Mutation::KeyIssued {
+    Mutation::KeyIssued(fact::KeyIssued {
         key,
         hash: secret(number),
         alias_hash: secret(number + (1 << 40)),
@@ -24,7 +25,7 @@ fn issued(key: KeyId, number: u64) -> Mutation {
         permissions: Permissions::ReadTrade,
         beta_until: Some(Timestamp(77)),
         at: Timestamp(10),
-    }
+    })
 }
 
 #[test]
@@ -55,15 +56,23 @@ fn a_key_and_its_alias_are_one_bearer_until_revoked() {
     assert_eq!(directory.principal(&secret(7)), None);
 
     let grant = Grant { tier: Tier::Enterprise, expires_at: Some(Timestamp(900)) };
-    directory.observe(user, &Mutation::GrantSet { tier: grant.tier, expires_at: grant.expires_at, at: Timestamp(2) });
-    let expiring =
-        Mutation::KeyExpiring { key: first, expires_at: Timestamp(500), replaced_by: second, at: Timestamp(2) };
+    directory.observe(
+        user,
+        &Mutation::GrantSet(fact::GrantSet { tier: grant.tier, expires_at: grant.expires_at, at: Timestamp(2) }),
+    );
+    let expiring = Mutation::KeyExpiring(fact::KeyExpiring {
+        key: first,
+        expires_at: Timestamp(500),
+        replaced_by: second,
+        at: Timestamp(2),
+    });
     directory.observe(user, &expiring);
-    directory.observe(user, &Mutation::KeyRevoked { key: second, at: Timestamp(3) });
+    directory.observe(user, &Mutation::KeyRevoked(fact::KeyRevoked { key: second, at: Timestamp(3) }));
     let changed = Principal { expires_at: Some(Timestamp(500)), grant: Some(grant), ..principal };
     assert_eq!(directory.principal(&secret(5)), Some(changed));
     assert!(directory.principal(&secret(6)).is_some_and(|other| other.revoked));
-    directory.observe(user, &Mutation::GrantSet { tier: Tier::Free, expires_at: None, at: Timestamp(4) });
+    directory
+        .observe(user, &Mutation::GrantSet(fact::GrantSet { tier: Tier::Free, expires_at: None, at: Timestamp(4) }));
     assert_eq!(directory.grant(user), Some(Grant { tier: Tier::Free, expires_at: None }));
 }
 
@@ -121,7 +130,9 @@ fn alike_secrets_are_different_keys() {
     directory.observe(user, &created(None));
     let issue = |number: u64, hash: [u8; 32]| {
         let mut fact = issued(KeyId(user.object(number as u32)), number);
-        let Mutation::KeyIssued { hash: known, .. } = &mut fact else { unreachable!("a key was issued") };
+        let Mutation::KeyIssued(fact::KeyIssued { hash: known, .. }) = &mut fact else {
+            unreachable!("a key was issued")
+        };
         *known = hash;
         directory.observe(user, &fact);
     };

@@ -6,6 +6,7 @@
 //! for ever (market-data.md §2).
 
 use crate::amount::TickSize;
+use crate::fact;
 use crate::id::{InstrumentId, MarketId, Outcome};
 use crate::index::{AppendVec, HashIndex};
 use crate::market::Market;
@@ -232,20 +233,24 @@ impl Catalog {
     pub fn publish(&self, fact: &MarketMutation) {
         let cell = |market: &MarketId| self.market(*market).expect("a fact about a market follows its listing");
         match fact {
-            MarketMutation::MarketListed { market, listing, state, at } => {
+            MarketMutation::MarketListed(fact::MarketListed { market, listing, state, at }) => {
                 let status = MarketStatus { state: *state, ended: false, resolution: None, settled: false };
                 self.add_cell(*market, MarketCell::new(*market, listing, *at, status));
             }
-            MarketMutation::MarketStateChanged { market, state, ended, .. } => {
+            MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, state, ended, .. }) => {
                 cell(market).change(|status| (status.state, status.ended) = (*state, *ended));
             }
-            MarketMutation::TickChanged { market, tick, .. } => cell(market).tick.store(u32::from(tick.0), Relaxed),
-            MarketMutation::EndChanged { market, end, .. } => cell(market).set_end(*end),
-            MarketMutation::MarketResolved { market, resolution, at } => cell(market).resolve(*resolution, *at),
-            MarketMutation::MarketSettled { market, .. } => cell(market).change(|status| status.settled = true),
-            MarketMutation::TapeReached { .. }
-            | MarketMutation::Restored { .. }
-            | MarketMutation::ClockSetBack { .. } => {}
+            MarketMutation::TickChanged(fact::TickChanged { market, tick, .. }) => {
+                cell(market).tick.store(u32::from(tick.0), Relaxed)
+            }
+            MarketMutation::EndChanged(fact::EndChanged { market, end, .. }) => cell(market).set_end(*end),
+            MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, at }) => {
+                cell(market).resolve(*resolution, *at)
+            }
+            MarketMutation::MarketSettled(fact::MarketSettled { market, .. }) => {
+                cell(market).change(|status| status.settled = true)
+            }
+            MarketMutation::TapeReached(_) | MarketMutation::Restored(_) | MarketMutation::ClockSetBack(_) => {}
         }
     }
 

@@ -15,17 +15,21 @@ mod tests;
 
 use crate::amount::TickSize;
 use crate::book::BookWriter;
+use crate::fact;
 use crate::id::MarketId;
+use crate::mutation::bytes::{Bytes, put_list, take_list};
+use crate::mutation::codec::CodecError;
 use crate::time::Timestamp;
 use ahash::AHashMap;
-use bincode::{Decode, Encode};
 use catalog::Catalog;
 use mutation::MarketMutation;
 use std::collections::{BTreeMap, BTreeSet};
 use terms::{Listing, MarketState, Resolution};
+use wincode::{SchemaRead, SchemaWrite};
 
 /// A market as it stands.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct Market {
     /// As first listed; tick and end may have changed since.
     pub listing: Listing,
@@ -58,10 +62,6 @@ pub struct Markets {
     ends: BTreeSet<(Timestamp, MarketId)>,
     unsettled: BTreeSet<MarketId>,
 }
-
-/// Bytes that are no markets.
-#[derive(Debug)]
-pub struct Malformed(pub String);
 
 impl Markets {
     pub fn new() -> Markets {
@@ -123,15 +123,20 @@ impl Markets {
             let mut facts = self.tick(market, listing.tick, at);
             facts.extend(self.end(market, listing.end, venue_now, at));
             // A moved end may have changed `ended` already: one fact says both.
-            facts.retain(|fact| !matches!(fact, MarketMutation::MarketStateChanged { .. }));
+            facts.retain(|fact| !matches!(fact, MarketMutation::MarketStateChanged(_)));
             let ended = has_ended(listing.end, venue_now);
             facts.extend(self.state_and_end(market, state, ended, at));
             return facts;
         }
         let market = MarketId(u32::try_from(self.markets.len()).expect("markets are far fewer than u32 counts"));
-        let mut facts = vec![MarketMutation::MarketListed { market, listing: Box::new(listing.clone()), state, at }];
+        let mut facts = vec![MarketMutation::MarketListed(fact::MarketListed {
+            market,
+            listing: Box::new(listing.clone()),
+            state,
+            at,
+        })];
         if has_ended(listing.end, venue_now) {
-            facts.push(MarketMutation::MarketStateChanged { market, state, ended: true, at });
+            facts.push(MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, state, ended: true, at }));
         }
         facts
     }
@@ -144,7 +149,7 @@ impl Markets {
     /// The venue names a price grid.
     pub fn tick(&self, market: MarketId, tick: TickSize, at: Timestamp) -> Vec<MarketMutation> {
         let changed = self.open(market).is_some_and(|known| known.tick != tick);
-        changed.then_some(MarketMutation::TickChanged { market, tick, at }).into_iter().collect()
+        changed.then_some(MarketMutation::TickChanged(fact::TickChanged { market, tick, at })).into_iter().collect()
     }
 
     /// The venue names an end date: it may lie on the other side of `venue_now` than the old one.
@@ -156,7 +161,7 @@ impl Markets {
         at: Timestamp,
     ) -> Vec<MarketMutation> {
         let Some(known) = self.open(market).filter(|known| known.end != end) else { return Vec::new() };
-        let mut facts = vec![MarketMutation::EndChanged { market, end, at }];
+        let mut facts = vec![MarketMutation::EndChanged(fact::EndChanged { market, end, at })];
         facts.extend(self.state_and_end(market, known.state, has_ended(end, venue_now), at));
         facts
     }
@@ -177,18 +182,18 @@ impl Markets {
 
     /// The venue says how a market ended. The first resolution stands.
     pub fn resolve(&self, market: MarketId, resolution: Resolution, at: Timestamp) -> Option<MarketMutation> {
-        self.open(market).map(|_| MarketMutation::MarketResolved { market, resolution, at })
+        self.open(market).map(|_| MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, at }))
     }
 
     /// Every shard has paid out.
     pub fn settle(&self, market: MarketId, at: Timestamp) -> Option<MarketMutation> {
-        self.unsettled.contains(&market).then_some(MarketMutation::MarketSettled { market, at })
+        self.unsettled.contains(&market).then_some(MarketMutation::MarketSettled(fact::MarketSettled { market, at }))
     }
 
     /// A tape was folded up to `reached`; never back.
     pub fn tape(&self, tape: [u8; 32], reached: Timestamp) -> Option<MarketMutation> {
         let further = self.tape_reached(&tape).is_none_or(|before| before < reached);
-        further.then_some(MarketMutation::TapeReached { tape, reached })
+        further.then_some(MarketMutation::TapeReached(fact::TapeReached { tape, reached }))
     }
 
     /// The market, while it may change: known and not resolved.
@@ -207,7 +212,7 @@ impl Markets {
         // Without a resolution nobody could be paid out: a market that only claims to be resolved is closed.
         let state = if state == MarketState::Resolved { MarketState::Closed } else { state };
         let changed = (known.state, known.ended) != (state, ended);
-        changed.then_some(MarketMutation::MarketStateChanged { market, state, ended, at })
+        changed.then_some(MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, state, ended, at }))
     }
 }
 
@@ -223,25 +228,33 @@ impl Markets {
     /// When the fact does not fit the state: a log in another order than it was written.
     pub fn apply(&mut self, fact: &MarketMutation) {
         match fact {
-            MarketMutation::MarketListed { market, listing, state, at } => self.add(*market, listing, *state, *at),
-            MarketMutation::MarketStateChanged { market, state, ended, .. } => {
+            MarketMutation::MarketListed(fact::MarketListed { market, listing, state, at }) => {
+                self.add(*market, listing, *state, *at)
+            }
+            MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, state, ended, .. }) => {
                 self.change(*market, |market| (market.state, market.ended) = (*state, *ended));
             }
-            MarketMutation::TickChanged { market, tick, .. } => self.change(*market, |market| market.tick = *tick),
-            MarketMutation::EndChanged { market, end, .. } => self.change(*market, |market| market.end = *end),
-            MarketMutation::MarketResolved { market, resolution, at } => self.change(*market, |market| {
-                market.resolution = Some((*resolution, *at));
-                market.state = MarketState::Resolved;
-            }),
-            MarketMutation::MarketSettled { market, at } => {
+            MarketMutation::TickChanged(fact::TickChanged { market, tick, .. }) => {
+                self.change(*market, |market| market.tick = *tick)
+            }
+            MarketMutation::EndChanged(fact::EndChanged { market, end, .. }) => {
+                self.change(*market, |market| market.end = *end)
+            }
+            MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, at }) => {
+                self.change(*market, |market| {
+                    market.resolution = Some((*resolution, *at));
+                    market.state = MarketState::Resolved;
+                })
+            }
+            MarketMutation::MarketSettled(fact::MarketSettled { market, at }) => {
                 self.change(*market, |market| market.settled_at = Some(*at));
             }
-            MarketMutation::TapeReached { tape, reached } => {
+            MarketMutation::TapeReached(fact::TapeReached { tape, reached }) => {
                 self.tapes.insert(*tape, *reached);
             }
             // A note for readers of the log.
-            MarketMutation::Restored { .. } => {}
-            MarketMutation::ClockSetBack { at, .. } => self.set_back(*at),
+            MarketMutation::Restored(_) => {}
+            MarketMutation::ClockSetBack(fact::ClockSetBack { at, .. }) => self.set_back(*at),
         }
     }
 
@@ -293,46 +306,68 @@ impl Markets {
     }
 }
 
-/// Snapshot bytes: the same state gives the same bytes, whatever way it came about.
-impl Markets {
-    /// Appends all markets and tapes to `out`.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        let encoded = bincode::encode_into_std_write((&self.markets, &self.tapes), out, layout());
-        encoded.expect("memory takes every byte");
-    }
+/// The newest version of a market state.
+pub(crate) const STATE_VERSION: u16 = 2;
+/// Begins a market state that names its version, in place of the count of markets that version 1 begins with. That is a
+/// number of 32 bits.
+const NAMES_VERSION: u64 = u64::MAX;
 
-    /// The markets that [`Markets::encode`] wrote.
-    pub fn decode(bytes: &[u8]) -> Result<Markets, Malformed> {
-        type State = (Vec<Market>, BTreeMap<[u8; 32], Timestamp>);
-        // A wrong length asks for its memory before its bytes are missed. Of what these bytes can hold, a value in memory
-        // takes far less than 256 times as much; the largest snapshots are bounded by 64 GiB.
-        let bounded = bincode::config::legacy();
-        let decoded = match bytes.len() {
-            0..0x1_0000 => bincode::decode_from_slice::<State, _>(bytes, bounded.with_limit::<{ 1 << 24 }>()),
-            0x1_0000..0x100_0000 => bincode::decode_from_slice(bytes, bounded.with_limit::<{ 1 << 32 }>()),
-            _ => bincode::decode_from_slice(bytes, bounded.with_limit::<{ 1 << 36 }>()),
-        };
-        let ((list, tapes), read) = decoded.map_err(|error| Malformed(error.to_string()))?;
-        if read != bytes.len() {
-            return Err(Malformed(format!("{} bytes after the last tape", bytes.len() - read)));
-        }
-        let mut markets = Markets { markets: list, tapes, ..Markets::default() };
-        (0..markets.markets.len() as u32).for_each(|market| markets.index(MarketId(market)));
-        Ok(markets)
+/// Appends what the bytes of [`Markets::encode`] follow in a state of the newest version.
+pub(crate) fn put_version(out: &mut Vec<u8>) {
+    NAMES_VERSION.put(out);
+    out.extend_from_slice(&STATE_VERSION.to_le_bytes());
+}
+
+/// The version that a state names, and its other bytes.
+///
+/// # Errors
+/// [`CodecError::Version`] when this build cannot read it.
+pub(crate) fn take_version(bytes: &[u8]) -> Result<(u16, &[u8]), CodecError> {
+    let Some(rest) = bytes.strip_prefix(&NAMES_VERSION.to_le_bytes()) else { return Ok((1, bytes)) };
+    let (version, rest) = rest.split_first_chunk().ok_or(CodecError::Length)?;
+    match u16::from_le_bytes(*version) {
+        STATE_VERSION => Ok((STATE_VERSION, rest)),
+        found => Err(CodecError::Version { found, newest: STATE_VERSION }),
     }
 }
 
-/// The project's record layout: fixed width, little-endian.
-fn layout() -> impl bincode::config::Config {
-    bincode::config::legacy()
+/// Snapshot bytes: the same state gives the same bytes, whatever way it came about.
+impl Markets {
+    /// Appends all markets and tapes to `out`: these bytes are in the digest.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_list(self.markets.len(), self.markets.iter(), out);
+        (self.tapes.len() as u64).put(out);
+        for (tape, reached) in &self.tapes {
+            tape.put(out);
+            reached.put(out);
+        }
+    }
+
+    /// The markets that [`Markets::encode`] wrote. What it allocates is bounded by the bytes that are there.
+    ///
+    /// # Errors
+    /// [`CodecError`] when the bytes are something else.
+    pub fn decode(mut bytes: &[u8]) -> Result<Markets, CodecError> {
+        let mut markets = Markets::default();
+        take_list(&mut bytes, |market| markets.markets.push(market))?;
+        for _ in 0..u64::take(&mut bytes)? {
+            let (tape, reached) = (Bytes::take(&mut bytes)?, Bytes::take(&mut bytes)?);
+            markets.tapes.insert(tape, reached);
+        }
+        if !bytes.is_empty() {
+            return Err(CodecError::Rest);
+        }
+        (0..markets.markets.len() as u32).for_each(|market| markets.index(MarketId(market)));
+        Ok(markets)
+    }
 }
 
 /// Tells the read sides a released fact. One caller, in log order.
 pub fn publish(fact: &MarketMutation, catalog: &Catalog, books: &mut BookWriter) {
     catalog.publish(fact);
     match fact {
-        MarketMutation::MarketListed { market, listing, .. } => books.tick(*market, listing.tick),
-        MarketMutation::TickChanged { market, tick, .. } => books.tick(*market, *tick),
+        MarketMutation::MarketListed(fact::MarketListed { market, listing, .. }) => books.tick(*market, listing.tick),
+        MarketMutation::TickChanged(fact::TickChanged { market, tick, .. }) => books.tick(*market, *tick),
         _ => {}
     }
 }

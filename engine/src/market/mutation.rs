@@ -2,70 +2,68 @@
 //! with these facts belong to owner 0.
 
 use crate::amount::TickSize;
+use crate::describe::facts;
 use crate::id::MarketId;
 use crate::market::terms::{Listing, MarketState, Resolution};
 use crate::time::Timestamp;
-use bincode::{Decode, Encode};
-use wincode::{SchemaRead, SchemaWrite};
 
-/// One fact about a market, or about the tape that the markets come from.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead)]
-pub enum MarketMutation {
-    /// A market exists from here on; ids are given out densely in the order of these facts.
-    MarketListed {
-        market: MarketId,
-        listing: Box<Listing>,
-        state: MarketState,
-        at: Timestamp,
-    },
-    /// `ended`: venue time has passed the end date.
-    MarketStateChanged {
-        market: MarketId,
-        state: MarketState,
-        ended: bool,
-        at: Timestamp,
-    },
-    TickChanged {
-        market: MarketId,
-        tick: TickSize,
-        at: Timestamp,
-    },
-    EndChanged {
-        market: MarketId,
-        end: Option<Timestamp>,
-        at: Timestamp,
-    },
-    /// Final: the first one stands.
-    MarketResolved {
-        market: MarketId,
-        resolution: Resolution,
-        at: Timestamp,
-    },
-    /// Every shard has paid its positions out.
-    MarketSettled {
-        market: MarketId,
-        at: Timestamp,
-    },
-    /// A tape (named by a digest of its first line) was folded up to this moment of the recording.
-    TapeReached {
-        tape: [u8; 32],
-        reached: Timestamp,
-    },
-    /// The directory was restored from a backup and is `instance` from here on. The backup was taken of the directory
-    /// `parent` and ends with record `lsn`. In payloads of [`VERSION_RESTORED`](crate::mutation::codec::VERSION_RESTORED).
-    Restored {
-        instance: [u8; 16],
-        parent: [u8; 16],
-        lsn: u64,
-        at: Timestamp,
-    },
-    /// An operator says that the clock was wrong: the newest record was of `from`, and the true time is `at`. Whatever the
-    /// state says happened later than `at` happened at `at` from here on ([`State::set_back`]); journal time goes on from
-    /// there. Alone in payloads of [`VERSION_SET_BACK`](crate::mutation::codec::VERSION_SET_BACK).
-    ///
-    /// [`State::set_back`]: crate::shard::replay::State::set_back
-    ClockSetBack {
-        from: Timestamp,
-        at: Timestamp,
-    },
+facts! {
+    /// One fact about a market, or about the tape that the markets come from.
+    pub enum MarketMutation {
+        /// A market exists from here on; ids are given out densely in the order of these facts.
+        MarketListed {
+            market: MarketId,
+            listing: Box<Listing>,
+            state: MarketState,
+            at: Timestamp,
+        },
+        /// `ended`: venue time has passed the end date.
+        MarketStateChanged {
+            market: MarketId,
+            state: MarketState,
+            ended: bool,
+            at: Timestamp,
+        },
+        TickChanged {
+            market: MarketId,
+            tick: TickSize,
+            at: Timestamp,
+        },
+        EndChanged {
+            market: MarketId,
+            end: Option<Timestamp>,
+            at: Timestamp,
+        },
+        /// Final: the first one stands.
+        MarketResolved {
+            market: MarketId,
+            resolution: Resolution,
+            at: Timestamp,
+        },
+        /// Every shard has paid its positions out.
+        MarketSettled {
+            market: MarketId,
+            at: Timestamp,
+        },
+        /// A tape (named by a digest of its first line) was folded up to this moment of the recording.
+        TapeReached {
+            tape: [u8; 32],
+            reached: Timestamp,
+        },
+        /// The directory was restored from a backup and is `instance` from here on. The backup was taken of the directory
+        /// `parent` and ends with record `lsn`. Since format 2.
+        Restored {
+            instance: [u8; 16],
+            parent: [u8; 16],
+            lsn: u64,
+            at: Timestamp,
+        },
+        /// An operator says that the clock was wrong: the newest record was of `from`, and the true time is `at`. Whatever the
+        /// state says happened later than `at` happened at `at` from here on; journal time goes on from
+        /// there. Alone in a record of format 3.
+        ClockSetBack {
+            from: Timestamp,
+            at: Timestamp,
+        },
+    }
 }

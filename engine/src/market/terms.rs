@@ -1,13 +1,14 @@
 //! What is lasting about a market: identity, terms, category, state.
 
 use crate::amount::{Bps, Price, Qty, TickSize};
+use crate::describe::record;
 use crate::id::Outcome;
 use crate::time::Timestamp;
-use bincode::{Decode, Encode};
 use wincode::{SchemaRead, SchemaWrite};
 
 /// Where a market comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Venue {
     Synthetic,
     Polymarket,
@@ -15,7 +16,8 @@ pub enum Venue {
 }
 
 /// The eleven fee categories of the specification, and what fits none of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Category {
     Sports,
     Finance,
@@ -32,7 +34,8 @@ pub enum Category {
 }
 
 /// Life of a market as the feed decides it (market-data.md, lifecycle; upstream.md §2.3, §4.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum MarketState {
     /// Known, does not accept orders yet.
     Upcoming,
@@ -45,7 +48,8 @@ pub enum MarketState {
 }
 
 /// How a market ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Resolution {
     Winner(Outcome),
     /// Each share pays 0.50.
@@ -64,7 +68,8 @@ impl Resolution {
 }
 
 /// Assets of the up-or-down markets (specification, Resources).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Asset {
     Btc,
     Eth,
@@ -75,7 +80,8 @@ pub enum Asset {
 }
 
 /// Intervals of the up-or-down markets (specification, Resources).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, SchemaWrite, SchemaRead)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Interval {
     FiveMinutes,
     FifteenMinutes,
@@ -84,54 +90,58 @@ pub enum Interval {
     Daily,
 }
 
-/// The window of an up-or-down market.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead)]
-pub struct UpDown {
-    pub asset: Asset,
-    pub interval: Interval,
-    pub start: Timestamp,
-    pub end: Timestamp,
+record! {
+    (Copy)
+    /// The window of an up-or-down market.
+    pub struct UpDown {
+        pub asset: Asset,
+        pub interval: Interval,
+        pub start: Timestamp,
+        pub end: Timestamp,
+    }
 }
 
-/// The group that a market belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead)]
-pub struct EventTerms {
-    pub id: String,
-    pub slug: String,
-    pub title: String,
-    pub image: Option<String>,
-    pub end: Option<Timestamp>,
+record! {
+    /// The group that a market belongs to.
+    pub struct EventTerms {
+        pub id: String,
+        pub slug: String,
+        pub title: String,
+        pub image: Option<String>,
+        pub end: Option<Timestamp>,
+    }
 }
 
-/// Everything lasting that is known about a market when it is listed (upstream.md §1). Texts are as the wire shows them.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead)]
-pub struct Listing {
-    pub venue: Venue,
-    /// The venue's own id: Gamma id, Kalshi ticker, synthetic number.
-    pub venue_market_id: String,
-    /// `0x` and 64 lower-case hex digits.
-    pub condition: String,
-    /// Decimal texts of at most 80 digits, in outcome order.
-    pub tokens: [String; 2],
-    pub outcomes: [String; 2],
-    pub slug: String,
-    pub question: String,
-    pub description: Option<String>,
-    pub image: Option<String>,
-    /// Label inside the event group.
-    pub label: Option<String>,
-    pub category: Category,
-    pub tags: Vec<String>,
-    pub event: Option<EventTerms>,
-    pub tick: TickSize,
-    /// What the venue names as its minimum; shown on books, decides nothing (execution.md §13).
-    pub min_order_size: Option<Qty>,
-    pub neg_risk: bool,
-    pub start: Option<Timestamp>,
-    pub end: Option<Timestamp>,
-    pub updown: Option<UpDown>,
-    /// Has the venue's sports fields.
-    pub sports: bool,
+record! {
+    /// Everything lasting that is known about a market when it is listed (upstream.md §1). Texts are as the wire shows them.
+    pub struct Listing {
+        pub venue: Venue,
+        /// The venue's own id: Gamma id, Kalshi ticker, synthetic number.
+        pub venue_market_id: String,
+        /// `0x` and 64 lower-case hex digits.
+        pub condition: String,
+        /// Decimal texts of at most 80 digits, in outcome order.
+        pub tokens: [String; 2],
+        pub outcomes: [String; 2],
+        pub slug: String,
+        pub question: String,
+        pub description: Option<String>,
+        pub image: Option<String>,
+        /// Label inside the event group.
+        pub label: Option<String>,
+        pub category: Category,
+        pub tags: Vec<String>,
+        pub event: Option<EventTerms>,
+        pub tick: TickSize,
+        /// What the venue names as its minimum; shown on books, decides nothing (execution.md §13).
+        pub min_order_size: Option<Qty>,
+        pub neg_risk: bool,
+        pub start: Option<Timestamp>,
+        pub end: Option<Timestamp>,
+        pub updown: Option<UpDown>,
+        /// Has the venue's sports fields.
+        pub sports: bool,
+    }
 }
 
 impl Category {

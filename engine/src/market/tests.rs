@@ -1,11 +1,12 @@
 //! Markets as the venue tells of them: only what is new becomes a fact, and facts alone make the state.
 
 use super::catalog::{Catalog, EventRow, Figures};
-use super::mutation::MarketMutation::{self, *};
+use super::mutation::MarketMutation;
 use super::terms::*;
 use super::*;
 use crate::amount::{Price, Qty};
 use crate::book::{BookSide, Books, Depth};
+use crate::fact;
 use crate::id::{InstrumentId, Outcome};
 use std::sync::Arc;
 
@@ -58,7 +59,8 @@ fn listed(count: u32) -> Markets {
 fn only_news_becomes_a_fact() {
     let mut markets = listed(1);
     let market = MarketId(0);
-    let changed = |state, ended| MarketStateChanged { market, state, ended, at: AT };
+    let changed =
+        |state, ended| MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, state, ended, at: AT });
     let named = |change: &dyn Fn(&mut Listing)| {
         let mut listing = listing(0);
         change(&mut listing);
@@ -75,7 +77,7 @@ fn only_news_becomes_a_fact() {
             named(&|l| l.tick = TickSize(10)),
             MarketState::Halted,
             NOW,
-            vec![TickChanged { market, tick: TickSize(10), at: AT }],
+            vec![MarketMutation::TickChanged(fact::TickChanged { market, tick: TickSize(10), at: AT })],
         ),
         (
             "an end, the tick back, a state",
@@ -83,8 +85,8 @@ fn only_news_becomes_a_fact() {
             MarketState::Active,
             NOW,
             vec![
-                TickChanged { market, tick: TickSize(100), at: AT },
-                EndChanged { market, end: later, at: AT },
+                MarketMutation::TickChanged(fact::TickChanged { market, tick: TickSize(100), at: AT }),
+                MarketMutation::EndChanged(fact::EndChanged { market, end: later, at: AT }),
                 changed(MarketState::Active, false),
             ],
         ),
@@ -100,7 +102,10 @@ fn only_news_becomes_a_fact() {
             named(&|l| l.end = Some(Timestamp(2_000))),
             MarketState::Closed,
             Timestamp(951),
-            vec![EndChanged { market, end: Some(Timestamp(2_000)), at: AT }, changed(MarketState::Closed, false)],
+            vec![
+                MarketMutation::EndChanged(fact::EndChanged { market, end: Some(Timestamp(2_000)), at: AT }),
+                changed(MarketState::Closed, false),
+            ],
         ),
         (
             "resolved without a resolution is closed",
@@ -143,7 +148,7 @@ fn end_dates_pass_one_by_one() {
         let facts = markets.end_passed(Timestamp(now), AT);
         let facts = tell(&mut markets, facts);
         let of = |fact: &MarketMutation| match fact {
-            MarketStateChanged { market, ended: true, .. } => market.0,
+            MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, ended: true, .. }) => market.0,
             other => panic!("not an end: {other:?}"),
         };
         assert_eq!(facts.iter().map(of).collect::<Vec<_>>(), ended, "at {now}");
@@ -175,15 +180,16 @@ fn the_first_resolution_stands_and_nothing_changes_after_it() {
     assert_eq!(markets.state(market, MarketState::Active, AT), None);
     assert_eq!(markets.tick(market, TickSize(1), AT), []);
     assert_eq!(markets.end(market, None, NOW, AT), []);
-    assert!(
-        markets
-            .end_passed(Timestamp(9_999), AT)
-            .iter()
-            .all(|fact| matches!(fact, MarketStateChanged { market: MarketId(0), .. }))
-    );
+    assert!(markets.end_passed(Timestamp(9_999), AT).iter().all(|fact| matches!(
+        fact,
+        MarketMutation::MarketStateChanged(fact::MarketStateChanged { market: MarketId(0), .. })
+    )));
 
     let settled = markets.settle(market, Timestamp(2_000));
-    assert_eq!(tell(&mut markets, settled), [MarketSettled { market, at: Timestamp(2_000) }]);
+    assert_eq!(
+        tell(&mut markets, settled),
+        [MarketMutation::MarketSettled(fact::MarketSettled { market, at: Timestamp(2_000) })]
+    );
     assert_eq!((markets.unsettled().count(), markets.settle(market, AT)), (0, None));
     assert_eq!(markets.market(market), Some(&Market { settled_at: Some(Timestamp(2_000)), ..frozen }));
     for unknown in [MarketId(2), MarketId(u32::MAX)] {
@@ -206,20 +212,34 @@ fn a_tape_never_goes_back() {
 fn every_fact() -> Vec<MarketMutation> {
     let market = MarketId(0);
     vec![
-        MarketListed { market, listing: Box::new(listing(0)), state: MarketState::Active, at: AT },
-        MarketStateChanged { market, state: MarketState::Halted, ended: true, at: AT },
-        TickChanged { market, tick: TickSize(10), at: AT },
-        EndChanged { market, end: Some(Timestamp(5_000)), at: AT },
-        TapeReached { tape: [7; 32], reached: AT },
-        MarketResolved { market, resolution: Resolution::Winner(Outcome::First), at: AT },
-        MarketSettled { market, at: Timestamp(3_000) },
+        MarketMutation::MarketListed(fact::MarketListed {
+            market,
+            listing: Box::new(listing(0)),
+            state: MarketState::Active,
+            at: AT,
+        }),
+        MarketMutation::MarketStateChanged(fact::MarketStateChanged {
+            market,
+            state: MarketState::Halted,
+            ended: true,
+            at: AT,
+        }),
+        MarketMutation::TickChanged(fact::TickChanged { market, tick: TickSize(10), at: AT }),
+        MarketMutation::EndChanged(fact::EndChanged { market, end: Some(Timestamp(5_000)), at: AT }),
+        MarketMutation::TapeReached(fact::TapeReached { tape: [7; 32], reached: AT }),
+        MarketMutation::MarketResolved(fact::MarketResolved {
+            market,
+            resolution: Resolution::Winner(Outcome::First),
+            at: AT,
+        }),
+        MarketMutation::MarketSettled(fact::MarketSettled { market, at: Timestamp(3_000) }),
     ]
 }
 
 #[test]
 fn facts_have_one_layout_in_both_codecs() {
     for fact in every_fact() {
-        let bytes = bincode::encode_to_vec(&fact, layout()).expect("memory");
+        let bytes = bincode::encode_to_vec(&fact, bincode::config::legacy()).expect("memory");
         assert_eq!(wincode::serialize(&fact).expect("memory"), bytes, "{fact:?}");
         assert_eq!(wincode::deserialize::<MarketMutation>(&bytes).expect("our own bytes"), fact);
     }
@@ -299,12 +319,12 @@ fn the_catalog_finds_markets_by_all_their_names() {
         if number == 999 {
             listing.slug = "market-5".to_owned();
         }
-        catalog.publish(&MarketListed {
+        catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
             market: MarketId(number),
             listing: Box::new(listing),
             state: MarketState::Upcoming,
             at: AT,
-        });
+        }));
     }
     for number in [0, 1, 500, 999] {
         let listing = &catalog.market(MarketId(number)).expect("listed").listing;
@@ -330,18 +350,28 @@ fn the_catalog_finds_markets_by_all_their_names() {
 fn tradable_means_active_not_ended_not_resolved() {
     let catalog = Catalog::new();
     let market = MarketId(0);
-    catalog.publish(&MarketListed { market, listing: Box::new(listing(0)), state: MarketState::Upcoming, at: AT });
+    catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
+        market,
+        listing: Box::new(listing(0)),
+        state: MarketState::Upcoming,
+        at: AT,
+    }));
     let cell = catalog.market(market).expect("listed");
     assert!(!cell.tradable());
     for state in [MarketState::Upcoming, MarketState::Active, MarketState::Halted, MarketState::Closed] {
         for ended in [false, true] {
-            catalog.publish(&MarketStateChanged { market, state, ended, at: AT });
+            catalog.publish(&MarketMutation::MarketStateChanged(fact::MarketStateChanged {
+                market,
+                state,
+                ended,
+                at: AT,
+            }));
             assert_eq!((cell.state(), cell.ended()), (state, ended));
             assert_eq!(cell.tradable(), state == MarketState::Active && !ended);
         }
     }
     for resolution in [Resolution::Winner(Outcome::Second), Resolution::Split] {
-        catalog.publish(&MarketResolved { market, resolution, at: AT });
+        catalog.publish(&MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, at: AT }));
         assert_eq!((cell.resolution(), cell.tradable()), (Some(resolution), false));
     }
 }
@@ -372,7 +402,12 @@ fn lists_are_sorted_by_volume_and_only_when_something_changed() {
         let condition = format!("0x{:064x}", 100 - number);
         let listing = Listing { event, updown, condition, sports, ..listing(number) };
         let market = MarketId(number);
-        catalog.publish(&MarketListed { market, listing: Box::new(listing), state: MarketState::Active, at: AT });
+        catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
+            market,
+            listing: Box::new(listing),
+            state: MarketState::Active,
+            at: AT,
+        }));
         catalog.figures(market, Figures { volume_total, ..Figures::default() }, Timestamp(3));
     }
     let ids = |markets: &[MarketId]| markets.iter().map(|market| market.0).collect::<Vec<_>>();
@@ -401,7 +436,12 @@ fn lists_are_sorted_by_volume_and_only_when_something_changed() {
 fn the_first_word_on_a_strike_stands() {
     let catalog = Catalog::new();
     let market = MarketId(0);
-    catalog.publish(&MarketListed { market, listing: Box::new(listing(0)), state: MarketState::Active, at: AT });
+    catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
+        market,
+        listing: Box::new(listing(0)),
+        state: MarketState::Active,
+        at: AT,
+    }));
     let told = || {
         let cell = catalog.market(market).expect("listed");
         (cell.strike(), cell.price_to_beat())

@@ -42,16 +42,13 @@ macro_rules! leaf {
 }
 
 leaf! {
-    bool, u16, u32, u64, [u8; 32],
-    crate::id::UserId, crate::id::WalletId, crate::id::KeyId, crate::id::OrderId, crate::id::TradeId,
-    crate::id::PositionId, crate::id::InstrumentId,
-    crate::amount::Price, crate::amount::Qty, crate::amount::Cash, crate::amount::Bps,
+    bool, u32, u64, [u8; 32],
+    crate::id::UserId, crate::id::WalletId, crate::id::KeyId,
+    crate::amount::Cash,
     crate::time::Timestamp, crate::time::UtcDay,
-    crate::order::Side, crate::order::OrderType, crate::order::TimeInForce, crate::order::EntryRoute,
-    crate::order::CloseReason, crate::order::Liquidity, crate::order::PriceSource, crate::order::Status,
-    crate::user::WalletKind, crate::user::Tier, crate::user::Permissions, crate::user::Prefix,
-    crate::user::Grant, crate::user::Quota, Box<crate::user::Settlement>, crate::user::FirstAnswer,
-    (crate::amount::Qty, crate::amount::Cash), (crate::id::WalletId, crate::time::Timestamp),
+    crate::market::Market, crate::user::WalletKind, crate::user::Tier, crate::user::Permissions, crate::user::Prefix,
+    crate::user::Grant, crate::user::Quota, Box<crate::user::Settlement>,
+    (crate::id::WalletId, crate::time::Timestamp),
 }
 
 impl<T: Bytes> Bytes for Option<T> {

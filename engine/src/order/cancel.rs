@@ -1,6 +1,7 @@
 //! Cancels, decided: one order, all, those of a market (trading.md §4). They need neither venue nor market data.
 
 use crate::command::Wallets;
+use crate::fact;
 use crate::id::{InstrumentId, MarketId, OrderId, WalletId};
 use crate::mutation::Mutation;
 use crate::order::{CloseReason, Order};
@@ -50,5 +51,5 @@ impl Scope {
 
 /// The fact that ends an order.
 pub fn closed(order: OrderId, reason: CloseReason, at: Timestamp) -> Mutation {
-    Mutation::OrderClosed { order, reason, at }
+    Mutation::OrderClosed(fact::OrderClosed { order, reason, at })
 }

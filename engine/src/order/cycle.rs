@@ -3,6 +3,7 @@
 //! limit: maker at its own limit. Which orders are looked at, and when, is `shard/cycle.rs` and `shard/prints.rs`.
 
 use crate::amount::{Bps, Cash, Qty, exact_notional, notional_half_up};
+use crate::fact;
 use crate::mutation::Mutation;
 use crate::order::cancel::closed;
 use crate::order::fill::{Booking, Execution, filled};
@@ -99,7 +100,7 @@ fn book(
     }
     let booking =
         Booking { order: order.id, wallet: terms.wallet, instrument: terms.instrument, side: terms.side, rest: after };
-    let fill = Numbers::of(user).and_then(|mut numbers| filled(user, booking, execution, &mut numbers, ground.now));
+    let fill = Numbers::of(user).and_then(|mut numbers| filled(ground, user, booking, execution, &mut numbers));
     let Some(fill) = fill else {
         // Ids or amounts would grow beyond counting: the order ends, as it could never be filled.
         facts.push(closed(order.id, CloseReason::ExecutionFailed, ground.now));
@@ -162,12 +163,12 @@ fn at_limit(order: &Order, qty: Qty, after: Reservation) -> Cash {
 }
 
 fn rested(ground: &Ground<'_>, order: &Order, set_aside: Reservation) -> Mutation {
-    Mutation::OrderRested {
+    Mutation::OrderRested(fact::OrderRested {
         order: order.id,
         reserved_cash: set_aside.cash,
         reserved_qty: set_aside.qty,
         awaiting_book: false,
         held: false,
         at: ground.now,
-    }
+    })
 }

@@ -3,6 +3,7 @@
 use crate::amount::{Bps, Cash, Price, Qty, share_half_up};
 use crate::book::walk::{deviation_bps, spread_bps};
 use crate::command::RequestIdentity;
+use crate::fact;
 use crate::id::OrderId;
 use crate::mutation::Mutation;
 use crate::order::cancel::closed;
@@ -214,7 +215,7 @@ impl Entry<'_> {
             side: self.terms.side,
             rest,
         };
-        let fill = filled(self.user, booking, execution, &mut self.numbers, self.ground.now);
+        let fill = filled(self.ground, self.user, booking, execution, &mut self.numbers);
         let fill = fill.ok_or(Reject::ExecutionError)?;
         self.placed(true, facts);
         facts.push(fill);
@@ -243,18 +244,18 @@ impl Entry<'_> {
         // The texts move, so that the copy of the rest costs no allocation.
         let (client_order_id, rounded_from) = (self.terms.client_order_id.take(), self.terms.rounded_from.take());
         let terms = OrderTerms { client_order_id, rounded_from, ..self.terms.clone() };
-        facts.push(Mutation::OrderPlaced { order: self.order, terms, counted, at: self.ground.now });
+        facts.push(Mutation::OrderPlaced(fact::OrderPlaced { order: self.order, terms, counted, at: self.ground.now }));
     }
 
     fn rested(&self, set_aside: Reservation, awaiting_book: bool) -> Mutation {
-        Mutation::OrderRested {
+        Mutation::OrderRested(fact::OrderRested {
             order: self.order,
             reserved_cash: set_aside.cash,
             reserved_qty: set_aside.qty,
             awaiting_book,
             held: self.ground.outage,
             at: self.ground.now,
-        }
+        })
     }
 
     fn stands(&mut self, facts: &mut Vec<Mutation>) -> Placed {
@@ -266,11 +267,11 @@ impl Entry<'_> {
     /// Last of all: what is remembered is the state after everything else.
     fn remember(&mut self, facts: &mut Vec<Mutation>) {
         if let Some(request) = self.request.take() {
-            facts.push(Mutation::RequestRemembered {
+            facts.push(Mutation::RequestRemembered(fact::RequestRemembered {
                 order: self.order,
                 client_order_id: request.client_order_id,
                 digest: request.digest,
-            });
+            }));
         }
     }
 }

@@ -1,12 +1,13 @@
 //! One execution as a fact: ids and amounts that follow from what the wallet holds.
 
 use crate::amount::{Bps, Cash, Qty, share_half_up};
+use crate::fact;
 use crate::id::{InstrumentId, OrderId, PositionId, TradeId, WalletId};
 use crate::mutation::Mutation;
 use crate::order::rest::Reservation;
+use crate::order::take::Ground;
 use crate::order::{Liquidity, PriceSource, Side, Taken};
 use crate::rules::{CASH_MAX, HOLDING_MAX};
-use crate::time::Timestamp;
 use crate::user::User;
 use crate::user::issue::Numbers;
 
@@ -48,11 +49,11 @@ pub struct Booking {
 
 /// The fill as a fact. `None`: holding or cash would grow beyond what is counted safely, or there is nothing to sell.
 pub fn filled(
+    ground: &Ground<'_>,
     user: &User,
     booking: Booking,
     execution: Execution,
     numbers: &mut Numbers,
-    now: Timestamp,
 ) -> Option<Mutation> {
     let held = user.open_position(booking.wallet, booking.instrument);
     let trade = TradeId(numbers.take());
@@ -73,7 +74,7 @@ pub fn filled(
             (held.id, share_half_up(held.cost, execution.qty, held.qty))
         }
     };
-    Some(Mutation::OrderFilled {
+    Some(Mutation::OrderFilled(fact::OrderFilled {
         order: booking.order,
         trade,
         position,
@@ -88,6 +89,7 @@ pub fn filled(
         reserved_cash: booking.rest.cash,
         reserved_qty: booking.rest.qty,
         levels: execution.levels,
-        at: now,
-    })
+        at: ground.now,
+        venue_at: ground.venue_at(),
+    }))
 }

@@ -100,6 +100,9 @@ pub fn place(
                 ..Quality::default()
             },
             rounded_from,
+            order_hash: placement
+                .order_hash
+                .filter(|hash| rules.formats.is_newest() && user.signed_order(hash).is_none()),
         },
         request: placement.request.take(),
     };

@@ -2,6 +2,7 @@
 //! settled already is closed, so a second time finds nothing.
 
 use crate::amount::{exact_notional, notional_half_up};
+use crate::fact;
 use crate::id::MarketId;
 use crate::market::terms::Resolution;
 use crate::mutation::Mutation;
@@ -28,12 +29,12 @@ pub fn expire_orders(
 /// Pays out one open position.
 pub fn pay_out(position: &Position, resolution: Resolution, now: Timestamp) -> Mutation {
     let payout_per_share = resolution.payout(position.instrument.outcome());
-    Mutation::PositionSettled {
+    Mutation::PositionSettled(fact::PositionSettled {
         position: position.id,
         payout_per_share,
         payout: notional_half_up(exact_notional(payout_per_share, position.qty)),
         at: now,
-    }
+    })
 }
 
 /// Pays out every open position of the user in the market; answers how many.

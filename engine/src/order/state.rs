@@ -1,4 +1,4 @@
-//! An order and its fills as they are kept: 160 bytes and 64 for each fill. What not every order has (an id of its sender's
+//! An order and its fills as they are kept: 160 bytes and 72 for each fill. What not every order has (an id of its sender's
 //! above all) takes 64 bytes more, in blocks of the shard.
 //!
 //! Moments and amounts that may be absent are kept as zero (no moment is 1970, no budget is nothing), small figures
@@ -9,15 +9,13 @@ use super::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Status, TimeInForce,
 };
 use crate::amount::{Bps, Cash, Price, Qty};
+use crate::fact;
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
-use crate::mutation::bytes::{Bytes, row};
-use crate::mutation::codec::CodecError;
 use crate::mutation::packed::{bits, has};
 use crate::time::Timestamp;
 use crate::user::shared_rows::{Block, SharedRow, SharedRows};
 use std::sync::Arc;
 
-mod bytes;
 mod packed;
 
 /// What was asked, compactly: see [`OrderTerms`] for the meaning of each field.
@@ -60,8 +58,15 @@ const STALE_QUOTE: u32 = 1;
 pub(crate) struct Rare {
     fillable: Fillable,
     client_order_id: Option<Text>,
-    /// Elsewhere, so that the row stays that short: hardly an order has it.
-    rounded_from: Option<Box<Text>>,
+    /// Elsewhere, so that the row stays that short.
+    rarest: Option<Box<Rarest>>,
+}
+
+/// What hardly an order has.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Rarest {
+    rounded_from: Option<Text>,
+    order_hash: Option<[u8; 32]>,
 }
 
 /// Shares that may be unknown, in eight bytes; the largest number is that.
@@ -72,10 +77,15 @@ struct Fillable(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Figure(u32);
 
-row!(Rare { fillable, client_order_id, rounded_from });
-
 impl Rare {
-    const NONE: Rare = Rare { fillable: Fillable::NONE, client_order_id: None, rounded_from: None };
+    const NONE: Rare = Rare { fillable: Fillable::NONE, client_order_id: None, rarest: None };
+}
+
+impl Rarest {
+    /// `None` when it holds nothing.
+    fn boxed(self) -> Option<Box<Rarest>> {
+        (self != Rarest::default()).then(|| Box::new(self))
+    }
 }
 
 impl Fillable {
@@ -87,25 +97,6 @@ impl Fillable {
 
     fn get(self) -> Option<Qty> {
         (self != Fillable::NONE).then_some(Qty(self.0))
-    }
-}
-
-/// As the option that it stands for.
-impl Bytes for Fillable {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.get().put(out);
-    }
-    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
-        Bytes::take(input).map(Fillable::of)
-    }
-}
-
-impl Bytes for Figure {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.0.put(out);
-    }
-    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
-        u32::take(input).map(Figure)
     }
 }
 
@@ -130,7 +121,8 @@ impl Terms {
         let rare = Rare {
             fillable: Fillable::of(quality.fillable),
             client_order_id: asked.client_order_id.as_deref().map(Text::new),
-            rounded_from: asked.rounded_from.as_deref().map(|text| Box::new(Text::new(text))),
+            rarest: Rarest { rounded_from: asked.rounded_from.as_deref().map(Text::new), order_hash: asked.order_hash }
+                .boxed(),
         };
         let (rare_block, rare_at) = parts((rare != Rare::NONE).then(|| rares.push(rare)));
         Terms {
@@ -187,7 +179,12 @@ impl Terms {
 
     /// The text of a requested quantity finer than 4 decimals.
     pub fn rounded_from(&self) -> Option<&str> {
-        self.rare()?.rounded_from.as_deref().map(Text::as_str)
+        self.rare()?.rarest.as_ref()?.rounded_from.as_ref().map(Text::as_str)
+    }
+
+    /// The EIP-712 hash of a signed order.
+    pub fn order_hash(&self) -> Option<&[u8; 32]> {
+        self.rare()?.rarest.as_ref()?.order_hash.as_ref()
     }
 
     /// Figures about the moment of placement.
@@ -225,6 +222,7 @@ impl Terms {
             marketable: self.marketable,
             quality: self.quality(),
             rounded_from: self.rounded_from().map(str::to_owned),
+            order_hash: self.order_hash().copied(),
         }
     }
 }
@@ -269,23 +267,6 @@ pub struct Order {
     /// Is in the indexes of resting orders.
     pub(crate) resting: bool,
 }
-
-row!(Order {
-    id,
-    terms,
-    created_at,
-    filled,
-    notional,
-    fee,
-    filled_at,
-    closed_at,
-    reserved,
-    last_fill,
-    closed,
-    awaiting_book,
-    held,
-    resting,
-});
 
 /// In place of the row of a fill: there is none.
 pub(crate) const NO_FILL: u32 = u32::MAX;
@@ -437,6 +418,8 @@ pub struct Fill {
     pub notional: Cash,
     pub fee: Cash,
     pub at: Timestamp,
+    /// The recording's time, zero where server time is the venue's.
+    venue_at: Timestamp,
     /// 0 for a maker fill.
     pub fee_rate: Bps,
     quote_age_ms: Figure,
@@ -446,44 +429,34 @@ pub struct Fill {
     pub source: PriceSource,
 }
 
-row!(Fill { id, order, qty, notional, fee, at, fee_rate, quote_age_ms, before, liquidity, source });
-
 impl Fill {
+    /// The recording's time, where a recording drives the venue's clock.
+    pub fn venue_at(&self) -> Option<Timestamp> {
+        moment(self.venue_at)
+    }
+
     /// Age of the quote used.
     pub fn quote_age_ms(&self) -> Option<u32> {
         self.quote_age_ms.get()
     }
 }
 
-/// A fill as it is made.
-pub(crate) struct NewFill {
-    pub id: TradeId,
-    pub order: OrderId,
-    pub qty: Qty,
-    pub notional: Cash,
-    pub fee: Cash,
-    pub fee_rate: Bps,
-    pub liquidity: Liquidity,
-    pub source: PriceSource,
-    pub quote_age_ms: Option<u32>,
-    pub at: Timestamp,
-}
-
-impl NewFill {
-    /// The row of it, behind the earlier fills of its order.
-    pub(crate) fn behind(self, before: u32) -> Fill {
+impl Fill {
+    /// The row of a fill that follows the one in row `before` of the same order.
+    pub(crate) fn of(filled: &fact::OrderFilled, before: u32) -> Fill {
         Fill {
-            id: self.id,
-            order: self.order,
-            qty: self.qty,
-            notional: self.notional,
-            fee: self.fee,
-            at: self.at,
-            fee_rate: self.fee_rate,
-            quote_age_ms: Figure::of(self.quote_age_ms),
+            id: filled.trade,
+            order: filled.order,
+            qty: filled.qty,
+            notional: filled.notional,
+            fee: filled.fee,
+            at: filled.at,
+            venue_at: filled.venue_at.unwrap_or_default(),
+            fee_rate: filled.fee_rate,
+            quote_age_ms: Figure::of(filled.quote_age_ms),
             before,
-            liquidity: self.liquidity,
-            source: self.source,
+            liquidity: filled.liquidity,
+            source: filled.source,
         }
     }
 }

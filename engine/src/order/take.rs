@@ -6,6 +6,7 @@
 use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up};
 use crate::book::walk::{self, Walk};
 use crate::book::{BookSide, Books, Effective, Reach, Unavailable};
+use crate::fact;
 use crate::fee::taker_fee;
 use crate::id::{InstrumentId, UserId};
 use crate::market::catalog::Catalog;
@@ -36,6 +37,8 @@ pub struct Ground<'a> {
     pub now: Timestamp,
     /// The venue is out.
     pub outage: bool,
+    /// Venue time, where a recording drives it.
+    pub recording: Option<Timestamp>,
 }
 
 /// Age of a quote, judged (execution.md §10).
@@ -106,6 +109,11 @@ pub struct Desk {
 }
 
 impl Ground<'_> {
+    /// The recording's time that a fill of this moment is told with; `None` where there is none, or no format for it.
+    pub fn venue_at(&self) -> Option<Timestamp> {
+        self.recording.filter(|_| self.rules.formats.is_newest())
+    }
+
     /// Age of the instrument's quote now.
     pub fn quote(&self, instrument: InstrumentId) -> Quote {
         let age_us = self.books.quote_age(instrument, self.now);
@@ -239,9 +247,11 @@ impl Desk {
     /// Takes the room of what a fact held back once it is written down, so that the next one allocates nothing.
     pub fn recycle_fact(&mut self, fact: &mut Mutation) {
         let text = match fact {
-            Mutation::OrderFilled { levels, .. } => return self.recycle(std::mem::take(levels)),
-            Mutation::OrderPlaced { terms, .. } => terms.client_order_id.take(),
-            Mutation::RequestRemembered { client_order_id, .. } => Some(std::mem::take(client_order_id)),
+            Mutation::OrderFilled(fact::OrderFilled { levels, .. }) => return self.recycle(std::mem::take(levels)),
+            Mutation::OrderPlaced(fact::OrderPlaced { terms, .. }) => terms.client_order_id.take(),
+            Mutation::RequestRemembered(fact::RequestRemembered { client_order_id, .. }) => {
+                Some(std::mem::take(client_order_id))
+            }
             _ => None,
         };
         // A text that few have so long is no room to keep.

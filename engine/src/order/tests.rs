@@ -19,6 +19,7 @@ mod prints;
 mod property;
 mod resting;
 mod show;
+mod signed;
 mod venue;
 mod wallets;
 mod words;

@@ -2,6 +2,7 @@
 
 use super::{Outbox, Shard};
 use crate::command::{Answer, BeatName};
+use crate::fact;
 use crate::id::UserId;
 use crate::mutation::Mutation;
 use crate::reject::Reject;
@@ -27,7 +28,7 @@ impl<R> Shard<R> {
         if known.is_none() && user.safeguards().len() >= SAFEGUARDS_PER_USER_MAX {
             return Answer::Refused(Reject::TooManySafeguards);
         }
-        self.facts.push(Mutation::SafeguardArmed { label, interval_ms, at: self.now });
+        self.facts.push(Mutation::SafeguardArmed(fact::SafeguardArmed { label, interval_ms, at: self.now }));
         self.commit(owner, outbox);
         Answer::Beating { lapses_at }
     }
@@ -62,7 +63,8 @@ impl<R> Shard<R> {
 
     pub(super) fn end_beats(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) -> Answer {
         let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
-        let ended = |label: &str| Mutation::SafeguardEnded { label: label.to_owned(), at: self.now };
+        let ended =
+            |label: &str| Mutation::SafeguardEnded(fact::SafeguardEnded { label: label.to_owned(), at: self.now });
         self.facts.extend(user.safeguards().iter().map(|safeguard| ended(&safeguard.label)));
         self.commit(owner, outbox);
         Answer::Done

@@ -9,6 +9,7 @@
 
 use super::{Outbox, Room, Shard};
 use crate::command::{Answer, Sweeps};
+use crate::fact;
 use crate::id::{InstrumentId, OrderId, UserId};
 use crate::mutation::Mutation;
 use crate::order::cancel::closed;
@@ -156,8 +157,9 @@ impl<R> Shard<R> {
         let closed_count = self.facts.len();
         if closed_count == user.open_orders_count() {
             let lapsed = user.safeguards().iter().filter(|safeguard| safeguard.lapses_at <= now);
-            let ended =
-                lapsed.map(|safeguard| Mutation::SafeguardEnded { label: safeguard.label.to_string(), at: now });
+            let ended = lapsed.map(|safeguard| {
+                Mutation::SafeguardEnded(fact::SafeguardEnded { label: safeguard.label.to_string(), at: now })
+            });
             self.facts.extend(ended);
         }
         cycle.closed += closed_count as u64;
@@ -208,7 +210,7 @@ impl<R> Shard<R> {
                 let user = shard.users.get(owner).expect("an order is of a user");
                 let other = |id: &OrderId| user.order(*id).is_some_and(|order| order.is_open() && order.held != held);
                 let facts = orders.iter().copied().filter(other);
-                shard.facts.extend(facts.map(|order| Mutation::OrderHeld { order, held, at: now }));
+                shard.facts.extend(facts.map(|order| Mutation::OrderHeld(fact::OrderHeld { order, held, at: now })));
                 shard.enact(owner, 0);
                 orders.len()
             })
@@ -258,7 +260,15 @@ impl<R> Shard<R> {
     ) -> usize {
         let rules = self.rules.clone();
         let (books, catalog) = (self.books.clone(), self.catalog.clone());
-        let ground = Ground { rules: &rules, books: &books, catalog: &catalog, now: self.now, outage: cycle.outage };
+        let ground = Ground {
+            rules: &rules,
+            books: &books,
+            catalog: &catalog,
+            now: self.now,
+            outage: cycle.outage,
+            // A cycle belongs to the moment at which it was due, however far the recording is by now.
+            recording: books.recording_now().map(|_| cycle.venue_now),
+        };
         if outbox.room() != Room::Ample || cycle.outage || books.outage() {
             self.drop_batch();
             cycle.stage = Stage::Finished;

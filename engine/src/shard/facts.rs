@@ -97,6 +97,7 @@ impl Sums {
 mod tests {
     use super::*;
     use crate::amount::Bps;
+    use crate::fact;
     use crate::id::{InstrumentId, OrderId, PositionId, TradeId, UserId, WalletId};
     use crate::mutation::Mutation;
     use crate::order::state::tests::resting_order;
@@ -125,10 +126,10 @@ mod tests {
     impl Reader {
         fn read(&mut self, fact: &Mutation) {
             match fact {
-                Mutation::OrderPlaced { order, .. } => {
+                Mutation::OrderPlaced(fact::OrderPlaced { order, .. }) => {
                     self.told.push(Told::Placed { order: order.0, rests: false });
                 }
-                Mutation::OrderRested { order, .. } => {
+                Mutation::OrderRested(fact::OrderRested { order, .. }) => {
                     let rests = &mut self.orders.entry(order.0).or_default().3;
                     if std::mem::replace(rests, true) {
                         return;
@@ -137,13 +138,15 @@ mod tests {
                     let at = self.told.iter().rposition(|told| *told == placed).expect("it was placed");
                     self.told[at] = Told::Placed { order: order.0, rests: true };
                 }
-                Mutation::OrderFilled { order, trade, qty, notional, fee, .. } => {
+                Mutation::OrderFilled(fact::OrderFilled { order, trade, qty, notional, fee, .. }) => {
                     let known = self.orders.entry(order.0).or_default();
                     *known = (known.0 + qty.0, known.1 + notional.0, known.2 + fee.0, known.3);
                     let (filled, notional, fee, resting) = *known;
                     self.told.push(Told::Filled { order: order.0, trade: trade.0, resting, filled, notional, fee });
                 }
-                Mutation::OrderClosed { order, .. } => self.told.push(Told::Closed { order: order.0 }),
+                Mutation::OrderClosed(fact::OrderClosed { order, .. }) => {
+                    self.told.push(Told::Closed { order: order.0 })
+                }
                 _ => {}
             }
         }
@@ -221,16 +224,16 @@ mod tests {
         let baseline = Cash::from_dollars(1_000_000);
         let (kind, generation, parent) = (WalletKind::Api, 1, None);
         let mut facts = vec![
-            Mutation::UserCreated { sub: None, email: None, at },
-            Mutation::WalletOpened { wallet, kind, label: None, baseline, generation, parent, at },
+            Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at }),
+            Mutation::WalletOpened(fact::WalletOpened { wallet, kind, label: None, baseline, generation, parent, at }),
         ];
         for nth in 0..orders {
             let mut terms = resting_order(1, InstrumentId(3), Side::Buy, 5_000, None).terms.to_asked();
             terms.wallet = wallet;
-            facts.push(Mutation::OrderPlaced { order: order(nth), terms, counted: true, at });
+            facts.push(Mutation::OrderPlaced(fact::OrderPlaced { order: order(nth), terms, counted: true, at }));
         }
         for fill in 0..(fills + 1) * orders {
-            facts.push(Mutation::OrderFilled {
+            facts.push(Mutation::OrderFilled(fact::OrderFilled {
                 order: order(fill % orders),
                 trade: TradeId(owner.object(300 + fill as u32)),
                 position,
@@ -246,7 +249,8 @@ mod tests {
                 reserved_qty: Qty::ZERO,
                 levels: Vec::new(),
                 at,
-            });
+                venue_at: None,
+            }));
         }
         let mut users = Users::default();
         facts.iter().for_each(|fact| users.apply(owner, fact));

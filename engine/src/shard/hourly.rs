@@ -15,6 +15,7 @@
 
 use super::{Outbox, Room, Shard};
 use crate::amount::{Cash, nearest};
+use crate::fact;
 use crate::id::{UserId, WalletId};
 use crate::mark::Marks;
 use crate::mutation::Mutation;
@@ -174,7 +175,7 @@ fn points(
         let last = user.last_point(wallet);
         let is_news = if is_again { (last.cash, last.value) != (point.cash, value) } else { !last.same_as(&point) };
         if last.hour < point.hour && is_news {
-            facts.push(Mutation::EquityNoted { wallet: wallet.id, hour, value, at: now });
+            facts.push(Mutation::EquityNoted(fact::EquityNoted { wallet: wallet.id, hour, value, at: now }));
         }
     }
     if is_again && facts.len() > before {

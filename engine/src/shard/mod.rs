@@ -28,6 +28,7 @@ mod venue;
 use crate::book::Books;
 use crate::command::{Answer, Command, Envelope, Query, Sweeps};
 use crate::directory::Directory;
+use crate::fact;
 use crate::id::{OrderId, UserId};
 use crate::market::catalog::Catalog;
 use crate::mutation::{Mutation, codec};
@@ -67,6 +68,10 @@ pub enum Room {
 /// Where a shard's results go, first in, first out: an answer or notice depends on all records before it.
 pub trait Outbox<R> {
     fn room(&self) -> Room;
+    /// Format in which the payloads of records are taken.
+    fn version(&self) -> u16 {
+        codec::VERSION
+    }
     /// The facts of one command about one user. `payload` is read before the call returns.
     fn record(&mut self, owner: UserId, now: Timestamp, payload: &[u8]);
     fn notice(&mut self, notice: Notice);
@@ -456,9 +461,9 @@ impl<R> Shard<R> {
 
     /// Applies the facts from `from` on.
     fn enact(&mut self, owner: UserId, from: usize) {
-        codec::encode(&self.facts[from..], &mut self.record);
+        codec::encode(self.rules.formats.record(), &self.facts[from..], &mut self.record);
         let mut facts = self.facts[from..].iter();
-        if let Some(created @ Mutation::UserCreated { .. }) = self.facts.get(from) {
+        if let Some(created @ Mutation::UserCreated(_)) = self.facts.get(from) {
             facts.next();
             self.users.apply(owner, created);
             self.directory.observe(owner, created);
@@ -471,8 +476,8 @@ impl<R> Shard<R> {
         for fact in facts {
             user.apply(fact, indexes);
             let (order, what, at) = match fact {
-                Mutation::OrderPlaced { order, at, .. } => (*order, OrderFact::Placed, *at),
-                Mutation::OrderFilled { order, trade, levels, qty, at, .. } => {
+                Mutation::OrderPlaced(fact::OrderPlaced { order, at, .. }) => (*order, OrderFact::Placed, *at),
+                Mutation::OrderFilled(fact::OrderFilled { order, trade, levels, qty, at, .. }) => {
                     self.desk.deplete(&self.books, owner, levels);
                     let terms = &user.order(*order).expect("a fill was applied to its order").terms;
                     let instrument = terms.instrument;
@@ -480,8 +485,8 @@ impl<R> Shard<R> {
                     let resting = user.last_fill_was_resting();
                     (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty }, *at)
                 }
-                Mutation::OrderClosed { order, at, .. } => (*order, OrderFact::Closed, *at),
-                Mutation::OrderRested { .. } => continue,
+                Mutation::OrderClosed(fact::OrderClosed { order, at, .. }) => (*order, OrderFact::Closed, *at),
+                Mutation::OrderRested(_) => continue,
                 other => {
                     self.directory.observe(owner, other);
                     continue;

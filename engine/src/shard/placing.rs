@@ -23,6 +23,7 @@ impl<R> Shard<R> {
             catalog: &self.catalog,
             now: self.now,
             outage: self.books.outage(),
+            recording: self.books.recording_now(),
         };
         let placed = place(&ground, user, placement, &mut self.desk, &mut self.facts);
         match &placed {

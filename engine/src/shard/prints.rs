@@ -85,7 +85,14 @@ impl<R> Shard<R> {
     /// One piece of the prints that wait.
     pub(super) fn meet_prints(&mut self, outbox: &mut impl Outbox<R>) {
         let (rules, books, catalog) = (self.rules.clone(), self.books.clone(), self.catalog.clone());
-        let ground = Ground { rules: &rules, books: &books, catalog: &catalog, now: self.now, outage: books.outage() };
+        let ground = Ground {
+            rules: &rules,
+            books: &books,
+            catalog: &catalog,
+            now: self.now,
+            outage: books.outage(),
+            recording: books.recording_now(),
+        };
         let mut budget = CYCLE_ORDERS_PER_TURN_MAX;
         while budget > 0 {
             if outbox.room() != Room::Ample {

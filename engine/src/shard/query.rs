@@ -34,7 +34,13 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
         | Query::Equity { wallets, .. }
         | Query::EquityByMinute { wallets }
         | Query::Positions { wallets, .. } => Some(*wallets),
-        Query::User | Query::Keys | Query::Order(_) | Query::OrderByClientId(_) | Query::Facts { .. } => None,
+        Query::User
+        | Query::Keys
+        | Query::Order(_)
+        | Query::OrderByClientId(_)
+        | Query::SignedOrders(_)
+        | Query::OrderHashes(_)
+        | Query::Facts { .. } => None,
     };
     if let Some(one @ Wallets::One(_)) = wallets
         && user.wallets_in(one).next().is_none()
@@ -50,6 +56,14 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
         Query::Keys => Answer::Keys(user.keys.iter().rev().filter(|key| listed(key)).map(key_view).collect()),
         Query::Order(id) => found(order(user, id)),
         Query::OrderByClientId(id) => found(user.remembered(&id).and_then(|known| order(user, known.order))),
+        Query::SignedOrders(hashes) => {
+            let found = hashes.iter().map(|hash| user.signed_order(hash).map(|order| order.id));
+            Answer::SignedOrders(found.collect())
+        }
+        Query::OrderHashes(orders) => {
+            let hashes = orders.iter().map(|id| user.order(*id)?.terms.order_hash().copied());
+            Answer::OrderHashes(hashes.collect())
+        }
         Query::Orders(filter) => Answer::Orders(orders(user, &filter)),
         Query::Account { wallets } => Answer::Account(Box::new(account(user, wallets))),
         Query::Positions { wallets, market, open } => Answer::Positions(positions(user, wallets, market, open)),

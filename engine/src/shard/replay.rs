@@ -5,11 +5,12 @@
 
 use super::shard_of;
 use crate::command::Ahead;
+use crate::fact;
 use crate::id::{MARKETS, UserId};
 use crate::market::Markets;
 use crate::market::mutation::MarketMutation;
 use crate::mutation::Mutation;
-use crate::mutation::codec::{CodecError, VERSION_SET_BACK, decode, each};
+use crate::mutation::codec::{CodecError, decode, each, sets_back};
 use crate::time::Timestamp;
 use crate::user::users::AHEAD_MAX;
 use crate::user::{User, Users};
@@ -82,7 +83,7 @@ pub fn fold(state: &mut State, owner: UserId, version: u16, payload: &[u8]) -> R
         let mut set_back = None;
         let count = each(version, payload, |fact: &MarketMutation| {
             state.markets.apply(fact);
-            if let MarketMutation::ClockSetBack { at, .. } = fact {
+            if let MarketMutation::ClockSetBack(fact::ClockSetBack { at, .. }) = fact {
                 set_back = Some(*at);
             }
         })?;
@@ -117,7 +118,7 @@ pub fn fold_batch(state: &mut State, records: &[Record<'_>]) -> Result<usize, Co
     for record in records {
         if record.owner == MARKETS {
             // It is about what all records before it made.
-            if record.version == VERSION_SET_BACK {
+            if sets_back(record.payload) {
                 apply_group(&mut state.users, shards_count, &mut group);
             }
             count += fold(state, record.owner, record.version, record.payload)?;
@@ -147,10 +148,10 @@ pub fn is_readable(record: &Record<'_>) -> bool {
 /// What of its user's state a fact is about.
 fn concerned(fact: &Mutation) -> Ahead<'_> {
     match fact {
-        Mutation::RequestRemembered { client_order_id, .. } => Ahead::Request(client_order_id),
-        Mutation::OrderFilled { order, .. }
-        | Mutation::OrderRested { order, .. }
-        | Mutation::OrderClosed { order, .. } => Ahead::Order(*order),
+        Mutation::RequestRemembered(fact::RequestRemembered { client_order_id, .. }) => Ahead::Request(client_order_id),
+        Mutation::OrderFilled(fact::OrderFilled { order, .. })
+        | Mutation::OrderRested(fact::OrderRested { order, .. })
+        | Mutation::OrderClosed(fact::OrderClosed { order, .. }) => Ahead::Order(*order),
         _ => Ahead::User,
     }
 }

@@ -1,13 +1,16 @@
 //! State ↔ bytes, and the digest over them.
 //!
 //! ```text
-//! version u16 │ markets: length u64, bytes │ users u64 │ user: length u64, bytes │ user … in id order
+//! version u16 │ markets: length u64, version, bytes │ users u64 │ user: length u64, bytes │ user … in id order
 //! ```
 //!
 //! Orders, fills, positions and remembered requests, which are most of it, are packed
 //! (`mutation::packed`); the rest is field after field (`mutation::bytes`).
 //!
-//! The digest of a state is SHA-256 over exactly these bytes.
+//! The digest of a state is SHA-256 over these bytes as format 4 has them: 4 in place of the version, and a market state
+//! that names none. A field that came later takes no byte in a row where it is absent. So a state without what came later
+//! has the digest that every build before gave it, whatever the format of its file; one that has some of it has a digest
+//! that no build before can give.
 //!
 //! A user's bytes hold what the journal told and nothing that is derived from it, so they are the same whichever shard
 //! the user is in and however the state came about. Lists are in the order of their ids. Framing, checksums and files
@@ -15,8 +18,9 @@
 
 use super::replay::State;
 use super::shard_of;
+use crate::format::Formats;
 use crate::id::{OBJECT_BITS, UserId, object_number};
-use crate::market::Markets;
+use crate::market::{self, Markets};
 use crate::mutation::bytes::{Bytes, put_list, take_list};
 use crate::mutation::codec::CodecError;
 use crate::mutation::packed::{Packer, put_numbers, put_rows, take_rows};
@@ -26,15 +30,17 @@ use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
 use crate::user::shared_rows::Shared;
 use crate::user::trading::{NOTHING, Trading};
-use crate::user::{Identity, Position, Quota, Remembered, Safeguard, User, Users};
+use crate::user::{Identity, Quota, Remembered, Safeguard, User, Users};
 use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
 
-/// Format of the snapshots that this build writes.
-pub const VERSION: u16 = 4;
-/// The oldest format that this build reads: without resets of positions and wallets, and without points of equity. The
-/// second is without order facts; their numbers go on from their count. The third has no packed rows.
-const OLDEST: u16 = 1;
+/// The newest format. Orders may have the hash of what was signed, fills the recording's time, and the market state names
+/// its version.
+pub const VERSION: u16 = 5;
+/// The format before.
+const VERSION_FIRST: u16 = 4;
+/// In place of the version in every digest.
+const DIGEST_VERSION: u16 = VERSION_FIRST;
 
 /// Bytes that are read together at most, and users that room is taken for at once: both before it is known that they are
 /// there.
@@ -45,17 +51,17 @@ const USERS_EXPECTED_MAX: u64 = 1 << 17;
 #[derive(Debug)]
 pub enum SnapshotError {
     Io(io::Error),
-    /// Written by a build that this one cannot read.
+    /// Formats by a build that this one cannot read.
     Version(u16),
     /// The bytes end too early, or go on behind the last user.
     Length,
-    Markets(String),
+    Markets(CodecError),
     User(CodecError),
     /// Users are in id order, each once.
     Order(UserId),
     /// Another state than the digest names.
     Digest,
-    /// A part of today's format that would be written with other bytes.
+    /// A part that would be written with other bytes.
     Again,
 }
 
@@ -64,7 +70,7 @@ impl std::fmt::Display for SnapshotError {
         match self {
             SnapshotError::Io(error) => error.fmt(f),
             SnapshotError::Version(version) => {
-                write!(f, "snapshot format {version} is unknown; this build knows {OLDEST} to {VERSION}")
+                write!(f, "snapshot format {version} is unknown; this build knows {VERSION_FIRST} to {VERSION}")
             }
             SnapshotError::Length => f.write_str("the snapshot ends too early or too late"),
             SnapshotError::Markets(why) => write!(f, "markets of the snapshot: {why}"),
@@ -84,19 +90,26 @@ impl From<io::Error> for SnapshotError {
     }
 }
 
-/// Writes the whole state, user by user, and returns its digest; `shards` may be any partition of the users.
+/// Writes the whole state, user by user, and returns its digest; `shards` may be any partition of the users. A state that
+/// the previous format cannot hold is written in the newest.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(markets: &Markets, shards: &[&Users], out: &mut impl Write) -> io::Result<[u8; 32]> {
-    let mut out = Hashing { out, hash: Sha256::new() };
+pub fn write(formats: Formats, markets: &Markets, shards: &[&Users], out: &mut impl Write) -> io::Result<[u8; 32]> {
     let mut users: Vec<&User> = shards.iter().flat_map(|users| users.unordered()).collect();
     users.sort_unstable_by_key(|user| user.id);
+    let is_newest = formats.is_newest() || users.iter().any(|user| user.needs_newest_format());
+    let mut out = Hashing { out, hash: Sha256::new() };
     let mut bytes = Vec::new();
-    out.write_all(&VERSION.to_le_bytes())?;
+    out.write_beside(&if is_newest { VERSION } else { VERSION_FIRST }.to_le_bytes(), &DIGEST_VERSION.to_le_bytes())?;
+    if is_newest {
+        market::put_version(&mut bytes);
+    }
+    let begin = bytes.len();
     markets.encode(&mut bytes);
-    out.write_all(&(bytes.len() as u64).to_le_bytes())?;
-    out.write_all(&bytes)?;
+    let hashed = &bytes[begin..];
+    out.write_beside(&(bytes.len() as u64).to_le_bytes(), &(hashed.len() as u64).to_le_bytes())?;
+    out.write_beside(&bytes, hashed)?;
     out.write_all(&(users.len() as u64).to_le_bytes())?;
     for user in users {
         bytes.clear();
@@ -113,50 +126,51 @@ pub fn write(markets: &Markets, shards: &[&Users], out: &mut impl Write) -> io::
 /// # Errors
 /// [`SnapshotError`].
 pub fn read_checked(input: &mut impl Read, shards_count: usize, expected: [u8; 32]) -> Result<State, SnapshotError> {
-    let mut hashed = Hashed { input, hash: Sha256::new() };
-    let state = read(&mut hashed, shards_count)?;
-    let found: [u8; 32] = hashed.hash.finalize().into();
+    let mut hash = Sha256::new();
+    let state = read_parts(input, shards_count, |bytes| hash.update(bytes))?;
+    let found: [u8; 32] = hash.finalize().into();
     if found == expected { Ok(state) } else { Err(SnapshotError::Digest) }
 }
 
-/// Hashes what was read.
-struct Hashed<'a, R> {
-    input: &'a mut R,
-    hash: Sha256,
-}
-
-impl<R: Read> Read for Hashed<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.input.read(buffer)?;
-        self.hash.update(&buffer[..count]);
-        Ok(count)
-    }
-}
-
 /// Reads a state into so many shards. What it allocates is bounded by the bytes that are there, but for
-/// four bytes for each object number of a user up to that of the last order (2^28 at most). Of today's format each
-/// part is written once more and compared, while it is at hand, so that nothing is lost in the reading; one of an earlier
-/// format would be written with other bytes now.
+/// four bytes for each object number of a user up to that of the last order (2^28 at most). Each part is written once
+/// more and compared, while it is at hand, so that nothing is lost in the reading.
 ///
 /// # Errors
 /// [`SnapshotError`].
 pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, SnapshotError> {
+    read_parts(input, shards_count, |_| {})
+}
+
+/// As [`read`]; `digested` is shown the bytes of the digest.
+fn read_parts(
+    input: &mut impl Read,
+    shards_count: usize,
+    mut digested: impl FnMut(&[u8]),
+) -> Result<State, SnapshotError> {
     let mut version = [0; 2];
     input.read_exact(&mut version)?;
     let version = u16::from_le_bytes(version);
-    if !(OLDEST..=VERSION).contains(&version) {
+    if !(VERSION_FIRST..=VERSION).contains(&version) {
         return Err(SnapshotError::Version(version));
     }
-    let is_todays = version == VERSION;
+    digested(&DIGEST_VERSION.to_le_bytes());
     let mut state = State::new(shards_count);
     let (mut bytes, mut again) = (Vec::new(), Vec::new());
     read_part(input, &mut bytes)?;
-    state.markets = Markets::decode(&bytes).map_err(|error| SnapshotError::Markets(error.0))?;
+    let (markets_version, markets) = market::take_version(&bytes).map_err(SnapshotError::Markets)?;
+    if (markets_version == 1) != (version == VERSION_FIRST) {
+        return Err(SnapshotError::Again);
+    }
+    digested(&(markets.len() as u64).to_le_bytes());
+    digested(markets);
+    state.markets = Markets::decode(markets).map_err(SnapshotError::Markets)?;
     state.markets.encode(&mut again);
-    if is_todays && again != bytes {
+    if again != markets {
         return Err(SnapshotError::Again);
     }
     let users_count = read_u64(input)?;
+    digested(&users_count.to_le_bytes());
     for shard in &mut state.users {
         shard.expect(users_count.min(USERS_EXPECTED_MAX) as usize / shards_count.max(1));
     }
@@ -164,20 +178,20 @@ pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, Snapsho
     let (mut last, mut shared) = (UserId(0), Shared::default());
     for _ in 0..users_count {
         read_part(input, &mut bytes)?;
+        digested(&(bytes.len() as u64).to_le_bytes());
+        digested(&bytes);
         let mut rest = &bytes[..];
-        let user = take_user(&mut rest, version, &mut shared).map_err(SnapshotError::User)?;
+        let user = take_user(&mut rest, &mut shared).map_err(SnapshotError::User)?;
         if !rest.is_empty() {
             return Err(SnapshotError::User(CodecError::Rest));
         }
         if user.id <= last {
             return Err(SnapshotError::Order(user.id));
         }
-        if is_todays {
-            again.clear();
-            put_user(&user, &mut again);
-            if again != bytes {
-                return Err(SnapshotError::Again);
-            }
+        again.clear();
+        put_user(&user, &mut again);
+        if again != bytes || (version == VERSION_FIRST && user.needs_newest_format()) {
+            return Err(SnapshotError::Again);
         }
         last = user.id;
         let shard = shard_of(user.id, state.users.len());
@@ -192,15 +206,23 @@ pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, Snapsho
     Ok(state)
 }
 
-/// SHA-256 over the snapshot of this state: the same for any partition of the users.
+/// The digest of a state: the same for any partition of the users.
 pub fn digest(markets: &Markets, shards: &[&Users]) -> [u8; 32] {
-    write(markets, shards, &mut io::sink()).expect("a sink takes every byte")
+    write(Formats::Newest, markets, shards, &mut io::sink()).expect("a sink takes every byte")
 }
 
 /// Hashes what it hands on, so that a snapshot and its digest are one walk over the state.
 struct Hashing<'a, W> {
     out: &'a mut W,
     hash: Sha256,
+}
+
+impl<W: Write> Hashing<'_, W> {
+    /// Writes bytes that stand for others in the digest.
+    fn write_beside(&mut self, bytes: &[u8], hashed: &[u8]) -> io::Result<()> {
+        self.hash.update(hashed);
+        self.out.write_all(bytes)
+    }
 }
 
 impl<W: Write> Write for Hashing<'_, W> {
@@ -230,6 +252,14 @@ fn read_part(input: &mut impl Read, bytes: &mut Vec<u8>) -> Result<(), SnapshotE
         input.read_exact(&mut bytes[begin..])?;
     }
     Ok(())
+}
+
+impl User {
+    /// Whether it has what the format before the newest cannot hold.
+    fn needs_newest_format(&self) -> bool {
+        self.orders().iter().any(|order| order.terms.order_hash().is_some())
+            || self.fills().iter().any(|fill| fill.venue_at().is_some())
+    }
 }
 
 /// Appends the bytes of one user.
@@ -264,8 +294,8 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     packer.end();
 }
 
-/// Reads one user of a snapshot of that format; derived state is derived anew.
-pub(crate) fn take_user(input: &mut &[u8], version: u16, shared: &mut Shared) -> Result<User, CodecError> {
+/// Reads one user of a snapshot, and derives what is not in it.
+pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, CodecError> {
     let mut user = User::new(Bytes::take(input)?, None, None, Timestamp::take(input)?);
     user.order_facts = u64::take(input)?;
     user.grant = Bytes::take(input)?;
@@ -284,24 +314,15 @@ pub(crate) fn take_user(input: &mut &[u8], version: u16, shared: &mut Shared) ->
     user.keys.shrink_to_fit();
 
     let mut trading = Trading::default();
-    if version > 3 {
-        trading.orders = take_rows(&mut shared.rares, input)?;
-        trading.fills = take_rows(&mut (), input)?;
-        trading.positions = take_rows(&mut (), input)?;
-    } else {
-        take_list(input, |order| _ = trading.orders.push(order))?;
-        take_list(input, |fill| _ = trading.fills.push(fill))?;
-        for _ in 0..u64::take(input)? {
-            let position = if version == 1 { Position::take_unreset(input)? } else { Position::take(input)? };
-            trading.positions.push(position);
-        }
-    }
+    trading.orders = take_rows(&mut shared.rares, input)?;
+    trading.fills = take_rows(&mut (), input)?;
+    trading.positions = take_rows(&mut (), input)?;
     let known = |object: u64| UserId::of_object(object) == user.id && object_number(object) < user.next_object;
     if !trading.orders.iter().all(|order| known(order.id.0)) || !trading.positions.iter().all(|held| known(held.id.0)) {
         return Err(CodecError::Reference);
     }
     trading.derive()?;
-    let remembered = if version > 3 { take_rows(&mut shared.ids, input)? } else { unpacked_requests(input)? };
+    let remembered: Rows<Remembered> = take_rows(&mut shared.ids, input)?;
     if !remembered.is_empty() {
         let mut requests = Requests::default();
         for row in &remembered {
@@ -312,18 +333,15 @@ pub(crate) fn take_user(input: &mut &[u8], version: u16, shared: &mut Shared) ->
         trading.requests = Some(Box::new(requests));
     }
     take_list(input, |safeguard| trading.safeguards.push(safeguard))?;
-    if version > 1 {
-        take_list(input, |equity| trading.equity.push(equity))?;
-        take_list(input, |reset| trading.resets.push(reset))?;
+    take_list(input, |equity| trading.equity.push(equity))?;
+    take_list(input, |reset| trading.resets.push(reset))?;
+    trading.facts = Facts::unpack(input)?;
+    if !trading.facts.fit(user.order_facts, trading.orders.len(), trading.fills.len()) {
+        return Err(CodecError::Reference);
     }
-    if version > 2 {
-        trading.facts = if version > 3 { Facts::unpack(input)? } else { Facts::take(input)? };
-        if !trading.facts.fit(user.order_facts, trading.orders.len(), trading.fills.len()) {
-            return Err(CodecError::Reference);
-        }
+    if !trading.equity.is_sorted_by(|equity, next| equity.wallet < next.wallet) {
+        return Err(CodecError::Reference);
     }
-    // Snapshots of earlier builds have them in the order of their first points.
-    trading.equity.sort_unstable_by_key(|equity| equity.wallet);
     if !trading.equity.iter().all(|equity| equity.ascends() && user.wallet(equity.wallet).is_some()) {
         return Err(CodecError::Reference);
     }
@@ -332,12 +350,6 @@ pub(crate) fn take_user(input: &mut &[u8], version: u16, shared: &mut Shared) ->
     }
     user.watched = user.needs_watching();
     Ok(user)
-}
-
-fn unpacked_requests(input: &mut &[u8]) -> Result<Rows<Remembered>, CodecError> {
-    let mut remembered = Rows::new();
-    take_list(input, |row| _ = remembered.push(row))?;
-    Ok(remembered)
 }
 
 impl Bytes for Safeguard {

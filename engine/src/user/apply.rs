@@ -8,11 +8,11 @@ use super::indexes::Indexes;
 use super::position::Position;
 use super::trading::Trading;
 use super::{ApiKey, Grant, Prefix, Safeguard, User, Wallet, WalletRare, ledger, safeguard};
-use crate::amount::{Bps, Cash, Qty};
-use crate::id::{InstrumentId, KeyId, OrderId, PositionId, TradeId, UserId, WalletId, object_number};
+use crate::amount::{Cash, Qty};
+use crate::fact;
+use crate::id::{InstrumentId, KeyId, OrderId, UserId, WalletId, object_number};
 use crate::mutation::Mutation;
-use crate::order::state::NewFill;
-use crate::order::{CloseReason, Liquidity, Order, PriceSource, Side};
+use crate::order::{CloseReason, Fill, Order, Side};
 use crate::time::{Date, Timestamp};
 
 /// Object numbers are handed out in order; a fact never skips more than this.
@@ -23,7 +23,7 @@ impl User {
     pub(crate) fn apply(&mut self, fact: &Mutation, indexes: &mut Indexes) {
         match fact {
             // Orders first: they are most of a journal.
-            Mutation::OrderPlaced { order, terms, counted, at } => {
+            Mutation::OrderPlaced(fact::OrderPlaced { order, terms, counted, at }) => {
                 self.note_object(order.0);
                 assert!(self.wallet(terms.wallet).is_some(), "an order is of a wallet of its user: order {order}");
                 if *counted {
@@ -32,48 +32,24 @@ impl User {
                 self.order_facts += 1;
                 let trading = self.trading_mut();
                 let row = trading.push_order(Order::new(*order, terms, *at, &mut indexes.shared.rares));
+                if let Some(hash) = &terms.order_hash {
+                    trading.note_signed(hash, row as u32);
+                }
                 trading.facts.push(Fact::Placed { order: row as u32 });
             }
-            Mutation::OrderFilled {
+            Mutation::OrderFilled(fact) => self.fill(fact, indexes),
+            Mutation::OrderRested(fact::OrderRested {
                 order,
-                trade,
-                position,
-                qty,
-                notional,
-                fee,
-                fee_rate,
-                liquidity,
-                source,
-                quote_age_ms,
-                cost_out,
                 reserved_cash,
                 reserved_qty,
-                levels: _,
-                at,
-            } => self.fill(
-                Filled {
-                    order: *order,
-                    trade: *trade,
-                    position: *position,
-                    qty: *qty,
-                    notional: *notional,
-                    fee: *fee,
-                    fee_rate: *fee_rate,
-                    liquidity: *liquidity,
-                    source: *source,
-                    quote_age_ms: *quote_age_ms,
-                    cost_out: *cost_out,
-                    reserved_cash: *reserved_cash,
-                    reserved_qty: *reserved_qty,
-                    at: *at,
-                },
-                indexes,
-            ),
-            Mutation::OrderRested { order, reserved_cash, reserved_qty, awaiting_book, held, at: _ } => {
+                awaiting_book,
+                held,
+                at: _,
+            }) => {
                 self.rest(*order, (*reserved_cash, *reserved_qty), *awaiting_book, *held, indexes);
             }
-            Mutation::OrderClosed { order, reason, at } => self.close(*order, *reason, *at, indexes),
-            Mutation::OrderHeld { order, held, at: _ } => {
+            Mutation::OrderClosed(fact::OrderClosed { order, reason, at }) => self.close(*order, *reason, *at, indexes),
+            Mutation::OrderHeld(fact::OrderHeld { order, held, at: _ }) => {
                 let trading = self.trading_mut();
                 let row = trading.order_row(*order).expect("an order that is held was placed");
                 let order = &mut trading.orders[row];
@@ -81,10 +57,10 @@ impl User {
                     indexes.resting.hold(order);
                 }
             }
-            Mutation::RequestRemembered { order, client_order_id, digest } => {
+            Mutation::RequestRemembered(fact::RequestRemembered { order, client_order_id, digest }) => {
                 self.remember(*order, client_order_id, *digest, indexes);
             }
-            Mutation::PositionSettled { position, payout_per_share, payout, at } => {
+            Mutation::PositionSettled(fact::PositionSettled { position, payout_per_share, payout, at }) => {
                 let (trading, wallets) = self.trading_and_wallets();
                 let row = trading.position_row(*position).expect("a position that is paid out was opened");
                 let settled = &mut trading.positions[row];
@@ -96,8 +72,18 @@ impl User {
                 self.watch(indexes);
             }
 
-            Mutation::KeyUsed { key, at } => self.key_mut(*key).last_used_at = Some(*at).into(),
-            Mutation::KeyIssued { key, hash, alias_hash, prefix, name, tier, permissions, beta_until, at } => {
+            Mutation::KeyUsed(fact::KeyUsed { key, at }) => self.key_mut(*key).last_used_at = Some(*at).into(),
+            Mutation::KeyIssued(fact::KeyIssued {
+                key,
+                hash,
+                alias_hash,
+                prefix,
+                name,
+                tier,
+                permissions,
+                beta_until,
+                at,
+            }) => {
                 self.note_object(key.0);
                 push_exact(
                     &mut self.keys,
@@ -117,38 +103,38 @@ impl User {
                     },
                 );
             }
-            Mutation::KeyRenamed { key, name, at: _ } => self.key_mut(*key).name = boxed(name),
-            Mutation::KeyExpiring { key, expires_at, replaced_by: _, at: _ } => {
+            Mutation::KeyRenamed(fact::KeyRenamed { key, name, at: _ }) => self.key_mut(*key).name = boxed(name),
+            Mutation::KeyExpiring(fact::KeyExpiring { key, expires_at, replaced_by: _, at: _ }) => {
                 self.key_mut(*key).expires_at = Some(*expires_at).into();
             }
-            Mutation::KeyRevoked { key, at } => self.key_mut(*key).revoked_at = Some(*at).into(),
+            Mutation::KeyRevoked(fact::KeyRevoked { key, at }) => self.key_mut(*key).revoked_at = Some(*at).into(),
 
-            Mutation::UserCreated { .. } => panic!("a user is created once: user {}", self.id),
-            Mutation::GrantSet { tier, expires_at, at: _ } => {
+            Mutation::UserCreated(_) => panic!("a user is created once: user {}", self.id),
+            Mutation::GrantSet(fact::GrantSet { tier, expires_at, at: _ }) => {
                 self.grant = Some(Grant { tier: *tier, expires_at: *expires_at });
             }
-            Mutation::WalletOpened { wallet, kind, label, baseline, generation, parent, at } => {
+            Mutation::WalletOpened(fact::WalletOpened { wallet, kind, label, baseline, generation, parent, at }) => {
                 self.note_object(wallet.0);
                 let mut opened = Wallet::new(*wallet, *kind, *baseline, *generation, *at);
                 opened.set_rare(WalletRare { label: boxed(label), parent: *parent, archived_at: None });
                 ledger::post(&mut opened, &ledger::opening(*baseline));
                 push_exact(&mut self.wallets, opened);
             }
-            Mutation::BaselineRaised { wallet, baseline, at: _ } => {
+            Mutation::BaselineRaised(fact::BaselineRaised { wallet, baseline, at: _ }) => {
                 self.keep_opening(*wallet);
                 wallet_mut(&mut self.wallets, *wallet).baseline = *baseline;
                 self.watch(indexes);
             }
-            Mutation::WalletRelabelled { wallet, label, at: _ } => {
+            Mutation::WalletRelabelled(fact::WalletRelabelled { wallet, label, at: _ }) => {
                 let wallet = wallet_mut(&mut self.wallets, *wallet);
                 wallet.set_rare(WalletRare { label: boxed(label), ..wallet.rare() });
             }
-            Mutation::WalletArchived { wallet, at } => {
+            Mutation::WalletArchived(fact::WalletArchived { wallet, at }) => {
                 let archived = wallet_mut(&mut self.wallets, *wallet);
                 assert!(archived.reserved == Cash::ZERO, "a wallet is empty before it is archived: wallet {wallet}");
                 archived.set_rare(WalletRare { archived_at: Some(*at), ..archived.rare() });
             }
-            Mutation::WalletReset { wallet, baseline, at } => {
+            Mutation::WalletReset(fact::WalletReset { wallet, baseline, at }) => {
                 self.keep_opening(*wallet);
                 let reset = wallet_mut(&mut self.wallets, *wallet);
                 assert!(reset.reserved == Cash::ZERO, "a wallet is empty before it is reset: wallet {wallet}");
@@ -158,7 +144,7 @@ impl User {
                 self.trading_mut().push_reset(*wallet, *at);
                 self.watch(indexes);
             }
-            Mutation::PositionReset { position, at } => {
+            Mutation::PositionReset(fact::PositionReset { position, at }) => {
                 let (trading, _) = self.trading_and_wallets();
                 let row = trading.position_row(*position).expect("a position that is closed was opened");
                 let closed = &mut trading.positions[row];
@@ -168,7 +154,7 @@ impl User {
                 indexes.position_closed(*position, instrument);
                 self.watch(indexes);
             }
-            Mutation::EquityNoted { wallet, hour, value, at: _ } => {
+            Mutation::EquityNoted(fact::EquityNoted { wallet, hour, value, at: _ }) => {
                 self.keep_opening(*wallet);
                 let known = self.wallet(*wallet).expect("a point is of a wallet of its user");
                 let (cash, baseline) = (known.cash, known.baseline);
@@ -176,7 +162,7 @@ impl User {
                 self.trading_mut().equity_mut(*wallet).push(point);
             }
 
-            Mutation::SafeguardArmed { label, interval_ms, at } => {
+            Mutation::SafeguardArmed(fact::SafeguardArmed { label, interval_ms, at }) => {
                 let lapses_at = safeguard::lapses_at(*interval_ms, *at);
                 let label = label.as_str().into();
                 let armed = Safeguard { label, interval_ms: *interval_ms, lapses_at, beat: None };
@@ -191,7 +177,7 @@ impl User {
                     None => push_exact(safeguards, armed),
                 }
             }
-            Mutation::SafeguardEnded { label, at: _ } => {
+            Mutation::SafeguardEnded(fact::SafeguardEnded { label, at: _ }) => {
                 let owner = self.id;
                 let safeguards = &mut self.trading_mut().safeguards;
                 if let Some(at) = safeguards.iter().position(|known| *known.label == **label) {
@@ -219,7 +205,7 @@ impl User {
         }
     }
 
-    fn fill(&mut self, fact: Filled, indexes: &mut Indexes) {
+    fn fill(&mut self, fact: &fact::OrderFilled, indexes: &mut Indexes) {
         self.watch(indexes);
         self.note_object(fact.trade.0);
         self.note_object(fact.position.0);
@@ -244,22 +230,7 @@ impl User {
             order.awaiting_book = false;
             trading.open.remove(row as u32);
         }
-        trading.push_fill(
-            NewFill {
-                id: fact.trade,
-                order: fact.order,
-                qty: fact.qty,
-                notional: fact.notional,
-                fee: fact.fee,
-                fee_rate: fact.fee_rate,
-                liquidity: fact.liquidity,
-                source: fact.source,
-                quote_age_ms: fact.quote_age_ms,
-                at: fact.at,
-            }
-            .behind(fill_before),
-            wallet,
-        );
+        trading.push_fill(Fill::of(fact, fill_before), wallet);
         trading.facts.push(if rested { Fact::Matched { fill: fill_row } } else { Fact::Taken { fill: fill_row } });
 
         let episode = trading.held_row(wallet, instrument).unwrap_or_else(|| {
@@ -364,24 +335,6 @@ impl User {
     fn trading_and_wallets(&mut self) -> (&mut Trading, &mut [Wallet]) {
         (self.trading.as_mut().expect("a user with orders has traded"), &mut self.wallets)
     }
-}
-
-/// The fields of an `OrderFilled` that change state.
-struct Filled {
-    order: OrderId,
-    trade: TradeId,
-    position: PositionId,
-    qty: Qty,
-    notional: Cash,
-    fee: Cash,
-    fee_rate: Bps,
-    liquidity: Liquidity,
-    source: PriceSource,
-    quote_age_ms: Option<u32>,
-    cost_out: Cash,
-    reserved_cash: Cash,
-    reserved_qty: Qty,
-    at: Timestamp,
 }
 
 /// What a resting SELL sets aside of its position goes from `before` to `after`.

@@ -12,6 +12,7 @@
 //! ```
 
 use ahash::RandomState;
+use std::hash::Hash;
 
 /// Slots of a bucket, as powers of two: of the first one when it is new, and of any when it is split instead of made larger.
 const FIRST_BITS: u32 = 2;
@@ -43,9 +44,9 @@ struct Bucket {
 }
 
 impl Extendible {
-    /// The key of a text.
+    /// The key of a text, or of what else stands for one row.
     #[inline]
-    pub fn key(&self, text: &str) -> u32 {
+    pub fn key<T: Hash + ?Sized>(&self, text: &T) -> u32 {
         self.hasher.hash_one(text) as u32
     }
 

@@ -3,7 +3,6 @@
 //! Each is four bytes: a row of the user's orders or fills, and what happened to it. Their numbers are not stored; the
 //! newest has that of `User::order_facts`.
 
-use crate::mutation::bytes::Bytes;
 use crate::mutation::codec::CodecError;
 use crate::mutation::packed::{Packer, put_numbers, take_small};
 use std::collections::VecDeque;
@@ -135,21 +134,6 @@ impl Facts {
     }
 }
 
-impl Bytes for Facts {
-    fn put(&self, out: &mut Vec<u8>) {
-        (self.0.len() as u64).put(out);
-        self.0.iter().for_each(|fact| fact.0.put(out));
-    }
-
-    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
-        let count = u64::take(input)?;
-        if count > FACTS_KEPT as u64 {
-            return Err(CodecError::Length);
-        }
-        (0..count).map(|_| u32::take(input).map(Packed)).collect::<Result<_, _>>().map(Facts)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,30 +164,21 @@ mod tests {
         ];
         let mut facts = Facts::new();
         all.iter().for_each(|fact| facts.push(*fact));
-        let mut bytes = Vec::new();
-        facts.put(&mut bytes);
+        let mut packed = Vec::new();
+        let mut packer = Packer::onto(&mut packed);
+        facts.pack(&mut packer);
+        packer.end();
         // Golden: the length, then row × 8 + kind.
-        assert_eq!(bytes, [5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 18, 0, 0, 0, 27, 0, 0, 0, 36, 0, 0, 0]);
-        let read = Facts::take(&mut &bytes[..]).expect("just written");
+        assert_eq!(packed, [5, 0, 9, 18, 27, 36]);
+        let read = Facts::unpack(&mut &packed[..]).expect("just written");
         assert!((0..all.len()).all(|at| read.get(at) == Some(all[at])));
         let cases = [((5, 5, 4), true), ((4, 5, 4), false), ((5, 4, 4), false), ((5, 5, 3), false)];
         for ((numbered, orders_count, fills_count), fits) in cases {
             assert_eq!(read.fit(numbered, orders_count, fills_count), fits, "{numbered} {orders_count} {fills_count}");
         }
-        let mut unknown = bytes.clone();
-        unknown[8] = 5;
-        assert!(!Facts::take(&mut &unknown[..]).expect("read before it is judged").fit(9, 9, 9));
-        let mut long = bytes.clone();
-        long[2] = 5;
-        assert!(matches!(Facts::take(&mut &long[..]), Err(CodecError::Length)));
-        assert!(Facts::take(&mut &bytes[..27]).is_err());
-        let mut packed = Vec::new();
-        let mut packer = Packer::onto(&mut packed);
-        facts.pack(&mut packer);
-        packer.end();
-        assert_eq!(packed, [5, 0, 9, 18, 27, 36]);
-        let read = Facts::unpack(&mut &packed[..]).expect("just written");
-        assert!((0..all.len()).all(|at| read.get(at) == Some(all[at])));
+        let mut unknown = packed.clone();
+        unknown[1] = 5;
+        assert!(!Facts::unpack(&mut &unknown[..]).expect("read before it is judged").fit(9, 9, 9));
         assert!(matches!(Facts::unpack(&mut &packed[..5]), Err(CodecError::Length)));
         packed[0] = 6;
         assert!(matches!(Facts::unpack(&mut &packed[..]), Err(CodecError::Length)));

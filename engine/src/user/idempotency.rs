@@ -6,15 +6,13 @@ use super::rows::{Numbers, Rows};
 use super::shared_rows::{SharedRow, SharedRows};
 use crate::amount::{Cash, Qty};
 use crate::id::OrderId;
-use crate::mutation::bytes::{Bytes, row};
 use crate::mutation::codec::CodecError;
 use crate::mutation::packed::{
-    Numbered, Packed, Packer, bits, has, take_byte, take_number, take_signed, take_step, take_text,
+    Numbered, Packed, Packer, bits, has, take_byte, take_bytes, take_number, take_signed, take_step, take_text,
 };
 use crate::order::text::Text;
 use crate::order::{CloseReason, Order, Status};
 use crate::time::Timestamp;
-use wincode::{SchemaRead, SchemaWrite};
 
 /// A request that left an order row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +26,7 @@ pub struct Remembered {
 }
 
 /// What the first answer said that later events may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, SchemaWrite, SchemaRead)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstAnswer {
     pub status: Status,
     pub closed: Option<CloseReason>,
@@ -43,8 +41,6 @@ pub struct FirstAnswer {
     pub held: bool,
 }
 
-row!(Remembered { order, digest, first, id });
-
 /// What a remembered request may have; the bits of its first byte.
 const FILLED: u32 = 0;
 const FILLED_AT: u32 = 1;
@@ -52,16 +48,6 @@ const CLOSED: u32 = 2;
 const POSITION: u32 = 3;
 const HELD: u32 = 4;
 const ID: u32 = 5;
-
-/// As the text itself.
-impl Bytes for SharedRow<Text> {
-    fn put(&self, out: &mut Vec<u8>) {
-        Text::put(self, out);
-    }
-    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
-        Text::take(input).map(SharedRow::alone)
-    }
-}
 
 impl Packed for Remembered {
     type Shared = SharedRows<Text>;
@@ -126,10 +112,9 @@ impl Packed for Remembered {
             position,
             held: has(shown, HELD),
         };
-        let (digest, rest) = input.split_first_chunk().ok_or(CodecError::Length)?;
-        *input = rest;
+        let digest = take_bytes(input)?;
         let id = if has(shown, ID) { Some(ids.push(Text::new(take_text(input)?))) } else { None };
-        Ok(Remembered { order, digest: *digest, first, id })
+        Ok(Remembered { order, digest, first, id })
     }
 }
 
@@ -287,9 +272,6 @@ mod tests {
             packer.end();
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(hex, format!("{flags}8c01880e{before}{digest}{behind}"), "{first:?}");
-            let mut plain = Vec::new();
-            row.put(&mut plain);
-            assert_eq!(Remembered::take(&mut &plain[..]).as_ref(), Ok(&row), "as snapshots of version 3 have it");
             // In a list each of them stands after another one.
             (row.order, row.first.available) = (OrderId(70 + number as u64 * 5), Cash(900 - number as i64 * 7));
             rows.push(row);

@@ -5,6 +5,7 @@
 
 use crate::amount::Cash;
 use crate::command::{CreateUser, IssueKey, Secret};
+use crate::fact;
 use crate::id::{KeyId, OBJECT_BITS, UserId, WalletId};
 use crate::mutation::Mutation;
 use crate::reject::Reject;
@@ -42,16 +43,16 @@ impl Numbers {
 pub fn create(owner: UserId, asked: CreateUser, now: Timestamp, facts: &mut Vec<Mutation>) {
     let tier = asked.grant.unwrap_or(Tier::Free);
     let mut numbers = Numbers { owner, next: FIRST_OBJECT };
-    facts.push(Mutation::UserCreated { sub: asked.sub, email: asked.email, at: now });
+    facts.push(Mutation::UserCreated(fact::UserCreated { sub: asked.sub, email: asked.email, at: now }));
     if let Some(tier) = asked.grant {
-        facts.push(Mutation::GrantSet { tier, expires_at: None, at: now });
+        facts.push(Mutation::GrantSet(fact::GrantSet { tier, expires_at: None, at: now }));
     }
     for kind in [WalletKind::Main, WalletKind::Api] {
         let baseline = match (kind, asked.api_balance) {
             (WalletKind::Api, Some(balance)) => balance.max(Cash::ZERO),
             _ => rules::baseline(kind, tier),
         };
-        facts.push(Mutation::WalletOpened {
+        facts.push(Mutation::WalletOpened(fact::WalletOpened {
             wallet: WalletId(numbers.take()),
             kind,
             label: None,
@@ -59,20 +60,20 @@ pub fn create(owner: UserId, asked: CreateUser, now: Timestamp, facts: &mut Vec<
             generation: 1,
             parent: None,
             at: now,
-        });
+        }));
     }
 }
 
 /// Gives a user a plan. A better one than before lifts what the API wallet counts as its start; cash stays
 /// (account.md §1.1).
 pub fn grant(user: &User, tier: Tier, expires_at: Option<Timestamp>, now: Timestamp, facts: &mut Vec<Mutation>) {
-    facts.push(Mutation::GrantSet { tier, expires_at, at: now });
+    facts.push(Mutation::GrantSet(fact::GrantSet { tier, expires_at, at: now }));
     let baseline = rules::baseline(WalletKind::Api, tier);
     if let Some(wallet) = user.wallet_of(WalletKind::Api)
         && tier > user.entitlement(now)
         && wallet.baseline < baseline
     {
-        facts.push(Mutation::BaselineRaised { wallet: wallet.id, baseline, at: now });
+        facts.push(Mutation::BaselineRaised(fact::BaselineRaised { wallet: wallet.id, baseline, at: now }));
     }
 }
 
@@ -127,7 +128,7 @@ pub fn rotate(
     let permissions = user.effective(old, rules.free_trade_since, now).permissions;
     let name = old.name.as_deref().map(str::to_owned);
     facts.push(issued(new, replacement, name, old.tier, permissions, beta_until, now));
-    facts.push(Mutation::KeyExpiring { key, expires_at, replaced_by: new, at: now });
+    facts.push(Mutation::KeyExpiring(fact::KeyExpiring { key, expires_at, replaced_by: new, at: now }));
     Ok((new, expires_at))
 }
 
@@ -140,14 +141,14 @@ pub fn rename(
     facts: &mut Vec<Mutation>,
 ) -> Result<(), Reject> {
     listed(user, key)?;
-    facts.push(Mutation::KeyRenamed { key, name, at: now });
+    facts.push(Mutation::KeyRenamed(fact::KeyRenamed { key, name, at: now }));
     Ok(())
 }
 
 /// Ends a key; a second time it is not found.
 pub fn revoke(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
     listed(user, key)?;
-    facts.push(Mutation::KeyRevoked { key, at: now });
+    facts.push(Mutation::KeyRevoked(fact::KeyRevoked { key, at: now }));
     Ok(())
 }
 
@@ -155,7 +156,7 @@ pub fn revoke(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>
 pub fn note_used(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
     let due = listed(user, key)?.last_used_at.get().is_none_or(|last| now.since(last) >= KEY_USED_EVERY_US);
     if due {
-        facts.push(Mutation::KeyUsed { key, at: now });
+        facts.push(Mutation::KeyUsed(fact::KeyUsed { key, at: now }));
     }
     Ok(())
 }
@@ -181,7 +182,7 @@ fn issued(
     beta_until: Option<Timestamp>,
     now: Timestamp,
 ) -> Mutation {
-    Mutation::KeyIssued {
+    Mutation::KeyIssued(fact::KeyIssued {
         key,
         hash: secret.hash,
         alias_hash: secret.alias_hash,
@@ -191,7 +192,7 @@ fn issued(
         permissions,
         beta_until,
         at: now,
-    }
+    })
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use crate::id::KeyId;
 use crate::mutation::bytes::row;
 use crate::reject::Reject;
 use crate::time::{Date, Timestamp};
-use bincode::{Decode, Encode};
 use wincode::{SchemaRead, SchemaWrite};
 
 /// Plan of a user or key (specification, Limits), in ascending order.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead, Copy, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy, PartialOrd, Ord, Hash)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Tier {
     Free,
     Pro,
@@ -17,7 +17,8 @@ pub enum Tier {
 }
 
 /// What a key may do; `trade` implies `read` (keys.md §1).
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead, Copy)]
+#[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Permissions {
     Read,
     ReadTrade,

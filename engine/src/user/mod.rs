@@ -23,6 +23,7 @@ pub mod safeguard;
 pub(crate) mod sample;
 mod set_back;
 pub(crate) mod shared_rows;
+mod signed;
 pub mod sorted;
 mod told;
 pub(crate) mod trading;
@@ -103,6 +104,11 @@ impl User {
 
     pub fn order(&self, id: OrderId) -> Option<&Order> {
         self.trading().order_row(id).map(|row| &self.trading().orders[row])
+    }
+
+    /// The signed order with this EIP-712 hash.
+    pub fn signed_order(&self, hash: &[u8; 32]) -> Option<&Order> {
+        self.trading().signed(hash)
     }
 
     pub fn position(&self, id: PositionId) -> Option<&Position> {

@@ -2,7 +2,7 @@
 
 use crate::amount::{Cash, Price, Qty, average_half_up};
 use crate::id::{InstrumentId, PositionId, WalletId};
-use crate::mutation::bytes::{Bytes, row};
+use crate::mutation::bytes::Bytes;
 use crate::mutation::codec::CodecError;
 use crate::mutation::packed::{Packed, Packer, bits, has, take_byte, take_number, take_signed, take_small, take_step};
 use crate::time::Timestamp;
@@ -38,21 +38,6 @@ pub struct Settlement {
     pub payout: Cash,
     pub at: Timestamp,
 }
-
-row!(Position {
-    id,
-    wallet,
-    instrument,
-    qty,
-    reserved,
-    cost,
-    last_open,
-    realized,
-    opened_at,
-    closed_at,
-    settlement,
-    is_reset,
-});
 
 /// What a position may have; the bits of its first byte.
 const HELD: u32 = 0;
@@ -144,24 +129,6 @@ impl Position {
             settlement: None,
             is_reset: false,
         }
-    }
-
-    /// Takes one off a snapshot of format 1, which knew no resets.
-    pub(crate) fn take_unreset(input: &mut &[u8]) -> Result<Position, CodecError> {
-        Ok(Position {
-            id: Bytes::take(input)?,
-            wallet: Bytes::take(input)?,
-            instrument: Bytes::take(input)?,
-            qty: Bytes::take(input)?,
-            reserved: Bytes::take(input)?,
-            cost: Bytes::take(input)?,
-            last_open: Bytes::take(input)?,
-            realized: Bytes::take(input)?,
-            opened_at: Bytes::take(input)?,
-            closed_at: Bytes::take(input)?,
-            settlement: Bytes::take(input)?,
-            is_reset: false,
-        })
     }
 
     pub fn is_open(&self) -> bool {

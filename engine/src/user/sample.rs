@@ -5,6 +5,7 @@ mod dice;
 mod orders;
 
 use crate::amount::{Cash, Price, Qty, exact_notional, notional_half_up};
+use crate::fact;
 use crate::id::{InstrumentId, KeyId, OrderId, PositionId, UserId, WalletId};
 use crate::mutation::Mutation;
 use crate::order::{CloseReason, Side};
@@ -131,8 +132,11 @@ impl Sample {
         let owner = UserId(self.users.len() as u64 + 1);
         let at = self.now;
         let mut user = ModelUser::default();
-        let mut facts =
-            vec![Mutation::UserCreated { sub: self.dice.maybe(Dice::text), email: self.dice.maybe(Dice::text), at }];
+        let mut facts = vec![Mutation::UserCreated(fact::UserCreated {
+            sub: self.dice.maybe(Dice::text),
+            email: self.dice.maybe(Dice::text),
+            at,
+        })];
         for kind in [WalletKind::Main, WalletKind::Api] {
             facts.push(open_wallet(owner, &mut user, kind, 1_000, at));
         }
@@ -156,11 +160,11 @@ impl Sample {
             88..90 => touch_resting(user, dice, at),
             90 | 91 => touch_wallets(user, dice, at),
             92 if user.active().len() < 4 => vec![open_wallet(owner, user, WalletKind::Sandbox, 500, at)],
-            93 => vec![Mutation::GrantSet {
+            93 => vec![Mutation::GrantSet(fact::GrantSet {
                 tier: dice.pick(&[Tier::Free, Tier::Pro, Tier::Enterprise]),
                 expires_at: dice.maybe(|dice| at.plus(dice.below(HOUR))),
                 at,
-            }],
+            })],
             94..98 => touch_keys(owner, user, dice, at),
             _ => touch_safeguards(user, dice, at),
         }
@@ -176,7 +180,7 @@ fn open_wallet(owner: UserId, user: &mut ModelUser, kind: WalletKind, dollars: i
     user.baseline.insert(wallet, baseline.0);
     user.labels.insert(wallet, None);
     user.opened_at.insert(wallet, at.hour());
-    Mutation::WalletOpened { wallet, kind, label: None, baseline, generation: 1, parent: None, at }
+    Mutation::WalletOpened(fact::WalletOpened { wallet, kind, label: None, baseline, generation: 1, parent: None, at })
 }
 
 /// A wallet gets a name, a point, or an end.
@@ -186,7 +190,7 @@ fn touch_wallets(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mu
         0 => {
             let label = dice.maybe(Dice::text);
             user.labels.insert(wallet, label.clone());
-            vec![Mutation::WalletRelabelled { wallet, label, at }]
+            vec![Mutation::WalletRelabelled(fact::WalletRelabelled { wallet, label, at })]
         }
         1..5 => {
             let (cash, baseline, hour) = (user.cash[&wallet], user.baseline[&wallet], at.hour());
@@ -199,7 +203,7 @@ fn touch_wallets(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mu
             }
             let value = Cash(dice.below(1_000_000_000) as i64);
             points.push((hour, cash, value.0, baseline));
-            vec![Mutation::EquityNoted { wallet, hour: Timestamp::of_hour(hour), value, at }]
+            vec![Mutation::EquityNoted(fact::EquityNoted { wallet, hour: Timestamp::of_hour(hour), value, at })]
         }
         _ => end_wallet(user, wallet, dice, at),
     }
@@ -213,12 +217,12 @@ fn end_wallet(user: &mut ModelUser, wallet: WalletId, dice: &mut Dice, at: Times
         open.into_iter().map(|order| close(user, order, CloseReason::BalanceReset, at)).collect();
     for (id, held) in user.positions.iter_mut().filter(|(_, held)| held.open && held.wallet == wallet) {
         (held.qty, held.cost, held.open) = (0, 0, false);
-        facts.push(Mutation::PositionReset { position: *id, at });
+        facts.push(Mutation::PositionReset(fact::PositionReset { position: *id, at }));
     }
     // The first two are never put away.
     if user.cash.keys().position(|known| *known == wallet) >= Some(2) {
         user.archived.push(wallet);
-        facts.push(Mutation::WalletArchived { wallet, at });
+        facts.push(Mutation::WalletArchived(fact::WalletArchived { wallet, at }));
         return facts;
     }
     let (before, baseline) = (user.cash[&wallet], Cash::from_dollars(500 + dice.below(9) as i64));
@@ -230,14 +234,14 @@ fn end_wallet(user: &mut ModelUser, wallet: WalletId, dice: &mut Dice, at: Times
     *user.opening.get_mut(&wallet).expect("as the cash") += baseline.0 - before;
     user.cash.insert(wallet, baseline.0);
     user.baseline.insert(wallet, baseline.0);
-    facts.push(Mutation::WalletReset { wallet, baseline, at });
+    facts.push(Mutation::WalletReset(fact::WalletReset { wallet, baseline, at }));
     facts
 }
 
 fn issue_key(owner: UserId, user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Mutation {
     let key = KeyId(owner.object(user.number()));
     user.keys.push(key);
-    Mutation::KeyIssued {
+    Mutation::KeyIssued(fact::KeyIssued {
         key,
         hash: [dice.next() as u8; 32],
         alias_hash: [dice.next() as u8; 32],
@@ -247,20 +251,20 @@ fn issue_key(owner: UserId, user: &mut ModelUser, dice: &mut Dice, at: Timestamp
         permissions: Permissions::ReadTrade,
         beta_until: None,
         at,
-    }
+    })
 }
 
 fn touch_keys(owner: UserId, user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mutation> {
     let key = dice.pick(&user.keys);
     match dice.below(5) {
         0 => vec![issue_key(owner, user, dice, at)],
-        1 => vec![Mutation::KeyRenamed { key, name: dice.maybe(Dice::text), at }],
-        2 => vec![Mutation::KeyRevoked { key, at }],
-        3 => vec![Mutation::KeyUsed { key, at }],
+        1 => vec![Mutation::KeyRenamed(fact::KeyRenamed { key, name: dice.maybe(Dice::text), at })],
+        2 => vec![Mutation::KeyRevoked(fact::KeyRevoked { key, at })],
+        3 => vec![Mutation::KeyUsed(fact::KeyUsed { key, at })],
         _ => {
             let issued = issue_key(owner, user, dice, at);
             let replaced_by = *user.keys.last().expect("just issued");
-            vec![issued, Mutation::KeyExpiring { key, expires_at: at.plus(HOUR), replaced_by, at }]
+            vec![issued, Mutation::KeyExpiring(fact::KeyExpiring { key, expires_at: at.plus(HOUR), replaced_by, at })]
         }
     }
 }
@@ -269,11 +273,11 @@ fn touch_safeguards(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec
     let label = dice.pick(&["", "bot", "other"]).to_owned();
     if dice.chance(30) {
         user.armed.remove(&label);
-        return vec![Mutation::SafeguardEnded { label, at }];
+        return vec![Mutation::SafeguardEnded(fact::SafeguardEnded { label, at })];
     }
     let interval_ms = 1_000 + dice.below(59_000) as u32;
     user.armed.insert(label.clone(), interval_ms);
-    vec![Mutation::SafeguardArmed { label, interval_ms, at }]
+    vec![Mutation::SafeguardArmed(fact::SafeguardArmed { label, interval_ms, at })]
 }
 
 /// The market of one of the user's open positions resolves.
@@ -298,7 +302,7 @@ fn settle(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mutation>
         *user.cash.get_mut(&held.wallet).expect("a position has a wallet") += payout.0;
         held.realized += payout.0 - held.cost;
         (held.qty, held.cost, held.open) = (0, 0, false);
-        facts.push(Mutation::PositionSettled { position: *id, payout_per_share, payout, at });
+        facts.push(Mutation::PositionSettled(fact::PositionSettled { position: *id, payout_per_share, payout, at }));
     }
     facts
 }

@@ -86,6 +86,7 @@ impl<T> Block<T> {
 
 impl<T> SharedRow<T> {
     /// A row in a block of its own.
+    #[cfg(test)]
     pub fn alone(row: T) -> SharedRow<T> {
         SharedRow::set(Block::of(1), 0, row)
     }

@@ -2,6 +2,7 @@ use super::ledger::{self, Account};
 use super::sample::{ModelUser, Sample};
 use super::*;
 use crate::amount::{Cash, Qty};
+use crate::fact;
 use crate::mutation::Mutation;
 use crate::order::Side;
 use std::collections::BTreeMap;
@@ -84,25 +85,27 @@ fn random_histories_agree_with_a_slow_model() {
 fn postings(users: &Users, owner: UserId, fact: &Mutation) -> Option<(WalletId, Vec<ledger::Posting>)> {
     let order = |id: &OrderId| users.get(owner).and_then(|user| user.order(*id));
     Some(match fact {
-        Mutation::WalletOpened { wallet, baseline, .. } => (*wallet, ledger::opening(*baseline).to_vec()),
+        Mutation::WalletOpened(fact::WalletOpened { wallet, baseline, .. }) => {
+            (*wallet, ledger::opening(*baseline).to_vec())
+        }
         // A new order has nothing set aside yet, and facts of one record may come before it is there.
-        Mutation::OrderRested { order: id, reserved_cash, .. } => {
+        Mutation::OrderRested(fact::OrderRested { order: id, reserved_cash, .. }) => {
             let before = order(id)?;
             (before.terms.wallet, ledger::reservation(before.reserved_cash(), *reserved_cash).to_vec())
         }
-        Mutation::OrderClosed { order: id, .. } => {
+        Mutation::OrderClosed(fact::OrderClosed { order: id, .. }) => {
             let before = order(id)?;
             (before.terms.wallet, ledger::reservation(before.reserved_cash(), Cash::ZERO).to_vec())
         }
-        Mutation::OrderFilled { order: id, reserved_cash, notional, fee, .. } => {
+        Mutation::OrderFilled(fact::OrderFilled { order: id, reserved_cash, notional, fee, .. }) => {
             let before = order(id)?;
             let (side, reserved) = (before.terms.side, before.reserved_cash());
             (before.terms.wallet, ledger::fill(side, reserved, *reserved_cash, *notional, *fee).to_vec())
         }
-        Mutation::WalletReset { wallet, baseline, .. } => {
+        Mutation::WalletReset(fact::WalletReset { wallet, baseline, .. }) => {
             (*wallet, ledger::restart(users.get(owner)?.wallet(*wallet)?.cash, *baseline).to_vec())
         }
-        Mutation::PositionSettled { position, payout, .. } => {
+        Mutation::PositionSettled(fact::PositionSettled { position, payout, .. }) => {
             (users.get(owner)?.position(*position)?.wallet, ledger::payout(*payout).to_vec())
         }
         _ => return None,

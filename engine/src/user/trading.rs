@@ -7,6 +7,7 @@ use super::idempotency::{Remembered, Requests};
 use super::position::Position;
 use super::rows::{Numbers, Rows};
 use super::safeguard::Safeguard;
+use super::signed::Signed;
 use super::sorted::Sorted;
 use crate::amount::{Cash, Qty};
 use crate::id::{InstrumentId, OrderId, PositionId, WalletId, object_number};
@@ -32,6 +33,8 @@ pub(crate) struct Trading {
     pub facts: Facts,
     /// Derived: row of an order or position by its object number.
     index: Numbers,
+    /// Derived: the signed orders by their hashes.
+    signed: Option<Box<Signed>>,
     /// Derived: rows of the open orders.
     pub open: Sorted<u32>,
     /// Derived: the open episodes, by instrument and wallet.
@@ -74,6 +77,7 @@ pub(crate) static NOTHING: Trading = Trading {
     resets: Vec::new(),
     facts: Facts::new(),
     index: Numbers::new(),
+    signed: None,
     open: Sorted::new(),
     held: Vec::new(),
     tallies: Vec::new(),
@@ -132,6 +136,16 @@ impl Trading {
         let row = self.orders.push(order);
         self.set_row(id.0, row);
         row
+    }
+
+    /// The signed order with this hash.
+    pub fn signed(&self, hash: &[u8; 32]) -> Option<&Order> {
+        self.signed.as_ref()?.find(hash, |row| self.orders.get(row as usize))
+    }
+
+    /// The order in this row was signed, and has this hash.
+    pub fn note_signed(&mut self, hash: &[u8; 32], row: u32) {
+        self.signed.get_or_insert_default().note(hash, row);
     }
 
     /// Adds a fill behind the earlier ones of its order, which is of `wallet`.
@@ -252,6 +266,9 @@ impl Trading {
             set_row(&mut self.index, order.id.0, row);
             if order.resting {
                 self.open.insert(row as u32);
+            }
+            if let Some(hash) = order.terms.order_hash() {
+                self.signed.get_or_insert_default().note(hash, row as u32);
             }
         }
         for row in 0..self.positions.len() {

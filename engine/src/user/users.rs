@@ -5,6 +5,7 @@ use super::{User, Wallet, safeguard};
 use crate::amount::Cash;
 use crate::book::Books;
 use crate::command::{Ahead, AskedPrice, Placement};
+use crate::fact;
 use crate::id::{InstrumentId, MarketId, OrderId, Outcome, PositionId, UserId};
 use crate::mutation::Mutation;
 use crate::order::Order;
@@ -45,7 +46,7 @@ impl Users {
         if let Some(user) = self.users.get_mut(&owner) {
             return user.apply(fact, &mut self.indexes);
         }
-        let Mutation::UserCreated { sub, email, at } = fact else {
+        let Mutation::UserCreated(fact::UserCreated { sub, email, at }) = fact else {
             panic!("facts are about users that were created: user {owner}, {fact:?}");
         };
         self.users.insert(owner, Box::new(User::new(owner, sub.as_deref(), email.as_deref(), *at)));

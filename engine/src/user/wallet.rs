@@ -5,11 +5,11 @@ use crate::id::WalletId;
 use crate::mutation::bytes::Bytes;
 use crate::mutation::codec::CodecError;
 use crate::time::Timestamp;
-use bincode::{Decode, Encode};
 use wincode::{SchemaRead, SchemaWrite};
 
 /// Wallet kinds (account.md §1.1).
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, SchemaWrite, SchemaRead, Copy, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy, PartialOrd, Ord, Hash)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum WalletKind {
     Main,
     Api,

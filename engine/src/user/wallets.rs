@@ -6,6 +6,7 @@
 use super::issue::Numbers;
 use super::{User, Wallet, WalletKind};
 use crate::amount::Cash;
+use crate::fact;
 use crate::id::WalletId;
 use crate::mutation::Mutation;
 use crate::order::CloseReason;
@@ -68,7 +69,7 @@ pub fn relabel(
 ) -> Result<(), Reject> {
     let known = user.wallet(wallet).ok_or(Reject::WalletNotFound)?;
     if known.label() != label.as_deref() {
-        facts.push(Mutation::WalletRelabelled { wallet, label, at: now });
+        facts.push(Mutation::WalletRelabelled(fact::WalletRelabelled { wallet, label, at: now }));
     }
     Ok(())
 }
@@ -141,7 +142,7 @@ pub fn empty(user: &User, wallet: WalletId, ending: Ending, now: Timestamp, fact
     let mut held = user.open_positions().filter(|held| held.wallet == wallet);
     let mark = facts.len();
     let positions = held.by_ref().take(budget - orders);
-    facts.extend(positions.map(|held| Mutation::PositionReset { position: held.id, at: now }));
+    facts.extend(positions.map(|held| Mutation::PositionReset(fact::PositionReset { position: held.id, at: now })));
     Emptied { orders, positions: facts.len() - mark, done: held.next().is_none() }
 }
 
@@ -158,11 +159,13 @@ pub fn end(
 ) -> Result<WalletId, Reject> {
     let known = user.wallet(wallet).ok_or(Reject::WalletNotFound)?;
     match ending {
-        Ending::Archive => facts.push(Mutation::WalletArchived { wallet, at: now }),
-        Ending::Restart => facts.push(Mutation::WalletReset { wallet, baseline: known.baseline, at: now }),
+        Ending::Archive => facts.push(Mutation::WalletArchived(fact::WalletArchived { wallet, at: now })),
+        Ending::Restart => {
+            facts.push(Mutation::WalletReset(fact::WalletReset { wallet, baseline: known.baseline, at: now }))
+        }
         Ending::Replace => {
             let new = next(user)?;
-            facts.push(Mutation::WalletArchived { wallet, at: now });
+            facts.push(Mutation::WalletArchived(fact::WalletArchived { wallet, at: now }));
             let label = known.label().map(str::to_owned);
             let baseline = renewed(user, known, now);
             facts.push(opened(new, label, baseline, known.generation + 1, Some(wallet), now));
@@ -194,5 +197,13 @@ fn opened(
     parent: Option<WalletId>,
     at: Timestamp,
 ) -> Mutation {
-    Mutation::WalletOpened { wallet, kind: WalletKind::Sandbox, label, baseline, generation, parent, at }
+    Mutation::WalletOpened(fact::WalletOpened {
+        wallet,
+        kind: WalletKind::Sandbox,
+        label,
+        baseline,
+        generation,
+        parent,
+        at,
+    })
 }

@@ -9,8 +9,7 @@
 //! markets × (first row u32, crc u32 of market, first row, end, rows) │ rows u32 │ rows × 24
 //! ```
 //!
-//! A market whose checksum is wrong is left out; the others are read. Blocks of the first format (`PTHIST01`) have no
-//! checksums, and are read as they are: head of 32 bytes, `(markets + 1) × u32`, rows.
+//! A market whose checksum is wrong is left out; the others are read.
 
 use engine::amount::Qty;
 use engine::book::candles::{Candle, Mid};
@@ -21,9 +20,11 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 const MAGIC: [u8; 8] = *b"PTHIST02";
-const MAGIC_WITHOUT_CRC: [u8; 8] = *b"PTHIST01";
 const HEADER_BYTES: usize = 32;
 const CRC_BYTES: usize = 4;
+const INDEX_AT: u64 = (HEADER_BYTES + CRC_BYTES) as u64;
+/// Of a market in the index.
+const ENTRY_BYTES: usize = 8;
 /// Of a row: slot, four prices, two volumes of seven bytes.
 pub const ROW_BYTES: usize = 24;
 /// Most markets that a block's index is believed to have.
@@ -49,8 +50,6 @@ pub struct Head {
     pub through: u64,
     pub markets: u32,
     pub rows: u32,
-    /// Head and markets have checksums: a block of today's format.
-    checked: bool,
 }
 
 /// An open block.
@@ -102,23 +101,13 @@ impl Head {
         let through = u64::from(word(bytes, 16)) | u64::from(word(bytes, 20)) << 32;
         let (markets, rows) = (word(bytes, 24), word(bytes, 28));
         let (head, sum) = bytes.split_at(HEADER_BYTES);
-        let checked = head[..8] == MAGIC;
-        let sound = if checked { crc(&[head]) == word(sum, 0) } else { head[..8] == MAGIC_WITHOUT_CRC };
-        let head = Head { slot_secs: word(bytes, 8), first: word(bytes, 12), through, markets, rows, checked };
+        let sound = head[..8] == MAGIC && crc(&[head]) == word(sum, 0);
+        let head = Head { slot_secs: word(bytes, 8), first: word(bytes, 12), through, markets, rows };
         (sound && head.markets <= MARKETS_MAX && head.slot_secs > 0).then_some(head)
     }
 
-    fn index_at(&self) -> u64 {
-        (HEADER_BYTES + if self.checked { CRC_BYTES } else { 0 }) as u64
-    }
-
-    /// Bytes of a market in the index.
-    fn entry_bytes(&self) -> u64 {
-        if self.checked { 8 } else { 4 }
-    }
-
     fn rows_at(&self) -> u64 {
-        self.index_at() + u64::from(self.markets) * self.entry_bytes() + 4
+        INDEX_AT + u64::from(self.markets) * ENTRY_BYTES as u64 + 4
     }
 
     fn bytes(&self) -> u64 {
@@ -154,7 +143,7 @@ pub fn write(path: &Path, slot_secs: u32, first: u32, through: u64, rows: &Rows)
     let count = u32::try_from(rows.values().map(Vec::len).sum::<usize>());
     let count = count.ok().filter(|_| markets <= MARKETS_MAX);
     let rows_count = count.ok_or_else(|| io::Error::other("a block has no room for so many rows"))?;
-    let head = Head { slot_secs, first, through, markets, rows: rows_count, checked: true };
+    let head = Head { slot_secs, first, through, markets, rows: rows_count };
     let mut out = Vec::with_capacity(head.bytes() as usize);
     head.write(&mut out);
     let mut bytes = Vec::with_capacity(rows_count as usize * ROW_BYTES);
@@ -204,11 +193,9 @@ impl Block {
             return Ok(Vec::new());
         }
         // Its entry, and where the next one's rows begin.
-        let mut index = [0; 12];
-        let stride = self.head.entry_bytes();
-        let index = &mut index[..stride as usize + 4];
-        self.file.read_exact_at(index, self.head.index_at() + u64::from(market) * stride).map_err(cut_short)?;
-        let (from, to) = (word(index, 0), word(index, stride as usize));
+        let mut index = [0; ENTRY_BYTES + 4];
+        self.file.read_exact_at(&mut index, INDEX_AT + u64::from(market) * ENTRY_BYTES as u64).map_err(cut_short)?;
+        let (from, to) = (word(&index, 0), word(&index, ENTRY_BYTES));
         if from > to || to > self.head.rows {
             return Err(not_a_block());
         }
@@ -216,7 +203,7 @@ impl Block {
         self.file
             .read_exact_at(&mut bytes, self.head.rows_at() + u64::from(from) * ROW_BYTES as u64)
             .map_err(cut_short)?;
-        if self.head.checked && crc_of(market, from, to, &bytes) != word(index, 4) {
+        if crc_of(market, from, to, &bytes) != word(&index, 4) {
             return Err(not_a_block());
         }
         let rows: Vec<Row> = bytes.chunks_exact(ROW_BYTES).map(Row::read).collect();
@@ -309,47 +296,5 @@ mod tests {
         }
         assert!(rest > 0, "what is sound is read");
         println!("damaged blocks: {cases} cases, of {rest} the rest was read");
-    }
-
-    /// What the first format held: two markets, the first with one row.
-    fn without_crc() -> Vec<u8> {
-        let mut bytes = b"PTHIST01".to_vec();
-        for number in [60u32, 60, 9, 0, 2, 3, 0, 1, 3] {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        [row(1, 1), row(2, 2), row(3, 3)].iter().for_each(|row| row.write(&mut bytes));
-        bytes
-    }
-
-    #[test]
-    fn blocks_of_the_first_format_are_read() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("b");
-        let whole = without_crc();
-        std::fs::write(&path, &whole).unwrap();
-        let block = Block::open(&path).unwrap();
-        assert_eq!((block.head.through, block.head.first, block.head.rows), (9, 60, 3));
-        let rows = BTreeMap::from([(0, vec![row(1, 1)]), (1, vec![row(2, 2), row(3, 3)])]);
-        assert_eq!(block.all().unwrap(), (rows, 0));
-        let mut cases = 0;
-        for at in 0..whole.len() {
-            for flip in [0x01, 0x03, 0x80, 0xff] {
-                let mut bytes = whole.clone();
-                bytes[at] ^= flip;
-                std::fs::write(&path, &bytes).unwrap();
-                cases += 1;
-                let Ok(block) = Block::open(&path) else { continue };
-                for market in [0, 1, 2, u32::MAX] {
-                    // Nothing tells a wrong price from a right one there; a price it is.
-                    let rows = block.rows(market).unwrap_or_default();
-                    assert!(rows.iter().all(|row| row.candle.open <= Mid::ONE), "byte {at}");
-                }
-                assert!(block.all().is_ok(), "byte {at}");
-            }
-            std::fs::write(&path, &whole[..at]).unwrap();
-            assert!(Block::open(&path).is_err(), "{at} bytes are no block");
-            cases += 1;
-        }
-        println!("damaged blocks of the first format: {cases} cases");
     }
 }

@@ -7,6 +7,7 @@
 use crate::paced::Rests;
 use crate::recover::{RecoverError, Replay, read_snapshot};
 use crate::spares::Covered;
+use engine::format::Formats;
 use engine::shard::replay::State;
 use engine::shard::snapshot;
 use host::failing::Failing;
@@ -85,6 +86,8 @@ pub struct Keeper<S: Storage = Files> {
     /// The keeper's own copy, and the record it stands for with that record's checksum.
     state: Option<(State, Lsn, u32)>,
     seen: Lsn,
+    /// What snapshots are written in.
+    formats: Formats,
     /// When the thread lets others have its core; it never does where there is none.
     rests: Option<Rests>,
     /// Who waits for a digest.
@@ -93,7 +96,23 @@ pub struct Keeper<S: Storage = Files> {
 
 impl<S: Storage> Keeper<S> {
     pub fn new(storage: S, snapshots: Snapshots<S>, marks: Marks, every: usize, covered: Covered) -> Keeper<S> {
-        Keeper { storage, snapshots, marks, covered, every, state: None, seen: Lsn::ZERO, rests: None, asked: None }
+        Keeper {
+            storage,
+            snapshots,
+            marks,
+            covered,
+            every,
+            state: None,
+            seen: Lsn::ZERO,
+            formats: Formats::Newest,
+            rests: None,
+            asked: None,
+        }
+    }
+
+    /// Writes snapshots in these formats.
+    pub fn writing(self, formats: Formats) -> Keeper<S> {
+        Keeper { formats, ..self }
     }
 
     /// Can be asked for digests, too, when it runs.
@@ -162,7 +181,7 @@ impl<S: Storage> Keeper<S> {
         self.fold(upto)?;
         let (state, lsn, _) = self.state.as_ref().expect("it was folded");
         let shards: Vec<_> = state.users.iter().collect();
-        let digest = snapshot::write(&state.markets, &shards, &mut Breathing { keeper: self, stop });
+        let digest = snapshot::write(self.formats, &state.markets, &shards, &mut Breathing { keeper: self, stop });
         digest.map(|digest| (*lsn, digest)).map_err(|error| RecoverError::Content { lsn: *lsn, why: error.to_string() })
     }
 
@@ -244,7 +263,7 @@ impl<S: Storage> Keeper<S> {
             self.marks.wake();
             return Err(RecoverError::Broken { lsn: upto, why });
         }
-        write_snapshot(&mut self.snapshots, state, upto, *crc)?;
+        write_snapshot(self.formats, &mut self.snapshots, state, upto, *crc)?;
         if let Some(covered) = self.snapshots.covered()? {
             self.covered.note(covered);
         }
@@ -323,6 +342,7 @@ impl<S: Storage> io::Write for Breathing<'_, S> {
 /// # Errors
 /// [`RecoverError`]; the snapshots before it are then as they were.
 pub fn write_snapshot<S: Storage>(
+    formats: Formats,
     snapshots: &mut Snapshots<S>,
     state: &State,
     lsn: Lsn,
@@ -332,7 +352,7 @@ pub fn write_snapshot<S: Storage>(
         |error: std::io::Error| RecoverError::Content { lsn, why: format!("the snapshot cannot be written: {error}") };
     let mut writer = snapshots.create(lsn, record_crc)?;
     let shards: Vec<_> = state.users.iter().collect();
-    let digest = snapshot::write(&state.markets, &shards, &mut writer).map_err(failed)?;
+    let digest = snapshot::write(formats, &state.markets, &shards, &mut writer).map_err(failed)?;
     Ok(snapshots.commit(writer, digest)?)
 }
 
@@ -341,6 +361,7 @@ mod tests {
     use super::*;
     use crate::recover::recover;
     use engine::amount::Cash;
+    use engine::fact;
     use engine::id::{UserId, WalletId};
     use engine::mutation::{Mutation, codec};
     use engine::time::Timestamp;
@@ -358,8 +379,8 @@ mod tests {
         let (wallet, baseline) = (WalletId(owner.object(1)), Cash::from_dollars(100));
         let (kind, label, parent) = (WalletKind::Api, None, None);
         let mut facts = vec![
-            Mutation::UserCreated { sub: None, email: None, at },
-            Mutation::WalletOpened { wallet, kind, label, baseline, generation: 1, parent, at },
+            Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at }),
+            Mutation::WalletOpened(fact::WalletOpened { wallet, kind, label, baseline, generation: 1, parent, at }),
         ];
         if !is_sound {
             facts.push(crate::testing::placed(owner, 2));
@@ -376,7 +397,7 @@ mod tests {
             let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
             let Running { mut log, mut syncer, snapshots, marks, .. } = running;
             let mut payload = Vec::new();
-            codec::encode(&records(is_sound), &mut payload);
+            codec::encode(codec::VERSION, &records(is_sound), &mut payload);
             let lsn = log.append(Kind::Mutations, codec::VERSION, 1, 2, &payload).expect("there is room");
             syncer.turn().expect("the disk is there");
             let storage = Files::open_existing(place.path().join("log")).expect("it was made");
@@ -421,8 +442,8 @@ mod tests {
                 for _ in 0..count {
                     users += 1;
                     let mut payload = Vec::new();
-                    let made = Mutation::UserCreated { sub: None, email: None, at: Timestamp(2) };
-                    codec::encode(&[made], &mut payload);
+                    let made = Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at: Timestamp(2) });
+                    codec::encode(codec::VERSION, &[made], &mut payload);
                     log.append(Kind::Mutations, codec::VERSION, users, 2, &payload).expect("there is room");
                 }
             };
@@ -467,7 +488,7 @@ mod tests {
             while preparer.turn().expect("room on the disk") == wal::Prepared::One {}
             let (sub, email, at) = (Some("x".repeat(400_000)), None, Timestamp(2));
             let mut payload = Vec::new();
-            codec::encode(&[Mutation::UserCreated { sub, email, at }], &mut payload);
+            codec::encode(codec::VERSION, &[Mutation::UserCreated(fact::UserCreated { sub, email, at })], &mut payload);
             let last = log.append(Kind::Mutations, codec::VERSION, user, 2, &payload).expect("there is room");
             syncer.turn().expect("the disk is there");
             let (lsn, digest) = digests.ask(|| true).expect("the keeper runs").expect("a sound log");
@@ -508,9 +529,9 @@ mod tests {
         let covered = Covered::default();
         let mut keeper = Keeper::new(storage, snapshots, marks.clone(), 2, covered.clone());
         let older = append(60);
-        write_snapshot(&mut keeper.snapshots, &State::new(1), older, 0).expect("room on the disk");
+        write_snapshot(Formats::Newest, &mut keeper.snapshots, &State::new(1), older, 0).expect("room on the disk");
         let newer = append(30);
-        write_snapshot(&mut keeper.snapshots, &State::new(1), newer, 0).expect("room on the disk");
+        write_snapshot(Formats::Newest, &mut keeper.snapshots, &State::new(1), newer, 0).expect("room on the disk");
         assert_eq!(keeper.look().expect("a sound log"), Looked::Enough);
         assert_eq!(covered.get(), older);
         println!("covered by ends: 1 case");

@@ -16,6 +16,7 @@ use crate::loops::CommitTurns;
 use crossbeam::utils::CachePadded;
 use engine::command::Answer;
 use engine::id::{MARKETS, UserId};
+use engine::mutation::codec;
 use engine::notice::Notice;
 use engine::ring::Ring;
 use engine::shard::{Outbox, Room, Shard, shard_of};
@@ -435,6 +436,10 @@ impl<S: Storage, L: CommitListener> Outbox<Reply> for Committer<S, L> {
         self.room_marks.room(room_bytes.saturating_sub(crossing_bytes))
     }
 
+    fn version(&self) -> u16 {
+        self.version
+    }
+
     fn record(&mut self, owner: UserId, made_at: Timestamp, payload: &[u8]) {
         let time = self.monotone(made_at);
         let timer = self.figures.listener.times_append(self.log.last_lsn());
@@ -490,6 +495,8 @@ pub struct CommitLane<L = ()> {
     room_marks: RoomMarks,
     figures: Arc<CommitFigures<L>>,
     size: LogSize,
+    /// Format of the records that the committer appends.
+    version: u16,
     /// Whose way it is; `None`: nobody asks here what is not released.
     shard: Option<usize>,
     /// Records of users that may not be released, oldest first, and how many went before them.
@@ -504,6 +511,7 @@ impl<L> Clone for CommitLane<L> {
             room_marks: self.room_marks,
             figures: self.figures.clone(),
             size: self.size,
+            version: self.version,
             shard: self.shard,
             unreleased: self.unreleased.clone(),
             released: self.released,
@@ -520,10 +528,16 @@ impl<L: CommitListener> CommitLane<L> {
             room_marks,
             figures,
             size,
+            version: codec::VERSION,
             shard: None,
             unreleased: VecDeque::new(),
             released: 0,
         }
+    }
+
+    /// The same way to a committer that appends records of this format.
+    pub fn writing(self, version: u16) -> CommitLane<L> {
+        CommitLane { version, ..self }
     }
 
     /// The same way as that shard's own. Only the shard that users belong to may send their records by it.
@@ -572,6 +586,10 @@ impl<L: CommitListener> CommitLane<L> {
 }
 
 impl<L: CommitListener> Outbox<Reply> for CommitLane<L> {
+    fn version(&self) -> u16 {
+        self.version
+    }
+
     fn room(&self) -> Room {
         if COMMIT_RING_SLOTS - self.ring.len() < COMMIT_RING_MARGIN {
             return Room::None;

@@ -361,6 +361,7 @@ pub fn users_count(state: &State) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::fact;
     use engine::mutation::{Mutation, codec};
     use engine::time::Timestamp;
     use std::path::PathBuf;
@@ -380,7 +381,11 @@ mod tests {
         for number in 0..users {
             let mut payload = Vec::new();
             let sub = Some(format!("user {number}"));
-            codec::encode(&[Mutation::UserCreated { sub, email: None, at: Timestamp(2) }], &mut payload);
+            codec::encode(
+                codec::VERSION,
+                &[Mutation::UserCreated(fact::UserCreated { sub, email: None, at: Timestamp(2) })],
+                &mut payload,
+            );
             payload.truncate(payload.len() - usize::from(broken == Some(number)));
             let appended = running.log.append(Kind::Mutations, codec::VERSION, number + 1, 2, &payload);
             appended.expect("one segment holds them");

@@ -200,7 +200,8 @@ mod tests {
         }
 
         fn snapshot(&mut self, lsn: Lsn) {
-            write_snapshot(&mut self.snapshots, &State::new(1), lsn, 0).expect("room on the disk");
+            write_snapshot(engine::format::Formats::Newest, &mut self.snapshots, &State::new(1), lsn, 0)
+                .expect("room on the disk");
         }
 
         /// First records of the segments.

@@ -39,7 +39,8 @@ impl Place {
         let storage = Files::open_existing(&directory).expect("it was made");
         let mut scan = Scan::open_all(&storage).expect("it can be read");
         let crc = scan.next().expect("it is sound").expect("the first record").crc;
-        write_snapshot(&mut snapshots, &State::new(1), Lsn(1), crc).expect("room on the disk");
+        write_snapshot(engine::format::Formats::Newest, &mut snapshots, &State::new(1), Lsn(1), crc)
+            .expect("room on the disk");
         let (keeper, digests) = Keeper::new(storage, snapshots, marks.clone(), 99, covered.clone()).answering();
         let stop = Stop::new();
         let stopping = stop.clone();

@@ -3,6 +3,7 @@
 use super::source::Values;
 use super::table::texts;
 use super::*;
+use engine::format::Formats;
 use engine::market::terms::Category;
 use engine::rules::FillModel;
 use engine::user::Tier;
@@ -54,6 +55,7 @@ pub(super) fn journal(values: &Values) -> Journal {
         spares_count: values.number("journal.spares_count"),
         reserve_bytes: values.number("journal.reserve_bytes"),
         checkpoint_segments: values.number("journal.checkpoint_segments"),
+        write_formats: values.word("journal.write_formats"),
         crash_at: texts::crash_at(values.text("journal.crash_at")),
     }
 }
@@ -129,6 +131,7 @@ pub(super) fn rules(values: &Values) -> Rules {
             maker_fill_at_limit: values.boolean("flags.maker_fill_at_limit"),
         },
         fill_model: values.word("realism.fill_model"),
+        formats: values.word("journal.write_formats"),
         max_shares_per_order: Qty::from_shares(values.number("flags.max_shares_per_order")),
         quote_age_max_us: values.number::<u64>("flags.trade_quote_max_age_ms") * MILLISECOND,
         quote_age_enforced: values.boolean("flags.trade_quote_max_age_enforce"),
@@ -188,6 +191,12 @@ impl Word for LogLevel {
 impl Word for LogFormat {
     fn words() -> Vec<(&'static str, LogFormat)> {
         vec![("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)]
+    }
+}
+
+impl Word for Formats {
+    fn words() -> Vec<(&'static str, Formats)> {
+        vec![("newest", Formats::Newest), ("previous", Formats::Previous)]
     }
 }
 

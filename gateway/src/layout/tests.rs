@@ -3,6 +3,7 @@ use engine::amount::{Cash, Qty};
 use engine::book::registry::Books;
 use engine::command::{Answer, Command, Query, Wallets};
 use engine::directory::Directory;
+use engine::fact;
 use engine::id::{OrderId, UserId, WalletId};
 use engine::market::catalog::Catalog;
 use engine::mutation::{Mutation, codec};
@@ -29,9 +30,9 @@ fn resting(count: u32) -> Users {
     let (wallet, at) = (WalletId(OWNER.object(1)), START);
     let mut users = Users::default();
     let mut apply = |fact: Mutation| users.apply(OWNER, &fact);
-    apply(Mutation::UserCreated { sub: None, email: None, at });
+    apply(Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at }));
     let baseline = Cash::from_dollars(100_000);
-    let opened = Mutation::WalletOpened {
+    let opened = Mutation::WalletOpened(fact::WalletOpened {
         wallet,
         kind: WalletKind::Api,
         label: None,
@@ -39,14 +40,21 @@ fn resting(count: u32) -> Users {
         generation: 1,
         parent: None,
         at,
-    };
+    });
     apply(opened);
     for number in 2..2 + count {
         let order = OrderId(OWNER.object(number));
         apply(placed(OWNER, number));
         let reserved_cash = Cash(500_000);
         let reserved_qty = Qty::ZERO;
-        apply(Mutation::OrderRested { order, reserved_cash, reserved_qty, awaiting_book: false, held: false, at });
+        apply(Mutation::OrderRested(fact::OrderRested {
+            order,
+            reserved_cash,
+            reserved_qty,
+            awaiting_book: false,
+            held: false,
+            at,
+        }));
     }
     users
 }

@@ -6,6 +6,7 @@
 use super::{ORDER_FIELDS, folder, last_lsn, pack, pack_bytes, place_of, seen};
 use crate::verbs::exported;
 use engine::amount::Cash;
+use engine::fact;
 use engine::id::OrderId;
 use engine::mutation::Mutation;
 use engine::time::Timestamp;
@@ -207,7 +208,7 @@ fn stopped(to: PathBuf) {
             .map(|fact| fact.to_string())
             .collect();
         let noted = |kind: &str| facts.iter().any(|fact| fact.contains(kind));
-        (noted("EquityNoted") && noted("reason: GtdExpired")).then_some(())
+        (noted("EquityNoted") && noted("GtdExpired")).then_some(())
     });
 
     // What no request of ours brings about is written into the log as a server would: a grant, and an outage.
@@ -219,9 +220,9 @@ fn stopped(to: PathBuf) {
     let at = Timestamp::from_secs(unix_now() + 2 * 3_600 + 60);
     let wallet = past.wallet(WalletKind::Api);
     past.happened([
-        Mutation::GrantSet { tier: Tier::ProPlus, expires_at: Some(Timestamp(at.0 + 1)), at },
-        Mutation::BaselineRaised { wallet, baseline: Cash::from_dollars(12_500), at },
-        Mutation::OrderHeld { order: OrderId(held as u64), held: true, at },
+        Mutation::GrantSet(fact::GrantSet { tier: Tier::ProPlus, expires_at: Some(Timestamp(at.0 + 1)), at }),
+        Mutation::BaselineRaised(fact::BaselineRaised { wallet, baseline: Cash::from_dollars(12_500), at }),
+        Mutation::OrderHeld(fact::OrderHeld { order: OrderId(held as u64), held: true, at }),
     ]);
     past.end();
     let server = place.start();
@@ -237,8 +238,7 @@ fn has_every_fact(place: &Place) {
     for record in exported(place) {
         found.insert(text(&record, "/kind").to_string());
         for fact in list(&record, "/facts") {
-            let fact = fact.as_str().expect("facts are text");
-            found.insert(fact.split([' ', '{', '(']).next().expect("a name").to_string());
+            found.insert(text(fact, "/fact").to_string());
         }
     }
     let missing: Vec<&&str> = FACTS.iter().filter(|fact| !found.contains(**fact)).collect();

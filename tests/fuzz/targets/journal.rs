@@ -1,5 +1,6 @@
 //! Files of a data directory: what a start reads, damaged in any way.
 
+use engine::format::Formats;
 use engine::id::UserId;
 use engine::market::mutation::MarketMutation;
 use engine::mutation::{Mutation, codec};
@@ -25,22 +26,24 @@ pub fn record(bytes: &[u8]) {
     assert_eq!(&slot[..used.min(length)], &bytes[..used.min(length)]);
 }
 
-/// Facts that are read are written again as the same bytes, for users and for markets.
+/// Facts that are read are written again as the same bytes, for users and for markets, in every format.
 pub fn facts(bytes: &[u8]) {
-    fn again<F: codec::Fact>(bytes: &[u8]) {
-        let facts: Result<Vec<F>, _> = codec::decode::<F>(codec::VERSION, bytes).expect("our version").collect();
+    fn again<F: codec::Fact>(version: u16, bytes: &[u8]) {
+        let facts: Result<Vec<F>, _> = codec::decode::<F>(version, bytes).expect("a known format").collect();
         let mut count = 0;
-        let each = codec::each::<F>(codec::VERSION, bytes, |_| count += 1);
+        let each = codec::each::<F>(version, bytes, |_| count += 1);
         assert_eq!(facts.is_ok(), each.is_ok(), "both ways of reading say the same");
         if let Ok(facts) = facts {
             assert_eq!(facts.len(), count);
             let mut out = Vec::new();
-            codec::encode(&facts, &mut out);
+            codec::encode(version, &facts, &mut out);
             assert_eq!(out, bytes, "facts are written as other bytes");
         }
     }
-    again::<Mutation>(bytes);
-    again::<MarketMutation>(bytes);
+    for version in codec::VERSION_FIRST..=codec::VERSION {
+        again::<Mutation>(version, bytes);
+        again::<MarketMutation>(version, bytes);
+    }
 }
 
 /// A snapshot that is read is that of its state.
@@ -48,11 +51,10 @@ pub fn snapshot(bytes: &[u8]) {
     let Ok(state) = states::read(&mut &bytes[..], 1) else { return };
     let users: Vec<_> = state.users.iter().collect();
     let mut out = Vec::new();
-    states::write(&state.markets, &users, &mut out).expect("memory takes every byte");
-    let version = |bytes: &[u8]| [bytes[0], bytes[1]];
-    if version(&out) == version(bytes) {
-        assert_eq!(out, bytes, "a state is written as other bytes");
-    }
+    let newest = u16::from_le_bytes([bytes[0], bytes[1]]) == states::VERSION;
+    let formats = if newest { Formats::Newest } else { Formats::Previous };
+    states::write(formats, &state.markets, &users, &mut out).expect("memory takes every byte");
+    assert_eq!(out, bytes, "a state is written as other bytes");
 }
 
 thread_local! {
@@ -154,7 +156,7 @@ fn golden_files() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     }
     let users: Vec<_> = state.users.iter().collect();
     let mut snapshot = Vec::new();
-    states::write(&state.markets, &users, &mut snapshot).expect("memory takes every byte");
+    states::write(Formats::Previous, &state.markets, &users, &mut snapshot).expect("memory takes every byte");
     files.push(("snapshot", "golden", snapshot));
     files
 }

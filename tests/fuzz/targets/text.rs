@@ -1,14 +1,15 @@
 //! Texts of requests: heads, bodies, numbers, ids, tokens, frames; and the configuration.
 
 use edge::api::clob::flat::FlatOrder;
-use edge::api::clob::ids::{self, OrderIds};
+use edge::api::clob::ids::{self, OrderIds, SentId};
 use edge::api::orders::terms::{Draft, Sender};
+use edge::http::dialect::Dialect;
 use edge::http::jwt::Verifier;
 use edge::http::plain::{self, Head};
 use edge::ws::close::Close;
 use edge::ws::policy::{Inspector, MESSAGE_BYTES_MAX};
 use engine::amount::{Cash, Price, Qty};
-use engine::id::{KeyId, UserId};
+use engine::id::{KeyId, OrderId, UserId};
 use engine::market::catalog::Catalog;
 use engine::order::EntryRoute;
 use engine::time::{SECOND, Timestamp};
@@ -188,24 +189,28 @@ pub fn instant(bytes: &[u8]) {
 
 /// Both forms of an order id name one order, whichever is printed.
 pub fn order_id(bytes: &[u8]) {
-    let ids = OrderIds::new("a secret of the server, thirty-two bytes", UserId(1));
+    let ids = OrderIds::new("a secret of the server, thirty-two bytes", UserId(1), Dialect::Strict);
     utf8(bytes, |text| {
-        if let Some(id) = ids.read(text) {
-            assert_eq!(ids.read(&ids.text(id)), Some(id), "{text}");
-            let known = if text.starts_with("0x") {
-                text.eq_ignore_ascii_case(&ids.text(id))
-            } else {
-                text == id.0.to_string()
-            };
-            assert!(known, "{text} is no form of {}", id.0);
+        match ids.read(text) {
+            Some(SentId::Ours(id)) => {
+                let ours = ids.text(id, None);
+                assert_eq!(ids.read(&ours), Some(SentId::Ours(id)), "{text}");
+                let known =
+                    if text.starts_with("0x") { text.eq_ignore_ascii_case(&ours) } else { text == id.0.to_string() };
+                assert!(known, "{text} is no form of {}", id.0);
+            }
+            Some(SentId::Hash(hash)) => {
+                assert!(text.eq_ignore_ascii_case(&ids.text(OrderId(1), Some(&hash))), "{text} is no hash");
+            }
+            None => {}
         }
         if let Some(number) = ids::decimal(text) {
             assert_eq!(number.to_string(), text);
         }
     });
     if let Some(raw) = bytes.first_chunk::<8>() {
-        let id = engine::id::OrderId(u64::from_le_bytes(*raw));
-        assert_eq!(ids.read(&ids.text(id)), Some(id));
+        let id = OrderId(u64::from_le_bytes(*raw));
+        assert_eq!(ids.read(&ids.text(id, None)), Some(SentId::Ours(id)));
     }
 }
 

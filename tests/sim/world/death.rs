@@ -81,7 +81,8 @@ impl World {
         while scan.next().map_err(|error| error.to_string())?.is_some() {}
         let crc = scan.last_crc();
         let mut snapshots = wal::Snapshots::of(&self.storage).map_err(|error| error.to_string())?;
-        let written = journal::checkpoint::write_snapshot(&mut snapshots, &state, synced, crc);
+        let written =
+            journal::checkpoint::write_snapshot(engine::format::Formats::Newest, &mut snapshots, &state, synced, crc);
         written.map(drop).map_err(|error| error.to_string())
     }
 

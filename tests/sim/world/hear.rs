@@ -5,6 +5,7 @@ use super::{Asked, Made, NEWS_PER_RECORD_MAX, Verdict, Why, World};
 use crate::judge;
 use crate::model::User;
 use engine::command::Command;
+use engine::fact;
 use engine::id::MarketId;
 use engine::market::mutation::MarketMutation;
 use engine::market::publish;
@@ -76,7 +77,7 @@ impl World {
         }
         for fact in &published {
             publish(fact, &self.life.catalog, &mut self.life.writer);
-            if let MarketMutation::MarketResolved { market, .. } = fact {
+            if let MarketMutation::MarketResolved(fact::MarketResolved { market, .. }) = fact {
                 self.settle(*market);
             }
         }

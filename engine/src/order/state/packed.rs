@@ -1,12 +1,12 @@
 //! Orders and fills in the packed form of a snapshot.
 
-use super::{Figure, Fill, Fillable, HIGH_SLIPPAGE, NO_FILL, Order, Rare, STALE_QUOTE, Terms, parts};
+use super::{Figure, Fill, Fillable, HIGH_SLIPPAGE, NO_FILL, Order, Rare, Rarest, STALE_QUOTE, Terms, parts};
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::mutation::codec::CodecError;
 use crate::mutation::packed::{
-    Numbered, Packed, Packer, bits, has, take_byte, take_figure, take_number, take_signed, take_small, take_step,
-    take_text,
+    Numbered, Packed, Packer, bits, has, take_byte, take_bytes, take_figure, take_number, take_signed, take_small,
+    take_step, take_text,
 };
 use crate::order::text::Text;
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, TimeInForce};
@@ -179,34 +179,45 @@ impl Packed for Order {
 
 impl Rare {
     fn pack(&self, packer: &mut Packer) {
-        let Rare { fillable, client_order_id, rounded_from } = self;
+        const NONE: &Rarest = &Rarest { rounded_from: None, order_hash: None };
+        let Rare { fillable, client_order_id, rarest } = self;
+        let Rarest { rounded_from, order_hash } = rarest.as_deref().unwrap_or(NONE);
         let fillable = fillable.get();
-        packer.byte(bits([fillable.is_some(), client_order_id.is_some(), rounded_from.is_some()]));
+        let shown = [fillable.is_some(), client_order_id.is_some(), rounded_from.is_some(), order_hash.is_some()];
+        packer.byte(bits(shown));
         if let Some(qty) = fillable {
             packer.number(qty.0);
         }
-        let texts = [client_order_id.as_ref(), rounded_from.as_deref()].map(|text| text.map(Text::as_bytes));
-        for text in texts.into_iter().flatten() {
-            packer.text(text);
+        for text in [client_order_id, rounded_from].into_iter().flatten() {
+            packer.text(text.as_bytes());
+        }
+        if let Some(hash) = order_hash {
+            packer.behind().extend_from_slice(hash);
         }
     }
 
     fn unpack(input: &mut &[u8]) -> Result<Rare, CodecError> {
         let shown = take_byte(input)?;
-        Ok(Rare {
-            fillable: Fillable::of(if has(shown, 0) { Some(Qty(take_number(input)?)) } else { None }),
-            client_order_id: if has(shown, 1) { Some(Text::new(take_text(input)?)) } else { None },
-            rounded_from: if has(shown, 2) { Some(Box::new(Text::new(take_text(input)?))) } else { None },
-        })
+        let fillable = Fillable::of(if has(shown, 0) { Some(Qty(take_number(input)?)) } else { None });
+        let client_order_id = if has(shown, 1) { Some(Text::new(take_text(input)?)) } else { None };
+        let rounded_from = if has(shown, 2) { Some(Text::new(take_text(input)?)) } else { None };
+        let order_hash = if has(shown, 3) { Some(take_bytes(input)?) } else { None };
+        Ok(Rare { fillable, client_order_id, rarest: Rarest { rounded_from, order_hash }.boxed() })
     }
 }
+
+/// Of the first byte of a fill: it has the recording's time, which is its last field.
+const HAS_VENUE_AT: u8 = 1 << 7;
 
 impl Packed for Fill {
     type Shared = ();
 
     fn pack(&self, fill_before: Option<&Fill>, packer: &mut Packer) {
-        let Fill { id, order, qty, notional, fee, at, fee_rate, quote_age_ms, before, liquidity, source } = self;
-        packer.byte(*liquidity as u8 | (*source as u8) << 1);
+        let Fill { id, order, qty, notional, fee, at, venue_at, fee_rate, quote_age_ms, before, liquidity, source } =
+            self;
+        let has_venue_at = *venue_at != Timestamp(0);
+        let shown = if has_venue_at { HAS_VENUE_AT } else { 0 };
+        packer.byte(*liquidity as u8 | (*source as u8) << 1 | shown);
         packer.step(fill_before.map_or(0, |before| before.id.0), id.0);
         packer.step(id.0, order.0);
         packer.number(qty.0);
@@ -216,24 +227,32 @@ impl Packed for Fill {
         packer.number(fee_rate.0.into());
         packer.figure(quote_age_ms.0);
         packer.figure(*before);
+        if has_venue_at {
+            packer.step(fill_before.map_or(0, |before| before.venue_at.0), venue_at.0);
+        }
     }
 
     fn unpack(fill_before: Option<&Fill>, (): &mut (), input: &mut &[u8]) -> Result<Fill, CodecError> {
         let shape = take_byte(input)?;
         let id = take_step(fill_before.map_or(0, |before| before.id.0), input)?;
-        Ok(Fill {
+        let mut fill = Fill {
             id: TradeId(id),
             order: OrderId(take_step(id, input)?),
             qty: Qty(take_number(input)?),
             notional: Cash(take_signed(input)?),
             fee: Cash(take_signed(input)?),
             at: Timestamp(take_step(fill_before.map_or(0, |before| before.at.0), input)?),
+            venue_at: Timestamp(0),
             fee_rate: Bps(take_small(input)?),
             quote_age_ms: Figure(take_figure(input)?),
             before: take_figure(input)?,
             liquidity: Liquidity::of_number(shape & 1)?,
-            source: PriceSource::of_number(shape >> 1)?,
-        })
+            source: PriceSource::of_number((shape & !HAS_VENUE_AT) >> 1)?,
+        };
+        if shape & HAS_VENUE_AT != 0 {
+            fill.venue_at = Timestamp(take_step(fill_before.map_or(0, |before| before.venue_at.0), input)?);
+        }
+        Ok(fill)
     }
 }
 
@@ -279,8 +298,9 @@ mod tests {
             (terms.time_in_force, terms.route) = (TimeInForce::Ioc, EntryRoute::Clob);
             (terms.post_only, terms.marketable, terms.warnings) = (at == 0, at == 1, bits([at > 1, at == 1]));
             let client_order_id = (at > 0).then(|| Text::new("é雨"));
-            let rounded_from = (at > 0).then(|| Box::new(Text::new("")));
-            let rare = Rare { fillable: Fillable(at), client_order_id, rounded_from };
+            let rounded_from = (at > 0).then(|| Text::new(""));
+            let rarest = Rarest { rounded_from, order_hash: (at > 1).then_some([0x5a; 32]) }.boxed();
+            let rare = Rare { fillable: Fillable(at), client_order_id, rarest };
             (terms.rare_block, terms.rare_at) = parts((at != 1).then(|| rares.push(rare)));
             orders.push(order);
         }
@@ -291,6 +311,7 @@ mod tests {
             notional: Cash(at as i64),
             fee: Cash(i64::MIN),
             at: Timestamp(at),
+            venue_at: Timestamp(!at),
             fee_rate: Bps(at as u32),
             quote_age_ms: Figure(at as u32),
             before: at as u32,

@@ -5,6 +5,7 @@ use super::words::{number, token};
 use super::world::World;
 use crate::amount::Cash;
 use crate::command::{Answer, Command, FillFilter, Query, Wallets};
+use crate::fact;
 use crate::mutation::Mutation;
 use crate::notice::OrderFact;
 use crate::order::Fill;
@@ -86,7 +87,7 @@ impl World {
             "levels" => {
                 let mut rows = Vec::new();
                 for fact in self.last_facts() {
-                    if let Mutation::OrderFilled { levels, .. } = fact {
+                    if let Mutation::OrderFilled(fact::OrderFilled { levels, .. }) = fact {
                         rows.extend(levels.iter().map(|row| {
                             let mark = if row.mirrored { "~" } else { "" };
                             format!("{mark}{}x{}", text(Cash(i64::from(row.price.0) * 100)), shares(row.qty))

@@ -3,6 +3,7 @@
 use super::property::crowded;
 use super::world::World;
 use crate::command::{Answer, Command, Envelope, Sweeps};
+use crate::fact;
 use crate::id::{UserId, WalletId};
 use crate::mutation::{Mutation, codec};
 use crate::order::Taken;
@@ -188,7 +189,7 @@ fn long_fills_of_one_user_become_several_records() {
     for (_, payload) in records {
         assert!(payload.len() < RECORD_SEALED_AT_BYTES + fill_bytes, "{} bytes", payload.len());
         for fact in codec::decode::<Mutation>(codec::VERSION, payload).expect("our own version") {
-            if let Mutation::OrderFilled { levels: taken, .. } = fact.expect("our own bytes") {
+            if let Mutation::OrderFilled(fact::OrderFilled { levels: taken, .. }) = fact.expect("our own bytes") {
                 assert_eq!(taken.len(), levels);
                 fills += 1;
             }

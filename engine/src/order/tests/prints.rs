@@ -5,6 +5,7 @@ use crate::amount::{Price, Qty};
 use crate::book::BookSide;
 use crate::book::chance::Chance;
 use crate::command::{Command, Sweeps};
+use crate::fact;
 use crate::id::{InstrumentId, OrderId, UserId};
 use crate::mutation::{Mutation, codec};
 use crate::order::Side;
@@ -183,7 +184,10 @@ fn fills(records: &[(UserId, Vec<u8>)]) -> Vec<(UserId, OrderId, u64, bool)> {
     let mut fills = Vec::new();
     for (owner, payload) in records {
         for fact in codec::decode::<Mutation>(codec::VERSION, payload).expect("written just now") {
-            let Mutation::OrderFilled { order, qty, levels, .. } = fact.expect("written just now") else { continue };
+            let Mutation::OrderFilled(fact::OrderFilled { order, qty, levels, .. }) = fact.expect("written just now")
+            else {
+                continue;
+            };
             fills.push((*owner, order, qty.0, levels.is_empty()));
         }
     }

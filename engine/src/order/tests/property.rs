@@ -3,6 +3,7 @@
 
 use super::world::World;
 use crate::command::{Answer, Command, Envelope, OrderFilter, Query, Sweeps, Wallets};
+use crate::fact;
 use crate::id::{MarketId, UserId};
 use crate::order::Status;
 use crate::rules::{CYCLE_ORDERS_PER_TURN_MAX, SWEEP_ORDERS_PER_RECORD_MAX};
@@ -133,11 +134,11 @@ fn random_days_keep_every_promise_and_repeat() {
         assert_eq!(one.out.notices, two.out.notices, "seed {seed}");
         records += one.out.records.len();
         for fact in one.all_facts() {
-            if let crate::mutation::Mutation::OrderFilled { liquidity, source, .. } = &fact {
+            if let crate::mutation::Mutation::OrderFilled(fact::OrderFilled { liquidity, source, .. }) = &fact {
                 fills += 1;
                 kinds.insert(format!("{liquidity:?} {source:?}"));
             }
-            if let crate::mutation::Mutation::OrderClosed { reason, .. } = &fact {
+            if let crate::mutation::Mutation::OrderClosed(fact::OrderClosed { reason, .. }) = &fact {
                 kinds.insert(format!("{reason:?}"));
             }
         }

@@ -92,9 +92,8 @@ impl World {
     }
 }
 
-pub(super) fn kind(fact: &Mutation) -> String {
-    let text = format!("{fact:?}");
-    text.split([' ', '{']).next().unwrap_or_default().to_owned()
+pub(super) fn kind(fact: &Mutation) -> &'static str {
+    fact.name()
 }
 
 pub(super) fn quality_text(order: &Order) -> String {

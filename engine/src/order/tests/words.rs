@@ -33,7 +33,7 @@ impl World {
             post_only: false,
         };
         let (mut tier, mut route, mut unsound) = (self.tier, EntryRoute::Native, false);
-        let (mut id, mut source, mut body, mut key) = (None, IdSource::Body, 1, KeyId(5));
+        let (mut id, mut signed, mut source, mut body, mut key) = (None, None, IdSource::Body, 1, KeyId(5));
         for word in &words[4..] {
             match word.split_once('=') {
                 Some(("exp", at)) => {
@@ -44,6 +44,7 @@ impl World {
                 }
                 Some(("id", text)) => id = Some(text.to_owned()),
                 Some(("by", n)) => key = self.key(n),
+                Some(("signed", n)) => signed = Some([number(n) as u8; 32]),
                 Some(("body", n)) => body = number(n) as u8,
                 Some(("from", "main")) => {
                     terms.wallet = self.the_user().wallet_of(WalletKind::Main).map(|wallet| wallet.id);
@@ -71,12 +72,11 @@ impl World {
                 },
             }
         }
+        let terms = if unsound { Err(Unsound) } else { Ok(terms) };
         Placement {
-            key,
-            tier,
-            route,
             request: id.map(|client_order_id| RequestIdentity { client_order_id, digest: [body; 32], source }),
-            terms: if unsound { Err(Unsound) } else { Ok(terms) },
+            order_hash: signed,
+            ..Placement::new(key, tier, route, terms)
         }
     }
 

@@ -172,7 +172,7 @@ impl World {
         self.shard.as_ref().expect("there is a shard").users()
     }
 
-    fn make_user(&mut self) {
+    pub(super) fn make_user(&mut self) {
         let user = self.user;
         if self.shard().users().get(user).is_none() {
             let asked = CreateUser { sub: None, email: None, grant: self.grant, api_balance: self.balance };
@@ -370,7 +370,7 @@ impl World {
     pub(super) fn restart(&mut self) -> String {
         let mut users = Users::default();
         for (owner, payload) in &self.out.records {
-            for fact in codec::decode(codec::VERSION, payload).expect("our own version") {
+            for fact in codec::decode(self.rules.formats.record(), payload).expect("our own version") {
                 users.apply(*owner, &fact.expect("our own bytes"));
             }
         }
@@ -394,7 +394,7 @@ impl World {
     fn facts_from(&self, record: usize) -> Vec<Mutation> {
         let records = &self.out.records[record..];
         let facts = |payload: &[u8]| -> Vec<Mutation> {
-            let facts = codec::decode(codec::VERSION, payload).expect("our own version");
+            let facts = codec::decode(self.rules.formats.record(), payload).expect("our own version");
             facts.map(|fact| fact.expect("our own bytes")).collect()
         };
         records.iter().flat_map(|(_, payload)| facts(payload)).collect()
@@ -412,7 +412,7 @@ impl World {
         let live = digest(shard.users());
         let mut replayed = Users::default();
         for (owner, payload) in &self.out.records {
-            for fact in codec::decode(codec::VERSION, payload).map_err(|error| error.to_string())? {
+            for fact in codec::decode(self.rules.formats.record(), payload).map_err(|error| error.to_string())? {
                 replayed.apply(*owner, &fact.map_err(|error| error.to_string())?);
             }
         }

@@ -1,11 +1,11 @@
 use super::*;
 use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up, reservation_rounded_up};
+use crate::fact;
+use crate::format::Formats;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, WalletId};
 use crate::mutation::codec::{self, encode};
 use crate::order::resting::Resting;
-use crate::order::{
-    CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, TimeInForce,
-};
+use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Quality, Side};
 use crate::shard::snapshot;
 use crate::time::Timestamp;
 use crate::user::sample::Sample;
@@ -21,7 +21,7 @@ fn folding_the_same_records_twice_gives_the_same_state() {
         for _ in 0..3_000 {
             let (owner, facts) = sample.record();
             payload.clear();
-            encode(&facts, &mut payload);
+            encode(codec::VERSION, &facts, &mut payload);
             facts_count += fold(&mut state, owner, codec::VERSION, &payload).expect("just encoded");
         }
         state.check_all().expect("every promise holds");
@@ -49,7 +49,7 @@ fn a_clock_that_was_set_back_is_part_of_the_state() {
     let mut take = |sample: &mut Sample, records: &mut Vec<_>| {
         let (owner, facts) = sample.record();
         let mut payload = Vec::new();
-        encode(&facts, &mut payload);
+        encode(codec::VERSION, &facts, &mut payload);
         records.push((owner, codec::VERSION, payload));
         moments.push(sample.now);
     };
@@ -59,7 +59,7 @@ fn a_clock_that_was_set_back_is_part_of_the_state() {
     (0..400).for_each(|_| take(&mut sample, &mut records));
     let (from, at) = (sample.now, right.plus(3_600_000_000));
     let mut payload = Vec::new();
-    encode(&[MarketMutation::ClockSetBack { from, at }], &mut payload);
+    encode(codec::VERSION_SET_BACK, &[MarketMutation::ClockSetBack(fact::ClockSetBack { from, at })], &mut payload);
     records.push((MARKETS, codec::VERSION_SET_BACK, payload));
     let set_back = records.len();
     sample.now = at;
@@ -98,7 +98,8 @@ fn a_clock_that_was_set_back_is_part_of_the_state() {
             state.unlist();
             fold_batch(&mut state, &borrowed[..cut]).expect("just encoded");
             let (mut bytes, users) = (Vec::new(), state.users.iter().collect::<Vec<_>>());
-            let whole = snapshot::write(&state.markets, &users, &mut bytes).expect("memory takes every byte");
+            let whole =
+                snapshot::write(Formats::Newest, &state.markets, &users, &mut bytes).expect("memory takes every byte");
             let mut state = snapshot::read_checked(&mut &bytes[..], shards, whole).expect("just written");
             fold_batch(&mut state, &borrowed[cut..]).expect("just encoded");
             state.list_again();
@@ -121,7 +122,7 @@ fn markets_end_again_when_the_clock_was_set_back() {
     let mut dice = crate::user::sample::Dice(5);
     let mut fold_all = |facts: &[MarketMutation], version| {
         let mut payload = Vec::new();
-        encode(facts, &mut payload);
+        encode(codec::VERSION, facts, &mut payload);
         fold(&mut state, MARKETS, version, &payload).expect("just encoded");
     };
     // (end, resolved) → ended behind it
@@ -132,16 +133,20 @@ fn markets_end_again_when_the_clock_was_set_back() {
         let market = MarketId(number as u32);
         let (listing, state) = (Box::new(listing), MarketState::Active);
         let mut facts = vec![
-            MarketMutation::MarketListed { market, listing, state, at: year },
-            MarketMutation::MarketStateChanged { market, state, ended: true, at: year },
+            MarketMutation::MarketListed(fact::MarketListed { market, listing, state, at: year }),
+            MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, state, ended: true, at: year }),
         ];
         if *resolved {
-            facts.push(MarketMutation::MarketResolved { market, resolution: Resolution::Split, at: year });
-            facts.push(MarketMutation::MarketSettled { market, at: year });
+            facts.push(MarketMutation::MarketResolved(fact::MarketResolved {
+                market,
+                resolution: Resolution::Split,
+                at: year,
+            }));
+            facts.push(MarketMutation::MarketSettled(fact::MarketSettled { market, at: year }));
         }
         fold_all(&facts, codec::VERSION);
     }
-    fold_all(&[MarketMutation::ClockSetBack { from: year, at }], codec::VERSION_SET_BACK);
+    fold_all(&[MarketMutation::ClockSetBack(fact::ClockSetBack { from: year, at })], codec::VERSION_SET_BACK);
     for (market, &(_, resolved, ended)) in state.markets.iter().zip(&rows) {
         assert_eq!((market.ended, market.listed_at), (ended, at));
         assert_eq!(market.resolution, resolved.then_some((Resolution::Split, at)));
@@ -157,7 +162,7 @@ fn fold_a_batch(shards: usize) {
         .map(|_| {
             let (owner, facts) = sample.record();
             let mut payload = Vec::new();
-            encode(&facts, &mut payload);
+            encode(codec::VERSION, &facts, &mut payload);
             (owner, payload)
         })
         .collect();
@@ -202,7 +207,7 @@ fn fold_a_batch(shards: usize) {
 #[test]
 fn a_record_that_cannot_be_read_is_an_error() {
     let mut state = State::new(1);
-    assert_eq!(fold(&mut state, UserId(1), 9, &[]), Err(CodecError::Version(9)));
+    assert_eq!(fold(&mut state, UserId(1), 9, &[]), Err(CodecError::Version { found: 9, newest: codec::VERSION }));
     assert_eq!(fold(&mut state, UserId(1), codec::VERSION, &[0, 0]), Err(CodecError::Length));
     assert_eq!(fold(&mut state, MARKETS, codec::VERSION, &[99, 0, 0, 0]), Err(CodecError::Variant));
 }
@@ -220,7 +225,7 @@ impl Tape {
     }
 
     fn push(&mut self, owner: UserId, facts: &[Mutation]) {
-        encode(facts, &mut self.bytes);
+        encode(codec::VERSION, facts, &mut self.bytes);
         self.records.push((owner, self.bytes.len()));
         self.facts_count += facts.len();
     }
@@ -272,9 +277,9 @@ impl Trader {
     fn create(id: UserId) -> (Trader, Vec<Mutation>) {
         let mut trader = Trader { id, next: 0, position: None, open: Vec::new() };
         let at = Timestamp(1);
-        let mut facts = vec![Mutation::UserCreated { sub: None, email: None, at }];
+        let mut facts = vec![Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at })];
         for kind in [WalletKind::Main, WalletKind::Api] {
-            facts.push(Mutation::WalletOpened {
+            facts.push(Mutation::WalletOpened(fact::WalletOpened {
                 wallet: WalletId(trader.number()),
                 kind,
                 label: None,
@@ -282,9 +287,9 @@ impl Trader {
                 generation: 1,
                 parent: None,
                 at,
-            });
+            }));
         }
-        facts.push(Mutation::KeyIssued {
+        facts.push(Mutation::KeyIssued(fact::KeyIssued {
             key: KeyId(trader.number()),
             hash: [1; 32],
             alias_hash: [2; 32],
@@ -294,46 +299,31 @@ impl Trader {
             permissions: Permissions::ReadTrade,
             beta_until: None,
             at,
-        });
+        }));
         (trader, facts)
     }
 
     fn place(&mut self, limit: Price) -> (OrderId, Mutation) {
         let order = OrderId(self.number());
-        let terms = OrderTerms {
-            wallet: WalletId(self.id.object(2)),
-            key: KeyId(self.id.object(3)),
-            instrument: InstrumentId(0),
-            side: Side::Buy,
-            order_type: OrderType::Limit,
-            time_in_force: TimeInForce::Gtc,
-            limit,
-            quantity: SHARES,
-            amount: None,
-            expiration: None,
-            post_only: false,
-            client_order_id: None,
-            route: EntryRoute::Native,
-            fee_rate: Bps(500),
-            marketable: true,
-            quality: Quality { displayed: Some(Cash(420_000)), quote_age_ms: Some(12), ..Quality::default() },
-            rounded_from: None,
-        };
-        (order, Mutation::OrderPlaced { order, terms, counted: true, at: Timestamp(9) })
+        let (wallet, key) = (WalletId(self.id.object(2)), KeyId(self.id.object(3)));
+        let quality = Quality { displayed: Some(Cash(420_000)), quote_age_ms: Some(12), ..Quality::default() };
+        let limit = OrderTerms::limit(wallet, key, InstrumentId(0), Side::Buy, limit, SHARES);
+        let terms = OrderTerms { marketable: true, quality, ..limit };
+        (order, Mutation::OrderPlaced(fact::OrderPlaced { order, terms, counted: true, at: Timestamp(9) }))
     }
 
     fn rest(&mut self, limit: Price) -> Vec<Mutation> {
         let (order, placed) = self.place(limit);
         self.open.push((order, limit));
         let reserved_cash = reservation_rounded_up(limit, SHARES);
-        let rested = Mutation::OrderRested {
+        let rested = Mutation::OrderRested(fact::OrderRested {
             order,
             reserved_cash,
             reserved_qty: Qty::ZERO,
             awaiting_book: false,
             held: false,
             at: Timestamp(9),
-        };
+        });
         vec![placed, rested]
     }
 
@@ -346,7 +336,7 @@ impl Trader {
         if position.0 == self.id.object(self.next + 1) {
             self.next += 1;
         }
-        Mutation::OrderFilled {
+        Mutation::OrderFilled(fact::OrderFilled {
             order,
             trade,
             position,
@@ -362,7 +352,8 @@ impl Trader {
             reserved_qty: Qty::ZERO,
             levels: Vec::new(),
             at: Timestamp(9),
-        }
+            venue_at: None,
+        })
     }
 
     fn take(&mut self, limit: Price) -> Vec<Mutation> {
@@ -373,7 +364,11 @@ impl Trader {
     fn close_one(&mut self, which: u64) -> Option<Vec<Mutation>> {
         let at = (which % self.open.len().max(1) as u64) as usize;
         let (order, _) = (at < self.open.len()).then(|| self.open.swap_remove(at))?;
-        Some(vec![Mutation::OrderClosed { order, reason: CloseReason::UserCancelled, at: Timestamp(9) }])
+        Some(vec![Mutation::OrderClosed(fact::OrderClosed {
+            order,
+            reason: CloseReason::UserCancelled,
+            at: Timestamp(9),
+        })])
     }
 
     fn fill_one(&mut self, which: u64) -> Option<Vec<Mutation>> {
@@ -443,7 +438,8 @@ fn measure_folding_and_memory() {
 
     let mut out = Vec::with_capacity(400 << 20);
     let started = ran();
-    snapshot::write(&state.markets, &state.users.iter().collect::<Vec<_>>(), &mut out).expect("memory");
+    snapshot::write(Formats::Newest, &state.markets, &state.users.iter().collect::<Vec<_>>(), &mut out)
+        .expect("memory");
     println!("snapshot of that: {} MB in {:?}", out.len() >> 20, (ran() - started));
     let started = ran();
     let digest = snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());

@@ -2,11 +2,10 @@
 
 use super::{Dice, ModelOrder, ModelPosition, ModelUser};
 use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up, reservation_rounded_up, share_half_up};
+use crate::fact;
 use crate::id::{InstrumentId, OrderId, PositionId, TradeId, UserId};
 use crate::mutation::Mutation;
-use crate::order::{
-    CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
-};
+use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Quality, Side, Taken, TimeInForce};
 use crate::time::{HOUR, Timestamp};
 
 /// A new order: killed, filled, partly filled, resting, or several of these.
@@ -46,20 +45,10 @@ pub(super) fn place(
     let client_order_id = dice.maybe(|dice| format!("{}-{}", dice.text(), user.orders.len()));
     let order = OrderId(owner.object(user.number()));
     let terms = OrderTerms {
-        wallet,
-        key: user.keys[0],
-        instrument,
-        side,
-        order_type: OrderType::Limit,
         time_in_force,
-        limit,
-        quantity: Qty(qty),
-        amount: None,
         expiration: (time_in_force == TimeInForce::Gtd).then(|| at.plus(HOUR)),
         post_only: dice.chance(10),
         client_order_id: client_order_id.clone(),
-        route: EntryRoute::Native,
-        fee_rate: Bps(500),
         marketable: dice.chance(50),
         quality: Quality {
             displayed: dice.maybe(|dice| Cash(dice.below(1_000_000) as i64)),
@@ -73,6 +62,8 @@ pub(super) fn place(
             stale_quote: dice.chance(20),
         },
         rounded_from: dice.chance(5).then(|| "1.00001".to_owned()),
+        order_hash: dice.chance(10).then(|| std::array::from_fn(|at| (order.0 >> (at % 8 * 8)) as u8)),
+        ..OrderTerms::limit(wallet, user.keys[0], instrument, side, limit, Qty(qty))
     };
     let mut known =
         ModelOrder { wallet, instrument, side, limit, qty, filled: 0, rests: false, awaiting: false, reserved: 0 };
@@ -83,7 +74,8 @@ pub(super) fn place(
     };
     let part = if time_in_force == TimeInForce::Fok && part < qty { 0 } else { part };
     user.facts += 1;
-    let mut facts = vec![Mutation::OrderPlaced { order, terms, counted: part > 0 || !immediate, at }];
+    let mut facts =
+        vec![Mutation::OrderPlaced(fact::OrderPlaced { order, terms, counted: part > 0 || !immediate, at })];
     user.orders.insert(order, known.clone());
     if part > 0 {
         facts.push(fill(owner, user, dice, order, part, Liquidity::Taker, at));
@@ -97,7 +89,7 @@ pub(super) fn place(
                 _ => CloseReason::FakRest,
             };
             user.facts += 1;
-            facts.push(Mutation::OrderClosed { order, reason, at });
+            facts.push(Mutation::OrderClosed(fact::OrderClosed { order, reason, at }));
         } else {
             known.rests = true;
             known.awaiting = part == 0 && dice.chance(20);
@@ -107,7 +99,11 @@ pub(super) fn place(
     }
     if let Some(id) = client_order_id.or_else(|| dice.chance(10).then(|| format!("implicit {order}"))) {
         user.remembered.push((id.clone(), order));
-        facts.push(Mutation::RequestRemembered { order, client_order_id: id, digest: [dice.next() as u8; 32] });
+        facts.push(Mutation::RequestRemembered(fact::RequestRemembered {
+            order,
+            client_order_id: id,
+            digest: [dice.next() as u8; 32],
+        }));
     }
     facts
 }
@@ -122,14 +118,14 @@ fn rest(order: OrderId, known: &mut ModelOrder, dice: &mut Dice, at: Timestamp) 
         }
         Side::Sell => unfilled.0,
     };
-    Mutation::OrderRested {
+    Mutation::OrderRested(fact::OrderRested {
         order,
         reserved_cash: Cash(if known.side == Side::Buy { known.reserved as i64 } else { 0 }),
         reserved_qty: Qty(if known.side == Side::Sell { known.reserved } else { 0 }),
         awaiting_book: known.awaiting,
         held: dice.chance(20),
         at,
-    }
+    })
 }
 
 /// One fill of `qty`, inside the limit of its order.
@@ -192,7 +188,7 @@ fn fill(
     user.facts += 1;
     let (side, limit) = (known.side, known.limit);
     user.orders.insert(order, known);
-    Mutation::OrderFilled {
+    Mutation::OrderFilled(fact::OrderFilled {
         order,
         trade,
         position,
@@ -208,7 +204,8 @@ fn fill(
         reserved_qty: Qty(if side == Side::Sell { reserved } else { 0 }),
         levels: vec![Taken { price: limit, qty: Qty(qty), fee, mirrored: dice.chance(10) }],
         at,
-    }
+        venue_at: dice.chance(30).then_some(Timestamp(at.0 / 2)),
+    })
 }
 
 fn open_order(user: &ModelUser, dice: &mut Dice) -> Option<OrderId> {
@@ -227,7 +224,7 @@ pub(super) fn close(user: &mut ModelUser, order: OrderId, reason: CloseReason, a
     let known = user.orders.get_mut(&order).expect("it is open");
     (known.rests, known.reserved) = (false, 0);
     user.facts += 1;
-    Mutation::OrderClosed { order, reason, at }
+    Mutation::OrderClosed(fact::OrderClosed { order, reason, at })
 }
 
 pub(super) fn close_some(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mutation> {
@@ -246,7 +243,7 @@ pub(super) fn close_some(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -
 pub(super) fn touch_resting(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mutation> {
     let Some(order) = open_order(user, dice) else { return Vec::new() };
     if !user.orders[&order].awaiting {
-        return vec![Mutation::OrderHeld { order, held: dice.chance(50), at }];
+        return vec![Mutation::OrderHeld(fact::OrderHeld { order, held: dice.chance(50), at })];
     }
     let mut known = user.orders[&order].clone();
     known.awaiting = false;

@@ -5,12 +5,13 @@ use crate::http::testing::{NOW, World};
 use engine::amount::{Bps, Cash, Price, Qty, TickSize};
 use engine::book::registry::Books;
 use engine::book::{BookWriter, LastTrade};
+use engine::fact;
 use engine::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
 use engine::market::catalog::{Catalog, Figures};
 use engine::market::mutation::MarketMutation;
 use engine::market::terms::{Category, EventTerms, Listing, MarketState, Resolution, Venue};
 use engine::mutation::Mutation;
-use engine::order::{EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, TimeInForce};
+use engine::order::{Liquidity, OrderTerms, PriceSource, Side};
 use engine::time::Timestamp;
 use engine::user::{Permissions, Tier, User, Users, WalletKind};
 use engine::view::OrderView;
@@ -106,7 +107,12 @@ impl Town {
         let crypto = Listing { category: Category::Crypto, ..listing(0x20, ["20000001", "20000002"]) };
         for (id, listing) in [lisbon, free, crypto].into_iter().enumerate() {
             let (market, listing) = (MarketId(id as u32), Box::new(listing));
-            catalog.publish(&MarketMutation::MarketListed { market, listing, state: MarketState::Active, at: NOW });
+            catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
+                market,
+                listing,
+                state: MarketState::Active,
+                at: NOW,
+            }));
         }
         let writer = RefCell::new(books.writer().expect("the first writer"));
         let key = world.key(Tier::Free, Permissions::ReadTrade);
@@ -139,7 +145,11 @@ impl Town {
 
     pub fn resolve(&self, winner: Outcome) {
         let resolution = Resolution::Winner(winner);
-        self.catalog.publish(&MarketMutation::MarketResolved { market: self.market, resolution, at: NOW });
+        self.catalog.publish(&MarketMutation::MarketResolved(fact::MarketResolved {
+            market: self.market,
+            resolution,
+            at: NOW,
+        }));
     }
 
     /// One request with the town's key.
@@ -175,8 +185,8 @@ impl Trader {
     /// A user with this much cash in the API wallet, who trades this instrument.
     pub fn new(cash: i64, instrument: InstrumentId) -> Trader {
         let mut users = Users::default();
-        users.apply(OWNER, &Mutation::UserCreated { sub: None, email: None, at: NOW });
-        let opened = Mutation::WalletOpened {
+        users.apply(OWNER, &Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at: NOW }));
+        let opened = Mutation::WalletOpened(fact::WalletOpened {
             wallet: WALLET,
             kind: WalletKind::Api,
             label: None,
@@ -184,7 +194,7 @@ impl Trader {
             generation: 1,
             parent: None,
             at: NOW,
-        };
+        });
         users.apply(OWNER, &opened);
         // The examples' ids are far from the first ones, and a shard skips few.
         let mut user = users.take(OWNER).expect("created");
@@ -195,34 +205,19 @@ impl Trader {
 
     /// A limit BUY of these shares, to be changed by the test.
     pub fn terms(&self, limit: u16, shares: u64) -> OrderTerms {
-        OrderTerms {
-            wallet: WALLET,
-            key: KeyId(1),
-            instrument: self.instrument,
-            side: Side::Buy,
-            order_type: OrderType::Limit,
-            time_in_force: TimeInForce::Gtc,
-            limit: Price(limit),
-            quantity: Qty::from_shares(shares),
-            amount: None,
-            expiration: None,
-            post_only: false,
-            client_order_id: None,
-            route: EntryRoute::Native,
-            fee_rate: Bps(500),
-            marketable: false,
-            quality: Quality::default(),
-            rounded_from: None,
-        }
+        OrderTerms::limit(WALLET, KeyId(1), self.instrument, Side::Buy, Price(limit), Qty::from_shares(shares))
     }
 
     pub fn place(&mut self, order: u64, terms: OrderTerms, at: Timestamp) {
-        self.users.apply(OWNER, &Mutation::OrderPlaced { order: OrderId(order), terms, counted: true, at });
+        self.users.apply(
+            OWNER,
+            &Mutation::OrderPlaced(fact::OrderPlaced { order: OrderId(order), terms, counted: true, at }),
+        );
     }
 
     /// A fill of an order: shares in 10⁻⁶, notional and fee in 10⁻⁶ USD.
     pub fn fill(&mut self, order: u64, trade: u64, (qty, notional, fee): (u64, i64, i64), how: Filled) {
-        let fact = Mutation::OrderFilled {
+        let fact = Mutation::OrderFilled(fact::OrderFilled {
             order: OrderId(order),
             trade: TradeId(trade),
             position: PositionId(7_001),
@@ -238,7 +233,8 @@ impl Trader {
             reserved_qty: Qty::ZERO,
             levels: Vec::new(),
             at: how.at,
-        };
+            venue_at: None,
+        });
         self.users.apply(OWNER, &fact);
     }
 

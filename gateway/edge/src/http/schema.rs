@@ -200,3 +200,6 @@ formats! {
     UUID / UUID_OR_NULL = "Uuid", r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
         "A UUID in lower case.";
 }
+/// What the `venue_time` of a fill is.
+pub const VENUE_TIME: &str =
+    "Time of the recording that the fill was made against; null where the venue's time is server time.";

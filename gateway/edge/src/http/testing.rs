@@ -15,6 +15,7 @@ use engine::book::registry::Books;
 use engine::book::stretches::{PriceHistory, Stretches, Wanted};
 use engine::command::{Answer, Command};
 use engine::directory::Directory;
+use engine::fact;
 use engine::id::{KeyId, MarketId, UserId};
 use engine::market::catalog::Catalog;
 use engine::market::spot::{SOURCE, Spot, SpotPrice};
@@ -201,9 +202,9 @@ impl World {
     /// A user with one key; the key's text.
     pub fn key(&self, tier: Tier, permissions: Permissions) -> String {
         let user = self.directory().reserve_anonymous();
-        self.note(user, Mutation::UserCreated { sub: None, email: None, at: NOW });
+        self.note(user, Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at: NOW }));
         if tier > Tier::Free {
-            self.note(user, Mutation::GrantSet { tier, expires_at: None, at: NOW });
+            self.note(user, Mutation::GrantSet(fact::GrantSet { tier, expires_at: None, at: NOW }));
         }
         self.another_key(user, tier, permissions)
     }
@@ -214,7 +215,7 @@ impl World {
         let text = format!("svc_live_{number:064x}");
         self.note(
             user,
-            Mutation::KeyIssued {
+            Mutation::KeyIssued(fact::KeyIssued {
                 key: KeyId(user.object(1_000 + number)),
                 hash: auth::key_hash(text.as_bytes(), "svc").expect("a well-formed key"),
                 alias_hash: [number as u8; 32],
@@ -224,7 +225,7 @@ impl World {
                 permissions,
                 beta_until: None,
                 at: NOW,
-            },
+            }),
         );
         text
     }

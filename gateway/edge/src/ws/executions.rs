@@ -173,6 +173,7 @@ fn filled(o: &mut Object<'_>, order: &Order, fill: &Fill, texts: &Texts<'_>) {
     o.money("fee", fill.fee);
     o.integer("wallet_id", terms.wallet.0);
     o.integer("trade_id", fill.id.0);
+    o.ts_or_null("venue_time", fill.venue_at());
 }
 
 fn state(o: &mut Object<'_>, order: &Order) {

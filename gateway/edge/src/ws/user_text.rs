@@ -29,7 +29,7 @@ impl Texts {
     pub fn new(app: &Arc<App>, dress: &Dress) -> Texts {
         Texts {
             app: app.clone(),
-            ids: OrderIds::new(app.config.auth.server_secret.expose(), dress.user),
+            ids: OrderIds::new(app.config.auth.server_secret.expose(), dress.user, dress.dialect),
             address: ids::address(dress.user),
             dress: dress.clone(),
         }

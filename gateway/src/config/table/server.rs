@@ -3,6 +3,7 @@
 use super::texts;
 use crate::config::setting::{Setting, boolean, integer, list, optional_word, parsed, path, text, word};
 use crate::config::{DATA_DIR, Durability, LogFormat, LogLevel};
+use engine::format::Formats;
 
 pub(super) fn rows() -> Vec<Setting> {
     [server(), admin(), http(), storage()].into_iter().flatten().collect()
@@ -194,6 +195,12 @@ fn storage() -> Vec<Setting> {
             "Free bytes of the disk below which no new segment is made and orders are refused.",
         ),
         integer("journal.checkpoint_segments", 4, 1..=1_000, "Full segments between two snapshots."),
+        word(
+            "journal.write_formats",
+            Formats::Newest,
+            "Formats of new records and snapshots. `previous`: the directory stays readable by the build before; fills have \
+             no `venue_time` and signed orders keep the id of before.",
+        ),
         parsed(
             "journal.crash_at",
             "",

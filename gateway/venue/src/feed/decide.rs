@@ -114,6 +114,9 @@ impl<L: Links> Desk<L> {
 
     /// Venue time has come to `venue_now`: end dates pass.
     pub(super) fn advance(&mut self, venue_now: Timestamp, drives_clock: bool) {
+        if drives_clock {
+            self.writer.recording(venue_now);
+        }
         // Where ages count on server time, so does the clock they are read by: the recording's may be far from it.
         if drives_clock && !self.ages_on_server_time {
             self.writer.clock(venue_now);

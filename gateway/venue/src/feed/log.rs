@@ -48,7 +48,7 @@ impl<L: Links> Desk<L> {
         let bytes_max = FACTS_BYTES_MAX.min(self.lane.payload_bytes_max);
         while !self.pending.is_empty() {
             let mut payload = Vec::new();
-            let facts = self.pending.next(self.room(), bytes_max, &mut payload);
+            let facts = self.pending.next(self.lane.commits.version(), self.room(), bytes_max, &mut payload);
             if facts.is_empty() {
                 return Ok(());
             }

@@ -4,6 +4,7 @@ use super::super::FeedUpdate;
 use ahash::AHashMap;
 use engine::amount::{Price, Qty};
 use engine::book::{self, BookSide, LastTrade};
+use engine::fact;
 use engine::id::{InstrumentId, MarketId};
 use engine::market::mutation::MarketMutation;
 use engine::mutation::codec;
@@ -34,9 +35,15 @@ impl Pending {
         self.facts.is_empty()
     }
 
-    /// Takes the facts of the next record and encodes them into `payload`, at most `bytes_max` where that holds one.
+    /// Takes the facts of the next record and encodes them in that format into `payload`, at most `bytes_max` where that holds one.
     /// What becomes of listed markets may use the reserve; new markets wait until there is ample room.
-    pub(super) fn next(&mut self, room: Room, bytes_max: usize, payload: &mut Vec<u8>) -> Vec<MarketMutation> {
+    pub(super) fn next(
+        &mut self,
+        version: u16,
+        room: Room,
+        bytes_max: usize,
+        payload: &mut Vec<u8>,
+    ) -> Vec<MarketMutation> {
         let (mut taken, mut full) = (Vec::new(), room == Room::None);
         let listed = MarketId(self.listed);
         self.facts.retain(|fact| {
@@ -44,7 +51,7 @@ impl Pending {
                 return true;
             }
             let before = payload.len();
-            codec::encode(std::slice::from_ref(fact), payload);
+            codec::encode(version, std::slice::from_ref(fact), payload);
             if payload.len() > bytes_max && !taken.is_empty() {
                 payload.truncate(before);
                 full = true;
@@ -53,7 +60,7 @@ impl Pending {
             taken.push(fact.clone());
             false
         });
-        let new = taken.iter().filter(|fact| matches!(fact, MarketMutation::MarketListed { .. }));
+        let new = taken.iter().filter(|fact| matches!(fact, MarketMutation::MarketListed(_)));
         self.listed += new.count() as u32;
         taken
     }
@@ -61,15 +68,13 @@ impl Pending {
 
 fn market(fact: &MarketMutation) -> Option<MarketId> {
     match fact {
-        MarketMutation::MarketListed { market, .. }
-        | MarketMutation::MarketStateChanged { market, .. }
-        | MarketMutation::TickChanged { market, .. }
-        | MarketMutation::EndChanged { market, .. }
-        | MarketMutation::MarketResolved { market, .. }
-        | MarketMutation::MarketSettled { market, .. } => Some(*market),
-        MarketMutation::TapeReached { .. } | MarketMutation::Restored { .. } | MarketMutation::ClockSetBack { .. } => {
-            None
-        }
+        MarketMutation::MarketListed(fact::MarketListed { market, .. })
+        | MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, .. })
+        | MarketMutation::TickChanged(fact::TickChanged { market, .. })
+        | MarketMutation::EndChanged(fact::EndChanged { market, .. })
+        | MarketMutation::MarketResolved(fact::MarketResolved { market, .. })
+        | MarketMutation::MarketSettled(fact::MarketSettled { market, .. }) => Some(*market),
+        MarketMutation::TapeReached(_) | MarketMutation::Restored(_) | MarketMutation::ClockSetBack(_) => None,
     }
 }
 

@@ -177,7 +177,7 @@ impl<L: Links> Desk<L> {
         let Some(fact) = self.prints.tape.and_then(|tape| self.markets.tape(tape, reached)) else { return true };
         self.markets.apply(&fact);
         let mut payload = Vec::new();
-        codec::encode(&[fact], &mut payload);
+        codec::encode(self.lane.commits.version(), &[fact], &mut payload);
         self.lane.commits.record(MARKETS, self.clock.now(), &payload);
         true
     }

@@ -6,6 +6,7 @@ use super::pending;
 use engine::amount::Price;
 use engine::book::listener::{BookListener, Touched};
 use engine::book::{BookWriter, Books, LastTrade};
+use engine::fact;
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::catalog::{Catalog, MarketCell};
 use engine::market::mutation::MarketMutation;
@@ -83,11 +84,13 @@ impl<B: BookListener> Publisher<B> {
     /// Publishes a released fact, and tells of it.
     pub fn fact(&self, fact: &MarketMutation, writer: &mut BookWriter, venue_now: Timestamp) {
         let before = match fact {
-            MarketMutation::TickChanged { market, .. } => self.catalog.market(*market).map(MarketCell::tick),
+            MarketMutation::TickChanged(fact::TickChanged { market, .. }) => {
+                self.catalog.market(*market).map(MarketCell::tick)
+            }
             _ => None,
         };
         let opens = match fact {
-            MarketMutation::MarketStateChanged { market, .. } => {
+            MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, .. }) => {
                 self.catalog.market(*market).is_some_and(|cell| cell.state() == MarketState::Upcoming)
             }
             _ => false,
@@ -97,19 +100,19 @@ impl<B: BookListener> Publisher<B> {
             return;
         }
         match fact {
-            MarketMutation::MarketListed { market, .. } => self.listener.listed(*market, venue_now),
-            MarketMutation::MarketStateChanged { market, .. } => {
+            MarketMutation::MarketListed(fact::MarketListed { market, .. }) => self.listener.listed(*market, venue_now),
+            MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, .. }) => {
                 if opens {
                     self.listener.opened(*market, venue_now);
                 }
                 self.listener.touched(*market);
             }
-            MarketMutation::TickChanged { market, tick, .. } if self.listener.wanted(*market) => {
+            MarketMutation::TickChanged(fact::TickChanged { market, tick, .. }) if self.listener.wanted(*market) => {
                 let said = [(); 2].map(|()| Touched { whole: true, ..Touched::default() });
                 let ticks = before.map(|before| (before, *tick));
                 self.listener.changed(*market, said, ticks, writer.books(), venue_now);
             }
-            MarketMutation::MarketResolved { market, resolution, .. } => {
+            MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, .. }) => {
                 self.listener.resolved(*market, *resolution, venue_now);
             }
             _ => {}

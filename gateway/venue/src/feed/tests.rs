@@ -17,6 +17,7 @@ use engine::command::{
     Answer, AskedPrice, Command, CreateUser, Placement, PlacementTerms, Query, Size, Sweeps, Wallets,
 };
 use engine::directory::Directory;
+use engine::fact;
 use engine::id::{KeyId, MARKETS, Outcome, UserId};
 use engine::market::mutation::MarketMutation;
 use engine::market::terms::{Listing, MarketState, Resolution};
@@ -247,7 +248,11 @@ impl Life {
             let mut payload = Vec::new();
             for _ in 0..1_000 {
                 number = number.plus(1);
-                codec::encode(&[MarketMutation::TapeReached { tape: FILLER, reached: number }], &mut payload);
+                codec::encode(
+                    codec::VERSION,
+                    &[MarketMutation::TapeReached(fact::TapeReached { tape: FILLER, reached: number })],
+                    &mut payload,
+                );
             }
             self.lane.commits.clone().record(MARKETS, self.clock.now(), &payload);
         }
@@ -295,12 +300,11 @@ fn create_user() -> Command {
 
 /// Ten dollars at once, at any price.
 fn buy(market: MarketId, outcome: Outcome) -> Command {
-    Command::Place(Box::new(Placement {
-        key: KeyId(1),
-        tier: Tier::Free,
-        route: EntryRoute::Native,
-        request: None,
-        terms: Ok(PlacementTerms {
+    Command::Place(Box::new(Placement::new(
+        KeyId(1),
+        Tier::Free,
+        EntryRoute::Native,
+        Ok(PlacementTerms {
             wallet: None,
             instrument: Some(market.instrument(outcome)),
             side: Side::Buy,
@@ -311,7 +315,7 @@ fn buy(market: MarketId, outcome: Outcome) -> Command {
             expiration: None,
             post_only: false,
         }),
-    }))
+    )))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::http::schema::{
     Field, INTEGER, MONEY, MONEY_OR_NULL, PRICE, PRICE_OR_NULL, QTY, RATE_OR_NULL, Schema, Shape, TEXT, TEXT_OR_NULL,
-    TOKEN_ID, TS, TS_OR_NULL, field,
+    TOKEN_ID, TS, TS_OR_NULL, VENUE_TIME, field,
 };
 
 pub const BALANCE: Schema = Schema::Object(&Shape::new(
@@ -95,6 +95,7 @@ const FILL: Schema = Schema::Object(&Shape::new(
         field("fee_rate_bps", INTEGER, ""),
         field("wallet_id", INTEGER, ""),
         field("client_order_id", TEXT_OR_NULL, ""),
+        field("venue_time", TS_OR_NULL, VENUE_TIME),
     ],
 ));
 
@@ -109,4 +110,4 @@ const HISTORY_PAGE: Schema = Schema::Object(&Shape::new(
 pub const BALANCE_EXAMPLE: &str = r#"{"balance":"81.40","currency":"USD","unrealized_pnl":"-1.10","total_value":"98.90","starting_balance":"100.00","reserved":"0.00"}"#;
 pub const POSITIONS_EXAMPLE: &str = r#"[{"id":7001,"market_id":"0x5151515151515151515151515151515151515151515151515151515151515151","outcome":"Yes","quantity":"50","avg_entry_price":"0.42","current_price":"0.415","unrealized_pnl":"-0.25","market_value":"20.75","status":"OPEN","market_question":"Rain in Lisbon on 3 October?","token_id":"81140002","wallet_id":3,"reserved_quantity":"0","realized_pnl":"0.00","opened_at":"2026-10-02T09:15:00Z","closed_at":null}]"#;
 pub const PORTFOLIO_EXAMPLE: &str = r#"{"balance":{"balance":"100.00","currency":"USD","unrealized_pnl":"0.00","total_value":"100.00","starting_balance":"100.00","reserved":"0.00"},"positions":[],"total_trades":0,"win_rate":null}"#;
-pub const HISTORY_EXAMPLE: &str = r#"[{"order_id":90412,"market_id":"0x5151515151515151515151515151515151515151515151515151515151515151","side":"BUY","outcome":"Yes","price":"0.42","quantity":"50","notional":"21.00","fee":"0.609","status":"FILLED","price_source":"book_walk","price_age_ms":310,"filled_at":"2026-10-02T09:15:00.004211Z","created_at":"2026-10-02T09:15:00.001100Z","trade_id":51233,"token_id":"81140002","liquidity":"TAKER","fee_rate_bps":500,"wallet_id":3,"client_order_id":"m-1"}]"#;
+pub const HISTORY_EXAMPLE: &str = r#"[{"order_id":90412,"market_id":"0x5151515151515151515151515151515151515151515151515151515151515151","side":"BUY","outcome":"Yes","price":"0.42","quantity":"50","notional":"21.00","fee":"0.609","status":"FILLED","price_source":"book_walk","price_age_ms":310,"filled_at":"2026-10-02T09:15:00.004211Z","created_at":"2026-10-02T09:15:00.001100Z","trade_id":51233,"token_id":"81140002","liquidity":"TAKER","fee_rate_bps":500,"wallet_id":3,"client_order_id":"m-1","venue_time":null}]"#;

@@ -78,5 +78,6 @@ pub fn fill(out: &mut Vec<u8>, view: &FillView, marks: Marks<'_>) {
         o.integer("fee_rate_bps", if fill.liquidity == Liquidity::Maker { 0 } else { fill.fee_rate.0.into() });
         o.integer("wallet_id", terms.wallet.0);
         o.text_or_null("client_order_id", terms.client_order_id());
+        o.ts_or_null("venue_time", fill.venue_at());
     });
 }

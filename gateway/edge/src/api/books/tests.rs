@@ -3,6 +3,7 @@ use super::view::{self, Asked};
 use crate::api::testing::{Text as _, Town, shows};
 use engine::amount::{Price, Qty, TickSize};
 use engine::book::{BookSide, LastTrade};
+use engine::fact;
 use engine::id::Outcome;
 use engine::market::mutation::MarketMutation;
 use engine::time::Timestamp;
@@ -280,7 +281,8 @@ fn a_kept_text_is_never_older_than_what_it_shows() {
             town.writer.borrow_mut().frame(0, AT, |frame| frame.snapshot(other, &[], &asks, AT, None));
         }),
         ("a tick", |town| {
-            let change = MarketMutation::TickChanged { market: town.market, tick: TickSize(10), at: AT };
+            let change =
+                MarketMutation::TickChanged(fact::TickChanged { market: town.market, tick: TickSize(10), at: AT });
             town.catalog.publish(&change);
         }),
         ("a gap", |town| town.writer.borrow_mut().gap(first(town))),

@@ -8,7 +8,7 @@ use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use ahash::AHashSet;
-use engine::command::{Answer, Command};
+use engine::command::{Answer, Command, Query};
 use engine::id::OrderId;
 use engine::view::CancelledOrders;
 use wire::value::Value;
@@ -44,7 +44,7 @@ pub async fn several(call: Call) -> Outcome {
 
 /// Cancels what is open of these; the others are named with a reason, not refused.
 async fn cancel(call: &Call, ids: &[Value<'_>]) -> Outcome {
-    let named = named(ids, &OrderIds::of(call))?;
+    let named = named(call, ids).await?;
     let orders = named.iter().filter_map(|(_, order)| *order).collect();
     let swept = match call.ask(Command::CancelOrders { orders }).await? {
         Answer::Cancelled(swept) => swept,
@@ -69,36 +69,48 @@ async fn cancel(call: &Call, ids: &[Value<'_>]) -> Outcome {
     Ok(Reply::json(out))
 }
 
-/// The ids as they were sent, each order once, with what they mean; `None` is an order that nobody has.
-fn named<'a>(ids: &'a [Value<'_>], own: &OrderIds) -> Result<Vec<(&'a str, Option<OrderId>)>, Refusal> {
-    let (mut texts, mut orders) = (AHashSet::new(), AHashSet::new());
-    let mut named = Vec::with_capacity(ids.len());
-    for id in ids {
-        let text = match id {
-            Value::Text(text) => text.as_ref(),
-            Value::Number(text) => text,
-            other => {
-                return Err(Refusal::saying(Code::InvalidBody, format!("An id is {}, not a string.", other.kind())));
-            }
-        };
-        let order = own.read(text);
-        if texts.insert(text) && order.is_none_or(|order| orders.insert(order)) {
-            named.push((text, order));
-        }
-    }
-    Ok(named)
+/// The ids as they were sent, each order once, with what they mean; `None` is an order that the caller does not have.
+async fn named<'a>(call: &Call, ids: &'a [Value<'_>]) -> Result<Vec<(&'a str, Option<OrderId>)>, Refusal> {
+    let texts = ids.iter().map(|id| match id {
+        Value::Text(text) => Ok(text.as_ref()),
+        Value::Number(text) => Ok(*text),
+        other => Err(Refusal::saying(Code::InvalidBody, format!("An id is {}, not a string.", other.kind()))),
+    });
+    let texts = texts.collect::<Result<Vec<&str>, Refusal>>()?;
+    let found = OrderIds::of(call).find(call, &texts).await?;
+    let (mut known, mut orders) = (AHashSet::new(), AHashSet::new());
+    let once = texts.into_iter().zip(found);
+    Ok(once.filter(|(text, order)| known.insert(*text) && order.is_none_or(|order| orders.insert(order))).collect())
 }
 
 /// The answer of a sweep: hex ids and sentences in the strict dialect, decimal ids and codes in the plain one.
-pub fn swept(out: &mut Vec<u8>, swept: &CancelledOrders, call: &Call) {
-    let (ids, dialect) = (OrderIds::of(call), call.dialect());
-    let text = |id: &OrderId| if dialect.is_strict() { ids.text(*id) } else { id.to_string() };
-    object(out, |o| {
-        o.array("canceled", &swept.cancelled, |out, id| write::string(out, &text(id)));
-        let left: Vec<String> = swept.not_cancellable.iter().map(text).collect();
+///
+/// # Errors
+/// What the shard refuses when it is asked for the hashes of signed orders.
+pub async fn swept(swept: &CancelledOrders, call: &Call) -> Outcome {
+    let dialect = call.dialect();
+    let cancelled = texts(&swept.cancelled, call).await?;
+    let left = texts(&swept.not_cancellable, call).await?;
+    let mut out = Vec::with_capacity(64 + 80 * (cancelled.len() + left.len()));
+    object(&mut out, |o| {
+        o.array("canceled", &cancelled, |out, id| write::string(out, id));
         let left = left.iter().map(|id| (id.as_str(), reason(dialect, Code::OrderNotCancellable)));
         reasons(o.name("not_canceled"), left);
     });
+    Ok(Reply::json(out))
+}
+
+/// Ids of orders of the caller as a sweep tells them.
+async fn texts(orders: &[OrderId], call: &Call) -> Result<Vec<String>, Refusal> {
+    if !call.dialect().is_strict() || orders.is_empty() {
+        return Ok(orders.iter().map(OrderId::to_string).collect());
+    }
+    let hashes = match call.ask(Command::Query(Query::OrderHashes(orders.to_vec()))).await? {
+        Answer::OrderHashes(hashes) => hashes,
+        other => return Err(unexpected(&other, call.now)),
+    };
+    let ids = OrderIds::of(call);
+    Ok(orders.iter().zip(&hashes).map(|(id, hash)| ids.text(*id, hash.as_ref())).collect())
 }
 
 fn reason(dialect: Dialect, code: Code) -> &'static str {

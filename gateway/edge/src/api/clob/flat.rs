@@ -47,7 +47,7 @@ impl FlatOrder {
         }
         let terms = terms.ok().filter(|_| fault.is_none()).ok_or(Unsound);
         let (key, tier, route) = (sender.key, sender.tier, sender.route);
-        FlatOrder { placement: Placement { key, tier, route, request, terms }, fault, asked }
+        FlatOrder { placement: Placement { request, ..Placement::new(key, tier, route, terms) }, fault, asked }
     }
 }
 

@@ -1,66 +1,128 @@
 //! Ids of venue-shaped rows, made of ours: order ids of 66 characters (venue.md §7.1), the account's UUID and address
 //! (venue.md §0.2), transaction hashes of paper trades. None needs a table: each follows from the user or the trade, and
-//! an order's own id can be read back.
+//! an order's own id can be read back. A signed order has its EIP-712 hash as id in the strict dialect; the shard finds the
+//! order by it.
 
+use super::signature;
+use crate::api::refuse::unexpected;
 use crate::http::auth;
 use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::dialect::Dialect;
+use crate::http::reply::Refusal;
+use engine::command::{Answer, Command, Query};
 use engine::id::{OrderId, UserId};
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
-/// `0x`, 24 bytes of the account and 8 bytes of the order.
-const HEX_CHARS: usize = 66;
 /// Digits of a decimal id (wire.md §1).
 const DECIMAL_DIGITS_MAX: usize = 19;
 /// RFC 9562's name space of object identifiers, in which the number of a user is a name.
 const NAMESPACE: [u8; 16] =
     [0x6b, 0xa7, 0xb8, 0x12, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8];
 
-/// Order ids of one user.
+/// Order ids of one user in one dialect.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderIds {
     account: [u8; 24],
+    dialect: Dialect,
+}
+
+/// An id of an order as it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SentId {
+    Ours(OrderId),
+    /// What may be the hash of a signed order.
+    Hash([u8; 32]),
 }
 
 impl OrderIds {
     /// `salt` is the server's secret: without it nobody makes the ids of another user.
-    pub fn new(salt: &str, user: UserId) -> OrderIds {
+    pub fn new(salt: &str, user: UserId, dialect: Dialect) -> OrderIds {
         let mut hash = Sha256::new_with_prefix(salt.as_bytes());
         hash.update(user.0.to_string());
         let hash: [u8; 32] = hash.finalize().into();
         let mut account = [0; 24];
         account.copy_from_slice(&hash[..24]);
-        OrderIds { account }
+        OrderIds { account, dialect }
     }
 
     /// Those of the caller.
     pub fn of(call: &Call) -> OrderIds {
-        OrderIds::new(call.app().config.auth.server_secret.expose(), call.caller().user)
+        OrderIds::new(call.app().config.auth.server_secret.expose(), call.caller().user, call.dialect())
     }
 
-    /// Pushes the venue-shaped form.
-    pub fn push(&self, out: &mut Vec<u8>, id: OrderId) {
+    /// Pushes the venue-shaped form of an order with that hash, if it has one.
+    pub fn push(&self, out: &mut Vec<u8>, id: OrderId, hash: Option<&[u8; 32]>) {
         out.extend_from_slice(b"0x");
-        hex(out, &self.account);
-        hex(out, &id.0.to_be_bytes());
-    }
-
-    /// The venue-shaped form as a text.
-    pub fn text(&self, id: OrderId) -> String {
-        wire::decimal::text(|out| self.push(out, id))
-    }
-
-    /// Reads either form. `None` is an id that no order of this user has.
-    pub fn read(&self, text: &str) -> Option<OrderId> {
-        if let Some(digits) = text.strip_prefix("0x").filter(|_| text.len() == HEX_CHARS) {
-            let (account, order) = digits.split_at_checked(48)?;
-            let own = self.account.iter().zip(account.as_bytes().chunks_exact(2));
-            let same = own.fold(true, |same, (byte, digits)| same & (pair(digits) == Some(*byte)));
-            let number = order.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u64::from_str_radix(order, 16).ok())?;
-            return number.filter(|_| same).map(OrderId);
+        match hash.filter(|_| self.dialect.is_strict()) {
+            Some(hash) => hex(out, hash),
+            None => {
+                hex(out, &self.account);
+                hex(out, &id.0.to_be_bytes());
+            }
         }
-        decimal(text).map(OrderId)
     }
+
+    /// The same as a text.
+    pub fn text(&self, id: OrderId, hash: Option<&[u8; 32]>) -> String {
+        wire::decimal::text(|out| self.push(out, id, hash))
+    }
+
+    /// Reads any form. `None` is an id that no order of this user has.
+    pub fn read(&self, text: &str) -> Option<SentId> {
+        let Some(bytes) = signature::hexadecimal::<32>(text.as_bytes()) else {
+            return decimal(text).map(|id| SentId::Ours(OrderId(id)));
+        };
+        let (account, order) = bytes.split_at(24);
+        let same = self.account.iter().zip(account).fold(true, |same, (one, other)| same & (one == other));
+        Some(match <[u8; 8]>::try_from(order) {
+            Ok(order) if same => SentId::Ours(OrderId(u64::from_be_bytes(order))),
+            _ => SentId::Hash(bytes),
+        })
+    }
+
+    /// Finds the orders that the caller means by these ids; `None` where it has no such order. An id of ours is not looked
+    /// up.
+    ///
+    /// # Errors
+    /// What the shard refuses.
+    pub async fn find(&self, call: &Call, texts: &[&str]) -> Result<Vec<Option<OrderId>>, Refusal> {
+        let sent: Vec<Option<SentId>> = texts.iter().map(|text| self.read(text)).collect();
+        let hashes: Vec<[u8; 32]> = sent
+            .iter()
+            .filter_map(|sent| match sent {
+                Some(SentId::Hash(hash)) => Some(*hash),
+                Some(SentId::Ours(_)) | None => None,
+            })
+            .collect();
+        let found = match hashes.is_empty() {
+            true => Vec::new(),
+            false => match call.ask(Command::Query(Query::SignedOrders(hashes))).await? {
+                Answer::SignedOrders(found) => found,
+                other => return Err(unexpected(&other, call.now)),
+            },
+        };
+        let mut found = found.into_iter();
+        let orders = sent.into_iter().map(|sent| match sent? {
+            SentId::Ours(id) => Some(id),
+            SentId::Hash(_) => found.next().flatten(),
+        });
+        Ok(orders.collect())
+    }
+}
+
+/// The order that the first variable of the path names, in any form.
+///
+/// # Errors
+/// `ORDER_NOT_FOUND` for an id that no order of the caller has.
+pub async fn named(call: &Call) -> Result<OrderId, Refusal> {
+    if let Some(id) = call.id() {
+        return Ok(OrderId(id));
+    }
+    let text = call.variable(0);
+    let found = OrderIds::of(call).find(call, &[&text]).await?.pop().flatten();
+    found.ok_or_else(|| Code::OrderNotFound.into())
 }
 
 /// The plain decimal form of an id: digits without leading zeros.
@@ -149,20 +211,36 @@ fn pair(digits: &[u8]) -> Option<u8> {
 mod tests {
     use super::*;
 
+    fn ids(salt: &str, user: u64) -> OrderIds {
+        OrderIds::new(salt, UserId(user), Dialect::Strict)
+    }
+
+    #[test]
+    fn a_signed_order_has_its_hash_in_the_strict_dialect() {
+        let (strict, plain) = (ids("salt", 7), OrderIds::new("salt", UserId(7), Dialect::Plain));
+        let hash = [0xab; 32];
+        assert_eq!(strict.text(OrderId(1), Some(&hash)), format!("0x{}", "ab".repeat(32)));
+        assert_eq!(plain.text(OrderId(1), Some(&hash)), strict.text(OrderId(1), None));
+        for dialect in [strict, plain] {
+            assert_eq!(dialect.read(&strict.text(OrderId(1), Some(&hash))), Some(SentId::Hash(hash)));
+            assert_eq!(dialect.read(&strict.text(OrderId(1), None)), Some(SentId::Ours(OrderId(1))));
+        }
+    }
+
     #[test]
     fn an_order_id_is_read_back_by_its_user_only() {
-        let (ours, theirs) = (OrderIds::new("salt", UserId(7)), OrderIds::new("salt", UserId(8)));
+        let (ours, theirs) = (ids("salt", 7), ids("salt", 8));
         let mut cases = 0;
         for id in [0, 1, 90_412, 268_435_456, (1 << 53) - 1, u64::MAX] {
-            let text = ours.text(OrderId(id));
+            let text = ours.text(OrderId(id), None);
             assert!(text.len() == 66 && text.starts_with("0x"), "{text}");
-            assert_eq!(ours.read(&text), Some(OrderId(id)));
-            assert_eq!(ours.read(&text.to_uppercase().replace("0X", "0x")), Some(OrderId(id)));
-            assert_eq!(theirs.read(&text), None);
-            assert_eq!(OrderIds::new("another", UserId(7)).read(&text), None);
+            assert_eq!(ours.read(&text), Some(SentId::Ours(OrderId(id))));
+            assert_eq!(ours.read(&text.to_uppercase().replace("0X", "0x")), Some(SentId::Ours(OrderId(id))));
+            assert!(matches!(theirs.read(&text), Some(SentId::Hash(_))), "which it has no order with");
+            assert!(matches!(ids("another", 7).read(&text), Some(SentId::Hash(_))));
             cases += 4;
         }
-        let whole = ours.text(OrderId(1));
+        let whole = ours.text(OrderId(1), None);
         for (text, expected) in [
             ("90412", Some(OrderId(90_412))),
             ("0", Some(OrderId(0))),
@@ -182,7 +260,7 @@ mod tests {
             (&format!("0x{}", "é".repeat(32)), None),
             ("１", None),
         ] {
-            assert_eq!(ours.read(text), expected, "{text}");
+            assert_eq!(ours.read(text), expected.map(SentId::Ours), "{text}");
             cases += 1;
         }
         println!("{cases} cases");

@@ -50,7 +50,7 @@ const STATUSES: [(&str, Statuses); 15] = {
 
 /// `GET /v1/data/order/{order_id}`: in any status, in any wallet.
 pub async fn order(call: Call) -> Outcome {
-    let id = OrderIds::of(&call).read(&call.variable(0)).ok_or(Code::OrderNotFound)?;
+    let id = ids::named(&call).await?;
     match call.ask(Command::Query(Query::Order(id))).await? {
         Answer::Order(view) => {
             let mut out = Vec::with_capacity(ROW_BYTES);
@@ -66,8 +66,11 @@ pub async fn orders(call: Call) -> Outcome {
     let query = call.query();
     let mut params = Params::new(&query);
     let statuses = params.choice("status", &STATUSES).unwrap_or(Statuses::OPEN);
-    let (limit, filter) =
-        filter(&call, &query, params, statuses, |text| OrderIds::of(&call).read(text).map(|id| id.0))?;
+    let only = match query.get("id").filter(|text| !text.is_empty()) {
+        Some(text) => OrderIds::of(&call).find(&call, &[text]).await?.pop().flatten(),
+        None => None,
+    };
+    let (limit, filter) = filter(&call, &query, params, statuses, |_| only.map(|id| id.0))?;
     let found = match filter {
         None => VenuePage { rows: Vec::new(), more_after: None },
         Some(filter) => {

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `signed.rs`, `amounts.rs` | signed order → placement: fields; price and size |
 //! | `flat.rs` | flat order → placement |
+//! | `order_hash.rs` | the EIP-712 hash of a signed order |
 //! | `ids.rs`, `words.rs`, `rows.rs` | what answers are made of |
 //! | `shape.rs` | the same for the machine description |
 //! | `place.rs`, `cancel.rs`, `list.rs` | handlers |
@@ -23,6 +24,7 @@ pub mod housekeeping;
 pub mod ids;
 pub mod list;
 pub mod markets;
+mod order_hash;
 pub mod place;
 pub mod prices;
 pub mod read_shape;

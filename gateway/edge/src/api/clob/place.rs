@@ -2,6 +2,7 @@
 
 use super::flat::FlatOrder;
 use super::ids::OrderIds;
+use super::rows;
 use super::signed::{Said, SignedOrder};
 use super::words::{self, Asked};
 use crate::api::orders::terms::Sender;
@@ -31,7 +32,8 @@ const ANSWER_BYTES: usize = 320;
 /// `POST /v1/order`.
 pub async fn signed(call: Call) -> Outcome {
     let body = body(&call)?;
-    let SignedOrder { placement, said } = SignedOrder::read(&body, &sender(&call, SIGNED, EntryRoute::Venue));
+    let read = SignedOrder::read(&body, &sender(&call, SIGNED, EntryRoute::Venue));
+    let SignedOrder { placement, said } = read.in_dialect(call.dialect(), &call.app().catalog);
     match call.ask(Command::Place(Box::new(placement))).await? {
         Answer::Order(view) => {
             let mut out = Vec::with_capacity(ANSWER_BYTES);
@@ -57,7 +59,7 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
     let sender = Sender { header_id: None, ..sender(call, BATCH, EntryRoute::Venue) };
     let (placements, said): (Vec<Placement>, Vec<Said<'_, '_>>) = orders
         .iter()
-        .map(|order| SignedOrder::read(order, &sender))
+        .map(|order| SignedOrder::read(order, &sender).in_dialect(call.dialect(), sender.catalog))
         .map(|SignedOrder { placement, said }| (placement, said))
         .unzip();
     match call.ask(Command::PlaceBatch(placements)).await? {
@@ -130,7 +132,7 @@ fn accepted(out: &mut Vec<u8>, view: &OrderView, ids: &OrderIds, names_trades: b
     object(out, |o| {
         o.boolean("success", true);
         o.word("errorMsg", "");
-        order_id(o, order, ids);
+        rows::order_id(o, "orderID", ids, order);
         o.word("status", words::placed(order));
         matched(o, order);
         o.name("transactionsHashes").extend_from_slice(b"[]");
@@ -147,7 +149,7 @@ fn accepted(out: &mut Vec<u8>, view: &OrderView, ids: &OrderIds, names_trades: b
 fn accepted_flat(out: &mut Vec<u8>, order: &Order, ids: &OrderIds) {
     object(out, |o| {
         o.boolean("success", true);
-        order_id(o, order, ids);
+        rows::order_id(o, "orderID", ids, order);
         o.word("status", words::placed(order));
         o.price("price", order.terms.limit);
         o.qty("size", order.terms.quantity);
@@ -178,13 +180,6 @@ fn failed(out: &mut Vec<u8>, refusal: &Refusal, dialect: Dialect) {
             }
         }
     });
-}
-
-fn order_id(o: &mut Object<'_>, order: &Order, ids: &OrderIds) {
-    let out = o.name("orderID");
-    out.push(b'"');
-    ids.push(out, order.id);
-    out.push(b'"');
 }
 
 /// What was given and taken so far, fees apart: USD and shares of a BUY, shares and USD of a SELL.

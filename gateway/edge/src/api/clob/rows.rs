@@ -6,7 +6,6 @@ use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words as native;
 use crate::http::call::Call;
 use crate::http::dialect::Dialect;
-use engine::id::OrderId;
 use engine::market::catalog::Catalog;
 use engine::order::{Fill, Liquidity, Order, Side};
 use engine::time::Timestamp;
@@ -88,6 +87,7 @@ impl<'a> Rows<'a> {
                 _ => o.name("maker_orders").extend_from_slice(b"[]"),
             }
             o.money("fee", fill.fee);
+            o.ts_or_null("venue_time", fill.venue_at());
         });
     }
 
@@ -105,7 +105,7 @@ impl<'a> Rows<'a> {
 /// What an order is and what it came to, wherever it is told of.
 pub fn placement(o: &mut Object<'_>, ids: &OrderIds, order: &Order, texts: &Texts<'_>) {
     let terms = &order.terms;
-    order_id(o, "id", ids, order.id);
+    order_id(o, "id", ids, order);
     o.text("market", texts.market());
     o.text("asset_id", texts.token());
     o.word("side", native::side(terms.side));
@@ -119,7 +119,7 @@ pub fn placement(o: &mut Object<'_>, ids: &OrderIds, order: &Order, texts: &Text
 /// What a fill is, wherever it is told of.
 pub fn execution(o: &mut Object<'_>, ids: &OrderIds, fill: &Fill, order: &Order, texts: &Texts<'_>, dialect: Dialect) {
     quoted(o, "id", fill.id.0);
-    order_id(o, "taker_order_id", ids, order.id);
+    order_id(o, "taker_order_id", ids, order);
     o.text("market", texts.market());
     o.text("asset_id", texts.token());
     o.word("side", native::side(trade_side(fill, order, dialect)));
@@ -151,7 +151,7 @@ pub fn maker_orders(
     let maker = (fill.liquidity == Liquidity::Maker).then_some(());
     o.array("maker_orders", maker, |out, ()| {
         object(out, |o| {
-            order_id(o, "order_id", ids, order.id);
+            order_id(o, "order_id", ids, order);
             o.text("owner", owner);
             o.text("maker_address", address);
             o.qty("matched_amount", fill.qty);
@@ -170,10 +170,10 @@ pub fn rate(fill: &Fill) -> u64 {
 }
 
 /// An order's id in the venue's form.
-pub fn order_id(o: &mut Object<'_>, name: &str, ids: &OrderIds, id: OrderId) {
+pub fn order_id(o: &mut Object<'_>, name: &str, ids: &OrderIds, order: &Order) {
     let out = o.name(name);
     out.push(b'"');
-    ids.push(out, id);
+    ids.push(out, order.id, order.terms.order_hash());
     out.push(b'"');
 }
 

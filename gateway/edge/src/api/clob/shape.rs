@@ -1,8 +1,8 @@
 //! The shapes of venue-shaped trading for the machine description (venue.md §5 to §7).
 
 use crate::http::schema::{
-    BOOLEAN, CONDITION_ID, INTEGER, MONEY, ORDER_HEX, PRICE, Param, QTY, Schema, Shape, TEXT, TOKEN_ID, UUID, VOL,
-    field, optional,
+    BOOLEAN, CONDITION_ID, INTEGER, MONEY, ORDER_HEX, PRICE, Param, QTY, Schema, Shape, TEXT, TOKEN_ID, TS_OR_NULL,
+    UUID, VENUE_TIME, VOL, field, optional,
 };
 
 /// An integer as it is sent: a text of digits or a number.
@@ -260,6 +260,7 @@ const TRADE_PLAIN: Schema = Schema::Object(&Shape::new(
         field("trader_side", Schema::Null, ""),
         field("maker_orders", EMPTY_LIST, ""),
         field("fee", MONEY, "USD charged."),
+        field("venue_time", TS_OR_NULL, VENUE_TIME),
     ],
 ));
 const PAPER_HASH: Schema = Schema::Format(&crate::http::schema::Format {
@@ -309,6 +310,7 @@ const TRADE_STRICT: Schema = Schema::Object(&Shape::new(
         field("trader_side", Schema::Word(&["TAKER", "MAKER"]), ""),
         field("maker_orders", MAKER_ORDERS, "Of a MAKER row the caller's own order; else empty."),
         field("fee", MONEY, "USD charged."),
+        field("venue_time", TS_OR_NULL, VENUE_TIME),
     ],
 ));
 const TRADE: Schema = Schema::OneOf(&[TRADE_PLAIN, TRADE_STRICT]);

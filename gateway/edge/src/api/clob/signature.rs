@@ -122,21 +122,21 @@ impl std::fmt::Display for Address {
     }
 }
 
-fn keccak(parts: &[&[u8]]) -> [u8; 32] {
+pub(super) fn keccak(parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Keccak256::new();
     parts.iter().for_each(|part| hash.update(part));
     hash.finalize().into()
 }
 
 /// Bytes at the right end of 32.
-fn word(bytes: &[u8]) -> [u8; 32] {
+pub(super) fn word(bytes: &[u8]) -> [u8; 32] {
     let mut word = [0; 32];
     word[32 - bytes.len()..].copy_from_slice(bytes);
     word
 }
 
 /// `0x` and exactly the digits of so many bytes, in any case.
-fn hexadecimal<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+pub(super) fn hexadecimal<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     let digits = text.strip_prefix(b"0x").filter(|digits| digits.len() == 2 * N)?;
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
@@ -151,7 +151,7 @@ fn is_number(text: &str, digits_max: usize) -> bool {
 }
 
 /// A decimal number of at most 256 bits, big-endian.
-fn number(text: &[u8]) -> Option<[u8; 32]> {
+pub(super) fn number(text: &[u8]) -> Option<[u8; 32]> {
     let text = std::str::from_utf8(text).ok().filter(|text| is_number(text, NONCE_DIGITS_MAX))?;
     let mut number = [0u8; 32];
     for digit in text.bytes() {

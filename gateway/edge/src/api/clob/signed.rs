@@ -5,9 +5,11 @@
 //! kept beside it until the shard asks for it.
 
 use super::amounts::{Amounts, amount};
+use super::order_hash::order_hash;
 use super::words::{self, Asked};
 use crate::api::orders::terms::{Sender, digest, identity, unix_secs};
 use crate::http::code::Code;
+use crate::http::dialect::Dialect;
 use crate::http::reply::Refusal;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -72,7 +74,19 @@ impl<'a, 'v> SignedOrder<'a, 'v> {
         let terms = terms.ok().filter(|_| fault.is_none()).ok_or(Unsound);
         let request = request.or_else(|| signed.and_then(|signed| implicit(body, signed, sender)));
         let (key, tier, route) = (sender.key, sender.tier, sender.route);
-        SignedOrder { placement: Placement { key, tier, route, request, terms }, said: Said { fault, body, amounts } }
+        let placement = Placement { request, ..Placement::new(key, tier, route, terms) };
+        SignedOrder { placement, said: Said { fault, body, amounts } }
+    }
+
+    /// In the strict dialect the order's id is the hash of what was signed, where that can be computed.
+    pub fn in_dialect(mut self, dialect: Dialect, catalog: &Catalog) -> SignedOrder<'a, 'v> {
+        if let (true, Ok(terms)) = (dialect.is_strict(), &self.placement.terms) {
+            let market = terms.instrument.and_then(|instrument| catalog.of_instrument(instrument));
+            let signed = self.said.body.get("order");
+            self.placement.order_hash =
+                market.zip(signed).and_then(|(market, signed)| order_hash(signed, market.listing.neg_risk));
+        }
+        self
     }
 }
 

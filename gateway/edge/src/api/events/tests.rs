@@ -1,5 +1,6 @@
 use crate::api::testing::{Text as _, Town, listing, shows};
 use crate::http::testing::{NOW, World};
+use engine::fact;
 use engine::id::{MarketId, Outcome};
 use engine::market::catalog::Figures;
 use engine::market::mutation::MarketMutation;
@@ -38,13 +39,18 @@ fn town() -> Town {
     ];
     for (id, (listing, volume)) in (town.catalog.len() as u32..).zip(rows) {
         let (market, listing) = (MarketId(id), Box::new(listing));
-        town.catalog.publish(&MarketMutation::MarketListed { market, listing, state: MarketState::Active, at: NOW });
+        town.catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
+            market,
+            listing,
+            state: MarketState::Active,
+            at: NOW,
+        }));
         let figures = Figures { volume_total: Some(volume * 1_000_000), ..Figures::default() };
         town.catalog.figures(market, figures, NOW);
     }
     let over = town.catalog.by_slug("market-5").expect("listed");
     let resolution = Resolution::Winner(Outcome::First);
-    town.catalog.publish(&MarketMutation::MarketResolved { market: over, resolution, at: NOW });
+    town.catalog.publish(&MarketMutation::MarketResolved(fact::MarketResolved { market: over, resolution, at: NOW }));
     town.catalog.sort();
     town
 }
@@ -113,8 +119,12 @@ fn an_event_shows_itself_and_its_open_markets() {
     assert_eq!(cup(""), ["market-2", "market-1", "market-3"], "by volume");
     assert_eq!(cup("&markets_per_event=2"), ["market-2", "market-1"]);
     let second = town.catalog.by_slug("market-2").expect("listed");
-    let closed =
-        MarketMutation::MarketStateChanged { market: second, state: MarketState::Closed, ended: true, at: NOW };
+    let closed = MarketMutation::MarketStateChanged(fact::MarketStateChanged {
+        market: second,
+        state: MarketState::Closed,
+        ended: true,
+        at: NOW,
+    });
     town.catalog.publish(&closed);
     assert_eq!(cup("&markets_per_event=2"), ["market-1", "market-3"], "closed ones are not shown");
 }
@@ -138,7 +148,12 @@ fn before_the_first_listing_it_warms_up() {
     // No event, but a first listing.
     let (market, listing) = (MarketId(0), Box::new(listing(1, ["1", "2"])));
     let catalog = &world.edge.app.catalog;
-    catalog.publish(&MarketMutation::MarketListed { market, listing, state: MarketState::Active, at: NOW });
+    catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
+        market,
+        listing,
+        state: MarketState::Active,
+        at: NOW,
+    }));
     assert_eq!(world.send("GET", "/v1/events", &[("x-api-key", &key)], "").code().0, 503, "not sorted yet");
     catalog.sort();
     let answer = world.send("GET", "/v1/events", &[("x-api-key", &key)], "");

@@ -11,7 +11,7 @@ use engine::user::Position;
 use engine::view::FillView;
 use wire::{decimal, instant};
 
-pub(super) const TRADE_COLUMNS: [&str; 19] = [
+pub(super) const TRADE_COLUMNS: [&str; 20] = [
     "trade_id",
     "order_id",
     "client_order_id",
@@ -31,6 +31,7 @@ pub(super) const TRADE_COLUMNS: [&str; 19] = [
     "fee",
     "fee_rate_bps",
     "price_source",
+    "venue_time",
 ];
 
 /// The fields of a settlement row, in its order.
@@ -54,10 +55,10 @@ pub(super) const SETTLEMENT_COLUMNS: [&str; 15] = [
 
 pub(super) const TRADES_EXAMPLE: &str = concat!(
     "trade_id,order_id,client_order_id,wallet_id,filled_at,market_id,market_question,token_id,outcome,side,order_type,",
-    "time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps,price_source\r\n",
+    "time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps,price_source,venue_time\r\n",
     "51233,90412,m-1,3,2026-10-02T09:15:00.004211Z,",
     "0x5151515151515151515151515151515151515151515151515151515151515151,Rain in Lisbon on 3 October?,81140002,Yes,",
-    "BUY,limit,GTC,TAKER,0.42,50,21.00,0.609,500,book_walk\r\n",
+    "BUY,limit,GTC,TAKER,0.42,50,21.00,0.609,500,book_walk,\r\n",
 );
 pub(super) const SETTLEMENTS_EXAMPLE: &str = concat!(
     "position_id,wallet_id,market_id,market_question,outcome,token_id,quantity,avg_entry_price,cost_basis,payout,",
@@ -119,6 +120,7 @@ impl Lines {
         self.money(fill.fee);
         self.number(if fill.liquidity == Liquidity::Maker { 0 } else { fill.fee_rate.0.into() });
         self.word(words::price_source(fill.source));
+        self.written(|out| fill.venue_at().into_iter().for_each(|at| instant::ts(out, at)));
         self.end();
     }
 

@@ -4,6 +4,7 @@ use crate::http::body::Body;
 use crate::http::pipeline::respond;
 use crate::http::testing::{NOW, run};
 use engine::amount::{Cash, Price, Qty};
+use engine::fact;
 use engine::id::Outcome as MarketOutcome;
 use engine::mutation::Mutation;
 use engine::order::{Liquidity, OrderTerms, PriceSource, Side};
@@ -39,12 +40,12 @@ fn settled(town: &Town) -> PositionView {
     trader.place(90_412, terms, NOW);
     let how = Filled { liquidity: Liquidity::Taker, source: PriceSource::BookWalk, quote_age_ms: None, at: NOW };
     trader.fill(90_412, 141_233, (50_000_000, 21_000_000, 609_000), how);
-    trader.apply(&Mutation::PositionSettled {
+    trader.apply(&Mutation::PositionSettled(fact::PositionSettled {
         position: PositionId(7_001),
         payout_per_share: Price::ONE,
         payout: Cash(50_000_000),
         at: Timestamp(NOW.0 + 1),
-    });
+    }));
     let position = trader.user().position(PositionId(7_001)).expect("opened").clone();
     assert_eq!((position.wallet, position.qty), (WALLET, Qty::ZERO));
     PositionView { average: position.average(), position }
@@ -87,9 +88,9 @@ fn trades_and_settlements_have_the_columns_of_the_contract() {
     });
     let trades = concat!(
         "trade_id,order_id,client_order_id,wallet_id,filled_at,market_id,market_question,token_id,outcome,side,",
-        "order_type,time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps,price_source\r\n",
+        "order_type,time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps,price_source,venue_time\r\n",
         "141233,90412,\"'=1+\"\"a\"\",b\",3,2026-10-02T09:14:05Z,CONDITION,Rain in Lisbon on 3 October?,81140002,Yes,",
-        "BUY,limit,GTC,TAKER,0.42,50,21.00,0.609,500,book_walk\r\n"
+        "BUY,limit,GTC,TAKER,0.42,50,21.00,0.609,500,book_walk,\r\n"
     );
     let settlements = concat!(
         "position_id,wallet_id,market_id,market_question,outcome,token_id,quantity,avg_entry_price,cost_basis,payout,",

@@ -2,6 +2,7 @@ use super::*;
 use crate::api::testing::{Text as _, Town};
 use engine::book::candles::{Candle, Mid};
 use engine::book::listener::PriceListener as _;
+use engine::fact;
 use engine::market::mutation::MarketMutation;
 use engine::time::Timestamp;
 use std::ops::Deref as _;
@@ -133,7 +134,11 @@ fn where_too_many_wait_charts_have_a_hole_and_the_archive_says_so() {
     let limits = "[limits.tiers.free]\nrequests_per_second = 1000\nrequests_per_minute = 100000\n";
     let town = Town::with(&format!("{limits}[flags]\nchart_archive_read_enabled = true\n"));
     let resolution = Resolution::Winner(MarketOutcome::First);
-    let fact = MarketMutation::MarketResolved { market: town.market, resolution, at: crate::http::testing::NOW };
+    let fact = MarketMutation::MarketResolved(fact::MarketResolved {
+        market: town.market,
+        resolution,
+        at: crate::http::testing::NOW,
+    });
     town.catalog.publish(&fact);
     town.past(&[(0, 8_000)]);
     let archive = format!("/v1/prices-history/archive?market={YES}");
@@ -181,7 +186,11 @@ fn the_archive_is_behind_its_flag_and_tells_of_closed_markets() {
         assert_eq!(answer.code(), (status, code), "{query}");
     }
     let resolution = Resolution::Winner(MarketOutcome::First);
-    let fact = MarketMutation::MarketResolved { market: town.market, resolution, at: crate::http::testing::NOW };
+    let fact = MarketMutation::MarketResolved(fact::MarketResolved {
+        market: town.market,
+        resolution,
+        at: crate::http::testing::NOW,
+    });
     town.catalog.publish(&fact);
     assert_eq!(town.send("GET", &target, "").code(), (404, "ARCHIVE_NOT_FOUND"));
     town.past(&[(-86_400, 6_000), (0, 8_000), (60, 8_600), (3_600, 19_000)]);

@@ -2,6 +2,7 @@ use super::*;
 use crate::api::testing::{Text as _, Town, shows};
 use crate::http::jwt;
 use crate::http::testing::{Answered, NOW, SECRET};
+use engine::fact;
 use engine::id::UserId;
 use engine::mutation::Mutation;
 use engine::reject::Reject;
@@ -114,7 +115,7 @@ fn gates_are_passed_in_their_order() {
 fn a_paid_plan_that_has_ended_gives_keys_that_read() {
     let town = Town::new();
     issuing(&town);
-    let ended = Mutation::GrantSet { tier: Tier::Pro, expires_at: Some(Timestamp(NOW.0 - 1)), at: NOW };
+    let ended = Mutation::GrantSet(fact::GrantSet { tier: Tier::Pro, expires_at: Some(Timestamp(NOW.0 - 1)), at: NOW });
     town.note(UserId(1), ended);
     assert_eq!(town.send("POST", "/v1/keys", r#"{"permissions":["trade"]}"#).code(), (403, "TIER_REQUIRES_UPGRADE"));
     assert_eq!(town.send("POST", "/v1/keys", r#"{"tier":"pro"}"#).code(), (403, "TIER_REQUIRES_UPGRADE"));

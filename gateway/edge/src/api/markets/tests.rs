@@ -1,5 +1,6 @@
 use crate::api::testing::{Answered, Text as _, Town, listing};
 use crate::http::testing::NOW;
+use engine::fact;
 use engine::id::{MarketId, Outcome};
 use engine::market::catalog::Figures;
 use engine::market::mutation::MarketMutation;
@@ -27,7 +28,12 @@ fn lists_are_sorted_by_volume_and_filtered() {
     let rolling = Listing { updown: Some(window), ..listing(0x33, ["33", "34"]) };
     for (id, listing) in [(3, listing(0x44, ["44", "45"])), (4, rolling)] {
         let (market, listing) = (MarketId(id), Box::new(listing));
-        town.catalog.publish(&MarketMutation::MarketListed { market, listing, state: MarketState::Active, at: NOW });
+        town.catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
+            market,
+            listing,
+            state: MarketState::Active,
+            at: NOW,
+        }));
     }
     let small = Figures { volume_total: Some(5_000_000_000), ..Figures::default() };
     town.catalog.figures(MarketId(3), small, NOW);
@@ -47,7 +53,14 @@ fn lists_are_sorted_by_volume_and_filtered() {
     ] {
         assert_eq!(list(&town, query), expected, "{query}");
     }
-    let states = |state| MarketMutation::MarketStateChanged { market: MarketId(2), state, ended: false, at: NOW };
+    let states = |state| {
+        MarketMutation::MarketStateChanged(fact::MarketStateChanged {
+            market: MarketId(2),
+            state,
+            ended: false,
+            at: NOW,
+        })
+    };
     town.catalog.publish(&states(MarketState::Halted));
     assert_eq!(list(&town, ""), ["51", "44", "90"]);
     assert_eq!(list(&town, "active_only=false"), ["51", "44", "20", "90"]);

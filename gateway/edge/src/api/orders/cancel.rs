@@ -24,8 +24,8 @@ const UNCONFIRMED_UNTIL: Timestamp = Timestamp(1_830_297_599_000_000);
 const NAME_CHARS_MAX: usize = 256;
 
 pub async fn by_id(call: Call) -> Outcome {
-    let id = call.id().ok_or(Code::OrderNotFound)?;
-    one(&call, OrderId(id)).await
+    let id = clob::ids::named(&call).await?;
+    one(&call, id).await
 }
 
 pub async fn by_client_id(call: Call) -> Outcome {
@@ -57,7 +57,10 @@ pub async fn all_confirmed(call: Call) -> Outcome {
         return Err(Code::ConfirmationRequired.into());
     }
     let wallets = wallets_of(&mut params, &query, body.as_ref())?;
-    sweep(&call, Command::CancelAll { wallets }, view::sweep).await
+    let swept = sweep(&call, Command::CancelAll { wallets }).await?;
+    let mut out = Vec::with_capacity(64 + 24 * swept.cancelled.len());
+    view::sweep(&mut out, &swept);
+    Ok(Reply::json(out))
 }
 
 /// `DELETE /v1/cancel-all`: as the venue's clients send it; deprecated for everybody else.
@@ -65,8 +68,8 @@ pub async fn all_unconfirmed(call: Call) -> Outcome {
     let body = sweep_body(&call)?;
     let query = call.query();
     let wallets = wallets_of(&mut Params::new(&query), &query, body.as_ref())?;
-    let command = Command::CancelAll { wallets };
-    let reply = sweep(&call, command, |out, swept| clob::cancel::swept(out, swept, &call)).await?;
+    let swept = sweep(&call, Command::CancelAll { wallets }).await?;
+    let reply = clob::cancel::swept(&swept, &call).await?;
     if call.dialect().is_strict() {
         return Ok(reply);
     }
@@ -99,7 +102,7 @@ pub async fn market(call: Call) -> Outcome {
         return Err(Refusal::saying(Code::InvalidRequest, "Name a market, an asset_id, or both."));
     }
     let command = market_sweep(market, asset, wallets, &call.app().catalog);
-    sweep(&call, command, |out, swept| clob::cancel::swept(out, swept, &call)).await
+    clob::cancel::swept(&sweep(&call, command).await?, &call).await
 }
 
 /// The sweep of these names; one that nobody knows makes it a sweep of nothing.
@@ -114,13 +117,9 @@ fn market_sweep(market: Option<&str>, asset: Option<&str>, wallets: Wallets, cat
     }
 }
 
-async fn sweep(call: &Call, command: Command, write: impl FnOnce(&mut Vec<u8>, &CancelledOrders)) -> Outcome {
+async fn sweep(call: &Call, command: Command) -> Result<CancelledOrders, Refusal> {
     match call.ask(command).await? {
-        Answer::Cancelled(swept) => {
-            let mut out = Vec::with_capacity(64 + 24 * swept.cancelled.len());
-            write(&mut out, &swept);
-            Ok(Reply::json(out))
-        }
+        Answer::Cancelled(swept) => Ok(swept),
         other => Err(unexpected(&other, call.now)),
     }
 }

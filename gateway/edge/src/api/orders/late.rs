@@ -9,6 +9,7 @@ use crate::http::pipeline::respond;
 use bytes::Bytes;
 use engine::amount::Cash;
 use engine::command::Envelope;
+use engine::fact;
 use engine::id::{UserId, WalletId};
 use engine::mutation::{Mutation, codec};
 use engine::ring::Ring;
@@ -133,7 +134,7 @@ fn order(client_order_id: &str) -> String {
 
 fn users(owner: UserId, key: engine::id::KeyId, hash: [u8; 32], at: Timestamp) -> Users {
     let mut users = Users::default();
-    let opened = Mutation::WalletOpened {
+    let opened = Mutation::WalletOpened(fact::WalletOpened {
         wallet: WalletId(owner.object(1)),
         kind: WalletKind::Api,
         label: None,
@@ -141,8 +142,8 @@ fn users(owner: UserId, key: engine::id::KeyId, hash: [u8; 32], at: Timestamp) -
         generation: 1,
         parent: None,
         at,
-    };
-    let issued = Mutation::KeyIssued {
+    });
+    let issued = Mutation::KeyIssued(fact::KeyIssued {
         key,
         hash,
         alias_hash: [1; 32],
@@ -152,8 +153,8 @@ fn users(owner: UserId, key: engine::id::KeyId, hash: [u8; 32], at: Timestamp) -
         permissions: Permissions::ReadTrade,
         beta_until: None,
         at,
-    };
-    users.apply(owner, &Mutation::UserCreated { sub: None, email: None, at });
+    });
+    users.apply(owner, &Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at }));
     users.apply(owner, &opened);
     users.apply(owner, &issued);
     users

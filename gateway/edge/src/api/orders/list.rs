@@ -2,13 +2,13 @@
 
 use super::view;
 use super::words::SIDES;
+use crate::api::clob::ids;
 use crate::api::refuse::unexpected;
 use crate::api::wallets;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use engine::command::{Answer, Command, MarketFilter, OrderFilter, Query, Wallets};
-use engine::id::OrderId;
 use engine::market::catalog::Catalog;
 use engine::order::Status;
 use engine::view::{OrderPage, OrderView};
@@ -112,8 +112,8 @@ fn page(found: &OrderPage, app: &crate::app::App) -> Vec<u8> {
 }
 
 pub async fn by_id(call: Call) -> Outcome {
-    let id = call.id().ok_or(Code::OrderNotFound)?;
-    one(&call, Query::Order(OrderId(id))).await
+    let id = ids::named(&call).await?;
+    one(&call, Query::Order(id)).await
 }
 
 pub async fn by_client_id(call: Call) -> Outcome {

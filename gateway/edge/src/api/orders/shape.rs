@@ -3,7 +3,7 @@
 use crate::api::clob::shape as clob;
 use crate::http::schema::{
     BOOLEAN, CONDITION_ID, INTEGER, MONEY, OFFSET, PRICE, PRICE_OR_NULL, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL,
-    TOKEN_ID, TS, TS_OR_NULL, UUID, field, optional,
+    TOKEN_ID, TS, TS_OR_NULL, UUID, VENUE_TIME, field, optional,
 };
 
 /// A decimal as it is sent: a string or a number (wire.md §1).
@@ -253,6 +253,7 @@ const FILL: Schema = Schema::Object(&Shape::new(
         field("liquidity", LIQUIDITY, ""),
         field("filled_at", TS, ""),
         field("price_source", PRICE_SOURCE, ""),
+        field("venue_time", TS_OR_NULL, VENUE_TIME),
     ],
 ));
 

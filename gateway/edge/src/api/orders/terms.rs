@@ -95,7 +95,7 @@ impl<'a> Draft<'a> {
             Ok(terms) => (Ok(terms), None),
             Err(fault) => (Err(Unsound), Some(fault)),
         };
-        let placement = Placement { key: sender.key, tier: sender.tier, route: sender.route, request, terms };
+        let placement = Placement { request, ..Placement::new(sender.key, sender.tier, sender.route, terms) };
         Draft { placement, fault, echo }
     }
 }

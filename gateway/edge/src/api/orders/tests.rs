@@ -6,6 +6,7 @@ use crate::http::code::Code;
 use crate::http::testing::NOW;
 use engine::amount::{Price, Qty};
 use engine::command::{Answer, BeatName, Command, MarketFilter, OrderFilter, Query, Wallets};
+use engine::fact;
 use engine::id::{OrderId, Outcome, WalletId};
 use engine::mutation::Mutation;
 use engine::order::{CloseReason, Side, Status};
@@ -339,7 +340,11 @@ fn a_cancelled_order_is_shown() {
     let terms = trader.terms(3_700, 20);
     trader.place(90_415, terms, Timestamp::from_secs(1_790_932_800));
     let at = Timestamp::from_secs(1_790_932_801);
-    trader.apply(&Mutation::OrderClosed { order: OrderId(90_415), reason: CloseReason::UserCancelled, at });
+    trader.apply(&Mutation::OrderClosed(fact::OrderClosed {
+        order: OrderId(90_415),
+        reason: CloseReason::UserCancelled,
+        at,
+    }));
     let view = trader.view(90_415);
     town.shard(move |_, command| match command {
         Command::Cancel { order: OrderId(90_415) } => Ok(Answer::Order(view.clone())),

@@ -299,6 +299,7 @@ fn fill(out: &mut Vec<u8>, order: &Order, fill: &Fill) {
         o.word("liquidity", words::liquidity(fill.liquidity));
         o.ts("filled_at", fill.at);
         o.word("price_source", words::price_source(fill.source));
+        o.ts_or_null("venue_time", fill.venue_at());
     });
 }
 

@@ -1,6 +1,7 @@
 use crate::api::testing::{Town, listing};
 use crate::http::testing::NOW;
 use engine::amount::{Price, Qty};
+use engine::fact;
 use engine::id::{MarketId, Outcome};
 use engine::market::mutation::MarketMutation;
 use engine::market::terms::{Asset, EventTerms, Interval, Listing, MarketState, UpDown};
@@ -28,7 +29,12 @@ fn add(town: &Town, (asset, interval): (Asset, Interval), start: i64, end: i64) 
         ..listing(number, [&format!("{id}1"), &format!("{id}2")])
     };
     let listing = Box::new(listing);
-    town.catalog.publish(&MarketMutation::MarketListed { market, listing, state: MarketState::Active, at: NOW });
+    town.catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
+        market,
+        listing,
+        state: MarketState::Active,
+        at: NOW,
+    }));
     market
 }
 
@@ -187,7 +193,12 @@ fn a_row_shows_the_market() {
         ..listing(0x77, ["901244", "330781"])
     };
     let listing = Box::new(market);
-    town.catalog.publish(&MarketMutation::MarketListed { market: id, listing, state: MarketState::Active, at: NOW });
+    town.catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
+        market: id,
+        listing,
+        state: MarketState::Active,
+        at: NOW,
+    }));
     town.catalog.strike(id, Some("2511.40"), Some("2511.4"));
     town.catalog.sort();
     let row = || town.send("GET", "/v1/markets/updown?asset=ETH", "").json()["markets"][0].clone();

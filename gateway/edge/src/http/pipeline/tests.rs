@@ -5,6 +5,7 @@ use crate::http::limit::Payer;
 use crate::http::route::{Gate, Permission, RateClass, VenueShape};
 use crate::http::testing::{Answered, NOW, SECRET, World};
 use engine::command::{Answer, Command, CreateUser};
+use engine::fact;
 use engine::id::{KeyId, UserId};
 use engine::mutation::Mutation;
 use engine::user::{Permissions, Tier};
@@ -63,7 +64,7 @@ fn creates_users(world: &World) {
     let edge = Rc::clone(&world.edge);
     world.shard(move |user, command| {
         let Command::CreateUser(CreateUser { sub, email, .. }) = command else { panic!("{command:?}") };
-        edge.app.directory.observe(user, &Mutation::UserCreated { sub, email, at: NOW });
+        edge.app.directory.observe(user, &Mutation::UserCreated(fact::UserCreated { sub, email, at: NOW }));
         Ok(Answer::Created(user))
     });
 }
@@ -201,9 +202,14 @@ fn keys_that_ended_say_how() {
     let revoked = world.key(Tier::Pro, Permissions::ReadTrade);
     let key_of = |user: u64, number: u32| KeyId(UserId(user).object(1_000 + number));
     let end = NOW.plus(3_000_000);
-    let expiry = Mutation::KeyExpiring { key: key_of(1, 0), expires_at: end, replaced_by: key_of(1, 9), at: NOW };
+    let expiry = Mutation::KeyExpiring(fact::KeyExpiring {
+        key: key_of(1, 0),
+        expires_at: end,
+        replaced_by: key_of(1, 9),
+        at: NOW,
+    });
     world.note(UserId(1), expiry);
-    world.note(UserId(3), Mutation::KeyRevoked { key: key_of(3, 2), at: NOW });
+    world.note(UserId(3), Mutation::KeyRevoked(fact::KeyRevoked { key: key_of(3, 2), at: NOW }));
     let send = |key: &str| world.send("GET", "/v1/read", &[("x-api-key", key)], "");
     assert_eq!(send(&expiring).status, 200);
     assert_eq!(send(&disabled).code(), (401, "KEY_DEACTIVATED"));
@@ -246,7 +252,7 @@ fn a_beta_key_is_downgraded_at_its_cutoff_and_says_so() {
     let cutoff = NOW.plus(1_000_000);
     world.note(
         UserId(1),
-        Mutation::KeyIssued {
+        Mutation::KeyIssued(fact::KeyIssued {
             key: KeyId(UserId(1).object(5)),
             hash: crate::http::auth::key_hash(text.as_bytes(), "svc").unwrap(),
             alias_hash: [7; 32],
@@ -256,7 +262,7 @@ fn a_beta_key_is_downgraded_at_its_cutoff_and_says_so() {
             permissions: Permissions::ReadTrade,
             beta_until: Some(cutoff),
             at: NOW,
-        },
+        }),
     );
     let place = |key: &str| world.send("POST", "/v1/place", &[("x-api-key", key)], "{}");
     let before = place(&text);

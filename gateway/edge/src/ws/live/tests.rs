@@ -1,6 +1,7 @@
 use crate::api::testing::{Text as _, Town, listing, shows};
 use crate::http::testing::NOW;
 use crate::http::testing::World;
+use engine::fact;
 use engine::id::MarketId;
 use engine::market::mutation::MarketMutation;
 use engine::market::spot::Spot;
@@ -63,7 +64,7 @@ fn the_price_to_beat_is_known_once_the_window_is_open() {
     let market = Listing { updown: Some(window), ..listing(0x77, ["901244", "330781"]) };
     let condition = market.condition.clone();
     let (listing, state) = (Box::new(market), MarketState::Active);
-    town.catalog.publish(&MarketMutation::MarketListed { market: id, listing, state, at: NOW });
+    town.catalog.publish(&MarketMutation::MarketListed(fact::MarketListed { market: id, listing, state, at: NOW }));
     let asked = |id: &str| town.send("GET", &format!("/v1/prices/ptb/{id}"), "");
     assert_eq!(asked(&condition).code(), (404, "NOT_FOUND"), "nothing is known yet");
     town.catalog.strike(id, Some("2511.40"), None);

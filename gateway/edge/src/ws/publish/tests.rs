@@ -5,6 +5,7 @@ use crate::api::testing::{Answered, Town};
 use crate::ws::change::Follows;
 use crate::ws::news::{Interest, Item, Outlet};
 use engine::amount::Qty;
+use engine::fact;
 use engine::market::mutation::MarketMutation;
 use engine::market::terms::{MarketState, Resolution};
 use serde_json::Value;
@@ -220,11 +221,11 @@ fn folded_frames_are_the_book_that_is_read() {
                 (0..count).map(|_| update(&mut random, TOKENS[(round % 2) as usize], round)).collect();
             if random.next().is_multiple_of(12) {
                 let tick = TickSize([10, 100][(random.next() % 2) as usize]);
-                followed.fact(&MarketMutation::TickChanged {
+                followed.fact(&MarketMutation::TickChanged(fact::TickChanged {
                     market: followed.town.market,
                     tick,
                     at: Timestamp(START),
-                });
+                }));
             }
             followed.frame(&updates);
             let trades = updates.iter().any(|update| matches!(update, FeedUpdate::LastTrade { .. }));
@@ -312,7 +313,7 @@ fn a_frame_holds_what_is_followed_and_nothing_else() {
 fn a_tick_change_shows_the_book_again_and_a_resolved_market_says_no_more() {
     let followed = Followed::new();
     let market = followed.town.market;
-    followed.fact(&MarketMutation::TickChanged { market, tick: TickSize(10), at: Timestamp(START) });
+    followed.fact(&MarketMutation::TickChanged(fact::TickChanged { market, tick: TickSize(10), at: Timestamp(START) }));
     let frames = followed.frames(Follows([true, true]));
     let kinds: Vec<_> = frames.iter().map(|frame| (text(&frame["event_type"]), text(&frame["asset_id"]))).collect();
     let expected = [
@@ -331,10 +332,15 @@ fn a_tick_change_shows_the_book_again_and_a_resolved_market_says_no_more() {
     );
 
     let state = MarketState::Halted;
-    followed.fact(&MarketMutation::MarketStateChanged { market, state, ended: true, at: Timestamp(START) });
+    followed.fact(&MarketMutation::MarketStateChanged(fact::MarketStateChanged {
+        market,
+        state,
+        ended: true,
+        at: Timestamp(START),
+    }));
     assert!(followed.frames(Follows([true, true])).is_empty(), "a state is no change of a book");
     let resolution = Resolution::Winner(Outcome::Second);
-    followed.fact(&MarketMutation::MarketResolved { market, resolution, at: Timestamp(START) });
+    followed.fact(&MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, at: Timestamp(START) }));
     let Ok(Some(Item::Resolved(told, Resolution::Winner(Outcome::Second), _))) = followed.outlet.take() else {
         panic!("a resolution is told")
     };

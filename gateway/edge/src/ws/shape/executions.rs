@@ -3,7 +3,8 @@
 use super::{FROM_SEQ, GAP, KEY, PING, PING_JSON, PONG, PONG_JSON, SEQ, SIDE, TOKEN, USER_SEQ};
 use crate::api::wallets;
 use crate::http::schema::{
-    CONDITION_ID, INTEGER, MONEY, PRICE, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID, TS, field,
+    CONDITION_ID, INTEGER, MONEY, PRICE, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID, TS, TS_OR_NULL,
+    VENUE_TIME, field,
 };
 use crate::ws::asyncapi::{Channel, Credential, Message};
 
@@ -63,11 +64,12 @@ const FILL: Message = Message::json(
             field("fee", MONEY, ""),
             field("wallet_id", INTEGER, ""),
             field("trade_id", INTEGER, ""),
+            field("venue_time", TS_OR_NULL, VENUE_TIME),
             field("seq", INTEGER, SEQ),
             field("user_seq", INTEGER, USER_SEQ),
         ],
     )),
-    r#"{"type":"fill","order_id":268435459,"market_id":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","side":"BUY","outcome":"Yes","price":"0.41","quantity":"6","filled_at":"2026-11-05T09:33:24.020000Z","client_order_id":"g-0017","token_id":"721503","status":"FILLED","remaining_quantity":"0","fee":"0.00","wallet_id":268435457,"trade_id":268435460,"seq":2,"user_seq":2}"#,
+    r#"{"type":"fill","order_id":268435459,"market_id":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","side":"BUY","outcome":"Yes","price":"0.41","quantity":"6","filled_at":"2026-11-05T09:33:24.020000Z","client_order_id":"g-0017","token_id":"721503","status":"FILLED","remaining_quantity":"0","fee":"0.00","wallet_id":268435457,"trade_id":268435460,"venue_time":null,"seq":2,"user_seq":2}"#,
 );
 const ORDER: Message = Message::json(
     "order",

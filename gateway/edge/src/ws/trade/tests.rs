@@ -4,6 +4,7 @@ use crate::http::limit::{Payer, Source};
 use crate::http::testing::{NOW, run};
 use engine::amount::{Price, Qty};
 use engine::command::{Answer, BatchEntry, Command};
+use engine::fact;
 use engine::id::{OrderId, Outcome, UserId};
 use engine::mutation::Mutation;
 use engine::reject::Reject;
@@ -223,7 +224,7 @@ fn a_key_is_judged_as_by_rest_each_time() {
         (
             "revoked",
             Permissions::ReadTrade,
-            |town, user, key| town.note(user, Mutation::KeyRevoked { key, at: NOW }),
+            |town, user, key| town.note(user, Mutation::KeyRevoked(fact::KeyRevoked { key, at: NOW })),
             "order.status",
             401,
             "INVALID_KEY",
@@ -232,7 +233,10 @@ fn a_key_is_judged_as_by_rest_each_time() {
             "expired",
             Permissions::ReadTrade,
             |town, user, key| {
-                town.note(user, Mutation::KeyExpiring { key, expires_at: NOW, replaced_by: key, at: NOW })
+                town.note(
+                    user,
+                    Mutation::KeyExpiring(fact::KeyExpiring { key, expires_at: NOW, replaced_by: key, at: NOW }),
+                )
             },
             "order.place",
             401,
@@ -244,7 +248,12 @@ fn a_key_is_judged_as_by_rest_each_time() {
             |town, user, key| {
                 town.note(
                     user,
-                    Mutation::KeyExpiring { key, expires_at: Timestamp(NOW.0 + 1), replaced_by: key, at: NOW },
+                    Mutation::KeyExpiring(fact::KeyExpiring {
+                        key,
+                        expires_at: Timestamp(NOW.0 + 1),
+                        replaced_by: key,
+                        at: NOW,
+                    }),
                 );
             },
             "order.place",

@@ -91,12 +91,11 @@ fn record(folder: &Path) {
 
 pub(super) fn limit(life: &Life, token: &str, cents: u16) -> Command {
     let instrument = life.catalog.by_token(token);
-    Command::Place(Box::new(Placement {
-        key: KeyId(1),
-        tier: Tier::Free,
-        route: EntryRoute::Native,
-        request: None,
-        terms: Ok(PlacementTerms {
+    Command::Place(Box::new(Placement::new(
+        KeyId(1),
+        Tier::Free,
+        EntryRoute::Native,
+        Ok(PlacementTerms {
             wallet: None,
             instrument,
             side: Side::Buy,
@@ -107,7 +106,7 @@ pub(super) fn limit(life: &Life, token: &str, cents: u16) -> Command {
             expiration: None,
             post_only: false,
         }),
-    }))
+    )))
 }
 
 /// Everything that could differ: best prices behind every turn, every answer, the account, and the state's digest.

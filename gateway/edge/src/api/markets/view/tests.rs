@@ -3,6 +3,7 @@ use crate::api::testing::{Town, shows};
 use crate::http::testing::NOW;
 use engine::amount::Cash;
 use engine::book::Stated;
+use engine::fact;
 use engine::market::mutation::MarketMutation;
 
 fn shown(town: &Town, market: engine::id::MarketId, now: Timestamp) -> Vec<u8> {
@@ -62,12 +63,12 @@ fn a_detail_says_how_far_its_market_has_come() {
         r#""tokens":[{"price":0.415,"winner":false},{"price":0.585,"winner":false}]}"#
     );
     shows(&shown(&town, town.market, NOW), &fresh.replace("CONDITION", town.condition()));
-    town.catalog.publish(&MarketMutation::MarketStateChanged {
+    town.catalog.publish(&MarketMutation::MarketStateChanged(fact::MarketStateChanged {
         market: town.market,
         state: MarketState::Closed,
         ended: true,
         at: NOW,
-    });
+    }));
     shows(&shown(&town, town.market, NOW), r#"{"active":false,"closed":true,"accepting_orders":false}"#);
     town.resolve(Outcome::Second);
     let resolved = concat!(

@@ -1,5 +1,6 @@
 use super::*;
 use crate::api::testing::{Filled, Town, Trader, shows};
+use engine::fact;
 use engine::id::Outcome;
 use engine::mutation::Mutation;
 use engine::order::{OrderTerms, Quality, Side, TimeInForce};
@@ -92,14 +93,14 @@ fn a_resting_order_is_shown_as_in_the_contract() {
     };
     // 2026-10-02T09:20:00Z.
     trader.place(90_415, terms, Timestamp::from_secs(1_790_932_800));
-    trader.apply(&Mutation::OrderRested {
+    trader.apply(&Mutation::OrderRested(fact::OrderRested {
         order: engine::id::OrderId(90_415),
         reserved_cash: Cash(7_400_000),
         reserved_qty: Qty::ZERO,
         awaiting_book: false,
         held: false,
         at: Timestamp::from_secs(1_790_932_800),
-    });
+    }));
     let view = trader.view(90_415);
     let mut out = Vec::new();
     row(&mut out, &view, &town.catalog);
@@ -142,7 +143,7 @@ fn a_slice_is_filled_and_says_what_it_lacks() {
     trader.place(90_416, terms, FILLED_AT);
     trader.fill(90_416, 90_417, (60_500_000, 25_410_000, 736_890), at_once(FILLED_AT));
     let id = engine::id::OrderId(90_416);
-    trader.apply(&Mutation::OrderClosed { order: id, reason: CloseReason::FakRest, at: FILLED_AT });
+    trader.apply(&Mutation::OrderClosed(fact::OrderClosed { order: id, reason: CloseReason::FakRest, at: FILLED_AT }));
     let expected = concat!(
         r#"{"order_id":90416,"status":"FILLED","order_type":"limit","side":"BUY","outcome":"Yes","price":"0.42","#,
         r#""quantity":"60.5","notional":"25.41","fee":"0.73689","time_in_force":"IOC","cancelled_reason":null,"#,
@@ -193,7 +194,11 @@ fn what_was_killed_or_cancelled_says_why() {
     ] {
         let terms = trader.terms(4_200, 10);
         trader.place(order, terms, FILLED_AT);
-        trader.apply(&Mutation::OrderClosed { order: engine::id::OrderId(order), reason, at: FILLED_AT });
+        trader.apply(&Mutation::OrderClosed(fact::OrderClosed {
+            order: engine::id::OrderId(order),
+            reason,
+            at: FILLED_AT,
+        }));
         let mut out = Vec::new();
         detail(&mut out, &trader.view(order), &town.catalog);
         let expected = format!(

@@ -270,7 +270,7 @@ fn circle(names: &Names) -> Option<Vec<String>> {
         if done.is_empty() {
             break;
         }
-        done.iter().for_each(|from| drop(left.remove(from)));
+        left.retain(|from| !done.contains(from));
     }
     let mut way = vec![*left.first()?];
     loop {

@@ -91,6 +91,10 @@ fn addresses_log_in_on_loopback() {
         ("[server]\nlisten = \"0.0.0.0:1\"", false),
         ("[server]\nlisten = \"192.168.0.1:1\"", false),
         ("[http]\ntrusted_proxies = [\"127.0.0.1\"]", false),
+        // A name with a dot comes by a proxy.
+        ("[server]\nhosts = [\"trade.example.com\"]", false),
+        ("[server]\nhosts = []", true),
+        ("[server]\nhosts = [\"trade.example.com\"]\n[venue]\naddress_login = true", true),
         ("[venue]\naddress_login = false", false),
         ("[server]\nlisten = \"0.0.0.0:1\"\n[venue]\naddress_login = true", true),
         ("[server]\nlisten = \"0.0.0.0:1\"\n[venue]\naddress_login = \"auto\"", false),
@@ -109,6 +113,7 @@ fn the_plan_of_addresses_is_local() {
         ("[local]\ntier = \"pro\"\nbalance = \"0.5\"", pro),
         ("[server]\nlisten = \"0.0.0.0:1\"\n[venue]\naddress_login = true\n[local]\ntier = \"pro\"", None),
         ("[http]\ntrusted_proxies = [\"127.0.0.1\"]\n[venue]\naddress_login = true", None),
+        ("[server]\nhosts = [\"trade.example.com\"]\n[venue]\naddress_login = true", None),
     ] {
         let local = read(file, &[], &[]).unwrap().local;
         assert_eq!(local.map(|local| (local.tier, local.balance.0)), expected, "{file}");

@@ -45,6 +45,7 @@ use replay::Replay;
 pub use replay::Speed;
 use skips::Skips;
 use smallvec::SmallVec;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use synthetic::Synthetic;
@@ -55,6 +56,13 @@ pub type Level = (Price, Qty);
 
 /// Levels that changed. Nearly always it is one.
 pub type Changes = SmallVec<[(BookSide, Price, Qty); 2]>;
+
+/// The venue's id of a trade or of its transaction as a number: two tellings of one trade are known by it.
+pub(crate) fn trade_id(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
 
 /// One thing a venue said, in our words (upstream.md §1). Tokens and conditions are the wire's texts; those of tokens,
 /// which nearly every message carries, are shared.
@@ -124,8 +132,10 @@ pub enum FeedUpdate {
         size: Qty,
         taker_buys: bool,
         venue_ts: Timestamp,
+        /// [`trade_id`] of the venue's id of the trade or of its transaction; `None` where it states neither.
+        id: Option<u64>,
     },
-    /// A trade whose taker's side the venue did not state: resting orders meet it on both sides, nothing shows it.
+    /// A trade whose taker's side the venue did not state. It fills no order and nothing shows it: it is counted.
     SidelessTrade {
         token: Arc<str>,
         price: Price,

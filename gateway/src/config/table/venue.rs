@@ -142,7 +142,10 @@ fn pace() -> Vec<Setting> {
 /// Whether only this machine reaches the listener: no other address, and no proxy that forwards requests of others.
 pub(in crate::config) fn is_own_machine_only(values: &Values) -> bool {
     let listen: std::net::SocketAddr = values.parsed("server.listen");
-    listen.ip().is_loopback() && values.list("http.trusted_proxies").is_empty()
+    // A proxy opens a loopback listener to others: one that is trusted, or one that passes its own host name on.
+    listen.ip().is_loopback()
+        && values.list("http.trusted_proxies").is_empty()
+        && values.list("server.hosts").is_empty()
 }
 
 fn clients() -> Vec<Setting> {

@@ -262,6 +262,7 @@ impl Market {
                     size: trade.size.min(there),
                     taker_buys: trade.taker_buys,
                     venue_ts: at,
+                    id: None,
                 });
             }
         }

@@ -93,7 +93,7 @@ fn said(seed: u64, liveliness: u64, secs: u64) -> u64 {
                     levels.iter().for_each(|(side, price, size)| add(level(*side, *price, *size)));
                     add(venue_ts.0);
                 }
-                FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } => {
+                FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts, .. } => {
                     token.bytes().for_each(|byte| add(byte.into()));
                     [price.0.into(), size.0, u64::from(*taker_buys), venue_ts.0].into_iter().for_each(&mut add);
                 }

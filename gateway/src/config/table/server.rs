@@ -24,7 +24,8 @@ fn server() -> Vec<Setting> {
             texts::HOST,
             "Names with a dot that a listener on loopback accepts in `Host`; any other such name is refused with 421 \
              `MISDIRECTED_REQUEST`, so that no web page reaches this server by a name that resolves here. Addresses, \
-             `localhost` and names without a dot are always accepted.",
+             `localhost` and names without a dot are always accepted. A server with such names counts as open to others, by \
+             a proxy.",
         ),
         integer(
             "server.io_threads",

@@ -148,10 +148,10 @@ fn what_a_start_judges_by_comes_along() {
     };
     // (venues, the time that was known, what the start of the restored directory finds; `None`: it is another venue)
     for (number, (venues, known, found)) in [
-        ("synthetic\n", Some(hours_ago(200)), Some("ahead")),
-        ("synthetic\n", Some(hours_ago(2)), Some("ok")),
-        ("polymarket,synthetic\n", None, Some("ok")),
-        ("replay\n", None, None),
+        ("replay\n", Some(hours_ago(200)), Some("ahead")),
+        ("replay\n", Some(hours_ago(2)), Some("ok")),
+        ("replay,synthetic\n", None, Some("ok")),
+        ("synthetic\n", None, None),
     ]
     .into_iter()
     .enumerate()
@@ -174,7 +174,7 @@ fn what_a_start_judges_by_comes_along() {
                 assert_eq!(text(&status, "/clock/start"), found, "{venues:?} {known:?}");
                 server.kill();
             }
-            (Err(said), None) => assert!(said.contains("was used with venue replay"), "{said}"),
+            (Err(said), None) => assert!(said.contains("was used with venue synthetic"), "{said}"),
             (started, found) => panic!("{found:?} expected: {:?}", started.map(drop)),
         }
         let _ = fs::remove_file(data.join("clock_doubted"));

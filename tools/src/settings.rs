@@ -53,13 +53,16 @@ pub fn log_events(log: Log) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What is logged at a level: below `info` our own lines alone, for those of libraries tell of bytes.
+/// The packages whose lines below `info` are logged.
+const OWN: [&str; 11] =
+    ["papertape", "tools", "gateway", "edge", "venue", "journal", "history", "host", "wire", "engine", "wal"];
+
+/// The filter of a log level. Below `info` only our own packages log, since libraries log bytes of messages there.
 fn filter(level: Option<LogLevel>) -> EnvFilter {
     match level {
         None => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LogLevel::Info.name())),
         Some(level @ (LogLevel::Debug | LogLevel::Trace)) => {
-            let own =
-                ["papertape", "tools", "gateway", "engine", "wal"].map(|name| format!(",{name}={}", level.name()));
+            let own = OWN.map(|name| format!(",{name}={}", level.name()));
             EnvFilter::new(format!("{}{}", LogLevel::Info.name(), own.concat()))
         }
         Some(level) => EnvFilter::new(level.name()),

@@ -20,7 +20,11 @@ pub const BOOK: Schema = Schema::Object(&Shape::new(
     BOOK_FIELDS,
 ));
 const BOOK_FIELDS: &[Field] = &[
-    field("token_id", TOKEN_ID, "The outcome token."),
+    optional(
+        "token_id",
+        TOKEN_ID,
+        "The outcome token. This field, `mid`, `spread`, `stale` and `source` are absent in the strict dialect.",
+    ),
     field("asset_id", TOKEN_ID, "The same."),
     field("market", CONDITION_ID, "Its market."),
     field(
@@ -38,11 +42,11 @@ const BOOK_FIELDS: &[Field] = &[
         LAST_TRADE,
         "Of the last trade at the venue, seen or stated by it. Before the first one null; in the strict dialect empty.",
     ),
-    field("mid", PRICE_OR_NULL, "Half way between the best prices; null when a side is empty."),
-    field("spread", PRICE_OR_NULL, "Best ask less best bid; null when a side is empty."),
+    optional("mid", PRICE_OR_NULL, "Half way between the best prices; null when a side is empty."),
+    optional("spread", PRICE_OR_NULL, "Best ask less best bid; null when a side is empty."),
     field("timestamp", MILLIS, "When the venue last changed the book."),
-    field("stale", BOOLEAN, "Nothing was heard of it for too long."),
-    field("source", Schema::Word(&["clob"]), "An opaque label."),
+    optional("stale", BOOLEAN, "Nothing was heard of it for too long."),
+    optional("source", Schema::Word(&["clob"]), "An opaque label."),
 ];
 pub const BOOK_EXAMPLE: &str = r#"{
     "token_id": "81140002", "asset_id": "81140002",

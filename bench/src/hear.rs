@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio_tungstenite::tungstenite::{self, Message};
-use venue::live::Settings;
+use venue::adapters::Settings;
 use venue::{FeedUpdate, Speed, VenueConfig, VenueKind, polymarket};
 
 /// Messages a second.

@@ -21,9 +21,9 @@ pub struct Print {
     pub instrument: InstrumentId,
     pub price: Price,
     pub size: Qty,
-    /// What the taker did, as the venue says it; `None`: it did not say.
-    pub taker: Option<Side>,
-    /// Server time at which the feed took it. Orders placed later never meet it.
+    /// What the taker did, as the venue states it: a trade whose side is not stated is no print.
+    pub taker: Side,
+    /// Server time at which it came; of a recording, at which the feed took it. Orders placed later never meet it.
     pub taken_at: Timestamp,
 }
 
@@ -38,14 +38,14 @@ pub struct PrintLane {
 impl Print {
     /// The same trade in the words of the complement: a seller at p bought the complement at 1 − p.
     pub fn mirrored(self) -> Print {
-        let taker = self.taker.map(Side::opposite);
+        let taker = self.taker.opposite();
         Print { instrument: self.instrument.complement(), price: self.price.complement(), taker, ..self }
     }
 
     /// The worst limit of an order on `side` of this token that the trade went through by a tick or more; `None`: there is
     /// none, or the taker was on that side itself.
     pub fn through(&self, side: Side, tick: u16) -> Option<Price> {
-        if self.taker == Some(side) {
+        if self.taker == side {
             return None;
         }
         match side {
@@ -98,7 +98,7 @@ impl PrintLane {
 mod tests {
     use super::*;
 
-    fn print(price: u16, taker: Option<Side>) -> Print {
+    fn print(price: u16, taker: Side) -> Print {
         Print { instrument: InstrumentId(6), price: Price(price), size: Qty(1), taker, taken_at: Timestamp(0) }
     }
 
@@ -106,13 +106,13 @@ mod tests {
     fn a_print_goes_through_limits_a_tick_away_on_the_side_that_it_traded_with() {
         use Side::{Buy, Sell};
         for (price, taker, tick, buys, sells) in [
-            (4_000, Some(Sell), 100, Some(4_100), None),
-            (4_000, Some(Buy), 100, None, Some(3_900)),
-            (4_000, None, 10, Some(4_010), Some(3_990)),
-            (9_900, Some(Sell), 100, None, None),
-            (100, Some(Buy), 100, None, None),
-            (9_999, Some(Sell), 1, None, None),
-            (1, Some(Buy), 1, None, None),
+            (4_000, Sell, 100, Some(4_100), None),
+            (4_000, Buy, 100, None, Some(3_900)),
+            (4_000, Sell, 10, Some(4_010), None),
+            (9_900, Sell, 100, None, None),
+            (100, Buy, 100, None, None),
+            (9_999, Sell, 1, None, None),
+            (1, Buy, 1, None, None),
         ] {
             let print = print(price, taker);
             let through = [Buy, Sell].map(|side| print.through(side, tick).map(|limit| limit.0));
@@ -127,9 +127,9 @@ mod tests {
     #[test]
     fn a_full_lane_loses_and_counts() {
         let lane = PrintLane::default();
-        let pushed = (0..PRINTS_WAITING_MAX + 3).filter(|_| lane.push(print(4_000, None))).count();
+        let pushed = (0..PRINTS_WAITING_MAX + 3).filter(|_| lane.push(print(4_000, Side::Sell))).count();
         assert_eq!((pushed, lane.lost(), lane.is_empty()), (PRINTS_WAITING_MAX, 3, false));
-        assert!(lane.pop().is_some() && lane.push(print(4_000, None)) && !lane.push(print(4_000, None)));
+        assert!(lane.pop().is_some() && lane.push(print(4_000, Side::Sell)) && !lane.push(print(4_000, Side::Sell)));
         assert_eq!((std::iter::from_fn(|| lane.pop()).count(), lane.is_empty()), (PRINTS_WAITING_MAX, true));
         println!("{} prints", PRINTS_WAITING_MAX + 5);
     }

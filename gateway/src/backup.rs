@@ -15,7 +15,9 @@ use journal::checkpoint::Digests;
 use journal::paced::{Paced, Rests};
 use journal::recover::{self, RecoverError};
 use journal::spares::{Covered, Pin};
-use manifest::{FORMAT, FileEntry, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SECRETS, TRAIL, hex, is_history};
+use manifest::{
+    FORMAT, FileEntry, KEPT, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SECRETS, TRAIL, hex, is_history,
+};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
@@ -202,6 +204,7 @@ impl Source {
             files.push(Planned { from: Opening::Place(directory.join(&name)), name, extent: Extent::Whole });
         }
         files.extend(history(directory)?);
+        files.extend(kept(directory));
         files.extend(secrets(directory, with_secrets));
         let manifest = manifest(origin, report.lsn, recover::digest(&state), with_secrets, now);
         Ok(Source { held: Held::Locked { _dir: dir }, files, manifest })
@@ -288,6 +291,7 @@ fn planned(
     let mut files = segments(directory, &storage, lsn)?;
     files.extend(snapshot);
     files.extend(history(directory)?);
+    files.extend(kept(directory));
     files.extend(secrets(directory, with_secrets));
     Ok((files, manifest(origin, lsn, digest, with_secrets, now)))
 }
@@ -458,6 +462,13 @@ fn history(directory: &Path) -> Result<Vec<Planned>, BackupError> {
     Ok(planned)
 }
 
+/// The files that a start judges by, where they are. A doubt of the clock goes when its wait is over.
+fn kept(directory: &Path) -> impl Iterator<Item = Planned> {
+    let place = |name: &str| (name.to_owned(), directory.join(name));
+    let planned = |(name, path)| Planned { name, from: Opening::MayBeGone(path), extent: Extent::Whole };
+    KEPT.into_iter().map(place).map(planned)
+}
+
 /// The server's own secrets, where they are asked for.
 fn secrets(directory: &Path, with_secrets: bool) -> impl Iterator<Item = Planned> {
     let there = SECRETS
@@ -602,7 +613,8 @@ impl Drop for TarFile {
     }
 }
 
-/// The name under which something is made that is going to be `place`. What an interrupted attempt left there goes.
+/// The name under which something is made that is going to be `place`. What an interrupted attempt left there goes, and
+/// nothing else does.
 fn beside(place: &Path) -> io::Result<PathBuf> {
     if place.symlink_metadata().is_ok() {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "is there already"));
@@ -611,11 +623,40 @@ fn beside(place: &Path) -> io::Result<PathBuf> {
     name.push(".making");
     let making = place.with_file_name(name);
     match making.symlink_metadata() {
-        Ok(left) if left.is_dir() => fs::remove_dir_all(&making)?,
+        Ok(found) if !is_left_over(&making, &found)? => {
+            let why = format!("{} is in the way: it is no interrupted backup", making.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+        }
+        Ok(found) if found.is_dir() => fs::remove_dir_all(&making)?,
         Ok(_) => fs::remove_file(&making)?,
         Err(_) => {}
     }
     Ok(making)
+}
+
+/// Whether something consists of parts of a backup alone.
+fn is_left_over(making: &Path, found: &fs::Metadata) -> io::Result<bool> {
+    let is_part = |name: &str| name == MANIFEST || Part::of(name).is_some();
+    if found.is_file() {
+        // A stream begins with the name of its first file.
+        let mut name = Vec::new();
+        File::open(making)?.take(100).read_to_end(&mut name)?;
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        return Ok(found.len() == 0 || std::str::from_utf8(name).is_ok_and(is_part));
+    }
+    let mut folders = vec![(making.to_owned(), "")];
+    while let Some((folder, before)) = folders.pop().filter(|_| found.is_dir()) {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let (kind, name) = (entry.file_type()?, entry.file_name());
+            if kind.is_dir() && before.is_empty() && name == "history" {
+                folders.push((entry.path(), "history/"));
+            } else if !kind.is_file() || !is_part(&format!("{before}{}", name.to_string_lossy())) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(found.is_dir())
 }
 
 pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {

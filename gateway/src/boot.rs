@@ -11,7 +11,6 @@ use crate::machinery::{Machinery, Parts};
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
 use crate::{banner, check, demo};
-use edge::api;
 use edge::api::health::Census;
 use edge::app::{App, Edge};
 use edge::http::auth::uuid_text;
@@ -380,7 +379,7 @@ impl Shared {
     ) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, news, spot, .. } = self;
         let config_of_edge = config.edge();
-        let front = Front::new(&config_of_edge, &api::tables()).map_err(BootError::Edge)?;
+        let front = Front::new(&config_of_edge, &edge::groups::tables()).map_err(BootError::Edge)?;
         Ok(App {
             meters: config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes())),
             front,

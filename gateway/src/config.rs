@@ -1,13 +1,18 @@
 //! The configuration: TOML file < environment (`PAPERTAPE_SECTION_KEY`) < command line, read once.
 //!
-//! An unknown key and a value out of its range are errors that name the key and what is allowed. Nobody else reads
-//! environment variables. [`Config::lines`] shows every value and where it came from, secrets left out.
+//! The table of settings (`table/`) has a row for each key. `source` reads the rows from the layers; `read` copies the
+//! values into [`Config`]. An unknown key and a value out of its range are errors that name the key and what is allowed. No
+//! other part of the program reads environment variables. [`Config::lines`] shows every value and where it came from,
+//! secrets left out.
 
 mod compat;
 mod local;
 mod read;
+mod reference;
 mod secret;
+mod setting;
 mod source;
+mod table;
 mod venue;
 
 pub use edge::settings::{
@@ -15,18 +20,21 @@ pub use edge::settings::{
     SUBSCRIPTIONS_MAX, Streams, TIERS, TierLimits,
 };
 pub use host::secret::Secret;
+pub use reference::markdown;
 use secret::Kept;
+pub use setting::Setting;
+use setting::Word;
 pub use source::ConfigError;
+pub use table::settings;
 
 use ::venue::replay::Speed;
 use ::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
-use engine::format::Formats;
 use engine::rules::{FeeTable, RolloutFlags, Rules};
 use engine::time::MILLISECOND;
 pub use journal::commit::Durability;
 use journal::commit::LogSize;
-use source::Source;
+use source::{DEFAULT, Source};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,9 +46,6 @@ const JWT_SECRET: &str = "jwt_secret";
 const ADMIN_TOKEN: &str = "admin_token";
 /// The data directory where none is set.
 const DATA_DIR: &str = "papertape-data";
-
-/// Where the value of a setting comes from that nobody chose.
-const DEFAULT: &str = "default";
 
 /// Everything that can be set.
 #[derive(Clone, Debug)]
@@ -101,7 +106,7 @@ pub struct ClockSettings {
 /// What the server says of itself on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// `None`: nobody chose one.
+    /// `None`: none is chosen.
     pub level: Option<LogLevel>,
     pub format: LogFormat,
 }
@@ -172,8 +177,6 @@ pub struct Journal {
     pub reserve_bytes: u64,
     /// Sealed segments between two checkpoints.
     pub checkpoint_segments: u32,
-    /// What records and snapshots are written in: the newest formats, or those that the build before reads too.
-    pub write_formats: Formats,
     /// For crash tests: the process ends itself when it passes that place of the log for the n-th time.
     pub crash_at: Option<(Point, u64)>,
 }
@@ -215,41 +218,29 @@ impl Config {
         flags: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Config, ConfigError> {
         let mut source = Source::new(file, env, flags)?;
-        let keys = read::keys(&mut source);
-        let mut rules =
-            Rules { free_trade_since: keys.free_trade_since, beta_until: keys.beta_until, ..Rules::default() };
-        rules.fees = read::fees(&mut source);
-        read::rule_flags(&mut source, &mut rules);
-        read::rule_limits(&mut source, &mut rules);
-        read::realism(&mut source, &mut rules);
-        let (server, http) = (read::server(&mut source), read::http(&mut source));
-        // A proxy lets others in by a listener that is ours alone.
-        let own_machine_only = server.listen.ip().is_loopback() && http.trusted_proxies.is_empty();
+        let values = source.read(table::settings());
+        let rules = read::rules(&values);
         let config = Config {
-            server,
-            clock: ClockSettings { leap_wait: Duration::from_secs(source.integer("clock.leap_wait_s", 60, 0..=3_600)) },
-            log: read::log(&mut source),
-            admin: read::admin(&mut source),
-            http,
-            data: DirectorySettings { dir: read::path(&mut source, "data.dir").unwrap_or_else(|| DATA_DIR.into()) },
-            journal: {
-                let journal = read::journal(&mut source);
-                rules.formats = journal.write_formats;
-                journal
-            },
-            venue: venue::venue(&mut source),
-            compat: compat::compat(&mut source, own_machine_only),
-            local: Some(local::local(&mut source)).filter(|_| own_machine_only),
-            brand: read::brand(&mut source),
-            auth: read::auth(&mut source),
-            engine: read::engine(&mut source),
-            limits: read::limits(&mut source),
-            flags: read::flags(&mut source),
-            keys,
-            access: read::access(&mut source),
-            book: Book { stale_after: Duration::from_secs(source.integer("book.stale_after_s", 30, 1..=3_600)) },
-            export: Export { max_rows: source.integer("export.max_rows", 100_000, 1..=100_000_000) },
-            streams: read::streams(&mut source),
+            server: read::server(&values),
+            clock: ClockSettings { leap_wait: values.seconds("clock.leap_wait_s") },
+            log: read::log(&values),
+            admin: read::admin(&values),
+            http: read::http(&values),
+            data: DirectorySettings { dir: values.text("data.dir").into() },
+            journal: read::journal(&values),
+            venue: venue::venue(&values),
+            compat: compat::compat(&values),
+            local: table::is_own_machine_only(&values).then(|| local::local(&values)),
+            brand: read::brand(&values),
+            auth: read::auth(&values),
+            engine: read::engine(&values),
+            limits: read::limits(&values),
+            flags: read::flags(&values),
+            keys: read::keys(&values, &rules),
+            access: read::access(&values),
+            book: Book { stale_after: values.seconds("book.stale_after_s") },
+            export: Export { max_rows: values.number("export.max_rows") },
+            streams: read::streams(&values),
             rules,
             built_from: None,
             file: None,

@@ -7,6 +7,7 @@
 
 use engine::market::Market;
 use engine::market::terms::Venue;
+use host::small_file;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -16,7 +17,7 @@ use venue::VenueKind;
 
 pub const FILE: &str = "venue_kinds";
 /// Longest content that is read: four short names.
-const BYTES_MAX: usize = 256;
+const BYTES_MAX: u64 = 256;
 
 /// A start on a venue that the directory was not used with.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,14 +83,14 @@ fn names(kind: VenueKind) -> BTreeSet<String> {
 /// # Errors
 /// The file cannot be read, or is no list of venues.
 pub fn noted(dir: &Path) -> io::Result<Option<BTreeSet<String>>> {
-    let text = match fs::read_to_string(dir.join(FILE)) {
+    let text = match small_file::text(&dir.join(FILE), BYTES_MAX + 1) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let names: BTreeSet<String> = text.trim().split(',').map(str::to_owned).collect();
     let sound = |name: &String| name.parse::<VenueKind>().is_ok_and(|kind| kind.to_string() == *name);
-    if text.len() > BYTES_MAX || !names.iter().all(sound) {
+    if text.len() as u64 > BYTES_MAX || !names.iter().all(sound) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "not a list of venues; remove the file to make it again",

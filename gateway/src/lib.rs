@@ -1,42 +1,41 @@
-//! The process of papertape: sockets, wire shapes, venues, boot.
+//! The process of papertape: puts the packages together.
 //!
 //! ```text
-//!   socket ─► http ─► api ─► engine_client ─► core (shard + commit) ─► reply
-//!                                   ▲                   │
-//!   venue ─► venue::feed ─► books   │ notices           ▼
-//!                └── market facts ──┴────────────────► wal
+//!   socket ─► edge: http ─► api ─► engine_client ─► core (shard + journal::commit) ─► reply
+//!                                        ▲                   │
+//!   venue ─► venue::feed ─► books        │ notices           ▼
+//!                └── market facts ───────┴────────────────► wal
 //! ```
+//!
+//! # The packages below
+//!
+//! | Package | What it is | Names |
+//! |---|---|---|
+//! | `wire` | numbers, times, cursors and JSON as the wire has them | `engine` |
+//! | `host` | clock, threads, standard output: the machine, without trading | `engine`, `wire` |
+//! | `history` | prices as they went, in files beside the log | `engine`, `wire`, `host` |
+//! | `journal` | the owner of the log: append, hold, release; recovery and checkpoints | `engine`, `wal`, `host` |
+//! | `venue` | market data: live, recorded, synthetic; the feed that writes the books | `engine`, `wire`, `host` |
+//! | `edge` | HTTP, the endpoints, the streams, their descriptions | `engine`, `wire`, `host` |
 //!
 //! # Map
 //!
 //! | Module | What it is |
 //! |---|---|
 //! | [`boot`] | the way up and down of a server: recover, start threads, serve, stop in order |
-//! | [`machinery`], [`layout`], [`thread`] | what runs beside the sockets, and thread runs what: everything on one, or shards on their own |
-//! | [`core`] | shard and log on one thread: a request becomes an answer in one call |
-//! | [`commit`] | the one owner of the log: append, hold, release |
-//! | [`engine_client`] | a handler's way to its user's shard, and what a late answer means |
-//! | [`recover`], [`checkpoint`] | log to state; state to snapshot while the server runs |
+//! | [`machinery`], [`layout`] | what runs beside the sockets, and which thread runs what |
+//! | [`listeners`], [`instruments`] | who is told of what journal and feed do, and what the edge is told of them |
+//! | [`config`], [`check`] | what is set; what a start checks of a data directory |
 //! | [`backup`], [`restore`] | a directory into a backup with hashes, and back |
-//! | [`leap`], [`set_back`] | a clock that the journal does not fit to: what a start does, and how an operator puts it right |
-//! | [`spares`] | segments made ahead, and given up behind the snapshots |
-//! | [`prefault`] | memory made ahead of its use |
-//! | [`http`] | server hygiene, route table, credentials, limits, error codes, envelope |
-//! | [`wire`] | numbers, times, cursors and JSON as the wire has them |
-//! | [`api`] | the endpoints, one file or folder per group |
-//! | [`ws`] | streams: sockets and what is said on them |
-//! | [`venue`] | market data: synthetic, recorded; and the feed that writes the books |
-//! | [`history`] | prices as they went, by minute and hour, in files beside the log |
-//! | [`metrics`] | what the server tells a monitor: counters and histograms |
+//! | [`set_back`] | how an operator puts a journal right that is ahead of the clock |
+//! | [`metrics`] | what the server tells a monitor |
 //! | [`admin`] | the listener for monitors and operators: metrics, what the server is, backups of it |
-//! | [`config`], [`clock`], [`app`] | what is set, what time it is, what all threads share |
 //! | `directory_venue` | which venues a data directory was used with |
 //! | [`demo`], [`banner`] | a newcomer's user and the lines that a start prints |
-//! | [`output`] | standard output and standard error, which may fail or stall |
 //!
-//! One order from socket to answer: `http::pipeline`, `http::admission` (who, may they, how often) → `api::orders` (text
-//! to numbers) → `engine_client` → `engine::shard` (decide, apply) → `commit` (append, release) → `api::orders` (numbers
-//! to text).
+//! One order from socket to answer: `edge::http::pipeline`, `edge::http::admission` (who, may they, how often) →
+//! `edge::api::orders` (text to numbers) → `edge::engine_client` → `engine::shard` (decide, apply) → `journal::commit` (append,
+//! release) → `edge::api::orders` (numbers to text).
 
 pub mod admin;
 pub mod backup;

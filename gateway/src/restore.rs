@@ -9,6 +9,8 @@
 
 use crate::backup::manifest::{FORMAT, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, hex, sixteen};
 use crate::backup::{Hashing, sync_parent};
+use crate::check::check_kept;
+use crate::config;
 use edge::http::auth::uuid_text;
 use engine::fact;
 use engine::id::MARKETS;
@@ -111,14 +113,26 @@ pub fn restore(from: Input, target: &Path, now: Timestamp) -> Result<Restored, R
     }
     let restored = restore_into(from, target, now);
     if restored.is_err() {
-        // The target was empty, so all of it is ours.
-        let _ = fs::remove_dir_all(target.join(RESTORING));
-        let _ = fs::remove_file(target.join("epoch"));
+        // What cannot be removed does not start: `epoch` goes last.
+        let _ = clear(target);
         if made {
-            let _ = fs::remove_dir_all(target);
+            let _ = fs::remove_dir(target);
         }
     }
     restored
+}
+
+/// Removes all that a restore put into its target: nothing else was there.
+fn clear(target: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(target)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false if entry.file_name() == "epoch" => {}
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    fs::remove_file(target.join("epoch"))
 }
 
 fn restore_into(from: Input, target: &Path, now: Timestamp) -> Result<Restored, RestoreError> {
@@ -308,6 +322,7 @@ fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, 
     getrandom::fill(&mut instance).map_err(|error| of_file("an instance")(io::Error::other(error)))?;
     let lsn = Lsn(manifest.lsn);
     wal::adopt(&Files::open_existing(work)?, Origin { directory, instance, epoch: manifest.epoch }, lsn)?;
+    check_kept(work, &config::SECRETS)?;
     let options = Options { segment_bytes: MIN_SEGMENT_BYTES, spares_count: 1, reserve_bytes: 0, ..Options::default() };
     let Recovery { dir, log, state, report } = recover::recover(work, options, 1)?;
     let digest = hex(&recover::digest(&state));
@@ -319,9 +334,13 @@ fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, 
         return Err(damaged(MANIFEST, why));
     }
     let at = Timestamp(now.0.max(log.last_time));
-    // The records that follow bear the time of this machine, which the first start is to doubt all the same.
-    if at.since(Timestamp(log.last_time)) > leap::AHEAD_MAX {
-        leap::keep_doubt(work, Timestamp(log.last_time)).map_err(of_file("the doubted clock"))?;
+    // The records that follow bear the time of this machine, and the last ones that of a clock which may have been doubted
+    // when the backup was taken. The first start is to doubt them all the same.
+    let last = Timestamp(log.last_time);
+    let doubted = leap::doubted(work).map_err(of_file(leap::DOUBT_FILE))?;
+    let known = doubted.map_or(last, |doubted| doubted.min(last));
+    if at.since(known) > leap::AHEAD_MAX {
+        leap::keep_doubt(work, known).map_err(of_file(leap::DOUBT_FILE))?;
     }
     let Running { mut log, mut syncer, mut preparer, .. } = dir.start(log, at.0, Box::new(|_| {}))?;
     let mut payload = Vec::new();
@@ -340,4 +359,56 @@ fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, 
     let _ = log.append_clean_stop(at.0);
     syncer.finish()?;
     Ok(Restored { digest, lsn, instance: uuid_text(&instance).to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A backup that has another plan: while it is read, something comes into the way of what is moved last.
+    struct Meddling {
+        target: PathBuf,
+        rest: io::Cursor<Vec<u8>>,
+    }
+
+    impl Read for Meddling {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            fs::create_dir_all(self.target.join("history").join("in the way"))?;
+            self.rest.read(into)
+        }
+    }
+
+    #[test]
+    fn a_restore_that_fails_at_its_end_leaves_nothing() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let source = place.path().join("source");
+        let options =
+            Options { segment_bytes: MIN_SEGMENT_BYTES, spares_count: 1, reserve_bytes: 0, ..Options::default() };
+        let Recovery { dir, log, .. } = recover::recover(&source, options, 1).expect("a new directory");
+        let Running { mut log, syncer, .. } = dir.start(log, 1, Box::new(|_| {})).expect("it starts");
+        log.append_clean_stop(2).expect("there is room");
+        syncer.finish().expect("the disk is there");
+        drop(log);
+        fs::create_dir(source.join("history")).expect("a folder");
+        fs::write(source.join("history").join("trail"), "").expect("written");
+        let tar = place.path().join("backup.tar");
+        let backup = crate::backup::Source::stopped(&source, false, Timestamp(3)).expect("a sound directory");
+        backup.copy(crate::backup::TarFile::begin(&tar).expect("a place")).expect("room on the disk");
+        let bytes = fs::read(&tar).expect("it was written");
+        for is_made in [false, true] {
+            let target = place.path().join("target");
+            if is_made {
+                fs::create_dir(&target).expect("a folder");
+            }
+            let meddling = Meddling { target: target.clone(), rest: io::Cursor::new(bytes.clone()) };
+            let failed = restore(Input::Stream(Box::new(meddling)), &target, Timestamp(4));
+            assert!(matches!(&failed, Err(RestoreError::Io { .. })), "{failed:?}");
+            assert_eq!(target.exists(), is_made);
+            assert!(!is_made || fs::read_dir(&target).expect("a folder").next().is_none(), "something is left");
+            let _ = fs::remove_dir(&target);
+            let whole = restore(Input::Stream(Box::new(io::Cursor::new(bytes.clone()))), &target, Timestamp(5));
+            assert!(whole.is_ok() && !target.join(RESTORING).exists(), "{whole:?}");
+            fs::remove_dir_all(&target).expect("it is there");
+        }
+    }
 }

@@ -214,8 +214,8 @@ fn every_family(cases: &Cases, layout: fn(&mut Place)) {
         name.starts_with("papertape_venue_") && !told.contains(name) || name.starts_with("papertape_recording_")
     };
     let documented: BTreeSet<String> = documented().into_iter().filter(|name| !of_live_venues(name)).collect();
-    assert_eq!(told.difference(&documented).collect::<Vec<_>>(), Vec::<&String>::new(), "not in the README");
-    assert_eq!(documented.difference(&told).collect::<Vec<_>>(), Vec::<&String>::new(), "only in the README");
+    assert_eq!(told.difference(&documented).collect::<Vec<_>>(), Vec::<&String>::new(), "not in metrics.md");
+    assert_eq!(documented.difference(&told).collect::<Vec<_>>(), Vec::<&String>::new(), "only in metrics.md");
     cases.add(told.len());
     drop((trade, follower, prices, executions, stream));
     recovered_facts(cases, world, appended);

@@ -2,9 +2,10 @@
 //! (wire.md §7, 2–12). A new route is walked without anybody writing a line here.
 
 use crate::table::{Door, Table};
-use edge::http::code::Code;
+use edge::http::code::{Code, Effect, Retry};
 use edge::http::route::{Auth, BodyKind, Method, Permission};
 use serde_json::{Value, json};
+use tests::binary::workspace;
 use tests::cases::Cases;
 use tests::http::{Client, Request, Response};
 use tests::json::text;
@@ -227,7 +228,7 @@ fn what_is_no_json_is_refused_where_a_body_is_read() {
 #[test]
 fn every_route_says_what_it_is() {
     let cases = Cases::of("declarations");
-    for group in edge::api::GROUPS {
+    for group in edge::groups::GROUPS {
         assert!(!group.about.is_empty(), "{}", group.name);
         for route in group.routes {
             assert!(!route.about.is_empty(), "{route:?} has no summary");
@@ -240,4 +241,37 @@ fn every_route_says_what_it_is() {
             cases.one();
         }
     }
+}
+
+/// `gateway/docs/errors.md` has each code once, with what the table says of it.
+#[test]
+fn the_reference_of_errors_is_the_table() {
+    let cases = Cases::of("codes in the reference");
+    let reference =
+        std::fs::read_to_string(workspace().join("gateway/docs/errors.md")).expect("the reference is there");
+    for code in Code::ALL {
+        let header = match code.header() {
+            header if header == code.text() => String::new(),
+            header => format!(" (header `{header}`)"),
+        };
+        let again = match code.retry() {
+            Retry::No => "no".to_owned(),
+            Retry::Yes => "later".to_owned(),
+            Retry::After(seconds) => format!("after {seconds} s (`Retry-After`)"),
+            Retry::WindowEnd => "when the window ends (`Retry-After`)".to_owned(),
+            Retry::AfterLookup => "look the order up first".to_owned(),
+        };
+        let effect = match code.effect() {
+            Effect::Nothing => "none",
+            Effect::Unknown => "not known",
+            Effect::Done => "done",
+        };
+        let (text, status) = (code.text(), code.status().as_u16());
+        let row = format!("| `{text}`{header} | {status} | {again} | {effect} | {} |", code.message());
+        assert_eq!(reference.lines().filter(|line| *line == row).count(), 1, "errors.md lacks the row\n{row}");
+        cases.one();
+    }
+    // A row has five cells; the table of meanings at the end has two.
+    let rows = reference.lines().filter(|line| line.starts_with("| `") && line.matches(" | ").count() >= 4).count();
+    assert_eq!(rows, Code::ALL.len(), "errors.md has rows of no code");
 }

@@ -32,7 +32,7 @@ impl Table {
 
     /// Every route.
     pub fn with_gates(world: &World) -> Table {
-        let routes = edge::api::GROUPS.iter().flat_map(|group| group.routes);
+        let routes = edge::groups::GROUPS.iter().flat_map(|group| group.routes);
         Table { doors: routes.map(|route| Door::of(route, world)).collect() }
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tests::binary::{command, run, run_well};
 use tests::cases::Cases;
 use tests::chance::Chance;
@@ -76,6 +76,7 @@ fn a_backup_comes_back_as_it_was() {
     let (data, root) = (place.data(), place.root().to_owned());
     let (before, expected) = (evidence(&data), digest_of(&data));
     let secrets = ["server_secret", "jwt_secret"];
+    let known = fs::read(data.join("venue_kinds")).expect("the server noted its venue");
     let folder = root.join("folder");
     let tar = root.join("file.tar");
     for (out, more) in [(&folder, &[][..]), (&tar, &[][..]), (&root.join("secret"), &["--with-secrets"][..])] {
@@ -115,6 +116,8 @@ fn a_backup_comes_back_as_it_was() {
         let inspected = String::from_utf8_lossy(&log_of(&out, "inspect").stdout).into_owned();
         assert!(inspected.contains("Restored"), "the restore is a fact");
         assert_eq!(out.join("server_secret").exists(), number == 3);
+        assert_eq!(fs::read(out.join("venue_kinds")).expect("it came along"), known);
+        assert!(!out.join("clock_doubted").exists(), "the clock was not doubted");
         // It serves what was promised, and its own backup is one.
         let args: Vec<OsString> = place.serve_command().get_args().map(OsString::from).collect();
         let at = args.iter().position(|arg| arg == "--data-dir").expect("the harness names it");
@@ -129,6 +132,65 @@ fn a_backup_comes_back_as_it_was() {
         server.stop();
         let again = backup(&out, &root.join(format!("again-{number}.tar")), &[]);
         assert!(again.status.success(), "{}", said(&again));
+        cases.one();
+    }
+}
+
+/// A directory that is restored is on the venue of before, and a clock that was doubted is doubted there.
+#[test]
+fn what_a_start_judges_by_comes_along() {
+    let cases = Cases::of("files that a start judges by");
+    let Stopped { place, .. } = stopped();
+    let (data, root) = (place.data(), place.root().to_owned());
+    let hours_ago = |hours: u64| {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a clock");
+        (now - Duration::from_secs(hours * 3_600)).as_micros().to_string()
+    };
+    // (venues, the time that was known, what the start of the restored directory finds; `None`: it is another venue)
+    for (number, (venues, known, found)) in [
+        ("synthetic\n", Some(hours_ago(200)), Some("ahead")),
+        ("synthetic\n", Some(hours_ago(2)), Some("ok")),
+        ("polymarket,synthetic\n", None, Some("ok")),
+        ("replay\n", None, None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        fs::write(data.join("venue_kinds"), venues).expect("written");
+        if let Some(known) = &known {
+            fs::write(data.join("clock_doubted"), known).expect("written");
+        }
+        let (tar, out) = (root.join(format!("kept-{number}.tar")), root.join(format!("kept-{number}")));
+        assert!(backup(&data, &tar, &[]).status.success());
+        assert!(restore(&tar, &out).status.success());
+        assert_eq!(fs::read(out.join("venue_kinds")).expect("it came along"), venues.as_bytes());
+        let args: Vec<OsString> = place.serve_command().get_args().map(OsString::from).collect();
+        let at = args.iter().position(|arg| arg == "--data-dir").expect("the harness names it");
+        let mut serve = command();
+        serve.args(&args[..=at]).arg(&out).args(&args[at + 2..]).current_dir(place.root());
+        match (tests::server::Starting::spawn(serve).ready(), found) {
+            (Ok(mut server), Some(found)) => {
+                let status = server.client().get("/v1/status").expect(200);
+                assert_eq!(text(&status, "/clock/start"), found, "{venues:?} {known:?}");
+                server.kill();
+            }
+            (Err(said), None) => assert!(said.contains("was used with venue replay"), "{said}"),
+            (started, found) => panic!("{found:?} expected: {:?}", started.map(drop)),
+        }
+        let _ = fs::remove_file(data.join("clock_doubted"));
+        cases.one();
+    }
+    // Of a directory that no start takes there is no backup.
+    for (name, wrong) in [("venue_kinds", "elsewhere\n"), ("clock_doubted", "yesterday\n")] {
+        let before = fs::read(data.join(name)).ok();
+        let whole = root.join("whole.tar");
+        fs::write(data.join(name), wrong).expect("written");
+        let refused = backup(&data, &whole, &[]);
+        assert!(!refused.status.success() && said(&refused).contains(name), "{}", said(&refused));
+        match before {
+            Some(before) => fs::write(data.join(name), before).expect("written"),
+            None => fs::remove_file(data.join(name)).expect("removed"),
+        }
         cases.one();
     }
 }

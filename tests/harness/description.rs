@@ -3,7 +3,7 @@
 //! last field.
 
 use crate::http::{Request, Response};
-use edge::api::description::of_the_default;
+use edge::description::of_the_default;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 use std::collections::HashMap;

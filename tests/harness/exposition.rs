@@ -216,10 +216,10 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// What the README names.
+/// The families that `gateway/docs/metrics.md` names.
 pub fn documented() -> BTreeSet<String> {
-    let readme = fs::read_to_string(workspace().join("README.md")).expect("the README can be read");
-    let words = readme.split('`').skip(1).step_by(2);
+    let reference = fs::read_to_string(workspace().join("gateway/docs/metrics.md")).expect("the reference can be read");
+    let words = reference.split('`').skip(1).step_by(2);
     let is_family = |word: &&str| {
         (word.starts_with("papertape_") || word.starts_with("process_"))
             && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')

@@ -1,7 +1,7 @@
 //! Holds frames against the machine description of the streams: a text that a channel sends must be one of the messages
 //! that the description names for it, to the last field.
 
-use edge::api::description::of_the_streams;
+use edge::description::of_the_streams;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 use std::collections::HashMap;

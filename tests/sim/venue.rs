@@ -113,9 +113,9 @@ impl World {
                 let span = usize::from(middle(token).min(10_000 - middle(token)));
                 let price = middle(token) - (span / 2) as u16 + chance.below(span) as u16;
                 let (at, size) = (Timestamp(self.now), draw_size(&mut chance));
-                let taker = *chance.pick(&[Some(Side::Buy), Some(Side::Sell), None]);
+                let taker = *chance.pick(&[Side::Buy, Side::Sell]);
                 let (price_at, size_of) = (Price(price), Qty(size as u64));
-                let trade = LastTrade { price: price_at, size: size_of, taker_buys: taker == Some(Side::Buy), at };
+                let trade = LastTrade { price: price_at, size: size_of, taker_buys: taker == Side::Buy, at };
                 self.life.writer.frame(1, at, |frame| frame.trade(InstrumentId(token), trade));
                 self.model.books.trade(token, price, 1, self.now);
                 let instrument = InstrumentId(token);

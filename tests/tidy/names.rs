@@ -1,5 +1,6 @@
 //! How things are called, how long they are, and that every outside crate has its reason.
 
+use crate::layers::LAYERS;
 use crate::sources::{self, has_word};
 use std::fs;
 use tests::binary::workspace;
@@ -111,7 +112,7 @@ fn every_outside_crate_has_its_reason() {
 #[test]
 fn packages_take_their_crates_from_the_workspace() {
     let cases = Cases::of("manifests");
-    for package in ["engine", "wal", "gateway", "bench", "tools", "tests"] {
+    for package in LAYERS.iter().map(|layer| layer.folder) {
         let manifest =
             fs::read_to_string(workspace().join(package).join("Cargo.toml")).expect("a package has a manifest");
         let mut in_dependencies = false;

@@ -1,5 +1,5 @@
 //! Both venues behind one server: books and orders of either, one that is out beside one that goes on, and every figure
-//! that the README names for them.
+//! that metrics.md names for them.
 
 use crate::fake_polymarket::{self, Market};
 use crate::{fake_kalshi, kalshi_live};
@@ -59,13 +59,13 @@ fn one_server_trades_on_both_and_on_one_while_the_other_is_out() {
         cases.add(2);
     }
 
-    // Every family of the README is told here, and no other.
+    // Every family of metrics.md is told here, and no other.
     let said = scrape(admin);
     let (told, documented) = (said.names(), documented());
-    assert_eq!(told.difference(&documented).collect::<Vec<_>>(), Vec::<&String>::new(), "not in the README");
+    assert_eq!(told.difference(&documented).collect::<Vec<_>>(), Vec::<&String>::new(), "not in metrics.md");
     let of_venues = |name: &&String| name.starts_with("papertape_venue_") || name.starts_with("papertape_recording_");
     let missing: BTreeSet<&String> = documented.difference(&told).filter(of_venues).collect();
-    assert_eq!(missing, BTreeSet::new(), "only in the README");
+    assert_eq!(missing, BTreeSet::new(), "only in metrics.md");
     cases.add(told.len());
     let of = |said: &Exposition, name: &str, venue: &str| said.value(name, &[("venue", venue)]);
     for venue in ["polymarket", "kalshi"] {

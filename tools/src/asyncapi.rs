@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use clap::Args;
-use edge::api::description::of_the_streams;
+use edge::description::of_the_streams;
 
 /// Print the AsyncAPI document of the streams.
 #[derive(Args)]

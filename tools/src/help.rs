@@ -2,7 +2,7 @@
 //! a setting, and an example for each verb.
 
 use clap::Command;
-use gateway::config::Config;
+use gateway::config::{self, Setting};
 
 /// Options that are settings: of which verb (none: of every one that has it), its name here, its key.
 const SETTINGS: &[(Option<&str>, &str, &str)] = &[
@@ -28,6 +28,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("load", "papertape load --keys users.jsonl --rate 5000 --duration 30 --report load.html"),
     ("key", "papertape key --sub demo"),
     ("token", "papertape token --sub alice --email alice@example.org"),
+    ("settings", "papertape settings --config papertape.toml"),
     ("openapi", "papertape openapi > openapi.json"),
     ("asyncapi", "papertape asyncapi > asyncapi.json"),
     ("log", "papertape log verify papertape-data"),
@@ -42,7 +43,6 @@ const EXAMPLES: &[(&str, &str)] = &[
 
 /// The command line with defaults, environment variables and examples in its help.
 pub fn explained(mut command: Command) -> Command {
-    let lines = Config::defaults().lines;
     let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
     for name in verbs {
         command = command.mut_subcommand(&name, |mut verb| {
@@ -51,7 +51,8 @@ pub fn explained(mut command: Command) -> Command {
                 if has_it && of.is_none_or(|of| of == name) {
                     verb = verb.mut_arg(option, |known| {
                         let help = known.get_help().map(ToString::to_string).unwrap_or_default();
-                        known.help(format!("{help}{}", source(key, &lines)))
+                        let setting = config::settings().iter().find(|setting| setting.key() == *key);
+                        known.help(format!("{help}{}", setting.map(source).unwrap_or_default()))
                     });
                 }
             }
@@ -65,24 +66,14 @@ pub fn explained(mut command: Command) -> Command {
 }
 
 /// Where a setting comes from when the option is absent.
-fn source(key: &str, lines: &[String]) -> String {
-    let default = lines.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = ")?.strip_suffix(" (default)"));
-    let default = match (key, default) {
+fn source(setting: &Setting) -> String {
+    let default = match setting.default_text() {
         // Chosen where neither this setting nor RUST_LOG is.
-        ("log.level", _) => "info",
-        (_, None) => "none",
-        // Texts stand in quotes there.
-        (_, Some(value)) => match value.trim_matches('"') {
-            "" => "none",
-            value => value,
-        },
+        _ if setting.key() == "log.level" => "info".to_owned(),
+        text if text.is_empty() => "none".to_owned(),
+        text => text,
     };
-    format!(" [default: {default}] [env: {}]", variable(key))
-}
-
-/// The environment variable of a setting.
-fn variable(key: &str) -> String {
-    format!("PAPERTAPE_{}", key.replace('.', "_").to_uppercase())
+    format!(" [default: {default}] [env: {}]", setting.variable())
 }
 
 #[cfg(test)]
@@ -104,10 +95,9 @@ mod tests {
                 let has_it = verb.get_arguments().any(|known| known.get_id() == *option);
                 assert!(has_it || of.is_none_or(|of| of != name), "{name} has no {option}");
                 if has_it && of.is_none_or(|of| of == name) {
-                    assert!(help.contains(&variable(key)), "{name}: {key} is not in {help}");
-                    let defaults = Config::defaults().lines;
-                    let is_known = defaults.iter().any(|line| line.starts_with(&format!("{key} = ")));
-                    assert!(is_known, "{key} is no setting");
+                    let setting = config::settings().iter().find(|setting| setting.key() == *key);
+                    let variable = setting.unwrap_or_else(|| panic!("{key} is no setting")).variable();
+                    assert!(help.contains(&variable), "{name}: {key} is not in {help}");
                     cases += 1;
                 }
             }

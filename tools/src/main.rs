@@ -3,6 +3,7 @@
 mod asyncapi;
 mod backup;
 mod clock;
+mod configuration;
 mod doctor;
 mod facts;
 mod help;
@@ -49,6 +50,9 @@ enum Verb {
     Key(key::Key),
     /// Print an identity JWT signed with the configured secret.
     Token(token::Token),
+    /// Print every setting with its value and origin, or the reference of all settings.
+    #[command(name = "settings")]
+    Configuration(configuration::Configuration),
     /// Print the OpenAPI document of the wire.
     #[command(name = "openapi")]
     OpenApi(openapi::OpenApi),
@@ -84,6 +88,7 @@ fn main() -> ExitCode {
         Verb::Load(load) => load.run(),
         Verb::Key(key) => key.run(),
         Verb::Token(token) => token.run(),
+        Verb::Configuration(verb) => verb.run(),
         Verb::OpenApi(verb) => verb.run(),
         Verb::AsyncApi(verb) => verb.run(),
         Verb::Log(verb) => verb.run(),

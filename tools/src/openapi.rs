@@ -10,7 +10,7 @@ pub struct OpenApi {}
 
 impl OpenApi {
     pub fn run(self) -> Result<(), Failure> {
-        print(&edge::api::description::of_the_default())
+        print(&edge::description::of_the_default())
     }
 }
 

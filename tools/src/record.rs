@@ -1,4 +1,4 @@
-//! `record`: what live venues send, into files that `serve --tape` plays (the README's "Live venues").
+//! `record`: what live venues send, into files that `serve --tape` plays (gateway/docs/live-venues.md §7).
 
 use crate::Failure;
 use crate::settings::{self, Settings, log_events, say};

@@ -3,9 +3,11 @@
 use crate::Lsn;
 use crate::error::Error;
 use crate::record::{self, ALIGN_BYTES, HEADER_BYTES, MAX_RECORD_BYTES};
-use crate::scan::BLOCK_BYTES;
 use crate::segment::{PAGE_BYTES, ZEROS};
 use crate::storage::{Storage, StoredFile};
+
+/// Read at a time, bytes: fits into a core's cache beside what the reader does with it.
+pub(crate) const BLOCK_BYTES: usize = 256 << 10;
 
 /// What lies behind a place in a file. Offsets are bytes from the start of the file.
 #[derive(Debug, Default)]

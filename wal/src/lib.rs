@@ -82,7 +82,8 @@
 //!
 //! # Map
 //!
-//! `record` bytes of one record · `segment` one file · `dir` names, lock, epoch · `log` append · `sync` making durable ·
+//! `record` bytes of one record · `segment` one file · `names` what files are called · `epoch` the
+//! epoch file · `contents` files as they lie there · `dir` lock and options · `start` a log in its directory · `log` append · `sync` making durable ·
 //! `prepare` segments in reserve · `scan` reading, and what the end means · `behind` what lies behind it · `recover` after a
 //! crash · `reload` what is read from the device again for it · `snapshot` blobs · `storage` the seam to the file system ·
 //! `fault` a file system in memory that crashes and fails · `sys` system calls.
@@ -94,12 +95,17 @@
 //! torn one, and could then be made to refuse. Keep such bytes out of payloads, or encoded.
 
 mod atomic;
+mod beginning;
 mod behind;
+mod contents;
 mod dir;
+mod epoch;
 mod error;
 pub mod fault;
+mod files;
 mod log;
 mod marks;
+mod names;
 mod planted;
 mod prepare;
 pub mod record;
@@ -108,6 +114,7 @@ mod reload;
 mod scan;
 pub mod segment;
 mod snapshot;
+mod start;
 pub mod storage;
 mod sync;
 mod sys;
@@ -117,17 +124,21 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-pub use dir::{Dir, Options, Origin, Running, SegmentFile};
-pub use dir::{adopt, origin, sealed_lsn, segment_name, segments, snapshot_name};
+pub use contents::{SegmentFile, sealed_lsn, segments};
+pub use dir::{Dir, Options};
+pub use epoch::{Origin, adopt, origin};
 pub use error::{Error, Fault, Full, Loss, PlaceFault};
+pub use files::Files;
 pub use log::Log;
 pub use marks::Marks;
+pub use names::{segment_name, snapshot_name};
 pub use prepare::{Prepared, Preparer};
 pub use record::{Kind, MAX_PAYLOAD_BYTES, MAX_RECORD_BYTES};
 pub use recover::{Recovered, Recovery};
 pub use scan::{Entry, Scan, Tail};
 pub use snapshot::{Snapshot, SnapshotReader, SnapshotWriter, Snapshots};
-pub use storage::{Files, Storage, StoredFile};
+pub use start::Running;
+pub use storage::{Storage, StoredFile};
 pub use sync::{LEFT_TURNS_MAX, Progress, Syncer, Waker};
 pub use sys::take_short_slice;
 

@@ -12,10 +12,11 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use crate::Marks;
 use crate::error::Full;
+use crate::files::Files;
 use crate::prepare::Spare;
 use crate::record::{self, ALIGN_BYTES, HEADER_BYTES, Header, Kind, MAX_RECORD_BYTES};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader};
-use crate::storage::{Files, SegmentMap, Storage, StoredFile};
+use crate::storage::{SegmentMap, Storage, StoredFile};
 use crate::sync::Opened;
 use crate::{Lsn, Point, Points};
 

@@ -12,10 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use crate::Marks;
-use crate::dir::{Name, Options, create_anew, making_name, parse_name, read_contents, spare_name};
+use crate::contents::read_contents;
+use crate::dir::Options;
+use crate::epoch::create_anew;
 use crate::error::Error;
+use crate::files::Files;
+use crate::names::{Name, making_name, parse_name, spare_name};
 use crate::segment::{BITE_BYTES, fill_with_zeros};
-use crate::storage::{Files, SegmentMap, Storage, StoredFile};
+use crate::storage::{SegmentMap, Storage, StoredFile};
 use crate::sync::OPENED_MAX;
 use crate::{Lsn, Point, Points};
 

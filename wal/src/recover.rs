@@ -5,18 +5,21 @@
 //!
 //! 1. drop segments behind the end   2. sync and name those before it   3. zero the rest of the last one   4. clear the rest
 
-use crate::behind::{is_zero, is_zero_from};
-use crate::dir::{Dir, EPOCH_NAME, Identity, SegmentFile, SpareFile};
-use crate::dir::{lost_name, read_contents, segment_name, snapshot_name};
-use crate::error::{Error, Fault, Loss};
+use crate::beginning::Beginning;
+use crate::behind::is_zero;
+use crate::contents::{SegmentFile, SpareFile};
+use crate::dir::Dir;
+use crate::error::{Error, Loss};
+use crate::files::Files;
 use crate::log::OpenSegment;
+use crate::names::{lost_name, segment_name, snapshot_name};
 use crate::planted;
 use crate::record::Kind;
-use crate::reload::{Reloads, Wanted, forget_heads};
+use crate::reload::Wanted;
 use crate::scan::{End, Entry, Scan, ScanParts, Tail};
-use crate::segment::{PAGE_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, ZEROS};
+use crate::segment::{PAGE_BYTES, SegmentHeader, ZEROS};
 use crate::snapshot::Snapshot;
-use crate::storage::{Files, SegmentMap, Storage, StoredFile};
+use crate::storage::{SegmentMap, Storage, StoredFile};
 use crate::{Lsn, Point, Points};
 
 /// Reads a log to be replayed and then makes it fit for appending. Obtained from [`Dir::recover`].
@@ -77,63 +80,14 @@ impl TailSegment {
     }
 }
 
-/// What a start looks at before it reads a record. Nothing is changed by it, so tools look the same way.
-pub(crate) struct Beginning<S: Storage> {
-    /// `None` where there is no log yet.
-    pub scan: Option<Scan<S>>,
-    making: Vec<String>,
-    snapshots: Vec<Lsn>,
-    /// Where there is no log yet: files of a first start that was interrupted, with nothing in them.
-    unfinished: Vec<String>,
-}
-
-impl<S: Storage> Beginning<S> {
-    /// Lists the directory and judges its files. With `wanted` they are read from the device again beside the replay, as
-    /// only a process needs that is going to write to them.
-    pub(crate) fn of(
-        storage: &S,
-        identity: Option<Identity>,
-        snapshot: Option<&Snapshot>,
-        wanted: Option<Wanted>,
-        accept_loss: bool,
-    ) -> Result<Beginning<S>, Error> {
-        forget_heads(storage)?;
-        let mut contents = read_contents(storage, identity.as_ref().map(|identity| &identity.id))?;
-        // Whole, and not ours to throw away as a dirty spare: a newer program's segment, or another directory's.
-        let is_kept = |spare: &&SpareFile| matches!(spare.fault, Fault::Version { .. } | Fault::Foreign);
-        if let Some(SpareFile { name, fault, .. }) = contents.spares.iter().find(is_kept) {
-            return Err(Error::format(name, fault.clone()));
-        }
-        let making = std::mem::take(&mut contents.making);
-        let snapshots = contents.snapshots.clone();
-        let mut reloads = wanted.map_or_else(Reloads::default, |wanted| Reloads::start(storage, &contents, wanted));
-        let after = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
-        let after_crc = snapshot.map_or(0, |snapshot| snapshot.record_crc);
-        let mut unfinished = Vec::new();
-        let scan = match identity {
-            Some(identity) => {
-                let scan = Scan::over(storage.clone(), identity, contents, after, Some(after_crc), accept_loss)?;
-                Some(scan.behind_reloads(reloads))
-            }
-            None => {
-                reloads.wait();
-                // The first start was interrupted before it could write a record; anything more is a robbed directory.
-                let only_first = contents.segments.iter().all(|segment| segment.first_lsn == Lsn(1));
-                let missing = || Error::format(EPOCH_NAME, Fault::Missing);
-                if !contents.snapshots.is_empty() || !only_first {
-                    return Err(missing());
-                }
-                let spares = contents.spares.iter().map(|spare| &spare.name);
-                for name in contents.segments.iter().map(|segment| &segment.name).chain(spares) {
-                    if !is_zero_from(storage, name, SEGMENT_HEADER_BYTES as u64)? {
-                        return Err(missing());
-                    }
-                    unfinished.push(name.clone());
-                }
-                None
-            }
-        };
-        Ok(Beginning { scan, making, snapshots, unfinished })
+impl<S: Storage> Dir<S> {
+    /// Starts to read the log behind a snapshot (or from its beginning), to be replayed. `accept_loss` is the operator's
+    /// word that the log is to go on although promised records are gone; it is `false` unless a human said otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Format`] when the files do not make up one log, [`Error::Place`] for what is no plain file.
+    pub fn recover(&self, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
+        Recovery::begin(self, snapshot, accept_loss)
     }
 }
 

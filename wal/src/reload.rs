@@ -11,7 +11,7 @@
 //! others are removed, and only their heads are read. No promised record is in them:
 //!
 //! - A death of the process loses no header. It is stored before the first record behind it, into the same mapping; and what
-//!   has a header is a segment, whatever its name says ([`crate::dir::read_contents`]).
+//!   has a header is a segment, whatever its name says ([`crate::contents::read_contents`]).
 //! - Nothing that loss of power may not take is in a file of this name. Before a record counts as synced, its file is synced
 //!   from the first byte on and then gets another name, durably ([`crate::sync`]).
 //!
@@ -20,10 +20,11 @@
 //! wanted, in the head of another), every one is therefore read to its end before the end of the log is believed
 //! (`scan/judgement.rs`). Not seen are remains behind a head of zeros, where nothing else is torn.
 
+use crate::behind::BLOCK_BYTES;
 use crate::behind::{is_zero, is_zero_from};
-use crate::dir::{Contents, Name, SpareFile, parse_name};
+use crate::contents::{Contents, SpareFile};
 use crate::error::Error;
-use crate::scan::BLOCK_BYTES;
+use crate::names::{Name, parse_name};
 use crate::segment::PAGE_BYTES;
 use crate::storage::{Beside, Storage, StoredFile};
 use crate::sys;

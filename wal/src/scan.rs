@@ -3,24 +3,23 @@
 //! Everything is read with plain reads, never through a mapping: a failing device is then an error and not a signal.
 
 use crate::Lsn;
-use crate::dir::{Contents, EPOCH_NAME, Identity, SegmentFile, SpareFile};
-use crate::dir::{read_contents, read_identity, segment_name};
+use crate::contents::read_contents;
+use crate::contents::{Contents, SegmentFile, SpareFile};
+use crate::epoch::read_identity;
+use crate::epoch::{EPOCH_NAME, Identity};
 use crate::error::{Error, Fault, Loss};
+use crate::files::Files;
+use crate::names::segment_name;
 use crate::planted;
 use crate::record::{self, Damage, HEADER_BYTES, Header, Kind};
-use crate::recover::Beginning;
 use crate::reload::{KnownSpares, Reloads};
-use crate::snapshot::{Snapshot, look_at_head};
-use crate::storage::{Files, LOCK_NAME, Storage};
-use std::io;
+use crate::snapshot::look_at_head;
+use crate::storage::Storage;
 
 mod block;
 mod judgement;
 #[cfg(test)]
 mod tests;
-
-/// Read at a time, bytes: fits into a core's cache beside what the reader does with it.
-pub(crate) const BLOCK_BYTES: usize = 256 << 10;
 
 /// A record and where it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,20 +160,6 @@ impl<S: Storage> Scan<S> {
         let (identity, contents) = read_log(storage)?;
         let first = contents.segments.first().map_or(Lsn::ZERO, |segment| segment.first_lsn.before());
         Scan::over(storage.clone(), identity, contents, first, None, false)
-    }
-
-    /// What a start behind this snapshot reads, with all that it refuses and without changing anything: for tools. `None`
-    /// where there is no log yet. The lock file, too, is what a start would take.
-    ///
-    /// # Errors
-    /// As [`crate::Dir::open`] and [`crate::Dir::recover`], but that another process may own the directory.
-    pub fn of_start(storage: &S, snapshot: Option<&Snapshot>) -> Result<Option<Scan<S>>, Error> {
-        match storage.open_to_read(LOCK_NAME) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            opened => drop(opened.map_err(Error::io("open", LOCK_NAME))?),
-        }
-        let identity = read_identity(storage)?;
-        Beginning::of(storage, identity, snapshot, None, false).map(|beginning| beginning.scan)
     }
 
     /// Stops behind this LSN without judging what follows; for reading beside a running log up to its synced mark. Not to

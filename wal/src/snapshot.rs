@@ -14,9 +14,11 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
-use crate::dir::{Name, create_anew, parse_name, snapshot_name};
+use crate::epoch::create_anew;
 use crate::error::{Error, Fault};
-use crate::storage::{Files, Storage, StoredFile};
+use crate::files::Files;
+use crate::names::{Name, parse_name, snapshot_name};
+use crate::storage::{Storage, StoredFile};
 use crate::{Lsn, Point, Points};
 
 /// Version of the file format.
@@ -76,8 +78,8 @@ impl<S: Storage> Snapshots<S> {
     /// # Errors
     /// [`Error::Format`] when there is no log here.
     pub fn of(storage: &S) -> Result<Snapshots<S>, Error> {
-        let identity = crate::dir::read_identity(storage)?;
-        let identity = identity.ok_or_else(|| Error::format(crate::dir::EPOCH_NAME, Fault::Missing))?;
+        let identity = crate::epoch::read_identity(storage)?;
+        let identity = identity.ok_or_else(|| Error::format(crate::epoch::EPOCH_NAME, Fault::Missing))?;
         Ok(Snapshots::new(storage.clone(), identity.id, Points::default()))
     }
 
@@ -86,7 +88,7 @@ impl<S: Storage> Snapshots<S> {
     /// # Errors
     /// [`Error::Format`] for a damaged epoch file; [`Error::Io`].
     pub fn of_start(storage: &S) -> Result<Snapshots<S>, Error> {
-        let id = crate::dir::read_identity(storage)?.map_or([0; 16], |identity| identity.id);
+        let id = crate::epoch::read_identity(storage)?.map_or([0; 16], |identity| identity.id);
         Ok(Snapshots::new(storage.clone(), id, Points::default()))
     }
 

@@ -1,16 +1,12 @@
 //! The seam to the file system: one flat directory of files, and mappings of them.
 //!
-//! Two implementations: [`Files`] (a real directory, in `storage/files.rs`) and [`crate::fault::Faults`] (in memory, with
+//! Two implementations: [`crate::Files`] (a real directory, in `files.rs`) and [`crate::fault::Faults`] (in memory, with
 //! crashes and failing calls). Everything above it works on names inside the directory and never on paths.
 
 use std::io;
 use std::thread::JoinHandle;
 
 use crate::error::{Error, PlaceFault};
-
-mod files;
-
-pub use files::{Files, RealFile, RealLock};
 
 /// A directory that holds a log. Clones are the same directory.
 pub trait Storage: Clone + Send + 'static {

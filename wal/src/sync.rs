@@ -25,10 +25,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use crate::dir::{Identity, segment_name, write_identity};
+use crate::epoch::{Identity, write_identity};
 use crate::error::{Error, PlaceFault};
+use crate::files::Files;
+use crate::names::segment_name;
 use crate::segment::PAGE_BYTES;
-use crate::storage::{Files, Storage, StoredFile};
+use crate::storage::{Storage, StoredFile};
 use crate::{Lsn, Marks, Point, Points};
 
 /// Told after every sync how far it got, and once more when the log is poisoned. Runs on the sync thread: short, please.

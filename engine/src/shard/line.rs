@@ -103,25 +103,30 @@ impl<R> Shard<R> {
         outbox.oldest_unreleased_of(owner).filter(|at| self.now.since(*at) > UNRELEASED_MAX_US)
     }
 
-    /// Whether a placement repeats the id of one that stands in line, or of one whose record is not released.
+    /// Whether a placement, or one of a batch, repeats the id of one that stands in line, or of one whose record is not
+    /// released.
     fn is_running(&self, owner: UserId, command: &Command, oldest: Option<Timestamp>) -> bool {
-        let Command::Place(placement) = command else { return false };
-        let Some(id) = shown_id(placement) else { return false };
-        let is_it = |other: &Placement| shown_id(other) == Some(id);
-        let stands =
-            self.line.waiting.iter().filter(|envelope| envelope.owner == owner).any(|envelope| {
-                match &envelope.command {
-                    Command::Place(other) => is_it(other),
-                    Command::PlaceBatch(others) => others.iter().any(is_it),
-                    _ => false,
-                }
-            });
+        let stands = |id: &str| {
+            let mut others = self.line.waiting.iter().filter(|envelope| envelope.owner == owner);
+            others.any(|envelope| placements(&envelope.command).iter().any(|other| shown_id(other) == Some(id)))
+        };
         let user = self.users.get(owner);
-        let made_at = || {
+        let made_at = |id: &str| {
             let user = user?;
             user.order(user.remembered(id)?.order).map(|order| order.created_at)
         };
-        stands || oldest.is_some_and(|oldest| made_at().is_some_and(|made_at| made_at >= oldest))
+        let is_unreleased =
+            |id: &str| oldest.is_some_and(|oldest| made_at(id).is_some_and(|made_at| made_at >= oldest));
+        placements(command).iter().filter_map(shown_id).any(|id| stands(id) || is_unreleased(id))
+    }
+}
+
+/// What a command is to place.
+fn placements(command: &Command) -> &[Placement] {
+    match command {
+        Command::Place(placement) => std::slice::from_ref(&**placement),
+        Command::PlaceBatch(placements) => placements,
+        _ => &[],
     }
 }
 

@@ -2,8 +2,8 @@
 //! and before the next matching cycle.
 //!
 //! A print that a seller took at p fills BUY orders from p + tick on, and, since it bought the complement at 1 − p, SELL
-//! orders of the complement down to 1 − p − tick; mirrored for a buyer. One of unknown side fills both. Each user has
-//! the whole print, for their orders by price, then by age. Large ones are worked off in pieces, as a cycle is.
+//! orders of the complement down to 1 − p − tick; mirrored for a buyer. Each user has the whole print, for their orders by
+//! price, then by age. Large ones are worked off in pieces, as a cycle is.
 //!
 //! No order fills that would not be matched in a cycle either: market not open, outage, quote too old, past its
 //! expiration, or still waiting for its first live book. Neither does one that was placed after the print.

@@ -120,7 +120,7 @@ mod tests {
     /// A new route that cancels orders must be timed as the others are.
     #[test]
     fn every_route_that_cancels_is_timed() {
-        let routes: Vec<&Route> = crate::api::tables().iter().flat_map(|table| table.iter()).collect();
+        let routes: Vec<&Route> = crate::groups::tables().iter().flat_map(|table| table.iter()).collect();
         for name in CANCELS {
             assert_eq!(routes.iter().filter(|route| route.name == name).count(), 1, "{name}");
         }

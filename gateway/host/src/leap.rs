@@ -16,6 +16,7 @@
 //! time that was known before is therefore kept beside the log, in `clock_doubted`, until the wait is over, and each start
 //! judges by it.
 
+use crate::small_file;
 use engine::time::{DAY, SECOND, Timestamp};
 use parking_lot::Mutex;
 use std::fs::{self, File};
@@ -111,19 +112,19 @@ pub struct Leap {
 /// Microseconds of the newest record that was written before the clock was doubted, as a decimal number.
 pub const DOUBT_FILE: &str = "clock_doubted";
 /// The longest time takes 20 digits.
-const DOUBT_BYTES_MAX: usize = 32;
+const DOUBT_BYTES_MAX: u64 = 32;
 
 /// The time that an earlier start knew before it doubted the clock, where its wait was never over.
 ///
 /// # Errors
 /// The file cannot be read, or does not hold a time.
 pub fn doubted(dir: &Path) -> io::Result<Option<Timestamp>> {
-    let text = match fs::read_to_string(dir.join(DOUBT_FILE)) {
+    let text = match small_file::text(&dir.join(DOUBT_FILE), DOUBT_BYTES_MAX + 1) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let time = Some(text.trim()).filter(|text| text.len() <= DOUBT_BYTES_MAX).and_then(|text| text.parse().ok());
+    let time = Some(text.trim()).filter(|text| text.len() as u64 <= DOUBT_BYTES_MAX).and_then(|text| text.parse().ok());
     let wrong = || io::Error::new(io::ErrorKind::InvalidData, "not a time; remove the file if the clock is right");
     time.map(|time| Some(Timestamp(time))).ok_or_else(wrong)
 }

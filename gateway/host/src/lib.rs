@@ -6,6 +6,7 @@
 //! | [`thread`], [`runtime`], [`failing`] | threads and runtimes, and the rest after a turn that failed |
 //! | [`slot`] | where an answer goes |
 //! | [`secret`] | values that are shown nowhere |
+//! | [`small_file`] | files beside the log, read to a bound |
 //! | [`output`] | standard output and standard error |
 //! | [`histogram`] | how long something took |
 //!
@@ -20,4 +21,5 @@ pub mod output;
 pub mod runtime;
 pub mod secret;
 pub mod slot;
+pub mod small_file;
 pub mod thread;

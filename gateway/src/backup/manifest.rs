@@ -1,5 +1,7 @@
 //! What a backup holds: the last of its files, so that a backup without one is not whole.
 
+use crate::directory_venue;
+use host::leap;
 use serde::{Deserialize, Serialize};
 use wal::Lsn;
 
@@ -55,8 +57,13 @@ pub enum Part {
     Segment(Lsn),
     Snapshot(Lsn),
     History,
+    Kept,
     Secret,
 }
+
+/// Files beside the log that a start judges by: the venues of the directory, and a doubt of the clock. One that is in no
+/// backup of an earlier program is made by the start, as for a directory of then.
+pub const KEPT: [&str; 2] = [directory_venue::FILE, leap::DOUBT_FILE];
 
 /// Files with secrets; copied only when they are asked for.
 pub const SECRETS: [&str; 4] = ["server_secret", "server_secret.check", "jwt_secret", "jwt_secret.check"];
@@ -73,6 +80,9 @@ impl Part {
         }
         if let Some(lsn) = name.strip_suffix(".snapshot").and_then(lsn) {
             return (wal::snapshot_name(lsn) == name).then_some(Part::Snapshot(lsn));
+        }
+        if KEPT.contains(&name) {
+            return Some(Part::Kept);
         }
         SECRETS.contains(&name).then_some(Part::Secret)
     }
@@ -115,6 +125,11 @@ mod tests {
             ("history/hours-12", Some(Part::History)),
             ("server_secret", Some(Part::Secret)),
             ("jwt_secret.check", Some(Part::Secret)),
+            ("venue_kinds", Some(Part::Kept)),
+            ("clock_doubted", Some(Part::Kept)),
+            ("venue_kinds.part", None),
+            ("clock_doubted.making", None),
+            ("history/venue_kinds", None),
             ("1.wal", None),
             ("../00000000000000000001.wal", None),
             ("history/../epoch", None),

@@ -96,3 +96,48 @@ fn planning_ends_when_nobody_waits_or_the_room_is_wanted() {
     assert!(matches!(&stopped, Some(BackupError::GivenUp(_))), "{stopped:?}");
     println!("ends of planning: {} cases", cases + 1);
 }
+
+#[test]
+fn only_what_an_interrupted_backup_left_makes_way() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let (out, making) = (place.path().join("out"), place.path().join("out.making"));
+    let folders: [(&[&str], bool); 8] = [
+        (&[], true),
+        (&["00000000000000000001.wal"], true),
+        (&["00000000000000000001.wal", "history/trail", "venue_kinds", "manifest.json"], true),
+        (&["notes.txt"], false),
+        (&["00000000000000000001.wal", "notes.txt"], false),
+        (&["history/notes.txt"], false),
+        (&["history/history/trail"], false),
+        (&["folder/00000000000000000001.wal"], false),
+    ];
+    for (names, goes) in folders {
+        fs::create_dir(&making).expect("a folder");
+        for name in names {
+            let path = making.join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, name).expect("written");
+        }
+        let begun = Folder::begin(&out);
+        assert_eq!(begun.is_ok(), goes, "{names:?}");
+        assert_eq!(names.iter().filter(|name| making.join(name).exists()).count(), if goes { 0 } else { names.len() });
+        drop(begun);
+        let _ = fs::remove_dir_all(&making);
+    }
+    let files: [(&[u8], bool); 5] = [
+        (b"", true),
+        (b"00000000000000000001.wal\0\0", true),
+        (b"history/trail\0", true),
+        (b"What I want to keep.", false),
+        (&[0; 512], false),
+    ];
+    for (bytes, goes) in files {
+        fs::write(&making, bytes).expect("written");
+        let begun = TarFile::begin(&out);
+        assert_eq!(begun.is_ok(), goes, "{bytes:?}");
+        assert!(goes || fs::read(&making).expect("it is there") == bytes);
+        drop(begun);
+        let _ = fs::remove_file(&making);
+    }
+    println!("what is in the way: {} cases", folders.len() + files.len());
+}

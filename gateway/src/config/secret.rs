@@ -1,9 +1,10 @@
 //! Secrets: shown nowhere; one of them is kept in the data directory.
 
 use host::secret::Secret;
+use host::small_file;
 use sha2::{Digest as _, Sha256};
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -15,6 +16,9 @@ use std::path::Path;
 pub(super) fn kept(path: &Path) -> io::Result<Secret> {
     read_or_make(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
+
+/// Longer ones are cut off.
+const SECRET_BYTES_MAX: u64 = 4_096;
 
 /// The secret in a file that somebody else has made, to be shown in a header.
 ///
@@ -36,13 +40,7 @@ fn read_or_make(path: &Path) -> io::Result<Secret> {
 }
 
 fn read(path: &Path) -> io::Result<Secret> {
-    // A link may lead to one.
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return Err(io::Error::other("is no plain file; the server did not make it"));
-    }
-    let mut text = String::new();
-    File::open(path)?.take(4_096).read_to_string(&mut text)?;
-    let text = text.trim_end().to_owned();
+    let text = small_file::text(path, SECRET_BYTES_MAX)?.trim_end().to_owned();
     if text.len() < 32 {
         return Err(io::Error::other("holds no secret of at least 32 bytes"));
     }
@@ -86,7 +84,7 @@ pub(super) enum Kept {
 /// As [`kept`]. A fingerprint that cannot be read or written is no error.
 pub(super) fn watched(path: &Path, is_expected: bool) -> io::Result<(Secret, Kept)> {
     let check = path.with_extension("check");
-    let last = fs::read_to_string(&check).ok();
+    let last = small_file::text(&check, SECRET_BYTES_MAX).ok();
     let was_there = path.try_exists().unwrap_or(true);
     let secret = kept(path)?;
     let now = fingerprint(&secret);

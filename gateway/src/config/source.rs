@@ -1,18 +1,20 @@
-//! Where configuration values come from: flags over environment over file over default; and what is said when one
-//! is wrong. Every reader names its key, its default and its range once; what no reader asked for is an error.
+//! Where configuration values come from: flags over environment over file over default. What no row of the table names is
+//! an error.
 
-use super::DEFAULT;
 use super::Secret;
+use super::setting::{ENV_PREFIX, Setting, Value, Word, variable};
 use engine::time::Timestamp;
 use serde::Deserialize as _;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 use wire::instant;
 
-/// Begins the name of every environment variable of ours.
-const ENV_PREFIX: &str = "PAPERTAPE_";
+/// The origin of a value that no layer sets.
+pub(super) const DEFAULT: &str = "default";
 /// Variables of that prefix that are no settings: what tests are told, and the commit that the program is built from, which
 /// `cargo run` hands on to it.
 const NOT_SETTINGS: &[&str] = &[
@@ -37,19 +39,14 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A raw value and where it stands.
-struct Found {
-    value: Raw,
-    origin: String,
-}
-
-enum Raw {
+/// What one layer says of a key.
+pub(super) enum Raw {
     /// From environment and flags; lists are separated by commas.
     Text(String),
     Toml(toml::Value),
 }
 
-/// The layers, and what was read from them so far.
+/// The layers, and what is wrong in them.
 pub(super) struct Source {
     file_name: String,
     file: BTreeMap<String, toml::Value>,
@@ -58,11 +55,22 @@ pub(super) struct Source {
     known: Vec<String>,
     errors: Vec<String>,
     /// `key = value (origin)`, for the start-up log.
-    pub(super) lines: Vec<String>,
+    lines: Vec<String>,
+}
+
+/// Every setting, read.
+#[derive(Default)]
+pub(super) struct Values {
+    values: BTreeMap<String, Value>,
+    /// Of each section whose keys have any name: the names and their texts.
+    entries: BTreeMap<String, Vec<(String, String)>>,
 }
 
 impl Source {
     /// `file`: its name and its text. `flags`: dotted keys and their texts.
+    ///
+    /// # Errors
+    /// A file that is no TOML.
     pub(super) fn new(
         file: Option<(&str, &str)>,
         env: impl IntoIterator<Item = (String, String)>,
@@ -85,191 +93,67 @@ impl Source {
         })
     }
 
-    /// What the layers say of a key, the one that counts first.
-    fn found(&mut self, key: &str) -> Vec<Found> {
-        self.known.push(key.to_owned());
+    /// Reads every setting of the table, in its order.
+    pub(super) fn read(&mut self, table: &[Setting]) -> Values {
+        let mut values = Values::default();
+        for setting in table {
+            let key = setting.key();
+            self.known.push(key.clone().into_owned());
+            match key.strip_suffix('*') {
+                Some(dotted) if setting.is_map() => {
+                    let mut entries = Vec::new();
+                    for key in self.keys_below(dotted) {
+                        if let Value::Text(text) = self.value(setting, &key, &values) {
+                            entries.push((key[dotted.len()..].to_owned(), text));
+                        }
+                    }
+                    values.entries.insert(dotted.trim_end_matches('.').to_owned(), entries);
+                }
+                _ => {
+                    let value = self.value(setting, &key, &values);
+                    values.values.insert(key.into_owned(), value);
+                }
+            }
+        }
+        values
+    }
+
+    /// Every key of any layer that begins so.
+    fn keys_below(&self, dotted: &str) -> Vec<String> {
+        let from_env = variable(dotted);
+        let named = self.file.keys().chain(self.flags.keys()).filter(|key| key.starts_with(dotted)).cloned();
+        let in_env = self.env.keys().filter_map(|name| name.strip_prefix(&from_env));
+        let mut keys: Vec<String> =
+            named.chain(in_env.map(|name| format!("{dotted}{}", name.to_ascii_lowercase()))).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// The value of one key, by the uppermost layer that names it.
+    fn value(&mut self, setting: &Setting, key: &str, above: &Values) -> Value {
+        let mut read = None;
+        // A layer that is overruled is read too: its error would surprise once the upper layer goes.
+        for (raw, origin) in self.found(key) {
+            match setting.read(&raw, above) {
+                Some(value) => {
+                    read.get_or_insert((value, origin));
+                }
+                None => self.errors.push(format!("{key} ({origin}): allowed is {}", setting.allowed())),
+            }
+        }
+        let (value, origin) = read.unwrap_or_else(|| (setting.default(above), DEFAULT.to_owned()));
+        self.lines.push(format!("{key} = {} ({origin})", setting.show(&value)));
+        value
+    }
+
+    /// What the layers say of a key, the uppermost first, each with its origin.
+    fn found(&mut self, key: &str) -> Vec<(Raw, String)> {
         let variable = variable(key);
         let flag = self.flags.remove(key).map(|text| (Raw::Text(text), "command line".to_owned()));
         let in_env = self.env.remove(&variable).map(|text| (Raw::Text(text), format!("environment, {variable}")));
         let in_file = self.file.remove(key).map(|value| (Raw::Toml(value), self.file_name.clone()));
-        [flag, in_env, in_file].into_iter().flatten().map(|(value, origin)| Found { value, origin }).collect()
-    }
-
-    /// Reads one value: `parse` makes it of its text, `allowed` says in words what it may be.
-    fn value<T>(
-        &mut self,
-        key: &str,
-        default: T,
-        allowed: &str,
-        parse: impl Fn(&Raw) -> Option<T>,
-        show: impl FnOnce(&T) -> String,
-    ) -> T {
-        let mut read = None;
-        // A layer that is overruled is read too: what is wrong in it would surprise whoever drops the other.
-        for found in self.found(key) {
-            match parse(&found.value) {
-                Some(value) => {
-                    read.get_or_insert((value, found.origin));
-                }
-                None => self.errors.push(format!("{key} ({}): allowed is {allowed}", found.origin)),
-            }
-        }
-        let (value, origin) = read.unwrap_or((default, DEFAULT.to_owned()));
-        self.lines.push(format!("{key} = {} ({origin})", show(&value)));
-        value
-    }
-
-    pub(super) fn integer(&mut self, key: &str, default: u64, range: RangeInclusive<u64>) -> u64 {
-        let allowed = format!("an integer from {} to {}", range.start(), range.end());
-        let parse = |raw: &Raw| match raw {
-            Raw::Text(text) => text.parse().ok(),
-            Raw::Toml(toml::Value::Integer(value)) => u64::try_from(*value).ok(),
-            Raw::Toml(_) => None,
-        };
-        self.value(key, default, &allowed, |raw| parse(raw).filter(|value| range.contains(value)), u64::to_string)
-    }
-
-    pub(super) fn boolean(&mut self, key: &str, default: bool) -> bool {
-        let parse = |raw: &Raw| match raw {
-            Raw::Text(text) => text.to_ascii_lowercase().parse().ok(),
-            Raw::Toml(value) => value.as_bool(),
-        };
-        self.value(key, default, "true or false", parse, bool::to_string)
-    }
-
-    /// `auto`, `true` or `false`; `auto` is what the umbrella says.
-    pub(super) fn switch(&mut self, key: &str, umbrella: bool) -> bool {
-        let parse = |raw: &Raw| match raw {
-            Raw::Text(text) if text.eq_ignore_ascii_case("auto") => Some(umbrella),
-            Raw::Text(text) => text.to_ascii_lowercase().parse().ok(),
-            Raw::Toml(toml::Value::String(text)) if text == "auto" => Some(umbrella),
-            Raw::Toml(value) => value.as_bool(),
-        };
-        self.value(key, umbrella, "auto, true or false", parse, bool::to_string)
-    }
-
-    /// A text with a meaning: `parse` says which texts are allowed, `allowed` says it in words.
-    pub(super) fn parsed<T>(
-        &mut self,
-        key: &str,
-        default: T,
-        allowed: &str,
-        parse: impl Fn(&str) -> Option<T>,
-        show: impl FnOnce(&T) -> String,
-    ) -> T {
-        self.value(key, default, allowed, |raw| text(raw).and_then(|text| parse(&text)), show)
-    }
-
-    /// One of these words, each with its meaning; booleans are the words `true` and `false`. Of words of one meaning
-    /// the first is shown. `allowed` names the words that are offered.
-    pub(super) fn choice<T: Copy + PartialEq>(
-        &mut self,
-        key: &str,
-        default: T,
-        allowed: &str,
-        words: &[(&str, T)],
-    ) -> T {
-        let meaning = |text: &str| words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
-        let parse = |raw: &Raw| match raw {
-            Raw::Toml(toml::Value::Boolean(value)) => meaning(if *value { "true" } else { "false" }),
-            raw => text(raw).and_then(|text| meaning(&text)),
-        };
-        let show = |value: &T| {
-            let word = words.iter().find(|(_, meaning)| meaning == value);
-            word.map_or_else(String::new, |(word, _)| (*word).to_owned())
-        };
-        self.value(key, default, allowed, parse, show)
-    }
-
-    pub(super) fn text(&mut self, key: &str, default: &str, allowed: &str, sound: impl Fn(&str) -> bool) -> String {
-        let parse = |text: &str| sound(text).then(|| text.to_owned());
-        self.parsed(key, default.to_owned(), allowed, parse, |text| format!("{text:?}"))
-    }
-
-    pub(super) fn moment(&mut self, key: &str, default: Option<Timestamp>) -> Option<Timestamp> {
-        let allowed = "a date or an RFC 3339 time; \"\" for none";
-        let parse = |raw: &Raw| match raw {
-            Raw::Text(text) => parse_moment(text),
-            Raw::Toml(toml::Value::String(text)) => parse_moment(text),
-            Raw::Toml(toml::Value::Datetime(at)) => parse_moment(&at.to_string()),
-            Raw::Toml(_) => None,
-        };
-        let show = |at: &Option<Timestamp>| at.map_or_else(|| "none".to_owned(), instant::ts_text);
-        self.value(key, default, allowed, parse, show)
-    }
-
-    pub(super) fn list<T>(
-        &mut self,
-        key: &str,
-        default: Vec<T>,
-        allowed: &str,
-        parse: impl Fn(&str) -> Option<T>,
-        show: impl Fn(&T) -> String,
-    ) -> Vec<T> {
-        self.value(
-            key,
-            default,
-            allowed,
-            |raw| list(raw)?.iter().map(|text| parse(text)).collect(),
-            |list| format!("[{}]", list.iter().map(show).collect::<Vec<_>>().join(", ")),
-        )
-    }
-
-    /// One secret or a list of them, each at least 32 bytes; shown nowhere.
-    pub(super) fn secrets(&mut self, key: &str) -> Vec<Secret> {
-        let parse = |raw: &Raw| {
-            let texts = match raw {
-                // A secret may contain commas: only the file can hold several.
-                Raw::Text(text) => vec![text.clone()],
-                Raw::Toml(toml::Value::String(text)) => vec![text.clone()],
-                Raw::Toml(_) => list(raw)?,
-            };
-            let long_enough = !texts.is_empty() && texts.iter().all(|text| text.len() >= 32);
-            long_enough.then(|| texts.into_iter().map(Secret::new).collect())
-        };
-        let show = |secrets: &Vec<Secret>| format!("[{} secrets, not shown]", secrets.len());
-        self.value(key, Vec::new(), "a text, or a list of texts, of at least 32 bytes each", parse, show)
-    }
-
-    /// One secret of at least 32 bytes, or none; shown nowhere.
-    pub(super) fn secret(&mut self, key: &str) -> Option<Secret> {
-        let parse = |raw: &Raw| match raw {
-            Raw::Text(text) | Raw::Toml(toml::Value::String(text)) if text.len() >= 32 => {
-                Some(Some(Secret::new(text.clone())))
-            }
-            _ => None,
-        };
-        let show = |secret: &Option<Secret>| if secret.is_some() { "not shown" } else { "none" }.to_owned();
-        self.value(key, None, "a text of at least 32 bytes", parse, show)
-    }
-
-    /// All keys under `prefix.`, whatever their names.
-    pub(super) fn map(
-        &mut self,
-        prefix: &str,
-        allowed: &str,
-        sound: impl Fn(&str, &str) -> bool,
-    ) -> Vec<(String, String)> {
-        let dotted = format!("{prefix}.");
-        let from_env = format!("{}_", variable(prefix));
-        let mut keys: Vec<String> =
-            self.file.keys().chain(self.flags.keys()).filter(|key| key.starts_with(&dotted)).cloned().collect();
-        keys.extend(
-            self.env
-                .keys()
-                .filter_map(|name| name.strip_prefix(&from_env))
-                .map(|name| format!("{dotted}{}", name.to_ascii_lowercase())),
-        );
-        keys.sort_unstable();
-        keys.dedup();
-        let mut entries = Vec::new();
-        for key in keys {
-            let name = key[dotted.len()..].to_owned();
-            let value = self.text(&key, "", allowed, |value| sound(&name, value));
-            entries.push((name, value));
-        }
-        self.known.push(format!("{dotted}*"));
-        entries
+        [flag, in_env, in_file].into_iter().flatten().collect()
     }
 
     /// Notes what is wrong beyond a single setting.
@@ -277,7 +161,10 @@ impl Source {
         self.errors.push(message);
     }
 
-    /// Says what nobody asked for, and everything else that is wrong.
+    /// The lines of the start, unless something is wrong.
+    ///
+    /// # Errors
+    /// Everything that is wrong, what no setting is called included.
     pub(super) fn finish(mut self) -> Result<Vec<String>, ConfigError> {
         let unknown = self.file.keys().map(|key| (key.clone(), self.file_name.clone()));
         let unknown = unknown.chain(self.flags.keys().map(|key| (key.clone(), "command line".to_owned())));
@@ -303,8 +190,8 @@ impl Source {
         if self.errors.is_empty() { Ok(self.lines) } else { Err(ConfigError(self.errors)) }
     }
 
-    /// What could be meant: the keys and, as `name.*`, the sections right inside the innermost section that `encloses` what
-    /// nobody knows; and that section, which ends with a dot unless it is the whole.
+    /// What could be meant: the keys and, as `name.*`, the sections right inside the innermost section that `encloses` an
+    /// unknown key; and that section, which ends with a dot unless it is the whole.
     fn near(&self, encloses: impl Fn(&str) -> bool) -> (&str, Vec<String>) {
         let sections = self.known.iter().flat_map(|key| key.match_indices('.').map(|(dot, _)| &key[..=dot]));
         let innermost = sections.filter(|section| encloses(section)).max_by_key(|section| section.len());
@@ -326,42 +213,162 @@ impl Source {
     }
 }
 
-/// Environment variable of a dotted key.
-fn variable(key: &str) -> String {
-    format!("{ENV_PREFIX}{}", key.replace('.', "_").to_ascii_uppercase())
-}
+impl Values {
+    fn get(&self, key: &str) -> &Value {
+        self.values.get(key).unwrap_or_else(|| panic!("{key} is no row of the table above its reader"))
+    }
 
-fn parse_moment(text: &str) -> Option<Option<Timestamp>> {
-    if text.is_empty() { Some(None) } else { instant::read(text).map(Some) }
-}
+    /// An integer, as the field's own type, which its bounds fit.
+    pub(super) fn number<T: TryFrom<u64>>(&self, key: &str) -> T {
+        let Value::Integer(value) = self.get(key) else { panic!("{key} is no integer") };
+        T::try_from(*value).ok().unwrap_or_else(|| panic!("the bounds of {key} do not fit its field"))
+    }
 
-fn text(raw: &Raw) -> Option<String> {
-    match raw {
-        Raw::Text(text) => Some(text.clone()),
-        Raw::Toml(toml::Value::String(text)) => Some(text.clone()),
-        Raw::Toml(toml::Value::Integer(value)) => Some(value.to_string()),
-        Raw::Toml(_) => None,
+    pub(super) fn millis(&self, key: &str) -> Duration {
+        Duration::from_millis(self.number(key))
+    }
+
+    pub(super) fn seconds(&self, key: &str) -> Duration {
+        Duration::from_secs(self.number(key))
+    }
+
+    pub(super) fn boolean(&self, key: &str) -> bool {
+        let Value::Boolean(value) = self.get(key) else { panic!("{key} is no boolean") };
+        *value
+    }
+
+    pub(super) fn text(&self, key: &str) -> &str {
+        let Value::Text(text) = self.get(key) else { panic!("{key} is no text") };
+        text
+    }
+
+    /// The text unless it is empty.
+    pub(super) fn optional(&self, key: &str) -> Option<&str> {
+        Some(self.text(key)).filter(|text| !text.is_empty())
+    }
+
+    pub(super) fn path(&self, key: &str) -> Option<PathBuf> {
+        self.optional(key).map(PathBuf::from)
+    }
+
+    /// What the text means; the rule of its row has read it once.
+    pub(super) fn parsed<T: FromStr>(&self, key: &str) -> T {
+        self.text(key).parse().ok().unwrap_or_else(|| panic!("the rule of {key} allows what its type does not"))
+    }
+
+    pub(super) fn word<T: Word>(&self, key: &str) -> T {
+        self.optional_word(key).unwrap_or_else(|| panic!("{key} has no word"))
+    }
+
+    pub(super) fn optional_word<T: Word>(&self, key: &str) -> Option<T> {
+        let text = self.text(key);
+        T::words().into_iter().find(|(word, _)| *word == text).map(|(_, value)| value)
+    }
+
+    pub(super) fn list(&self, key: &str) -> &[String] {
+        let Value::List(items) = self.get(key) else { panic!("{key} is no list") };
+        items
+    }
+
+    pub(super) fn moment(&self, key: &str) -> Option<Timestamp> {
+        let Value::Moment(at) = self.get(key) else { panic!("{key} is no time") };
+        *at
+    }
+
+    pub(super) fn secrets(&self, key: &str) -> &[Secret] {
+        let Value::Secrets(secrets) = self.get(key) else { panic!("{key} is no secret") };
+        secrets
+    }
+
+    /// Names and texts of a section whose keys have any name.
+    pub(super) fn entries(&self, key: &str) -> &[(String, String)] {
+        self.entries.get(key).unwrap_or_else(|| panic!("{key} is no section of the table"))
     }
 }
 
-fn list(raw: &Raw) -> Option<Vec<String>> {
-    match raw {
-        Raw::Text(text) if text.trim().is_empty() => Some(Vec::new()),
-        Raw::Text(text) => Some(text.split(',').map(|item| item.trim().to_owned()).collect()),
-        Raw::Toml(toml::Value::Array(items)) => items
-            .iter()
-            .map(|item| match item {
-                toml::Value::String(text) => Some(text.clone()),
-                toml::Value::Integer(value) => Some(value.to_string()),
-                _ => None,
-            })
-            .collect(),
-        Raw::Toml(_) => None,
+impl Raw {
+    pub(super) fn integer(&self) -> Option<u64> {
+        match self {
+            Raw::Text(text) => text.parse().ok(),
+            Raw::Toml(value) => value.as_integer().and_then(|value| value.try_into().ok()),
+        }
     }
+
+    pub(super) fn boolean(&self) -> Option<bool> {
+        match self {
+            Raw::Text(text) => text.to_ascii_lowercase().parse().ok(),
+            Raw::Toml(value) => value.as_bool(),
+        }
+    }
+
+    pub(super) fn is_auto(&self) -> bool {
+        match self {
+            Raw::Text(text) => text.eq_ignore_ascii_case("auto"),
+            Raw::Toml(value) => value.as_str() == Some("auto"),
+        }
+    }
+
+    pub(super) fn text(&self) -> Option<String> {
+        match self {
+            Raw::Text(text) => Some(text.clone()),
+            Raw::Toml(toml::Value::String(text)) => Some(text.clone()),
+            Raw::Toml(toml::Value::Integer(value)) => Some(value.to_string()),
+            Raw::Toml(_) => None,
+        }
+    }
+
+    /// `Some(None)`: the empty text, which means no time.
+    pub(super) fn moment(&self) -> Option<Option<Timestamp>> {
+        let text = match self {
+            Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => text.clone(),
+            Raw::Toml(toml::Value::Datetime(at)) => at.to_string(),
+            Raw::Toml(_) => return None,
+        };
+        if text.is_empty() { Some(None) } else { instant::read(&text).map(Some) }
+    }
+
+    pub(super) fn list(&self) -> Option<Vec<String>> {
+        match self {
+            Raw::Text(text) if text.trim().is_empty() => Some(Vec::new()),
+            Raw::Text(text) => Some(text.split(',').map(|item| item.trim().to_owned()).collect()),
+            Raw::Toml(toml::Value::Array(items)) => items
+                .iter()
+                .map(|item| match item {
+                    toml::Value::String(text) => Some(text.clone()),
+                    toml::Value::Integer(value) => Some(value.to_string()),
+                    _ => None,
+                })
+                .collect(),
+            Raw::Toml(_) => None,
+        }
+    }
+
+    /// One secret.
+    pub(super) fn secret(&self) -> Option<Secret> {
+        match self {
+            Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => long_enough(text),
+            Raw::Toml(_) => None,
+        }
+    }
+
+    /// One secret or a list of them, which only the file can hold: a secret may contain commas.
+    pub(super) fn secrets(&self) -> Option<Vec<Secret>> {
+        match self {
+            Raw::Toml(toml::Value::Array(_)) => {
+                let texts = self.list().filter(|texts| !texts.is_empty())?;
+                texts.iter().map(|text| long_enough(text)).collect()
+            }
+            one => Some(vec![one.secret()?]),
+        }
+    }
+}
+
+fn long_enough(text: &str) -> Option<Secret> {
+    (text.len() >= 32).then(|| Secret::new(text.to_owned()))
 }
 
 /// The values of a file. A number beyond 64 bits becomes one that no setting takes: TOML would refuse the file in words that
-/// name neither the key nor its bounds, and whoever asks for the key refuses this in his own.
+/// name neither the key nor its bounds, while the error of the setting names both.
 fn values(file: &str) -> Result<toml::Table, toml::de::Error> {
     let mut table = DeTable::parse(file)?;
     table.get_mut().iter_mut().for_each(|(_, value)| make_refusable(value.get_mut()));

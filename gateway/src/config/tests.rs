@@ -91,6 +91,10 @@ fn addresses_log_in_on_loopback() {
         ("[server]\nlisten = \"0.0.0.0:1\"", false),
         ("[server]\nlisten = \"192.168.0.1:1\"", false),
         ("[http]\ntrusted_proxies = [\"127.0.0.1\"]", false),
+        // A name with a dot comes by a proxy.
+        ("[server]\nhosts = [\"trade.example.com\"]", false),
+        ("[server]\nhosts = []", true),
+        ("[server]\nhosts = [\"trade.example.com\"]\n[venue]\naddress_login = true", true),
         ("[venue]\naddress_login = false", false),
         ("[server]\nlisten = \"0.0.0.0:1\"\n[venue]\naddress_login = true", true),
         ("[server]\nlisten = \"0.0.0.0:1\"\n[venue]\naddress_login = \"auto\"", false),
@@ -109,6 +113,7 @@ fn the_plan_of_addresses_is_local() {
         ("[local]\ntier = \"pro\"\nbalance = \"0.5\"", pro),
         ("[server]\nlisten = \"0.0.0.0:1\"\n[venue]\naddress_login = true\n[local]\ntier = \"pro\"", None),
         ("[http]\ntrusted_proxies = [\"127.0.0.1\"]\n[venue]\naddress_login = true", None),
+        ("[server]\nhosts = [\"trade.example.com\"]\n[venue]\naddress_login = true", None),
     ] {
         let local = read(file, &[], &[]).unwrap().local;
         assert_eq!(local.map(|local| (local.tier, local.balance.0)), expected, "{file}");
@@ -561,4 +566,55 @@ fn a_replay_without_a_tape_is_refused_when_it_is_to_be_opened() {
 fn the_edges_defaults_of_tests_are_those_of_the_table() {
     let of_tests = edge::settings::Settings::defaults();
     assert_eq!(format!("{of_tests:#?}"), format!("{:#?}", Config::defaults().edge()));
+}
+
+/// The committed reference is what the table says.
+#[test]
+fn the_reference_is_the_table() {
+    let committed = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md")).unwrap();
+    assert!(committed == markdown(), "run: papertape settings --markdown > gateway/docs/settings.md");
+    println!("settings in the reference: {}", settings().len());
+}
+
+/// A row that no reader takes would be a setting without effect; its key stands in the source of a reader.
+#[test]
+fn every_row_is_complete() {
+    let readers = [
+        include_str!("../config.rs"),
+        include_str!("read.rs"),
+        include_str!("venue.rs"),
+        include_str!("compat.rs"),
+        include_str!("local.rs"),
+    ]
+    .concat();
+    let mut keys = std::collections::BTreeSet::new();
+    for setting in settings() {
+        let key = setting.key();
+        assert!(keys.insert(key.clone()), "{key} has two rows");
+        let (section, _) = key.split_once('.').expect("a section");
+        assert!(table::SECTIONS.iter().any(|(name, _)| *name == section), "{key}: its section has no heading");
+        let quoted = format!("\"{}\"", key.trim_end_matches(".*"));
+        // Read by a name that is put together, or by other rows.
+        let is_read_otherwise =
+            key.starts_with("limits.tiers.") || section == "fees" || key == "flags.order_semantics_v2_enabled";
+        assert!(readers.contains(&quoted) || is_read_otherwise, "{key} is read nowhere");
+        assert!(setting.meaning().ends_with('.') || setting.meaning().ends_with('…'), "{key}: {}", setting.meaning());
+        assert!(!setting.allowed().is_empty() && !setting.what().is_empty(), "{key}");
+        assert!(setting.variable().starts_with("PAPERTAPE_"), "{key}");
+    }
+    println!("rows of settings: {}", keys.len());
+}
+
+/// What stands in the reference as a default may be written in a file, and changes nothing.
+#[test]
+fn the_defaults_of_the_reference_are_allowed() {
+    let plain = format!("{:?}", Config { lines: Vec::new(), ..Config::defaults() });
+    let mut cases = 0;
+    for setting in settings().iter().filter(|setting| !setting.default_text().is_empty()) {
+        let config = read("", &[], &[(&setting.key(), &setting.default_text())]);
+        let config = Config { lines: Vec::new(), ..config.unwrap_or_else(|error| panic!("{error}")) };
+        assert_eq!(format!("{config:?}"), plain, "{}", setting.key());
+        cases += 1;
+    }
+    println!("defaults: {cases} cases");
 }

@@ -18,6 +18,10 @@ const PRINTS_LOST: Family = Family::new(
     "papertape_feed_prints_lost_total",
     "Trades of the venue that could fill no resting order, since a shard's queue or the log was full",
 );
+const SIDELESS_PRINTS: Family = Family::new(
+    "papertape_queue_sideless_prints_total",
+    "Trades of the venue that fill no resting order, since it did not state their taker's side",
+);
 const OUTAGE: Family =
     Family::new("papertape_feed_outage", "1 while the venue counts as out: market orders are refused");
 const CYCLE: Family = Family::new("papertape_matching_cycle_seconds", "How long the last matching cycle took");
@@ -36,6 +40,7 @@ pub(super) fn write(app: &App, figures: &FeedFigures, out: &mut Writer<'_>) -> R
     out.counter(&UNLISTED, figures.unlisted.load(Relaxed))?;
     out.counter(&CLAMPED, figures.clamped.load(Relaxed))?;
     out.counter(&PRINTS_LOST, figures.prints_lost.load(Relaxed))?;
+    out.counter(&SIDELESS_PRINTS, figures.sideless_prints.load(Relaxed))?;
     out.gauge(&OUTAGE, u32::from(app.books.outage()))?;
     out.gauge(&CYCLE, seconds(figures.last_cycle_us.load(Relaxed)))?;
     out.gauge(&RESTING, figures.pending_orders.load(Relaxed))?;

@@ -3,10 +3,10 @@
 //!
 //! It reads a page, a book and a snapshot or two, with the configured addresses; it changes nothing anywhere.
 
+use super::VenueConfig;
+use super::adapters::registered;
 use super::live::Pace;
 use super::live::fetch_client;
-use super::tape::Origin;
-use super::{VenueConfig, kalshi, polymarket};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,10 +53,7 @@ pub fn examine(config: &VenueConfig, tell: &mut dyn FnMut(&Check)) -> io::Result
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         for origin in config.kind.origins() {
-            match origin {
-                Origin::Polymarket => polymarket::doctor::examine(&mut doctor, &config.live.polymarket).await,
-                Origin::Kalshi => kalshi::doctor::examine(&mut doctor, &config.live.kalshi, &config.categories).await?,
-            }
+            (registered(origin).examine)(&mut doctor, config).await?;
         }
         Ok::<(), io::Error>(())
     })?;

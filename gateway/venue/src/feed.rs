@@ -74,6 +74,8 @@ pub struct FeedFigures {
     pub clamped: AtomicU64,
     /// Trades that met no resting order, since a shard or the log was full.
     pub prints_lost: AtomicU64,
+    /// Trades whose taker's side the venue did not state: they fill nothing.
+    pub sideless_prints: AtomicU64,
 }
 
 /// Who waits for an answer of a shard or of the log.
@@ -521,7 +523,7 @@ pub fn write(
             books.delta(instrument, levels, *venue_ts);
             Some((instrument, None))
         }
-        FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } => {
+        FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts, .. } => {
             let instrument = listed(token)?;
             let trade = book::LastTrade { price: *price, size: *size, taker_buys: *taker_buys, at: *venue_ts };
             books.trade(instrument, trade);
@@ -531,7 +533,11 @@ pub fn write(
             books.last_price(listed(token)?, *price, *decimals, *venue_ts);
             None
         }
-        FeedUpdate::SidelessTrade { token, .. } => Some((listed(token)?, None)),
+        FeedUpdate::SidelessTrade { token, .. } => {
+            let instrument = listed(token)?;
+            figures.sideless_prints.fetch_add(1, Ordering::Relaxed);
+            Some((instrument, None))
+        }
         _ => None,
     }
 }

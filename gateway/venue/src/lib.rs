@@ -6,6 +6,7 @@
 //! May depend on `engine`, `wire` and `host`. Absent on purpose: requests and sockets of clients, the log (the feed writes into
 //! an [`engine::shard::Outbox`]), and texts of streams (a [`engine::book::listener::BookListener`] is told).
 
+pub mod adapters;
 mod bounds;
 pub mod category;
 pub mod doctor;
@@ -30,6 +31,7 @@ mod testing;
 mod tests;
 mod translators;
 
+use adapters::Live;
 use category::Names;
 use engine::amount::{Price, Qty, TickSize};
 pub use engine::book::{BookSide, Stated};
@@ -38,12 +40,12 @@ use engine::market::terms::{Asset, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 use host::clock::Clock;
 pub use live::Health;
-use live::Live;
 use playback::Playback;
 use replay::Replay;
 pub use replay::Speed;
 use skips::Skips;
 use smallvec::SmallVec;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use synthetic::Synthetic;
@@ -54,6 +56,13 @@ pub type Level = (Price, Qty);
 
 /// Levels that changed. Nearly always it is one.
 pub type Changes = SmallVec<[(BookSide, Price, Qty); 2]>;
+
+/// The venue's id of a trade or of its transaction as a number: two tellings of one trade are known by it.
+pub(crate) fn trade_id(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
 
 /// One thing a venue said, in our words (upstream.md §1). Tokens and conditions are the wire's texts; those of tokens,
 /// which nearly every message carries, are shared.
@@ -123,8 +132,10 @@ pub enum FeedUpdate {
         size: Qty,
         taker_buys: bool,
         venue_ts: Timestamp,
+        /// [`trade_id`] of the venue's id of the trade or of its transaction; `None` where it states neither.
+        id: Option<u64>,
     },
-    /// A trade whose taker's side the venue did not state: resting orders meet it on both sides, nothing shows it.
+    /// A trade whose taker's side the venue did not state. It fills no order and nothing shows it: it is counted.
     SidelessTrade {
         token: Arc<str>,
         price: Price,
@@ -333,7 +344,7 @@ pub struct VenueConfig {
     /// Of the configuration (`[fees.category_map]`).
     pub categories: Names,
     /// Of live venues.
-    pub live: live::Settings,
+    pub live: adapters::Settings,
 }
 
 impl VenueConfig {

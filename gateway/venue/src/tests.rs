@@ -72,7 +72,7 @@ fn settings_that_cannot_be_meant_are_refused_before_anything_is_made() {
         (VenueKind::Replay, "tape", Some("out"), Some("not replay")),
     ];
     for (kind, tape, recording, named) in cases {
-        let live = live::Settings { recording: recording.map(PathBuf::from), ..Default::default() };
+        let live = crate::adapters::Settings { recording: recording.map(PathBuf::from), ..Default::default() };
         let config = VenueConfig { kind, tape: tape.into(), live, ..base.clone() };
         let refused = config.check().err().map(|error| error.to_string());
         assert_eq!(refused.is_some(), named.is_some(), "{kind} {tape:?} {recording:?}: {refused:?}");

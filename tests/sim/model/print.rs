@@ -58,10 +58,10 @@ impl Model {
         // In the words of the order's token: who sells one buys the other.
         let own = order.token == print.instrument.0;
         let price = if own { print.price.0 } else { 10_000 - print.price.0 };
-        let bought = print.taker.map(|side| (side == Side::Buy) == own);
+        let bought = (print.taker == Side::Buy) == own;
         let through = match order.side {
-            Side::Buy => bought != Some(true) && order.limit >= price + market.tick,
-            Side::Sell => bought != Some(false) && order.limit + market.tick <= price,
+            Side::Buy => !bought && order.limit >= price + market.tick,
+            Side::Sell => bought && order.limit + market.tick <= price,
         };
         through && order.created_at <= print.taken_at.0
     }

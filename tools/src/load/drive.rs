@@ -39,8 +39,8 @@ const UNDER_WAY_MAX: u64 = 5_000_000;
 /// How long the resting orders of a run may take to be cancelled.
 const CLEAN_UNTIL: Duration = Duration::from_secs(120);
 /// The shortest rest between two looks at what is due. A timer that is set for each of tens of thousands of operations a
-/// second costs more of the core than they do, and what waits for so long counts it from its due time. README says so to
-/// users.
+/// second costs more of the core than they do, and what waits for so long counts it from its due time
+/// (tools/docs/load.md §2).
 const REST_LEAST: Duration = Duration::from_micros(50);
 /// How often a closed loop looks whether it was let run.
 const LOOK_EVERY: Duration = Duration::from_millis(5);

@@ -2,9 +2,10 @@
 
 use std::io;
 
-use super::{BLOCK_BYTES, Scan};
-use crate::dir::segment_name;
+use super::Scan;
+use crate::behind::BLOCK_BYTES;
 use crate::error::Error;
+use crate::names::segment_name;
 use crate::record::{ALIGN_BYTES, MAX_RECORD_BYTES};
 use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::storage::{Storage, StoredFile};

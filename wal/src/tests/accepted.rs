@@ -1,7 +1,7 @@
 //! What a log goes on with where an operator accepts a loss, and where a first start was interrupted.
 
 use super::*;
-use crate::dir::read_contents;
+use crate::contents::read_contents;
 use crate::segment::SegmentHeader;
 use crate::{Fault, Scan, segment_name, segments, snapshot_name};
 

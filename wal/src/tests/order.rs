@@ -236,7 +236,7 @@ fn reading_beside_a_running_log_stops_at_the_mark() {
 /// A record that is longer than a block of the reader, and of every length that leaves some padding.
 #[test]
 fn records_longer_than_a_block_are_read_back() {
-    let block = crate::scan::BLOCK_BYTES;
+    let block = crate::behind::BLOCK_BYTES;
     let lengths = (0..10).map(|more| block - 60 + more).chain([300_000, 300_001, 316_164, 1_000_003, 3]);
     let options = Options { segment_bytes: 4 << 20, spares_count: 2, reserve_bytes: 0, ..Options::default() };
     let mut cases = 0;

@@ -5,7 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::dir::{read_contents, read_identity};
+use crate::contents::read_contents;
+use crate::epoch::read_identity;
 use crate::fault::{Call, Faults};
 use crate::segment::MIN_SEGMENT_BYTES;
 use crate::tests::files::{append, options, place, start};

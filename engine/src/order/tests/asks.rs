@@ -82,10 +82,10 @@ impl World {
             }
             "print" => {
                 let (price, size) = level(rest[1]);
-                let taker = match rest.get(2) {
-                    Some(&"buy") => Some(Side::Buy),
-                    Some(&"sell") => Some(Side::Sell),
-                    _ => None,
+                let taker = match rest[2] {
+                    "buy" => Side::Buy,
+                    "sell" => Side::Sell,
+                    other => panic!("a print is by a buyer or a seller: {other:?}"),
                 };
                 self.hand_print(token(rest[0]), price, size, taker);
                 let before = self.fills_told();

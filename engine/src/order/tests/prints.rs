@@ -82,19 +82,6 @@ tick 0 0.01
 print Y 0.391x3 sell                         -> filled 0
 print Y 0.390x3 sell                         -> filled 1
 
-# without a side it fills on both sides, and never more than its size
-market 0 geopolitics 0.01
-balance 1000
-hold Y 30 0.40
-book Y bids 0.38x100 asks 0.60x100
-buy Y 10 limit 0.45                          -> PENDING 0/10 reserved 4.5
-sell Y 10 limit 0.55                         -> PENDING 0/10 reserved 10 shares
-print Y 0.45x6                               -> filled 0
-print Y 0.44x6                               -> filled 1
-print Y 0.56x6                               -> filled 1
-order #1                                     -> PENDING 6/10 @0.45 fee 0 reserved 1.8
-order #2                                     -> PENDING 6/10 @0.55 fee 0 reserved 4 shares
-
 # what a cycle would not match, no print fills: outage, old quote, halted market, past its expiration
 market 0 geopolitics 0.01
 balance 1000
@@ -156,7 +143,7 @@ order #1                                     -> PENDING 0/10 reserved 4
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Level { token: u32, side: BookSide, price: u16, size: u64 },
-    Print { token: u32, price: u16, size: u64, taker: Option<Side> },
+    Print { token: u32, price: u16, size: u64, taker: Side },
     Cycle,
 }
 
@@ -178,7 +165,7 @@ fn draw(chance: &mut Chance) -> Vec<Event> {
                     token,
                     price: price(chance, middle),
                     size: 100 * (1 + chance.below(90_000)),
-                    taker: [Some(Side::Buy), Some(Side::Sell), None][chance.below(3) as usize],
+                    taker: [Side::Buy, Side::Sell][chance.below(2) as usize],
                 },
                 4..=5 => Event::Level {
                     token,
@@ -192,8 +179,23 @@ fn draw(chance: &mut Chance) -> Vec<Event> {
         .collect()
 }
 
-/// Plays the events for two users; `cut` says before which events the shard takes turns. Fills by order, and by print
-/// what each user had of it.
+/// Fills of resting orders in records: the user, the order, the shares, and whether a print filled it.
+fn fills(records: &[(UserId, Vec<u8>)]) -> Vec<(UserId, OrderId, u64, bool)> {
+    let mut fills = Vec::new();
+    for (owner, payload) in records {
+        for fact in codec::decode::<Mutation>(codec::VERSION, payload).expect("written just now") {
+            let Mutation::OrderFilled(fact::OrderFilled { order, qty, levels, .. }) = fact.expect("written just now")
+            else {
+                continue;
+            };
+            fills.push((*owner, order, qty.0, levels.is_empty()));
+        }
+    }
+    fills
+}
+
+/// Plays the events for two users; `cut` says behind which events the shard takes turns. Fills by order. Of the prints
+/// between two turns no user has more than their sizes together: of one print, where every event is cut off.
 fn play(
     model: FillModel,
     orders: &[String],
@@ -210,7 +212,7 @@ fn play(
     orders.iter().for_each(|line| drop(world.act(line)));
     world.out.records.clear();
     let mut filled = BTreeMap::<OrderId, Filled>::new();
-    let mut printed = 0;
+    let (mut printed, mut met) = (0, 0);
     for (at, event) in events.iter().enumerate() {
         world.now = world.now.plus(MILLISECOND);
         match *event {
@@ -228,31 +230,28 @@ fn play(
                 world.ask(Command::Cycle { venue_now, sweeps: Sweeps::All }, 0);
             }
         }
-        if cut(at) {
+        if at + 1 == events.len() {
+            world.ask(Command::MeetPrints, 0);
+        } else if cut(at) {
             let (now, (shard, inbox, out)) = (world.now, world.parts());
             while shard.turn(inbox, now, out) {}
         }
-    }
-    world.ask(Command::MeetPrints, 0);
-    let mut by_user = BTreeMap::<UserId, u64>::new();
-    for (owner, payload) in &world.out.records {
-        for fact in codec::decode::<Mutation>(codec::VERSION, payload).expect("written just now") {
-            let Mutation::OrderFilled(fact::OrderFilled { order, qty, levels, .. }) = fact.expect("written just now")
-            else {
-                continue;
-            };
-            let filled = filled.entry(order).or_default();
-            match levels.is_empty() {
-                true => {
-                    filled.by_print += qty.0;
-                    *by_user.entry(*owner).or_default() += qty.0;
-                }
-                false => filled.by_depth += qty.0,
+        if cut(at) || at + 1 == events.len() {
+            let mut by_user = BTreeMap::<UserId, u64>::new();
+            let by_print = fills(&world.out.records[met..]).into_iter().filter(|(.., by_print)| *by_print);
+            by_print.for_each(|(owner, _, qty, _)| *by_user.entry(owner).or_default() += qty);
+            for (user, had) in by_user {
+                assert!(had <= printed, "{user:?} had {had} of {printed} by event {at}: {orders:?} {events:?}");
             }
+            (printed, met) = (0, world.out.records.len());
         }
     }
-    for (user, had) in by_user {
-        assert!(had <= printed, "{user:?} had {had} of {printed}: {orders:?} {events:?}");
+    for (_, order, qty, by_print) in fills(&world.out.records) {
+        let filled = filled.entry(order).or_default();
+        match by_print {
+            true => filled.by_print += qty,
+            false => filled.by_depth += qty,
+        }
     }
     filled
 }

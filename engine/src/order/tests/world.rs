@@ -207,9 +207,9 @@ impl World {
     }
 
     /// Tells of a trade at the venue, and hands it to the shard, which has not looked at it yet.
-    pub fn hand_print(&mut self, instrument: InstrumentId, price: Price, size: Qty, taker: Option<Side>) {
+    pub fn hand_print(&mut self, instrument: InstrumentId, price: Price, size: Qty, taker: Side) {
         let (now, heard_at) = (self.now, self.books.venue_now(self.now));
-        let trade = LastTrade { price, size, taker_buys: taker == Some(Side::Buy), at: heard_at };
+        let trade = LastTrade { price, size, taker_buys: taker == Side::Buy, at: heard_at };
         self.writer.frame(0, heard_at, |frame| frame.trade(instrument, trade));
         self.shard().print_lane().push(Print { instrument, price, size, taker, taken_at: now });
     }

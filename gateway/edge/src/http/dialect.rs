@@ -67,8 +67,18 @@ impl Dialect {
 
 /// Whether a request of a route of two shapes is answered in the venue's (venue.md §2).
 pub fn in_venue_shape(app: &App, shape: VenueShape, headers: &HeaderMap, query: &Query<'_>) -> bool {
-    let shown = auth::credentials(headers, &app.front.key_aliases, &app.config.brand.key_prefix);
-    venue_shaped(shape, headers, query, &app.config.compat.client_agents, shown.key.is_none())
+    let keyless = || is_keyless(app, headers);
+    venue_shaped(shape, headers, query, &app.config.compat.client_agents, keyless)
+}
+
+/// Whether a request of the plain dialect can be one of the venue's TypeScript client, which does not name itself on public
+/// reads: it shows that client's HTTP library, no key, and says nothing of the dialect.
+pub fn is_nameless_client(app: &App, headers: &HeaderMap, query: &Query<'_>) -> bool {
+    is_of_a_transport(agent(headers)) && query.get("dialect").is_none() && is_keyless(app, headers)
+}
+
+fn is_keyless(app: &App, headers: &HeaderMap) -> bool {
+    auth::credentials(headers, &app.front.key_aliases, &app.config.brand.key_prefix).key.is_none()
 }
 
 /// `keyless`: the request shows no key, so that the native shape would only be refused.
@@ -77,14 +87,14 @@ fn venue_shaped(
     headers: &HeaderMap,
     query: &Query<'_>,
     client_agents: &[String],
-    keyless: bool,
+    keyless: impl FnOnce() -> bool,
 ) -> bool {
     // A word that is no boolean is the native list's to refuse.
     let enveloped = |text: &str| !(text == "0" || text.eq_ignore_ascii_case("false"));
     let page = || query.get("next_cursor").is_some() && !query.get("envelope").is_some_and(enveloped);
     let asked = query.get("dialect");
     Dialect::of(headers, asked, client_agents).is_strict()
-        || (keyless && asked.is_none() && is_of_a_transport(agent(headers)))
+        || (is_of_a_transport(agent(headers)) && asked.is_none() && keyless())
         || (shape == VenueShape::StrictOrPage && page())
 }
 
@@ -189,7 +199,7 @@ mod tests {
             if client {
                 headers.insert("poly_address", HeaderValue::from_static("0xA1"));
             }
-            let asked = |shape| venue_shaped(shape, &headers, &Query::read(query), &[], true);
+            let asked = |shape| venue_shaped(shape, &headers, &Query::read(query), &[], || true);
             assert_eq!(
                 (asked(VenueShape::Strict), asked(VenueShape::StrictOrPage)),
                 (strict, page),
@@ -206,7 +216,7 @@ mod tests {
         for (agent, query, keyless, strict) in transports {
             let mut headers = HeaderMap::new();
             headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
-            let shape = venue_shaped(VenueShape::Strict, &headers, &Query::read(query), &[], keyless);
+            let shape = venue_shaped(VenueShape::Strict, &headers, &Query::read(query), &[], || keyless);
             assert_eq!(shape, strict, "{agent} {query} {keyless}");
         }
         println!("{} cases", cases.len() + transports.len());

@@ -21,7 +21,7 @@ use engine::market::catalog::Catalog;
 use engine::market::spot::{SOURCE, Spot, SpotPrice};
 use engine::mutation::Mutation;
 use engine::rules::Rules;
-use engine::time::Timestamp;
+use engine::time::{SECOND, Timestamp};
 use engine::user::{Permissions, Tier};
 #[cfg(test)]
 use history::{Fills, History, Reader, Recorder};
@@ -126,7 +126,15 @@ impl Answered {
 
 impl World {
     pub fn new(toml: &str, tables: &[&'static [Route]]) -> World {
-        World::with_spot(toml, tables, Spot::made(|_, at| SpotPrice { micros: 64_321_500_000, at, source: SOURCE }))
+        World::with_spot(
+            toml,
+            tables,
+            Spot::made(|_, now| SpotPrice {
+                micros: 64_321_500_000,
+                at: Timestamp(now.0 - now.0 % SECOND),
+                source: SOURCE,
+            }),
+        )
     }
 
     /// The same where prices of what markets are about come from `spot`.

@@ -18,6 +18,7 @@
 //! | `bells.rs`, `follow.rs` | who has new order facts; their facts, each once and in order, from any number on |
 //! | `executions.rs`, `user.rs`, `user_text.rs` | the two channels of a user's own orders |
 //! | `user_frames.rs` | frames of the user channel, encoded once for all sockets of a user that show them alike |
+//! | `live/` | spot prices, as they are and as they change |
 //! | `sse.rs` | the price stream as server-sent events |
 //! | `trade.rs` | order entry: operations that run their REST twins' own routes |
 //! | `asyncapi.rs` | what a channel is for machines, and the AsyncAPI document of all |
@@ -33,6 +34,7 @@ pub mod executions;
 pub mod follow;
 pub mod frame;
 pub mod hub;
+pub mod live;
 pub mod market;
 pub mod market_follow;
 pub mod market_text;

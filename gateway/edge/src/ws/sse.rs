@@ -4,9 +4,9 @@
 //! conflated by market. A peer that takes no byte is cut off by its socket; a reconnect begins with a snapshot.
 
 use super::hub::{Hub, Watcher};
+use super::live;
 use super::price_text::Price;
 use crate::api::books::view::{self, Shown};
-use crate::api::live;
 use crate::api::markets::quote::OUTCOMES;
 use crate::app::App;
 use crate::http::body::{Cut, Pages, Sink};

@@ -12,6 +12,7 @@ use engine::id::UserId;
 use engine::shard::facts::FACTS_PER_PAGE_MAX;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const FACTS_KEPT_MAX: usize = FACTS_PER_PAGE_MAX;
 
 /// What decides how a socket's frames look. Sockets of equal dress are sent equal bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Dress {
     pub user: UserId,
     pub dialect: Dialect,
@@ -29,6 +30,16 @@ pub struct Dress {
     pub numbered: bool,
     /// `order` frames are sent beside `trade` frames.
     pub tells_orders: bool,
+}
+
+impl fmt::Debug for Dress {
+    /// Without `owner`: it can be a key in the form in which the venue's clients hold it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Dress { user, dialect, owner: _, numbered, tells_orders } = self;
+        let mut shown = f.debug_struct("Dress");
+        shown.field("user", user).field("dialect", dialect).field("numbered", numbered);
+        shown.field("tells_orders", tells_orders).finish_non_exhaustive()
+    }
 }
 
 /// The frames of one fact: its `trade` and its `order`, as far as the dress has them.
@@ -163,6 +174,12 @@ mod tests {
 
     fn kept(member: &Member) -> usize {
         member.group.state.lock().kept.len()
+    }
+
+    #[test]
+    fn no_key_is_shown() {
+        let shown = format!("{:?}", dress("0f8fad5b-d9cb-469f-a165-70867728950e", Dialect::Strict));
+        assert!(shown.contains("UserId(7)") && !shown.contains("0f8fad5b"), "{shown}");
     }
 
     #[test]

@@ -128,7 +128,7 @@ pub(super) fn hold(held: &mut AHashMap<Arc<str>, Held>, update: &FeedUpdate, con
             }
             (held.connection, held.received, held.at, held.hash) = (connection, received, *venue_ts, None);
         }
-        FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } => {
+        FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts, .. } => {
             let Some(held) = held.get_mut(token) else { return };
             held.last = None;
             held.trade = Some(LastTrade { price: *price, size: *size, taker_buys: *taker_buys, at: *venue_ts });

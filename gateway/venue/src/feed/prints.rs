@@ -4,8 +4,10 @@
 //! and it journals the place reached before it hands a print over, so that no later start fills anything by the same
 //! print again. What a start folds of the past fills nothing.
 //!
-//! A trade may be told once for each token of its market. The second telling is known by the same time and size and the
-//! mirrored price and side, and is left out.
+//! A trade may be told once for each token of its market, and once more where sockets overlap. A second telling is left out:
+//! it is known by the venue's id of the trade or its transaction; where the venue states none, by the same time and size and
+//! the mirrored price and side. A trade of a market in which no order rests is remembered likewise, since an order may be
+//! placed between its tellings. One whose taker's side the venue does not state is no print: the side is never inferred.
 
 use super::{Desk, Links, Reply, Stopped};
 use crate::{FeedUpdate, Frame};
@@ -20,8 +22,8 @@ use engine::time::Timestamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Trades of watched markets among which the second telling of one is looked for.
-const RECENT_MAX: usize = 64;
+/// Trades of all markets among which the second telling of one is looked for.
+const RECENT_MAX: usize = 256;
 
 /// What the feed knows of prints.
 #[derive(Default)]
@@ -43,9 +45,24 @@ struct Told {
     instrument: InstrumentId,
     price: Price,
     size: Qty,
-    taker: Option<Side>,
+    taker: Side,
     /// The venue's time.
     at: Timestamp,
+    id: Option<u64>,
+}
+
+impl Told {
+    /// The same in the words of the complement.
+    fn mirrored(self) -> Told {
+        let (instrument, price) = (self.instrument.complement(), self.price.complement());
+        Told { instrument, price, taker: self.taker.opposite(), ..self }
+    }
+
+    /// Whether both say the same, whenever.
+    fn says(&self, other: &Told) -> bool {
+        let what = |told: &Told| (told.instrument, told.price, told.size, told.taker);
+        what(self) == what(other)
+    }
 }
 
 impl Prints {
@@ -58,41 +75,56 @@ impl Prints {
         self.lanes.iter().map(|lane| lane.lost()).sum()
     }
 
-    /// Whether this was told of the complement before. Each telling is matched once.
+    /// Whether this was told before, of the complement or of the same token.
     fn is_repeated(&mut self, told: Told) -> bool {
-        let (instrument, price) = (told.instrument.complement(), told.price.complement());
-        let mirrored = Told { instrument, price, taker: told.taker.map(Side::opposite), ..told };
-        if let Some(at) = self.recent.iter().position(|before| *before == mirrored) {
-            self.recent.remove(at);
+        let mirrored = told.mirrored();
+        let is_it = |before: &Told| match (before.id, told.id) {
+            // A transaction may have several prices, and each trade of it is told of one token first.
+            (Some(before_id), Some(id)) => {
+                before_id == id && (before.instrument == mirrored.instrument || before.says(&told))
+            }
+            _ => before.at == told.at && before.says(&mirrored),
+        };
+        if let Some(at) = self.recent.iter().position(is_it) {
+            // Without an id the same once more is another trade: each telling is matched once.
+            if told.id.is_none() {
+                self.recent.remove(at);
+            }
             return true;
         }
+        self.remember(told);
+        false
+    }
+
+    fn remember(&mut self, told: Told) {
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
         }
         self.recent.push_back(told);
-        false
     }
 }
 
 impl<L: Links> Desk<L> {
-    /// Hands the trades of a frame over whose book part is written down. Costs a load for a trade of a market in which
-    /// no order rests.
+    /// Hands the trades of a frame over whose book part is written down. A trade of a market in which no order rests is
+    /// remembered, nothing more.
     pub(super) fn hand_prints(&mut self, frame: &Frame<'_>) -> Result<(), Stopped> {
-        let books = self.writer.books();
-        let is_sideless = |update: &FeedUpdate| matches!(update, FeedUpdate::SidelessTrade { .. });
-        let is_watched = |(instrument, trade): &(InstrumentId, Option<Price>)| {
-            let is_trade = trade.is_some() || frame.updates.iter().any(is_sideless);
-            is_trade && books.is_watched(instrument.market())
-        };
-        if !self.prints.is_matching || self.prints.lanes.is_empty() || !self.touched.iter().any(is_watched) {
+        let has_trade = self.touched.iter().any(|(_, trade)| trade.is_some());
+        if !self.prints.is_matching || self.prints.lanes.is_empty() || !has_trade {
             return Ok(());
         }
-        let taken_at = self.clock.now();
-        let told: Vec<Told> = frame.updates.iter().filter_map(|update| self.told(update)).collect();
-        let told: Vec<Told> = told.into_iter().filter(|told| !self.prints.is_repeated(*told)).collect();
+        let mut told = Vec::new();
+        for update in frame.updates {
+            let Some(trade) = self.told(update) else { continue };
+            if !self.writer.books().is_watched(trade.instrument.market()) {
+                self.prints.remember(trade);
+            } else if !self.prints.is_repeated(trade) {
+                told.push(trade);
+            }
+        }
         if told.is_empty() {
             return Ok(());
         }
+        let now = self.clock.now();
         if self.prints.waits {
             // End dates up to this trade have passed, however many lines this poll has read before.
             self.advance(frame.received, true);
@@ -104,6 +136,9 @@ impl<L: Links> Desk<L> {
                 return Ok(());
             }
         }
+        // A live venue's frame may have waited here: orders that came after it never meet it. A recording has another clock.
+        let is_on_server_time = !self.prints.waits && !self.stamps_when_taken;
+        let taken_at = if is_on_server_time { frame.received.min(now) } else { now };
         for Told { instrument, price, size, taker, .. } in told {
             let print = Print { instrument, price, size, taker, taken_at };
             for lane in &self.prints.lanes {
@@ -118,25 +153,19 @@ impl<L: Links> Desk<L> {
             return Ok(());
         }
         for inbox in &self.lane.inboxes {
-            let (command, received_at) = (Command::MeetPrints, taken_at);
+            let command = Command::MeetPrints;
             // A full inbox has its shard awake, which looks at the prints without being asked.
-            drop(inbox.push(Envelope { owner: MARKETS, command, received_at, reply: Reply::Nobody }));
+            drop(inbox.push(Envelope { owner: MARKETS, command, received_at: now, reply: Reply::Nobody }));
         }
         Ok(())
     }
 
-    /// What an update says of a trade in a watched market.
+    /// What an update says of a trade.
     fn told(&self, update: &FeedUpdate) -> Option<Told> {
-        let (token, price, size, taker, at) = match update {
-            FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts } => {
-                (token, price, size, Some(if *taker_buys { Side::Buy } else { Side::Sell }), venue_ts)
-            }
-            FeedUpdate::SidelessTrade { token, price, size, venue_ts } => (token, price, size, None, venue_ts),
-            _ => return None,
-        };
+        let FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts, id } = update else { return None };
         let instrument = self.catalog.by_token(token)?;
-        let told = Told { instrument, price: *price, size: *size, taker, at: *at };
-        self.writer.books().is_watched(instrument.market()).then_some(told)
+        let taker = if *taker_buys { Side::Buy } else { Side::Sell };
+        Some(Told { instrument, price: *price, size: *size, taker, at: *venue_ts, id: *id })
     }
 
     /// Journals that the recording was played up to here. Its order in the log is enough: fills come later in it. False:
@@ -160,37 +189,50 @@ mod tests {
 
     #[test]
     fn a_trade_told_of_both_tokens_is_one() {
-        let told = |instrument, price, size, taker, at| Told {
+        let told = |instrument, price, size, taker, at, id| Told {
             instrument: InstrumentId(instrument),
             price: Price(price),
             size: Qty(size),
             taker,
             at: Timestamp(at),
+            id,
         };
-        let (buy, sell) = (Some(Side::Buy), Some(Side::Sell));
+        let (buy, sell) = (Side::Buy, Side::Sell);
         let mut prints = Prints::default();
         for (row, (told, repeated)) in [
-            (told(4, 4_000, 7, sell, 1), false),
-            (told(5, 6_000, 7, buy, 1), true),
+            (told(4, 4_000, 7, sell, 1, None), false),
+            (told(5, 6_000, 7, buy, 1, None), true),
             // The same once more is another trade.
-            (told(5, 6_000, 7, buy, 1), false),
-            (told(4, 4_000, 7, sell, 1), true),
+            (told(5, 6_000, 7, buy, 1, None), false),
+            (told(4, 4_000, 7, sell, 1, None), true),
             // Another token's, price, size, side or time.
-            (told(4, 4_000, 7, sell, 2), false),
-            (told(4, 4_000, 7, sell, 2), false),
-            (told(5, 6_100, 7, buy, 2), false),
-            (told(5, 6_000, 8, buy, 2), false),
-            (told(5, 6_000, 7, sell, 2), false),
-            (told(5, 6_000, 7, buy, 3), false),
-            (told(7, 6_000, 7, buy, 2), false),
-            (told(5, 6_000, 7, buy, 2), true),
+            (told(4, 4_000, 7, sell, 2, None), false),
+            (told(4, 4_000, 7, sell, 2, None), false),
+            (told(5, 6_100, 7, buy, 2, None), false),
+            (told(5, 6_000, 8, buy, 2, None), false),
+            (told(5, 6_000, 7, sell, 2, None), false),
+            (told(5, 6_000, 7, buy, 3, None), false),
+            (told(7, 6_000, 7, buy, 2, None), false),
+            (told(5, 6_000, 7, buy, 2, None), true),
+            // One id, whatever the times: of the complement, of the complement again, and of the same token again.
+            (told(4, 4_000, 7, sell, 20, Some(9)), false),
+            (told(5, 6_000, 7, buy, 21, Some(9)), true),
+            (told(5, 6_000, 7, buy, 20, Some(9)), true),
+            (told(4, 4_000, 7, sell, 22, Some(9)), true),
+            // Another price of the transaction, and another transaction of the same.
+            (told(4, 3_900, 7, sell, 20, Some(9)), false),
+            (told(5, 6_100, 7, buy, 20, Some(9)), true),
+            (told(4, 4_000, 7, sell, 20, Some(8)), false),
+            (told(5, 6_000, 7, buy, 20, Some(10)), false),
+            // Only one of the two was told with an id.
+            (told(5, 6_000, 7, buy, 20, None), true),
         ]
         .into_iter()
         .enumerate()
         {
             assert_eq!(prints.is_repeated(told), repeated, "row {row}");
         }
-        (0..2 * RECENT_MAX as u64).for_each(|at| assert!(!prints.is_repeated(told(4, 4_000, 7, sell, 10 + at))));
+        (0..2 * RECENT_MAX as u64).for_each(|at| assert!(!prints.is_repeated(told(4, 4_000, 7, sell, 30 + at, None))));
         assert_eq!(prints.recent.len(), RECENT_MAX);
     }
 }

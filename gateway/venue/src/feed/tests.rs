@@ -46,21 +46,27 @@ const OWNER: UserId = UserId(1);
 const TAPE: [u8; 32] = [7; 32];
 const FILLER: [u8; 32] = [8; 32];
 
-/// A venue that says what the test told it to, a frame for each.
+/// A venue that says what the test told it to, a frame for each, and how long each has waited.
 #[derive(Clone, Default)]
-struct Script(Arc<Mutex<Vec<FeedUpdate>>>);
+struct Script(Arc<Mutex<Vec<FeedUpdate>>>, Arc<AtomicU64>);
 
 impl Script {
     fn say(&self, updates: impl IntoIterator<Item = FeedUpdate>) {
         self.0.lock().extend(updates);
+    }
+
+    /// What it says from now on has waited for so long before the feed takes it.
+    fn wait(&self, micros: u64) {
+        self.1.store(micros, Ordering::Relaxed);
     }
 }
 
 impl Venue for Script {
     fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
         let venue_now = server_now.min(until);
+        let received = Timestamp(venue_now.0 - self.1.load(Ordering::Relaxed));
         for update in self.0.lock().drain(..) {
-            frame(Frame { connection: 0, received: venue_now, is_answer: false, updates: &[update] });
+            frame(Frame { connection: 0, received, is_answer: false, updates: &[update] });
         }
         Polled { venue_now, wake_at: None }
     }

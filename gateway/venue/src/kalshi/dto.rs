@@ -63,6 +63,8 @@ pub struct Message<'a> {
     pub count: Loose<'a>,
     #[serde(borrow, default)]
     pub taker_side: Loose<'a>,
+    #[serde(borrow, default)]
+    pub trade_id: Loose<'a>,
 
     // Lifecycle.
     #[serde(borrow, default)]

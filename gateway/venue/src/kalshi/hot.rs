@@ -4,6 +4,7 @@
 use super::book::Side;
 use crate::loose::{change, dollars, qty};
 use crate::plain::{Plain, once};
+use crate::trade_id;
 use engine::amount::{Price, Qty};
 use engine::time::Timestamp;
 
@@ -21,7 +22,7 @@ pub(super) enum What {
     /// A signed change of a bid.
     Delta(Side, Price, i64),
     /// Of this token, bought by the taker.
-    Trade(Side, Price, Qty),
+    Trade(Side, Price, Qty, Option<u64>),
 }
 
 /// Fields by name, before it is known what they mean together.
@@ -36,6 +37,8 @@ struct Fields<'a> {
     no_price: Option<Price>,
     count: Option<Qty>,
     taker: Option<Side>,
+    /// Of a trade.
+    id: Option<u64>,
 }
 
 /// Reads a message that is one of the two and has nothing odd about it.
@@ -82,7 +85,7 @@ fn by_names(mut plain: Plain<'_>) -> Option<Frame<'_>> {
     })?;
     plain.end()?;
     let (kind, fields) = (kind?, fields?);
-    let Fields { ticker, at, price, change, side, yes_price, no_price, count, taker } = fields;
+    let Fields { ticker, at, price, change, side, yes_price, no_price, count, taker, id } = fields;
     let what = match kind {
         "orderbook_delta" => What::Delta(side?, price?, change?),
         "trade" => {
@@ -90,7 +93,7 @@ fn by_names(mut plain: Plain<'_>) -> Option<Frame<'_>> {
                 Side::Yes => yes_price,
                 Side::No => no_price,
             };
-            What::Trade(taker?, price?, count?)
+            What::Trade(taker?, price?, count?, id)
         }
         _ => return None,
     };
@@ -110,7 +113,8 @@ fn message<'a>(plain: &mut Plain<'a>) -> Option<Fields<'a>> {
         "count_fp" => once(&mut fields.count, qty(plain.text()?).ok()?),
         "taker_side" => once(&mut fields.taker, Side::named(plain.text()?)?),
         // Nobody here asks for them, however often they come.
-        "market_id" | "trade_id" | "taker_outcome_side" | "taker_book_side" => plain.text().map(drop),
+        "trade_id" => once(&mut fields.id, trade_id(plain.text().filter(|id| !id.trim().is_empty())?)),
+        "market_id" | "taker_outcome_side" | "taker_book_side" => plain.text().map(drop),
         "ts" => plain.text().map(drop).or_else(|| plain.whole().map(drop)),
         _ => None,
     })?;

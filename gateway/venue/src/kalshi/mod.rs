@@ -13,5 +13,18 @@ pub mod translate;
 
 pub use translate::{Sequence, Translate};
 
+use crate::adapters::Registration;
+use crate::tape::Origin;
+
+/// The row of the live venues.
+pub const ADAPTER: Registration = Registration {
+    origin: Origin::Kalshi,
+    adapter: |settings| {
+        let (settings, signer) = (settings.kalshi.clone(), settings.kalshi.signer()?);
+        Ok(Box::new(move |tools, wants| Box::pin(stream::run(settings, signer, tools, wants))))
+    },
+    examine: |doctor, config| Box::pin(doctor::examine(doctor, &config.live.kalshi, &config.categories)),
+};
+
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use super::listing::{EventFacts, resolution};
 use crate::category::Names;
 use crate::loose::{Fault, Loose};
 use crate::skips::{Skip, Skips};
-use crate::{BookSide, FeedUpdate, Level};
+use crate::{BookSide, FeedUpdate, Level, trade_id};
 use ahash::AHashMap;
 use engine::amount::{Price, Qty, TickSize};
 use engine::market::terms::{MarketState, Resolution};
@@ -181,7 +181,9 @@ impl Translate {
                     let told = Delta { side: Some(side), price: Ok(price), change: Ok(change) };
                     self.delta(Some(ticker), told, connection, at, updates);
                 }
-                What::Trade(side, price, size) => self.trade(Some(ticker), side, Ok((price, size)), at, updates),
+                What::Trade(side, price, size, id) => {
+                    self.trade(Some(ticker), side, Ok((price, size)), at, id, updates)
+                }
             };
         }
         let frame: dto::Frame<'_> = match serde_json::from_str(text) {
@@ -345,7 +347,8 @@ impl Translate {
         };
         let price = if dollars.is_absent() { cents.cents() } else { dollars.dollars() };
         let told = price.and_then(|price| Ok((price, msg.count_fp.or(msg.count).qty()?)));
-        self.trade(ticker.as_deref(), side, told, msg.ts_ms.millis().unwrap_or(received), updates);
+        let id = msg.trade_id.filled().map(|id| trade_id(&id));
+        self.trade(ticker.as_deref(), side, told, msg.ts_ms.millis().unwrap_or(received), id, updates);
     }
 
     fn trade(
@@ -354,6 +357,7 @@ impl Translate {
         side: Side,
         told: Result<Level, Fault>,
         venue_ts: Timestamp,
+        id: Option<u64>,
         updates: &mut Vec<FeedUpdate>,
     ) {
         let Some(market) = market(&mut self.markets, ticker, &self.skips) else { return };
@@ -364,6 +368,7 @@ impl Translate {
                 size,
                 taker_buys: true,
                 venue_ts,
+                id,
             }),
             Err(fault) => self.skips.count(fault.into(), || format!("trade of {}", market.condition)),
         }

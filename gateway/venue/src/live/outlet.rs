@@ -45,7 +45,7 @@ impl FeedWaker {
 pub struct Closed;
 
 impl Outlet {
-    pub(super) fn new(clock: Clock, captures: queue::Sender, feed: Arc<FeedWaker>, recording: Option<Keep>) -> Outlet {
+    pub(crate) fn new(clock: Clock, captures: queue::Sender, feed: Arc<FeedWaker>, recording: Option<Keep>) -> Outlet {
         Outlet { clock, captures, feed, recording, next_number: AtomicU8::new(0) }
     }
 

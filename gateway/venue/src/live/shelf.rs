@@ -20,7 +20,7 @@ const LOOK_EVERY: u64 = 60 * SECOND;
 const FILE: &str = "kalshi-grids.ndjson";
 
 /// Rows of a catalogue by ticker, one a line in one file.
-pub(super) struct Shelf {
+pub(crate) struct Shelf {
     folder: PathBuf,
     rows: AHashMap<String, String>,
     /// What the file holds.
@@ -31,7 +31,7 @@ pub(super) struct Shelf {
 
 impl Shelf {
     /// Reads what an earlier run left. A file that is damaged is put aside and counted; its sound rows are taken.
-    pub(super) fn open(folder: &Path, skips: &Skips) -> Shelf {
+    pub(crate) fn open(folder: &Path, skips: &Skips) -> Shelf {
         let mut shelf = Shelf {
             folder: folder.to_owned(),
             rows: AHashMap::new(),
@@ -65,12 +65,12 @@ impl Shelf {
     }
 
     /// The row of a market, if there is one.
-    pub(super) fn row(&self, ticker: &str) -> Option<&str> {
+    pub(crate) fn row(&self, ticker: &str) -> Option<&str> {
         self.rows.get(ticker).map(String::as_str)
     }
 
     /// Now and then: writes the rows down where they changed, on a thread of its own.
-    pub(super) fn turn<'r>(&mut self, now: Timestamp, rows: impl FnOnce() -> Vec<(&'r str, String)>) {
+    pub(crate) fn turn<'r>(&mut self, now: Timestamp, rows: impl FnOnce() -> Vec<(&'r str, String)>) {
         let is_writing = self.writing.as_ref().is_some_and(|writing| !writing.is_finished());
         if now.since(self.looked_at) < LOOK_EVERY || is_writing {
             return;
@@ -86,7 +86,7 @@ impl Shelf {
     }
 
     /// Nothing more comes: what changed since the last look is written before this returns.
-    pub(super) fn end(&mut self, rows: Vec<(&str, String)>) {
+    pub(crate) fn end(&mut self, rows: Vec<(&str, String)>) {
         if let Some(writing) = self.writing.take() {
             // A panic there has been told already.
             let _ = writing.join();

@@ -253,6 +253,9 @@ pub struct Message<'a> {
     pub size: Loose<'a>,
     #[serde(borrow, default)]
     pub side: Loose<'a>,
+    /// Of a trade.
+    #[serde(borrow, default)]
+    pub transaction_hash: Loose<'a>,
     #[serde(borrow, default)]
     pub new_tick_size: Loose<'a>,
     #[serde(borrow, default)]

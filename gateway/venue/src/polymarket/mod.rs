@@ -16,5 +16,23 @@ pub mod translate;
 
 pub use translate::Translate;
 
+use crate::adapters::Registration;
+use crate::tape::Origin;
+
+/// The row of the live venues.
+pub const ADAPTER: Registration = Registration {
+    origin: Origin::Polymarket,
+    adapter: |settings| {
+        let settings = settings.polymarket.clone();
+        Ok(Box::new(move |tools, wants| Box::pin(stream::run(settings, tools, wants))))
+    },
+    examine: |doctor, config| {
+        Box::pin(async move {
+            doctor::examine(doctor, &config.live.polymarket).await;
+            Ok(())
+        })
+    },
+};
+
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ use super::standing::Standing;
 use crate::category::Names;
 use crate::loose::{Loose, tick};
 use crate::skips::{Skip, Skips};
-use crate::{BookSide, FeedUpdate, Level};
+use crate::{BookSide, FeedUpdate, Level, trade_id};
 use ahash::AHashMap;
 use engine::amount::TickSize;
 use engine::id::Outcome;
@@ -433,6 +433,7 @@ impl Translate {
                 size,
                 taker_buys: side == BookSide::Bid,
                 venue_ts: at,
+                id: message.transaction_hash.filled().map(|hash| trade_id(&hash)),
             }),
             Ok(_) => skips.count(Skip::MissingField, || format!("trade without size: {message:?}")),
             Err(odd) => skips.count(odd.fault.into(), || format!("trade {message:?}")),

@@ -8,20 +8,24 @@
 mod books;
 mod noise;
 mod prices;
+mod side;
 mod subjects;
+#[cfg(test)]
+mod work;
 mod world;
 
 pub use prices::Underlying;
 
 use super::category::Names;
-use super::{BookSide, Changes, FeedUpdate, Figures, Frame, Polled, Venue};
+use super::{BookSide, Changes, FeedUpdate, Figures, Frame, Level, Polled, Venue};
 use ahash::AHashMap;
 use books::Book;
-use engine::amount::TickSize;
+use engine::amount::{Price, Qty, TickSize};
 use engine::market::terms::{Asset, MarketState};
 use engine::time::{DAY, HOUR, MILLISECOND, SECOND, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 use world::{Key, Series, Spec, World};
 
@@ -53,6 +57,8 @@ pub struct Synthetic {
     /// Results that were asked for and are known, for the next poll.
     recalled: Vec<FeedUpdate>,
     updates: Vec<FeedUpdate>,
+    /// What the step at hand changed of the first token's levels.
+    changes: Vec<(BookSide, Price, Qty)>,
 }
 
 /// What is due at a moment. The order decides between things due at the same one.
@@ -89,6 +95,7 @@ impl Synthetic {
             agenda: BinaryHeap::new(),
             recalled: Vec::new(),
             updates: Vec::new(),
+            changes: Vec::new(),
         }
     }
 
@@ -127,8 +134,9 @@ impl Synthetic {
         }
         let open = spec.opens() <= now && now < spec.end;
         let at = if open { books::last_step(&spec, now) } else { now };
+        let mut book = Book::default();
         if open {
-            listing.tick = books::tick(&spec, at);
+            listing.tick = book.tick(&spec, at);
         }
         let state = match () {
             _ if now >= spec.end => MarketState::Closed,
@@ -139,7 +147,7 @@ impl Synthetic {
             condition: listing.condition.clone(),
             tokens: listing.tokens.each_ref().map(|token| token.as_str().into()),
             tick: listing.tick,
-            book: Book::default(),
+            book,
             figures_at: now,
             spec,
         };
@@ -158,7 +166,7 @@ impl Synthetic {
         ];
         self.agenda.extend(due.into_iter().filter(|(at, _)| *at > now).map(Reverse));
         if open {
-            market.book = books::book(&market.spec, at);
+            market.book.follow(&market.spec, at, |_, _| {});
             market.snapshot(at, &mut self.updates);
             market.figures(now, &mut self.updates);
             self.agenda.extend(books::next_step(&market.spec, now).map(|at| Reverse((at, Due::Step(key)))));
@@ -166,8 +174,11 @@ impl Synthetic {
         self.markets.insert(key, market);
     }
 
-    /// Does what is due; `now` is how far this poll goes.
+    /// Does what is due first; `now` is how far this poll goes.
     fn step(&mut self, at: Timestamp, due: Due, now: Timestamp) {
+        if !matches!(due, Due::Step(_)) {
+            self.agenda.pop();
+        }
         match due {
             Due::List(series) => {
                 let before = Timestamp(at.0 - 1);
@@ -175,17 +186,12 @@ impl Synthetic {
                 keys.into_iter().for_each(|key| self.list(key, at));
                 self.agenda.push(Reverse((self.world.next_listed(series, at).0, Due::List(series))));
             }
-            Due::Open(key) | Due::Step(key) => {
+            Due::Open(key) => {
                 let Some(market) = self.markets.get_mut(&key) else { return };
-                if let Due::Open(_) = due {
-                    let (condition, state) = (market.condition.clone(), MarketState::Active);
-                    self.updates.push(FeedUpdate::StateChanged { condition, state });
-                    market.open(at, &mut self.updates);
-                } else {
-                    market.step(at, &mut self.updates);
-                }
-                let from = at.max(Timestamp(now.0.saturating_sub(STEPS_LATE_MAX)));
-                self.agenda.extend(books::next_step(&market.spec, from).map(|at| Reverse((at, Due::Step(key)))));
+                let (condition, state) = (market.condition.clone(), MarketState::Active);
+                self.updates.push(FeedUpdate::StateChanged { condition, state });
+                market.open(at, &mut self.updates);
+                self.agenda.extend(market.next_step(at, now).map(|at| Reverse((at, Due::Step(key)))));
             }
             Due::Strike(key) => {
                 let strike = self.markets.get(&key).and_then(|market| market.strike());
@@ -199,6 +205,17 @@ impl Synthetic {
                 market.snapshot(at, &mut self.updates);
             }
             Due::Resolve(key) => self.updates.extend(self.markets.remove(&key).map(|market| market.resolved())),
+            Due::Step(key) => {
+                let next = self.markets.get_mut(&key).and_then(|market| {
+                    market.step(at, &mut self.updates, &mut self.changes);
+                    market.next_step(at, now)
+                });
+                // Nearly all that is ever due are steps: the next one takes the place of this one.
+                match (self.agenda.peek_mut(), next) {
+                    (Some(mut first), Some(next)) => *first = Reverse((next, Due::Step(key))),
+                    (first, _) => drop(first.map(PeekMut::pop)),
+                }
+            }
         }
     }
 
@@ -214,43 +231,38 @@ impl Market {
     /// The first book.
     fn open(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
         self.retick(at, updates);
-        self.book = books::book(&self.spec, at);
+        self.book.follow(&self.spec, at, |_, _| {});
         self.snapshot(at, updates);
         self.figures(at, updates);
     }
 
     /// The next book: what changed of it, or all of it, and a trade now and then.
-    fn step(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
+    fn step(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>, changes: &mut Vec<(BookSide, Price, Qty)>) {
         let incident = books::incident(&self.spec, at);
         let reticked = self.retick(at, updates);
-        let book = books::book(&self.spec, at);
-        let bids = books::changed(&self.book.bids, &book.bids, |a, b| a > b);
-        let asks = books::changed(&self.book.asks, &book.asks, |a, b| a < b);
-        self.book = book;
+        changes.clear();
+        self.book.follow(&self.spec, at, |side, (price, size)| changes.push((side, price, size)));
         if reticked || incident.snapshot {
             self.snapshot(at, updates);
-        } else if !bids.is_empty() || !asks.is_empty() {
-            let first = bids.iter().map(|(price, size)| (BookSide::Bid, *price, *size));
-            let first: Changes = first.chain(asks.iter().map(|(price, size)| (BookSide::Ask, *price, *size))).collect();
-            let second = first.iter().map(|(side, price, size)| {
-                let side = if *side == BookSide::Bid { BookSide::Ask } else { BookSide::Bid };
-                (side, price.complement(), *size)
-            });
-            let second = second.collect();
-            for (token, levels) in self.tokens.iter().zip([first, second]) {
+        } else if !changes.is_empty() {
+            let first = Changes::from_slice(changes);
+            let second = changes.iter().map(|(side, price, size)| (side.opposite(), price.complement(), *size));
+            for (token, levels) in self.tokens.iter().zip([first, second.collect()]) {
                 updates.push(FeedUpdate::BookDelta { token: token.clone(), levels, venue_ts: at });
             }
         }
         if let Some(trade) = incident.trade {
-            let book = if trade.second_token { self.book.mirrored() } else { self.book.clone() };
-            let touch = if trade.taker_buys { book.asks.first() } else { book.bids.first() };
-            if let Some((price, there)) = touch {
+            // The asks of the second token are the bids of the first.
+            let meets_asks = trade.taker_buys != trade.second_token;
+            let met = if meets_asks { self.book.asks.levels().next() } else { self.book.bids.levels().next() };
+            if let Some((price, there)) = met {
                 updates.push(FeedUpdate::LastTrade {
                     token: self.tokens[usize::from(trade.second_token)].clone(),
-                    price: *price,
-                    size: trade.size.min(*there),
+                    price: if trade.second_token { price.complement() } else { price },
+                    size: trade.size.min(there),
                     taker_buys: trade.taker_buys,
                     venue_ts: at,
+                    id: None,
                 });
             }
         }
@@ -259,9 +271,14 @@ impl Market {
         }
     }
 
+    /// Its first step behind `at`, where a poll goes to `now`.
+    fn next_step(&self, at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        books::next_step(&self.spec, at.max(Timestamp(now.0.saturating_sub(STEPS_LATE_MAX))))
+    }
+
     /// Follows the tick; whether it changed.
     fn retick(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) -> bool {
-        let tick = books::tick(&self.spec, at);
+        let tick = self.book.tick(&self.spec, at);
         let changed = tick != self.tick;
         if changed {
             self.tick = tick;
@@ -271,14 +288,11 @@ impl Market {
     }
 
     fn snapshot(&self, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        for (token, book) in self.tokens.iter().zip([self.book.clone(), self.book.mirrored()]) {
-            updates.push(FeedUpdate::BookSnapshot {
-                token: token.clone(),
-                bids: book.bids,
-                asks: book.asks,
-                venue_ts: at,
-                hash: None,
-            });
+        let [bids, asks] = self.book.levels();
+        let mirror = |side: &[Level]| side.iter().map(|(price, size)| (price.complement(), *size)).collect();
+        let second = (mirror(&asks), mirror(&bids));
+        for (token, (bids, asks)) in self.tokens.iter().zip([(bids, asks), second]) {
+            updates.push(FeedUpdate::BookSnapshot { token: token.clone(), bids, asks, venue_ts: at, hash: None });
         }
     }
 
@@ -338,7 +352,6 @@ impl Venue for Synthetic {
             if handed == FRAMES_PER_POLL_MAX {
                 return Polled { venue_now: self.now, wake_at: Some(server_now) };
             }
-            self.agenda.pop();
             self.now = self.now.max(at);
             self.step(at, what, due);
             self.hand_out(self.now, frame);

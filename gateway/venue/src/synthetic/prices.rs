@@ -1,6 +1,6 @@
 //! What things are worth: underlyings of the up-or-down markets, and the fair price of every market at every moment.
 
-use super::noise::{below, fraction, mix, path, weight};
+use super::noise::{Paths, below, fraction, mix, weight};
 use engine::market::terms::{Asset, Interval};
 use engine::time::{SECOND, Timestamp};
 
@@ -30,13 +30,13 @@ impl Underlying {
     }
 
     /// Log price over its level in the long run.
-    fn log(self, at: Timestamp) -> f64 {
-        path(self.seed, at) * deviation(self.asset)
+    fn log(self, at: Timestamp, paths: &mut Paths) -> f64 {
+        paths.at(self.seed, at) * deviation(self.asset)
     }
 
     /// Price in dollars.
     pub fn price(self, at: Timestamp) -> f64 {
-        self.dollars(self.log(at))
+        self.dollars(self.log(at, &mut Paths::default()))
     }
 
     fn dollars(self, log: f64) -> f64 {
@@ -44,15 +44,15 @@ impl Underlying {
     }
 
     /// Mean log price over whole seconds in (from, to].
-    fn mean(self, from: Timestamp, to: Timestamp) -> f64 {
+    fn mean(self, from: Timestamp, to: Timestamp, paths: &mut Paths) -> f64 {
         let secs = (to.since(from) / SECOND).max(1);
-        (0..secs).map(|ago| self.log(Timestamp(to.0 - ago * SECOND))).sum::<f64>() / secs as f64
+        (0..secs).map(|ago| self.log(Timestamp(to.0 - ago * SECOND), paths)).sum::<f64>() / secs as f64
     }
 
     /// What decides a window at its start and end: the mean of the last 30 s for 5M, of the last 60 s for 15M, else
     /// the price of the moment (upstream.md §3.3).
     fn reference(self, interval: Interval, at: Timestamp) -> f64 {
-        self.mean(Timestamp(at.0 - averaged(interval)), at)
+        self.mean(Timestamp(at.0 - averaged(interval)), at, &mut Paths::default())
     }
 
     /// Dollars that a window must end at or above to go up.
@@ -66,7 +66,7 @@ impl Underlying {
     }
 
     /// The chance that a window goes up, as seen at `at`; the strike is known from its start on.
-    pub(super) fn chance(self, window: &Window, at: Timestamp) -> f64 {
+    pub(super) fn chance(self, window: &Window, at: Timestamp, paths: &mut Paths) -> f64 {
         if at < window.start {
             return 0.5;
         }
@@ -74,13 +74,14 @@ impl Underlying {
         let left = window.end.since(at);
         let (expected, deviation) = if left >= averaged {
             let secs = (left as f64 / SECOND as f64).max(1.0);
-            (self.log(at), deviation(self.asset) * secs.sqrt())
+            (self.log(at, paths), deviation(self.asset) * secs.sqrt())
         } else {
             // Part of the mean is known already and only the rest still moves.
-            let known = self.mean(Timestamp(window.end.0 - averaged), at);
+            let known = self.mean(Timestamp(window.end.0 - averaged), at, paths);
             let open = left as f64 / averaged as f64;
             let secs = (left as f64 / SECOND as f64).max(0.25);
-            (known * (1.0 - open) + self.log(at) * open, deviation(self.asset) * secs.sqrt() * open.max(0.02) / 1.7)
+            let expected = known * (1.0 - open) + self.log(at, paths) * open;
+            (expected, deviation(self.asset) * secs.sqrt() * open.max(0.02) / 1.7)
         };
         below((expected - window.strike) / deviation)
     }
@@ -146,10 +147,18 @@ pub(super) enum Shape {
 pub(super) struct Fortune {
     seed: u64,
     shape: Shape,
-    markets_count: u8,
     start: Timestamp,
     end: Timestamp,
     deviation: f64,
+    markets: Vec<Prospect>,
+}
+
+/// What is certain of one market of an event from the begin on.
+#[derive(Clone, Copy, Debug)]
+struct Prospect {
+    /// Where it stands before anything happens, in log odds.
+    prior: f64,
+    ending: Ending,
 }
 
 /// How an event ended for one of its markets.
@@ -162,69 +171,81 @@ pub(super) enum Ending {
 }
 
 impl Fortune {
-    pub(super) fn new(seed: u64, shape: Shape, markets_count: u8, start: Timestamp, end: Timestamp) -> Fortune {
+    /// The event of a seed. One that `may_split` is called off now and then.
+    pub(super) fn new(
+        seed: u64,
+        shape: Shape,
+        markets_count: u8,
+        may_split: bool,
+        (start, end): (Timestamp, Timestamp),
+    ) -> Fortune {
+        const SPLIT_IN: u64 = 16;
         let lively = fraction(mix(seed, 1));
         let deviation = CALM_DEVIATION + (LIVELY_DEVIATION - CALM_DEVIATION) * lively * lively;
-        Fortune { seed, shape, markets_count, start, end, deviation }
+        let prior = |market: u8| (fraction(mix(seed, 0x9210 + u64::from(market))) - 0.5) * 3.0;
+        let markets = (0..markets_count).map(|market| Prospect { prior: prior(market), ending: Ending::Split });
+        let mut fortune = Fortune { seed, shape, start, end, deviation, markets: markets.collect() };
+        if !(may_split && mix(seed, 2).is_multiple_of(SPLIT_IN)) {
+            let luck = fraction(mix(seed, 3));
+            for market in 0..markets_count {
+                let ending = if fortune.wins(market, luck) { Ending::Yes } else { Ending::No };
+                fortune.markets[usize::from(market)].ending = ending;
+            }
+        }
+        fortune
     }
 
-    /// Where the market stands before anything happens, in log odds.
-    fn prior(&self, market: u8) -> f64 {
-        (fraction(mix(self.seed, 0x9210 + u64::from(market))) - 0.5) * 3.0
+    /// Whether a market wins with that share of luck.
+    fn wins(&self, market: u8, luck: f64) -> bool {
+        match self.shape {
+            Shape::Thresholds => luck < yes_share(self.markets[0].prior - self.threshold(market)),
+            Shape::Exclusive => {
+                let weights = |markets: &[Prospect]| markets.iter().map(|market| weight(market.prior)).sum::<f64>();
+                let (before, market) = self.markets.split_at(usize::from(market));
+                let (total, before) = (weights(&self.markets), weights(before));
+                let after = before + weight(market[0].prior);
+                (before..after).contains(&(luck * total))
+            }
+        }
     }
 
     /// Offset of a threshold: the lower ones are likelier.
     fn threshold(&self, market: u8) -> f64 {
-        (f64::from(market) - f64::from(self.markets_count - 1) / 2.0) * 1.3
+        (f64::from(market) - f64::from(self.markets.len() as u8 - 1) / 2.0) * 1.3
     }
 
     /// How the event ends for a market: a function of the seed alone.
-    pub(super) fn ending(&self, market: u8, may_split: bool) -> Ending {
-        const SPLIT_IN: u64 = 16;
-        if may_split && mix(self.seed, 2).is_multiple_of(SPLIT_IN) {
-            return Ending::Split;
-        }
-        let luck = fraction(mix(self.seed, 3));
-        let yes = match self.shape {
-            Shape::Thresholds => luck < yes_share(self.prior(0) - self.threshold(market)),
-            Shape::Exclusive => {
-                let total: f64 = (0..self.markets_count).map(|number| weight(self.prior(number))).sum();
-                let before: f64 = (0..market).map(|number| weight(self.prior(number))).sum();
-                let after = before + weight(self.prior(market));
-                (before..after).contains(&(luck * total))
-            }
-        };
-        if yes { Ending::Yes } else { Ending::No }
+    pub(super) fn ending(&self, market: u8) -> Ending {
+        self.markets[usize::from(market)].ending
     }
 
     /// The fair price of Yes at a moment: it wanders, and closes in on the ending in the last part of its life.
-    pub(super) fn chance(&self, market: u8, may_split: bool, at: Timestamp) -> f64 {
+    pub(super) fn chance(&self, market: u8, at: Timestamp, paths: &mut Paths) -> f64 {
         let life = self.end.since(self.start).max(1) as f64;
         let lived = at.since(self.start) as f64 / life;
         let known = (lived * lived * lived * lived).min(1.0);
-        let standing = |market: u8, seed: u64| {
-            let wandering = path(mix(self.seed, seed), at) * self.deviation;
-            let standing = self.prior(market) + wandering.clamp(-2.5, 2.5);
-            match self.ending(market, may_split) {
-                Ending::Yes => standing * (1.0 - known) + CERTAINTY * known,
-                Ending::No => standing * (1.0 - known) - CERTAINTY * known,
-                Ending::Split => standing * (1.0 - known),
-            }
+        let closing = |standing: f64, ending: Ending| match ending {
+            Ending::Yes => standing * (1.0 - known) + CERTAINTY * known,
+            Ending::No => standing * (1.0 - known) - CERTAINTY * known,
+            Ending::Split => standing * (1.0 - known),
         };
+        let mut wandering = |path: u64| (paths.at(mix(self.seed, path), at) * self.deviation).clamp(-2.5, 2.5);
         match self.shape {
+            // One quantity moves them all; each closes in on its own ending.
             Shape::Thresholds => {
-                // One quantity moves them all; each closes in on its own ending.
-                let wandering = (path(mix(self.seed, 0xc0), at) * self.deviation).clamp(-2.5, 2.5);
-                let standing = (self.prior(0) + wandering - self.threshold(market)) * (1.0 - known);
-                yes_share(match self.ending(market, may_split) {
-                    Ending::Yes => standing + CERTAINTY * known,
-                    Ending::No => standing - CERTAINTY * known,
-                    Ending::Split => standing,
-                })
+                let standing = self.markets[0].prior + wandering(0xc0) - self.threshold(market);
+                yes_share(closing(standing, self.ending(market)))
             }
             Shape::Exclusive => {
-                let weigh = |market: u8| weight(standing(market, 0xe0 + u64::from(market)));
-                weigh(market) / (0..self.markets_count).map(weigh).sum::<f64>()
+                let (mut total, mut own) = (0.0, 0.0);
+                for (number, Prospect { prior, ending }) in (0..).zip(&self.markets) {
+                    let weighs = weight(closing(prior + wandering(0xe0 + u64::from(number)), *ending));
+                    total += weighs;
+                    if number == market {
+                        own = weighs;
+                    }
+                }
+                own / total
             }
         }
     }
@@ -244,13 +265,13 @@ mod tests {
 
     #[test]
     fn a_window_is_open_at_its_start_and_decided_at_its_end() {
-        let (mut ups, mut right, mut windows) = (0, 0, 0);
+        let (mut ups, mut right, mut windows, mut paths) = (0, 0, 0, Paths::default());
         for number in 0..400 {
             let underlying = Underlying::new(7, Asset::Btc);
             let (start, end) = (START.plus(number * 300 * SECOND), START.plus((number + 1) * 300 * SECOND));
             let window = underlying.window(Interval::FiveMinutes, start, end);
-            assert_eq!(underlying.chance(&window, Timestamp(start.0 - 1)), 0.5);
-            let late = underlying.chance(&window, Timestamp(end.0 - 100_000));
+            assert_eq!(underlying.chance(&window, Timestamp(start.0 - 1), &mut paths), 0.5);
+            let late = underlying.chance(&window, Timestamp(end.0 - 100_000), &mut paths);
             let up = underlying.goes_up(Interval::FiveMinutes, start, end);
             (ups, windows) = (ups + u32::from(up), windows + 1);
             right += u32::from((late > 0.5) == up);
@@ -263,26 +284,27 @@ mod tests {
     fn chances_of_an_event_hang_together_and_lead_to_its_ending() {
         let end = START.plus(86_400 * SECOND);
         for seed in 0..200 {
-            let exclusive = Fortune::new(seed, Shape::Exclusive, 5, START, end);
-            let endings: Vec<Ending> = (0..5).map(|market| exclusive.ending(market, false)).collect();
+            let mut paths = Paths::default();
+            let exclusive = Fortune::new(seed, Shape::Exclusive, 5, false, (START, end));
+            let endings: Vec<Ending> = (0..5).map(|market| exclusive.ending(market)).collect();
             assert_eq!(endings.iter().filter(|ending| **ending == Ending::Yes).count(), 1, "{endings:?}");
-            let sum: f64 = (0..5).map(|market| exclusive.chance(market, false, START.plus(1_000 * SECOND))).sum();
+            let sum: f64 = (0..5).map(|market| exclusive.chance(market, START.plus(1_000 * SECOND), &mut paths)).sum();
             assert!((sum - 1.0).abs() < 1e-9);
 
-            let thresholds = Fortune::new(seed, Shape::Thresholds, 4, START, end);
-            let endings: Vec<bool> = (0..4).map(|market| thresholds.ending(market, false) == Ending::Yes).collect();
+            let thresholds = Fortune::new(seed, Shape::Thresholds, 4, false, (START, end));
+            let endings: Vec<bool> = (0..4).map(|market| thresholds.ending(market) == Ending::Yes).collect();
             assert!(endings.windows(2).all(|pair| pair[0] >= pair[1]), "{endings:?}");
             for (fortune, count) in [(&exclusive, 5), (&thresholds, 4)] {
                 for market in 0..count {
-                    let late = fortune.chance(market, false, Timestamp(end.0 - 1));
-                    let yes = fortune.ending(market, false) == Ending::Yes;
+                    let late = fortune.chance(market, Timestamp(end.0 - 1), &mut paths);
+                    let yes = fortune.ending(market) == Ending::Yes;
                     assert!(if yes { late > 0.9 } else { late < 0.1 }, "{late} for {yes}");
                 }
             }
         }
-        assert!(
-            (0..200).any(|seed| Fortune::new(seed, Shape::Thresholds, 1, START, end).ending(0, true) == Ending::Split)
-        );
+        let single = |seed, may_split| Fortune::new(seed, Shape::Thresholds, 1, may_split, (START, end)).ending(0);
+        assert!((0..200).any(|seed| single(seed, true) == Ending::Split));
+        assert!((0..200).all(|seed| single(seed, false) != Ending::Split));
     }
 
     #[test]

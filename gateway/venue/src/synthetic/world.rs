@@ -3,7 +3,7 @@
 //! A plain event is a subject and a generation: on each subject one event follows another. A window is an asset, an
 //! interval and a start. Nothing is stored, so a restart finds the same markets.
 
-use super::noise::mix;
+use super::noise::{Paths, mix};
 use super::prices::{Ending, Fortune, Shape, Underlying, Window};
 use super::subjects::SUBJECTS;
 use crate::{category, ids};
@@ -62,7 +62,7 @@ pub(super) struct Spec {
 
 #[derive(Clone, Debug)]
 enum Worth {
-    Plain { fortune: Fortune, market: u8, may_split: bool },
+    Plain { fortune: Fortune, market: u8 },
     Window { underlying: Underlying, window: Window },
 }
 
@@ -155,9 +155,9 @@ impl World {
                 }
                 let (start, end) = self.span(subject, generation);
                 let event = mix(mix(self.seed, 0xe7_0000 + u64::from(subject)), generation);
-                let fortune = Fortune::new(event, about.shape, markets_count, start, end);
                 let may_split = about.labels.is_empty();
-                let resolution = match fortune.ending(market, may_split) {
+                let fortune = Fortune::new(event, about.shape, markets_count, may_split, (start, end));
+                let resolution = match fortune.ending(market) {
                     Ending::Yes => Resolution::Winner(Outcome::First),
                     Ending::No => Resolution::Winner(Outcome::Second),
                     Ending::Split => Resolution::Split,
@@ -173,7 +173,7 @@ impl World {
                     tick: plain_tick(subject, about.labels.len()),
                     seed,
                     liveliness: self.liveliness,
-                    worth: Worth::Plain { fortune, market, may_split },
+                    worth: Worth::Plain { fortune, market },
                 })
             }
             Key::Window { asset, interval, start } => {
@@ -282,11 +282,13 @@ impl World {
 }
 
 impl Spec {
-    /// The fair price of the first outcome.
-    pub(super) fn chance(&self, at: Timestamp) -> f64 {
+    /// The fair price of the first outcome. Its paths are those of this market alone.
+    pub(super) fn chance(&self, at: Timestamp, paths: &mut Paths) -> f64 {
+        #[cfg(test)]
+        super::work::note(super::work::Kind::Chances, 1);
         match &self.worth {
-            Worth::Plain { fortune, market, may_split } => fortune.chance(*market, *may_split, at),
-            Worth::Window { underlying, window } => underlying.chance(window, at),
+            Worth::Plain { fortune, market } => fortune.chance(*market, at, paths),
+            Worth::Window { underlying, window } => underlying.chance(window, at, paths),
         }
     }
 

@@ -37,11 +37,7 @@ const POSITION_FIELDS: &[Field] = &[
         MONEY_OR_NULL,
         "Market value less cost of what is held, without fees; null without a mark, and when closed.",
     ),
-    field(
-        "market_value",
-        MONEY_OR_NULL,
-        "Market value less cost of what is held, without fees; null without a mark, and when closed.",
-    ),
+    field("market_value", MONEY_OR_NULL, "Mark times quantity; null without a mark, and when closed."),
     field("status", Schema::Word(&["OPEN", "CLOSED", "CLOSED_BY_RESET"]), ""),
     field("market_question", TEXT_OR_NULL, ""),
     field("token_id", TOKEN_ID, ""),

@@ -25,7 +25,6 @@ pub struct MadeOf {
     pub last: Option<LastPrice>,
     pub tick: TickSize,
     pub stale: bool,
-    /// Set only where the dialects differ: before the first trade.
     pub is_strict: bool,
 }
 
@@ -65,9 +64,10 @@ impl Default for Texts {
     }
 }
 
-/// A book's depths lie apart, so that whoever asks for one does not throw out another's.
+/// A book's depths and dialects lie apart, so that a question for one does not throw out another's text.
 fn place(made_of: &MadeOf) -> usize {
-    (made_of.instrument.0 as usize + made_of.levels_max.map_or(0, |max| max + 1)) % PLACES
+    let dialect = if made_of.is_strict { PLACES / 2 } else { 0 };
+    (made_of.instrument.0 as usize + made_of.levels_max.map_or(0, |max| max + 1) + dialect) % PLACES
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
             MadeOf { version: 10, ..first },
             MadeOf { last: None, ..first },
             MadeOf { last: Some(LastPrice { decimals: Some(3), ..last }), ..first },
-            MadeOf { is_strict: true, ..first },
+            MadeOf { instrument: InstrumentId(3 + PLACES as u32 / 2), is_strict: true, ..first },
             MadeOf { tick: TickSize(10), ..first },
             MadeOf { stale: true, ..first },
         ];
@@ -114,7 +114,8 @@ mod tests {
         }
         let depths = [None, Some(1), Some(5), Some(20)].map(|levels_max| MadeOf { levels_max, ..first });
         depths.iter().for_each(|depth| texts.keep(*depth, b"one"));
-        assert!(depths.iter().all(|depth| kept(depth).is_some()), "the depths of a book lie beside each other");
+        depths.iter().for_each(|depth| texts.keep(MadeOf { is_strict: true, ..*depth }, b"one"));
+        assert!(depths.iter().all(|depth| kept(depth).is_some()), "the texts of a book lie beside each other");
         let long = MadeOf { version: 99, ..first };
         texts.keep(long, &[b'x'; BYTES_MAX + 1]);
         assert_eq!(kept(&long), None, "too long to be kept");

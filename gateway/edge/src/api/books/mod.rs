@@ -13,7 +13,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::dialect;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::http::route::{Route, VenueShape};
+use crate::http::route::Route;
 use crate::http::schema::{Param, TOKEN_ID};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
@@ -107,12 +107,7 @@ fn by_market(call: &Call) -> Outcome {
 }
 
 fn asked<'a>(call: &Call, cell: &'a MarketCell, instrument: InstrumentId, levels_max: Option<usize>) -> Asked<'a> {
-    // Looked at only where the dialects differ. The venue's TypeScript client does not name itself here.
-    let is_venues = || {
-        call.dialect().is_strict()
-            || dialect::in_venue_shape(call.app(), VenueShape::Strict, &call.headers, &call.query())
-    };
-    let is_strict = call.app().books.last_price(instrument).is_none() && is_venues();
+    let is_strict = call.dialect().is_strict() || dialect::is_nameless_client(call.app(), &call.headers, &call.query());
     Asked { cell, instrument, levels_max, is_strict }
 }
 

@@ -13,7 +13,12 @@ const LEVEL: Schema = Schema::Object(&Shape::new(
 /// The price of the last trade; before the first one null, and an empty text in the strict dialect.
 const LAST_TRADE: Schema = Schema::Nullable(&Schema::OneOf(&[DECIMAL, Schema::Word(&[""])]));
 
-pub const BOOK: Schema = Schema::Object(&Shape::new("Book", "The venue's own book of one outcome token.", BOOK_FIELDS));
+pub const BOOK: Schema = Schema::Object(&Shape::new(
+    "Book",
+    "The venue's own book of one outcome token. In the strict dialect it has the venue's ten fields alone, in the venue's \
+     order, so that its clients verify `hash` as they are given it.",
+    BOOK_FIELDS,
+));
 const BOOK_FIELDS: &[Field] = &[
     field("token_id", TOKEN_ID, "The outcome token."),
     field("asset_id", TOKEN_ID, "The same."),

@@ -77,6 +77,39 @@ fn a_changed_book_has_a_hash_of_its_own() {
     assert_eq!(answer["hash"], digest);
 }
 
+/// What the venue's TypeScript client makes of a book: the digest of all that it was given, with an empty hash.
+fn hashed_as_given(text: &str) -> String {
+    let (before, rest) = text.split_once(r#""hash":""#).expect("a book has a hash");
+    let (_, after) = rest.split_once('"').expect("it ends");
+    let digest = sha1::Sha1::digest(format!(r#"{before}"hash":""{after}"#).as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// In the strict dialect there are the venue's fields alone, so that its clients verify what they are given.
+#[test]
+fn a_strict_book_verifies_as_it_is_given() {
+    let town = Town::new();
+    let expected = concat!(
+        r#"{"market":"CONDITION","asset_id":"81140002","timestamp":"1790932444120","#,
+        r#""hash":"e6eba9311b85732b7ac68ef3fe9dd38403be2e50","#,
+        r#""bids":[{"price":"0.40","size":"310"},{"price":"0.41","size":"85"}],"#,
+        r#""asks":[{"price":"0.44","size":"120"},{"price":"0.42","size":"60.5"}],"min_order_size":"5","#,
+        r#""tick_size":"0.01","neg_risk":false,"last_trade_price":"0.42"}"#
+    );
+    let expected = expected.replace("CONDITION", town.condition());
+    assert_eq!(hashed_as_given(&expected), "e6eba9311b85732b7ac68ef3fe9dd38403be2e50");
+    let plain = town.send("GET", "/v1/book?token_id=81140002", "");
+    for _ in 0..2 {
+        let answer = town.send("GET", "/v1/book?token_id=81140002&dialect=strict", "");
+        assert_eq!((answer.status, answer.text()), (200, expected.as_str()));
+        let both = town.send("POST", "/v1/books?dialect=strict", r#"[{"token_id":"81140002"}]"#);
+        assert_eq!(both.text(), format!("[{expected}]"));
+        assert_eq!(town.send("GET", "/v1/book?token_id=81140002", "").text(), plain.text(), "a text is of one dialect");
+    }
+    let trimmed = town.send("GET", "/v1/book?token_id=81140002&depth=1&dialect=strict", "");
+    assert_eq!(hashed_as_given(trimmed.text()), trimmed.json()["hash"]);
+}
+
 #[test]
 fn one_side_is_a_book_too() {
     let town = Town::new();
@@ -94,6 +127,7 @@ fn one_side_is_a_book_too() {
     // The venue's own clients read an empty text, and the hash is of that one for all.
     let strict = town.send("GET", "/v1/book?token_id=90000001&dialect=strict", "");
     shows(strict.text().as_bytes(), r#"{"last_trade_price":""}"#);
+    assert_eq!(hashed_as_given(strict.text()), strict.json()["hash"]);
     assert_eq!(strict.json()["hash"], answer.json()["hash"]);
     let again = town.send("GET", "/v1/book?token_id=90000001", "");
     assert_eq!(again.text(), answer.text(), "a kept text is of one dialect");

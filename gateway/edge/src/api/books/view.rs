@@ -30,7 +30,8 @@ pub struct Asked<'a> {
     pub instrument: InstrumentId,
     /// `None`: all levels.
     pub levels_max: Option<usize>,
-    /// In the strict dialect the last price of a book never traded is an empty text; in the plain one it is null.
+    /// In the strict dialect a book has the venue's ten fields alone, in the venue's order: its clients hash what they are
+    /// given. The last price of a book never traded is an empty text there; in the plain one it is null.
     pub is_strict: bool,
 }
 
@@ -65,8 +66,6 @@ pub fn kept_book(out: &mut Vec<u8>, asked: Asked<'_>, edge: &Edge, now: Timestam
     let (books, texts) = (&edge.app.books, &edge.book_texts);
     // Each is looked at once: a text is kept under just what it was made of.
     let (last, tick, stale) = (books.last_price(instrument), cell.tick(), books.stale(instrument, now));
-    // Where there is a last price, both dialects show the same.
-    let is_strict = is_strict && last.is_none();
     let made_of = |version| MadeOf { instrument, levels_max, version, last, tick, stale, is_strict };
     if cell.resolution().is_none() && texts.write(out, &made_of(books.version(instrument))) {
         return Ok(());
@@ -104,20 +103,20 @@ pub fn copied<T>(
 fn write(out: &mut Vec<u8>, shown: Shown<'_>, stale: bool, is_strict: bool) {
     let Shown { cell, depth, .. } = shown;
     object(out, |o| {
+        if is_strict {
+            o.text("market", &cell.listing.condition);
+            o.text("asset_id", shown.token());
+            shown.timestamp(o);
+            shown.hashed(o);
+            return;
+        }
         o.text("token_id", shown.token());
         o.text("asset_id", shown.token());
         o.text("market", &cell.listing.condition);
-        let hash_at = o.name("hash").len() + 1;
-        let out = o.out();
-        string(out, NO_DIGEST);
-        let fields_at = out.len();
-        shown.sides(o);
-        shown.terms(o);
-        let out = o.out();
-        let digest = shown.digest_of(&out[fields_at..]);
-        out[hash_at..hash_at + NO_DIGEST.len()].copy_from_slice(digest.as_str().as_bytes());
-        if shown.last.is_none() && !is_strict {
+        shown.hashed(o);
+        if shown.last.is_none() {
             // The digest is of the venue's text, an empty one, in both dialects.
+            let out = o.out();
             out.truncate(out.len() - NEVER_TRADED.len());
             out.extend_from_slice(b"null");
         }
@@ -146,6 +145,19 @@ impl Shown<'_> {
         self.sides(&mut o);
         self.terms(&mut o);
         self.digest_of(&fields[1..])
+    }
+
+    /// `"hash"`, and the fields that the venue has behind it.
+    fn hashed(&self, o: &mut Object<'_>) {
+        let hash_at = o.name("hash").len() + 1;
+        let out = o.out();
+        string(out, NO_DIGEST);
+        let fields_at = out.len();
+        self.sides(o);
+        self.terms(o);
+        let out = o.out();
+        let digest = self.digest_of(&out[fields_at..]);
+        out[hash_at..hash_at + NO_DIGEST.len()].copy_from_slice(digest.as_str().as_bytes());
     }
 
     /// The same where the fields from the sides on are written already, with the comma before them.

@@ -131,7 +131,7 @@ fn an_event_shows_itself_and_its_open_markets() {
 
 #[test]
 fn before_the_first_listing_it_warms_up() {
-    let world = World::new("[limits.tiers.free]\nrequests_per_second = 1000\n", &crate::api::tables());
+    let world = World::new("[limits.tiers.free]\nrequests_per_second = 1000\n", &crate::groups::tables());
     let key = world.key(Tier::Free, Permissions::ReadTrade);
     let answer = world.send("GET", "/v1/events?limit=7&offset=2", &[("x-api-key", &key)], "");
     assert_eq!(answer.code(), (503, "HTTP_503"));

@@ -279,12 +279,15 @@ fn an_id_that_comes_again_while_it_runs_is_a_conflict() {
         core.decide();
         // One of a record that is not released, one that is not decided; and reads wait for the log as ever.
         for id in ["first", "second"] {
-            let again = core.place(id);
-            settle().await;
-            core.decide();
-            let told = again.await.expect("an answer");
-            assert_eq!((told.status, told.code.as_str()), (409, "IDEMPOTENCY_CONFLICT_PENDING"), "{id}: {}", told.body);
-            assert_eq!(told.headers.get("retry-after").expect("advice"), "1");
+            let batch = format!(r#"{{"orders":[{}]}}"#, order(id));
+            for again in [core.place(id), core.ask("POST", "/v1/orders/batch", &batch)] {
+                settle().await;
+                core.decide();
+                let told = again.await.expect("an answer");
+                let told_code = (told.status, told.code.as_str());
+                assert_eq!(told_code, (409, "IDEMPOTENCY_CONFLICT_PENDING"), "{id}: {}", told.body);
+                assert_eq!(told.headers.get("retry-after").expect("advice"), "1");
+            }
         }
         let read = core.ask("GET", "/v1/orders/by-client-id/first", "");
         // Another user is not held up: what he is told waits for the log, and is no refusal of the line.

@@ -87,7 +87,13 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
-        .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::BatchLimitExceeded, Code::TradeInProgress])
+        .fails(&[
+            Code::InvalidBody,
+            Code::ValidationFailed,
+            Code::BatchLimitExceeded,
+            Code::TradeInProgress,
+            Code::IdempotencyConflictPending,
+        ])
         .run(|call| Box::pin(batch::place(call))),
     Route::get("/v1/orders/{order_id}", "get_order")
         .headless()

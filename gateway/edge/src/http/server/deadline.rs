@@ -64,6 +64,12 @@ impl HeadDeadline {
         self.0.idle_since.store(0, Relaxed);
     }
 
+    /// A part of a head has come. It is due from now on; the connection stays as idle as it was, since one byte would
+    /// keep a place else.
+    pub(super) fn begun(&self) {
+        self.0.heard.store(true, Relaxed);
+    }
+
     /// Since when the connection is idle, in µs from some fixed moment; `None` while a request is under way.
     pub(super) fn idle_since(&self) -> Option<u64> {
         Some(self.0.idle_since.load(Relaxed)).filter(|since| *since > 0)
@@ -137,6 +143,8 @@ impl Awaiting {
         *self.due.get_or_insert_with(|| {
             let now = Instant::now();
             if begun {
+                // It came together with the end of the request before it.
+                let _ = state.idle_since.compare_exchange(0, micros(now), Relaxed, Relaxed);
                 return now + state.header_timeout;
             }
             state.idle_since.store(micros(now), Relaxed);

@@ -1,6 +1,4 @@
 //! A connection whose requests are all the library's, with the same rules for their heads as on the short way.
-//!
-//! A part of a head does not keep a connection's place here: whoever has said no whole head has no request under way.
 
 use super::drive::{drive, library};
 use super::places::Place;
@@ -92,6 +90,4 @@ impl Before for Gate {
             Head::Endless(_) | Head::Unreadable => Next::Last,
         }
     }
-
-    fn has_part(&mut self) {}
 }

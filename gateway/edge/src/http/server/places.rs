@@ -1,8 +1,8 @@
 //! How many connections there are and may be; shared by all IO threads.
 //!
 //! Where a cap is reached, the connection that has been idle for longest makes room, so that peers that hold connections
-//! open and say nothing lock nobody out. Idle is a connection without a request under way: neither a head that has begun,
-//! nor an answer, nor a stream. A cap of busy connections refuses.
+//! open and say nothing lock nobody out. Idle is a connection without a request under way: no whole head, no answer, no
+//! stream. The first bytes of a head change nothing, however often more follow. A cap of busy connections refuses.
 
 use super::deadline::HeadDeadline;
 use crate::settings::{Network, Settings};

@@ -108,11 +108,6 @@ pub(super) trait Before {
         true
     }
 
-    /// A part of a head has come and more is waited for.
-    fn has_part(&mut self) {
-        self.reading().head.heard();
-    }
-
     /// Reads until there is nothing more to read.
     fn read(&mut self, context: &mut Context<'_>) -> Turn {
         ROOM.with_borrow_mut(|room| read(self, context, room))
@@ -187,7 +182,7 @@ fn read<B: Before + ?Sized>(by: &mut B, context: &mut Context<'_>, room: &mut [u
                 }
                 if filled > 0 {
                     reading.socket.keep_incoming(&room[..filled]);
-                    by.has_part();
+                    reading.head.begun();
                 }
                 return Turn::Waits;
             }

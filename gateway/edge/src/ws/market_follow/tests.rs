@@ -242,8 +242,14 @@ impl Crowd {
     async fn trade(&self, shares: u64) {
         let Subscribed { town, publisher, .. } = &self.subscribed;
         let size = Qty::from_shares(shares);
-        let trade =
-            FeedUpdate::LastTrade { token: TOKEN.into(), price: Price(4_200), size, taker_buys: true, venue_ts: AT };
+        let trade = FeedUpdate::LastTrade {
+            token: TOKEN.into(),
+            price: Price(4_200),
+            size,
+            taker_buys: true,
+            venue_ts: AT,
+            id: None,
+        };
         publisher.frame(&[trade], town.writer.borrow().books(), AT, |_| false);
         self.handed_out().await;
     }

@@ -193,7 +193,14 @@ fn update(random: &mut Random, token: &str, at: u64) -> FeedUpdate {
             venue_ts,
             hash: (size().0 == 0).then(|| "9f".into()),
         },
-        2 => FeedUpdate::LastTrade { token, price: Price(4_200), size: size(), taker_buys: size().0 == 0, venue_ts },
+        2 => FeedUpdate::LastTrade {
+            token,
+            price: Price(4_200),
+            size: size(),
+            taker_buys: size().0 == 0,
+            venue_ts,
+            id: None,
+        },
         _ => {
             let sides = [BookSide::Bid, BookSide::Ask];
             let level = |(at, price): (usize, &Price)| (sides[at % 2], *price, size());
@@ -254,6 +261,7 @@ fn a_frame_holds_what_is_followed_and_nothing_else() {
         size: Qty(2_500_000),
         taker_buys: false,
         venue_ts: at,
+        id: None,
     };
     let condition = followed.town.condition().to_owned();
     let say = || {

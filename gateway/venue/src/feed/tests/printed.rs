@@ -8,7 +8,8 @@ const CONDITION: &str = "0xaa000000000000000000000000000000000000000000000000000
 const LENGTH: u64 = 60;
 
 /// A book that never touches the order; every third second from the tenth on a seller takes a share at 0.38, and every
-/// fifth second fifty are sold at 0.40, where the order stands.
+/// fifth second fifty are sold at 0.40, where the order stands. Every seventh second there is a trade of which the venue
+/// does not say who took.
 fn record(folder: &Path) -> std::path::PathBuf {
     let mut lines = String::new();
     let mut say = |second: u64, what: &str, text: &str| {
@@ -39,6 +40,9 @@ fn record(folder: &Path) -> std::path::PathBuf {
         };
         if second % 5 == 0 {
             say(second, "market", &trade(11, "0.40", "SELL", 50));
+        }
+        if second % 7 == 0 {
+            say(second, "market", &trade(11, "0.38", "", 1));
         }
         if second >= 10 && second % 3 == 1 {
             say(second, "market", &trade(11, "0.38", "SELL", 1));
@@ -112,4 +116,73 @@ fn prints_of_a_recording_fill_once_at_any_speed_and_over_kills() {
         );
     }
     println!("prints of a recording: {} cases", cases.len());
+}
+
+/// On a live venue a trade meets what stood here when it came, however late the feed takes it. Told again it fills nothing
+/// more, and without a side nothing at all.
+#[test]
+fn prints_of_a_live_venue_fill_once_what_stood_when_they_came() {
+    let place = tempfile::tempdir().expect("a directory");
+    let script = Script::default();
+    let mut life = Life::start(place.path(), script.clone(), NOW);
+    life.feed.begin().expect("it runs");
+    life.ask(create_user());
+    // Bought or sold at 0.38 in the words of the first token, or the same in those of the second.
+    let trade = |number: u8, second: bool, sold: bool, at: u64, id: Option<u64>| FeedUpdate::LastTrade {
+        token: if second { format!("{number}1") } else { token(number) }.into(),
+        price: Price(if second { 6_200 } else { 3_800 }),
+        size: Qty(1_000_000),
+        taker_buys: sold == second,
+        venue_ts: NOW.plus(at),
+        id,
+    };
+    let sideless =
+        FeedUpdate::SidelessTrade { token: token(1).into(), price: Price(3_800), size: Qty(1_000_000), venue_ts: NOW };
+    script.say([listed(1), listed(2), snapshot(1, 3_000, 6_000), snapshot(2, 3_000, 6_000)]);
+    life.turn_after(1);
+    // Nobody has an order in this market yet.
+    script.say([trade(2, false, true, 1, None), trade(2, false, true, 2, Some(2))]);
+    life.turn_after(1);
+    let mut orders = [1, 2].map(|number| {
+        let Answer::Order(view) = life.ask(super::replayed::limit(&life, &token(number), 40)) else {
+            panic!("it rests")
+        };
+        (view.order.id, 0)
+    });
+    let before_the_order = 1;
+    let rows = [
+        // (waited, what is said, the market, shares filled by it)
+        (0, trade(1, false, true, 1, None), 1, 1),
+        (0, trade(1, false, false, 2, None), 1, 0),
+        (0, sideless, 1, 0),
+        (before_the_order, trade(1, false, true, 3, None), 1, 0),
+        (0, trade(1, false, true, 4, None), 1, 1),
+        (0, trade(1, true, true, 4, None), 1, 0),
+        // The same once more is another trade where the venue gives it no id.
+        (0, trade(1, true, true, 4, None), 1, 1),
+        (0, trade(1, false, true, 5, Some(1)), 1, 1),
+        (0, trade(1, false, true, 5, Some(1)), 1, 0),
+        (0, trade(1, true, true, 6, Some(1)), 1, 0),
+        (0, trade(1, false, true, 5, Some(3)), 1, 1),
+        // Told of the other token before the order was placed.
+        (0, trade(2, true, true, 1, None), 2, 0),
+        (0, trade(2, true, true, 3, Some(2)), 2, 0),
+        (0, trade(2, true, true, 3, None), 2, 1),
+    ];
+    for (row, (waited, said, number, expected)) in rows.iter().enumerate() {
+        script.wait(0);
+        script.say([snapshot(*number, 3_000, 6_000)]);
+        life.feed.turn().expect("it runs");
+        script.wait(*waited);
+        script.say([said.clone()]);
+        life.feed.turn().expect("it runs");
+        life.ask(Command::MeetPrints);
+        let (order, filled) = &mut orders[usize::from(*number) - 1];
+        let Answer::Order(view) = life.ask(Command::Query(Query::Order(*order))) else { panic!("it is known") };
+        let shares = view.order.filled.0 / 1_000_000;
+        assert_eq!(shares - std::mem::replace(filled, shares), *expected, "row {row}: {said:?}");
+    }
+    let sideless = life.feed.desk.figures.sideless_prints.load(Ordering::Relaxed);
+    assert_eq!(sideless, 1);
+    println!("prints of a live venue: {} cases", rows.len());
 }

@@ -1,7 +1,7 @@
 //! What sockets and books that were asked for say.
 
 use super::*;
-use crate::BookSide;
+use crate::{BookSide, trade_id};
 use smallvec::smallvec;
 
 #[test]
@@ -312,8 +312,15 @@ fn ticks_trades_and_new_markets() {
         size: Qty(85_360_000),
         taker_buys: false,
         venue_ts: Timestamp::from_millis(1_788_000_000_100),
+        id: None,
     };
-    assert_eq!(world.frame(trade), [expected]);
+    assert_eq!(world.frame(trade), std::slice::from_ref(&expected));
+    let hash = format!("0x{}", "a1".repeat(32));
+    let hashed = trade.replace(r#""size""#, &format!(r#""transaction_hash":"{hash}","size""#));
+    let updates = world.frame(&hashed);
+    let [FeedUpdate::LastTrade { id, .. }] = updates[..] else { panic!("{updates:?}") };
+    assert_eq!(id, Some(trade_id(&hash)));
+    assert_eq!(world.frame(&hashed.replace(&hash, "")), [expected], "an empty hash names no transaction");
     // Its side is never inferred.
     let sideless = r#"{"event_type":"last_trade_price","asset_id":"1002","price":"0.69","side":"","size":"85.36","timestamp":"1788000000100"}"#;
     let expected = FeedUpdate::SidelessTrade {

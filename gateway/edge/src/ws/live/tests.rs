@@ -49,7 +49,7 @@ fn the_newest_price_of_a_symbol_is_read_in_every_form() {
 
 #[test]
 fn a_recording_has_no_spot_prices() {
-    let town = Town::of(World::with_spot("", &crate::api::tables(), Spot::board()));
+    let town = Town::of(World::with_spot("", &crate::groups::tables(), Spot::board()));
     let all = town.send("GET", "/v1/prices/live", "").json();
     assert_eq!((&all["prices"], &all["supported_symbols"]), (&json!({}), &json!([])));
     assert_eq!(town.send("GET", "/v1/prices/live/BTC", "").code(), (404, "NOT_FOUND"));

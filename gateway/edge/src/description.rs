@@ -2,9 +2,9 @@
 //! document of a server with the default configuration. `GET /v1/asyncapi.json` is the same of its streams, and
 //! `gateway/asyncapi.json` that very document: no setting shows in it.
 
-use super::GROUPS;
-use super::health::API_VERSION;
+use crate::api::health::API_VERSION;
 use crate::app::App;
+use crate::groups::GROUPS;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::names::Names;

@@ -1,0 +1,51 @@
+//! The reference of settings for people, made of the table.
+
+use super::setting::Setting;
+use super::table::{SECTIONS, settings};
+
+/// `gateway/docs/settings.md`, which `papertape settings --markdown` prints.
+pub fn markdown() -> String {
+    let mut out = String::from(
+        "<!-- Made by `papertape settings --markdown`; a test compares the two. -->\n\n# Settings\n\n\
+         Settings come from a TOML file (`--config FILE`), environment variables and options of the command line; the\n\
+         later one wins. `server.listen` is the key `listen` in section `[server]` of the file, and the variable\n\
+         `PAPERTAPE_SERVER_LISTEN`. A list in a variable is separated by commas. An unknown key and a value that is not\n\
+         allowed end the start with a line that names the key, where it stands and what is allowed; all of them are told at\n\
+         once. The banner of a start lists what is set, `papertape settings` every setting with its value and origin, and\n\
+         `papertape help serve` the settings that are options.\n",
+    );
+    for (number, (section, about)) in SECTIONS.iter().enumerate() {
+        let inside = format!("{section}.");
+        out += &format!(
+            "\n## {}. [{section}]\n\n{about}\n\n| Key and variable | Type | Default | Allowed | Meaning |\n\
+             |---|---|---|---|---|\n",
+            number + 1
+        );
+        for setting in settings().iter().filter(|setting| setting.key().starts_with(&inside)) {
+            out += &format!(
+                "| `{}`<br>`{}` | {} | {} | {} | {} |\n",
+                setting.key(),
+                setting.variable(),
+                setting.what(),
+                cell(&absent(setting)),
+                cell(&setting.allowed()),
+                cell(setting.meaning()),
+            );
+        }
+    }
+    out
+}
+
+/// What happens without the setting: words, or the default as code.
+fn absent(setting: &Setting) -> String {
+    match (setting.unset_words(), setting.default_text()) {
+        (Some(words), _) => words.to_owned(),
+        (None, text) if text.is_empty() => "none".to_owned(),
+        (None, text) => format!("`{text}`"),
+    }
+}
+
+/// A bar would end the cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}

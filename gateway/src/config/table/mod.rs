@@ -1,0 +1,48 @@
+//! The table of settings: each key once, with its type, default, bounds and meaning, in the order in which they are read.
+//!
+//! A new setting is a row here, a field of [`super::Config`] and the line that copies the one into the other; the reference
+//! (`gateway/docs/settings.md`), error texts, help and the start-up print follow from the row.
+
+mod accounts;
+mod rules;
+mod server;
+pub(super) mod texts;
+mod venue;
+
+use super::setting::Setting;
+use std::sync::LazyLock;
+pub(super) use venue::is_own_machine_only;
+
+/// The parts of the configuration, in the order of the rows: the section and what it is about.
+pub(super) const SECTIONS: [(&str, &str); 21] = [
+    ("server", "The listener of the wire and the threads that serve it."),
+    ("clock", "What a start does when the clock of the machine and the journal disagree."),
+    ("log", "Log lines on standard error."),
+    ("admin", "A second listener, for monitors and operators. It serves `/metrics` and `/v1/admin/`."),
+    ("http", "Bounds of requests and connections."),
+    ("data", "The data directory."),
+    ("journal", "The write-ahead log."),
+    ("venue", "Market data, and how clients of the venue's own kind are answered."),
+    ("local", "Accounts that an address makes on a server that only its own machine reaches."),
+    ("brand", "Names in keys and headers."),
+    ("auth", "Secrets. Start-up lines and errors never show one."),
+    ("engine", "Threads and memory of the core."),
+    ("limits", "Rates and counts. The limits of a tier are in `[limits.tiers.<tier>]`."),
+    ("flags", "Rules of orders and gates of routes."),
+    ("realism", "When resting orders fill."),
+    ("fees", "Taker fees by category, in basis points of price × (1 − price)."),
+    ("keys", "Which keys may trade, and until when."),
+    ("access", "Accounts and keys by name."),
+    ("book", "Books without news."),
+    ("export", "CSV exports."),
+    ("streams", "Sockets."),
+];
+
+/// Every setting.
+pub fn settings() -> &'static [Setting] {
+    static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
+        let parts = [server::rows(), venue::rows(), accounts::rows(), rules::rows()];
+        parts.into_iter().flatten().collect()
+    });
+    &SETTINGS
+}

@@ -1,0 +1,189 @@
+//! Which texts settings allow.
+
+use crate::config::Network;
+use crate::config::setting::Rule;
+use ::venue::category::Names;
+use ::venue::{Speed, VenueKind};
+use engine::amount::Cash;
+use engine::market::terms::Category;
+use std::net::SocketAddr;
+use wal::Point;
+use wire::decimal::{self, Decimal};
+
+/// Most USD that a new wallet begins with.
+const BALANCE_MAX: Cash = Cash::from_dollars(1_000_000_000);
+
+pub(super) const LISTEN: Rule = Rule {
+    what: "address",
+    allowed: "an address with a port, like 127.0.0.1:8080",
+    read: |text| text.parse().ok().map(|address: SocketAddr| address.to_string()),
+};
+
+pub(super) const ADMIN_LISTEN: Rule = Rule {
+    what: "address",
+    allowed: "an address with a port, like 127.0.0.1:9464; \"\" for none",
+    read: |text| if text.is_empty() { Some(String::new()) } else { (LISTEN.read)(text) },
+};
+
+pub(super) const HOST: Rule = Rule {
+    what: "list",
+    allowed: "a list of host names without a port",
+    read: |text| {
+        let is_sound = (1..=253).contains(&text.len())
+            && !text.starts_with('.')
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+        is_sound.then(|| text.trim_end_matches('.').to_owned())
+    },
+};
+
+pub(super) const NETWORK: Rule = Rule {
+    what: "list",
+    allowed: "a list of addresses and CIDR networks",
+    read: |text| Network::parse(text).map(|network| network.show()),
+};
+
+pub(super) const ORIGIN: Rule = Rule {
+    what: "list",
+    allowed: "[\"*\"] or a list of origins like https://example.net",
+    read: |text| same(text, text == "*" || (text.contains("://") && !text.ends_with('/') && text.is_ascii())),
+};
+
+pub(super) const PRINTABLE: Rule = Rule {
+    what: "text",
+    allowed: "a text without control characters",
+    read: |text| same(text, !text.chars().any(char::is_control)),
+};
+
+/// The one path that there is always: an empty one would be that of no folder.
+pub(super) const DATA_DIR: Rule = Rule {
+    what: "path",
+    allowed: "the path of a folder (without the setting it is papertape-data)",
+    read: |text| same(text, !text.is_empty()),
+};
+
+pub(super) const SEGMENT_BYTES: Rule = Rule {
+    what: "integer",
+    allowed: "a multiple of 4096 from 1048576 to 1073741824",
+    read: |text| {
+        let bytes = text.parse().ok().filter(|bytes| (1 << 20..=1 << 30).contains(bytes));
+        bytes.filter(|bytes: &u64| bytes.is_multiple_of(4_096)).map(|bytes| bytes.to_string())
+    },
+};
+
+pub(super) const CRASH_AT: Rule = Rule {
+    what: "text",
+    allowed: "empty, or a place of the log with a count, like roll:3",
+    read: |text| same(text, text.is_empty() || crash_at(text).is_some()),
+};
+
+/// A place of the log and which passage of it.
+pub(in crate::config) fn crash_at(text: &str) -> Option<(Point, u64)> {
+    let (name, count) = text.split_once(':')?;
+    let point = Point::ALL.into_iter().find(|point| point.name() == name)?;
+    count.parse().ok().filter(|count| *count > 0).map(|count| (point, count))
+}
+
+pub(super) const VENUE_KIND: Rule = Rule {
+    what: "word",
+    allowed: "synthetic, replay, polymarket, kalshi, or polymarket,kalshi",
+    read: |text| text.parse().ok().map(|kind: VenueKind| kind.to_string()),
+};
+
+pub(super) const SPEED: Rule = Rule {
+    what: "number or word",
+    allowed: "a number from 0.001 to 1000000 with at most three decimals, or max",
+    read: |text| match text.parse().ok()? {
+        Speed::Max => Some("max".to_owned()),
+        speed => Some(speed.to_string()),
+    },
+};
+
+pub(super) const HTTP_ADDRESS: Rule = Rule {
+    what: "address",
+    allowed: "an address that begins with https:// or http://",
+    read: |text| service(text, ["https://", "http://"]),
+};
+
+pub(super) const SOCKET_ADDRESS: Rule = Rule {
+    what: "address",
+    allowed: "an address that begins with wss:// or ws://",
+    read: |text| service(text, ["wss://", "ws://"]),
+};
+
+/// The address of a service of a venue.
+fn service(text: &str, schemes: [&str; 2]) -> Option<String> {
+    let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme))?;
+    same(text, !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic()))
+}
+
+pub(super) const KEY_ID: Rule = Rule {
+    what: "text",
+    allowed: "the id of a key, in visible ASCII",
+    read: |text| same(text, text.bytes().all(|byte| byte.is_ascii_graphic())),
+};
+
+pub(super) const AGENT: Rule = Rule {
+    what: "list",
+    allowed: "a list of beginnings of User-Agent texts, none empty",
+    read: |text| same(text, !text.is_empty() && !text.chars().any(char::is_control)),
+};
+
+pub(super) const BALANCE: Rule = Rule {
+    what: "text",
+    allowed: "a text of USD from 0 to 1000000000 with at most six decimals, like 25000.00",
+    read: |text| balance(text).map(|cash| decimal::text(|out| decimal::money(out, cash))),
+};
+
+/// Cash of a new wallet.
+pub(in crate::config) fn balance(text: &str) -> Option<Cash> {
+    let cash = Decimal::parse(text).ok().and_then(Decimal::cash_exact);
+    cash.filter(|cash| (Cash::ZERO..=BALANCE_MAX).contains(cash))
+}
+
+pub(super) const KEY_PREFIX: Rule = Rule {
+    what: "text",
+    allowed: "1 to 16 lower-case letters and digits",
+    read: |text| {
+        let is_word = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        same(text, (1..=16).contains(&text.len()) && is_word)
+    },
+};
+
+pub(super) const KEY_ENV: Rule =
+    Rule { what: "word", allowed: "live or test", read: |text| same(text, matches!(text, "live" | "test")) };
+
+pub(super) const HEADER_PREFIX: Rule =
+    Rule { what: "text", allowed: "letters, digits and -, at most 64", read: |text| same(text, is_token(text)) };
+
+pub(super) const HEADER: Rule =
+    Rule { what: "list", allowed: "a list of header names", read: |text| same(text, is_token(text)) };
+
+fn is_token(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+pub(super) const CATEGORY: Rule = Rule {
+    what: "section of texts",
+    allowed: "the name of a fee category: sports, finance, politics, mentions, tech, economics, culture, weather, other, crypto or geopolitics",
+    read: |text| same(text, Category::named(text).is_some()),
+};
+
+/// Category names of venues beside those that are known.
+pub(in crate::config) fn categories(entries: &[(String, String)]) -> Names {
+    let meant = |(name, value): &(String, String)| Some((name.to_lowercase(), Category::named(value)?));
+    entries.iter().filter_map(meant).collect()
+}
+
+pub(super) const ACCOUNT: Rule = Rule {
+    what: "list",
+    allowed: "a list of JWT subjects and user ids",
+    read: |text| same(text, (1..=128).contains(&text.len())),
+};
+
+pub(super) const KEY: Rule =
+    Rule { what: "list", allowed: "a list of key ids", read: |text| text.parse().ok().map(|id: u64| id.to_string()) };
+
+/// The text, where it is allowed.
+fn same(text: &str, is_allowed: bool) -> Option<String> {
+    is_allowed.then(|| text.to_owned())
+}

@@ -1,0 +1,204 @@
+//! Rows of market data and of clients of the venue's own kind.
+
+use super::texts;
+use crate::config::Allowance;
+use crate::config::setting::{Setting, boolean, integer, list, parsed, path, switch, text, word, words};
+use crate::config::source::Values;
+use ::venue::live::Pace;
+use ::venue::replay::Speed;
+use ::venue::{VenueKind, kalshi, polymarket, synthetic};
+use std::time::Duration;
+
+/// Longest length of time that a setting of the adapters' patience may name, ms.
+const PATIENCE_MS_MAX: u64 = 3_600_000;
+
+pub(super) fn rows() -> Vec<Setting> {
+    [data(), live(), pace(), clients()].into_iter().flatten().collect()
+}
+
+fn data() -> Vec<Setting> {
+    vec![
+        parsed(
+            "venue.kind",
+            VenueKind::Synthetic.to_string(),
+            texts::VENUE_KIND,
+            "Where market data comes from: a seeded world, a recording, or live venues.",
+        ),
+        integer("venue.seed", 1, 0..=u64::MAX, "Seed of the synthetic venue: the same seed is the same world."),
+        path("venue.tape", "The recording of `venue.kind = \"replay\"`: a file or a folder."),
+        parsed(
+            "venue.speed",
+            Speed::RECORDED.to_string(),
+            texts::SPEED,
+            "How many times as fast as it was recorded a replay runs; `max`: as fast as it can be read. Only a replay takes \
+             it.",
+        ),
+        boolean("venue.follow", false, "A replay reads files that still grow. Only a replay takes it."),
+        integer(
+            "venue.liveliness",
+            10,
+            1..=synthetic::LIVELINESS_MAX,
+            "How many times as often as at 1 the books of the synthetic venue change.",
+        ),
+        boolean(
+            "venue.mix",
+            false,
+            "Accepts a data directory that was used with other venues. The directory remembers its venues, so this is \
+             needed once for each further venue.",
+        ),
+    ]
+}
+
+fn live() -> Vec<Setting> {
+    let (polymarket, kalshi) = (polymarket::stream::Settings::default(), kalshi::stream::Settings::default());
+    vec![
+        text("venue.polymarket.gamma", polymarket.gamma, texts::HTTP_ADDRESS, "Catalogue service of Polymarket."),
+        text("venue.polymarket.clob", polymarket.clob, texts::HTTP_ADDRESS, "Book service of Polymarket."),
+        text("venue.polymarket.market_socket", polymarket.market_socket, texts::SOCKET_ADDRESS, "Socket of its books."),
+        text("venue.polymarket.spot_socket", polymarket.spot_socket, texts::SOCKET_ADDRESS, "Socket of spot prices."),
+        integer(
+            "venue.polymarket.tokens_max",
+            polymarket.tokens_max as u64,
+            2..=80_000,
+            "Tokens that are followed at most: first those of markets with positions or orders, then those of up-or-down \
+             windows, then those of the most traded markets.",
+        ),
+        text("venue.kalshi.api", kalshi.api, texts::HTTP_ADDRESS, "REST service of Kalshi."),
+        text("venue.kalshi.socket", kalshi.socket, texts::SOCKET_ADDRESS, "Socket of Kalshi."),
+        text(
+            "venue.kalshi.key_id",
+            "",
+            texts::KEY_ID,
+            "Id of the key that signs the handshake of the socket. Without key and file books are polled.",
+        ),
+        path("venue.kalshi.private_key_file", "File with the private key of `venue.kalshi.key_id`."),
+        integer(
+            "venue.kalshi.markets_max",
+            kalshi.markets_max as u64,
+            1..=50_000,
+            "Markets that are followed at most.",
+        ),
+    ]
+}
+
+fn pace() -> Vec<Setting> {
+    let pace = Pace::default();
+    let length = |key: &'static str, default: Duration, meaning: &'static str| {
+        integer(key, default.as_millis() as u64, 1..=PATIENCE_MS_MAX, meaning)
+    };
+    vec![
+        length(
+            "venue.silent_after_ms",
+            pace.silent_after,
+            "A socket with subscriptions that brings no text for this long is closed and opened again, in milliseconds.",
+        ),
+        length(
+            "venue.quiet_after_ms",
+            pace.quiet_after,
+            "A token without news for this long on a socket that brings others is asked about, in milliseconds.",
+        ),
+        length(
+            "venue.reconnect_first_ms",
+            pace.reconnect_first,
+            "First wait before a lost connection is opened again, in milliseconds. Waits double, with 50–100 % jitter.",
+        ),
+        length("venue.reconnect_max_ms", pace.reconnect_max, "Longest such wait, in milliseconds."),
+        length(
+            "venue.retry_first_ms",
+            pace.retry_first,
+            "First wait after a call that met 425, 429 or 5xx, in milliseconds; it doubles.",
+        ),
+        length("venue.call_timeout_ms", pace.call_timeout, "How long one call may take, in milliseconds."),
+        length("venue.newest_every_ms", pace.newest_every, "How often new markets are looked for, in milliseconds."),
+        length(
+            "venue.traded_every_ms",
+            pace.traded_every,
+            "How often the most traded markets are looked for, in milliseconds.",
+        ),
+        length(
+            "venue.standing_every_ms",
+            pace.standing_every,
+            "How often the state of markets is asked for that have ended or that users trade here, in milliseconds.",
+        ),
+        length(
+            "venue.outage_after_ms",
+            pace.outage_after,
+            "Without a live connection to any configured venue for this long, the venue counts as out, in milliseconds.",
+        ),
+        length(
+            "venue.crossed_max_ms",
+            pace.crossed_max,
+            "How long a book may stay crossed before it is fetched again, in milliseconds.",
+        ),
+        length(
+            "venue.mirror_max_ms",
+            pace.mirror_max,
+            "How long a book may disagree with that of its complement before both are fetched again, in milliseconds.",
+        ),
+        path("venue.record", "Folder of the recording that a server makes of a live venue."),
+    ]
+}
+
+/// Whether only this machine reaches the listener: no other address, and no proxy that forwards requests of others.
+pub(in crate::config) fn is_own_machine_only(values: &Values) -> bool {
+    let listen: std::net::SocketAddr = values.parsed("server.listen");
+    // A proxy opens a loopback listener to others: one that is trusted, or one that passes its own host name on.
+    listen.ip().is_loopback()
+        && values.list("http.trusted_proxies").is_empty()
+        && values.list("server.hosts").is_empty()
+}
+
+fn clients() -> Vec<Setting> {
+    vec![
+        // The last one names itself on every request, and shows no key where the venue wants none.
+        list(
+            "venue.client_agents",
+            &["py_clob_client", "py_clob_client_v2", "rs_clob_client", "@polymarket/clob-client", "NautilusTrader/"],
+            texts::AGENT,
+            "Beginnings of `User-Agent` whose requests and sockets are of the strict dialect.",
+        ),
+        words(
+            "venue.trade_ids",
+            "none",
+            ["none", "real"],
+            "Whether the response to a placement of a venue client names its trades. A client that sees them may wait until \
+             each is confirmed.",
+        ),
+        boolean(
+            "venue.confirmed_trades",
+            false,
+            "Trade rows of the strict dialect say `CONFIRMED`, so that clients that wait for settlement go on.",
+        ),
+        boolean("venue.root_mount", true, "The venue's paths are answered without `/v1` too."),
+        integer(
+            "venue.order_version",
+            2,
+            1..=2,
+            "Version of signed orders that the venue's newer clients are told to build.",
+        ),
+        integer(
+            "venue.sentinel_allowance",
+            1_000_000_000_000,
+            0..=1_000_000_000_000_000_000,
+            "The figure of balances and allowances that clients must not size orders from, in millionths of a USD.",
+        ),
+        word(
+            "venue.allowance",
+            Allowance::Auto,
+            "What `balance-allowance` answers: the wallet's figures, the sentinel, or (`auto`) the figures in the strict \
+             dialect and the sentinel in the plain one.",
+        ),
+        boolean(
+            "venue.facade",
+            false,
+            "Answers for the venue's catalogue service (`/v1/gamma`) and for its service of positions and trades \
+             (`/v1/data-api`).",
+        ),
+        switch(
+            "venue.address_login",
+            is_own_machine_only,
+            "`auto`: only where no other machine reaches the listener",
+            "An address that signs for itself is an account.",
+        ),
+    ]
+}

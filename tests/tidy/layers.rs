@@ -1,0 +1,345 @@
+//! The layers of the house: which package, and within a package which folder, may name which. Cargo checks packages as well;
+//! this test says the name of the layer, and it sees folders, which Cargo does not.
+
+use crate::sources::{self, Source};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use tests::binary::{cargo, workspace};
+use tests::cases::Cases;
+
+/// One package of the house.
+pub struct Layer {
+    pub name: &'static str,
+    pub folder: &'static str,
+    /// Packages of the house that it may name.
+    pub may: &'static [&'static str],
+    /// Those that its tests may name beside.
+    pub tests_may: &'static [&'static str],
+}
+
+const fn layer(
+    name: &'static str,
+    folder: &'static str,
+    may: &'static [&'static str],
+    tests_may: &'static [&'static str],
+) -> Layer {
+    Layer { name, folder, may, tests_may }
+}
+
+const ALL_OF_THE_GATEWAY: &[&str] = &["engine", "wal", "wire", "host", "history", "journal", "venue", "edge"];
+const ALL: &[&str] = &["engine", "wal", "wire", "host", "history", "journal", "venue", "edge", "gateway", "tools"];
+
+/// From the bottom up.
+pub const LAYERS: [Layer; 12] = [
+    layer("engine", "engine", &[], &[]),
+    layer("wal", "wal", &[], &[]),
+    layer("wire", "gateway/wire", &["engine"], &[]),
+    layer("host", "gateway/host", &["engine", "wire"], &[]),
+    layer("history", "gateway/history", &["engine", "wire", "host"], &[]),
+    layer("journal", "gateway/journal", &["engine", "wal", "host"], &[]),
+    layer("venue", "gateway/venue", &["engine", "wire", "host"], &["journal", "wal"]),
+    layer("edge", "gateway/edge", &["engine", "wire", "host"], &["history", "journal", "venue", "wal"]),
+    layer("gateway", "gateway", ALL_OF_THE_GATEWAY, &[]),
+    layer("tools", "tools", ALL, &[]),
+    layer("bench", "bench", ALL, &[]),
+    layer("tests", "tests", ALL, &[]),
+];
+
+/// Folders of a package that may name only these other folders of it. A folder that is not here may name every folder, as long
+/// as there is no circle.
+const FOLDERS: [(&str, &str, &[&str]); 13] = [
+    ("edge", "settings", &[]),
+    ("edge", "http", &["settings"]),
+    ("edge", "api", &["http", "settings"]),
+    ("edge", "ws", &["api", "http", "settings"]),
+    ("venue", "tape", &[]),
+    ("venue", "synthetic", &[]),
+    ("venue", "live", &["tape"]),
+    ("venue", "feed", &["live", "tape"]),
+    ("venue", "polymarket", &["live", "tape"]),
+    ("venue", "kalshi", &["live", "tape"]),
+    ("venue", "replay", &["kalshi", "tape"]),
+    ("journal", "commit", &[]),
+    ("journal", "prefault", &[]),
+];
+
+/// Packages whose folders still form a circle, which is known and worked on.
+const CIRCLES_KNOWN: [&str; 1] = ["engine"];
+
+/// The layer that a source belongs to: the innermost package around it.
+fn layer_of(source: &str) -> &'static Layer {
+    let holds = |layer: &&Layer| source.strip_prefix(layer.folder).is_some_and(|rest| rest.starts_with('/'));
+    LAYERS.iter().filter(holds).max_by_key(|layer| layer.folder.len()).expect("a source lies in a package")
+}
+
+/// Names in front of `::` on a line, where a path may begin: not behind another `::`, a dot or a letter.
+fn roots(line: &str) -> impl Iterator<Item = &str> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices("::").filter_map(move |(at, _)| {
+        let begin = line[..at].rfind(|c| !is_name(c)).map_or(0, |before| before + 1);
+        let before = &line[..begin];
+        let is_absolute = before.ends_with("::") && !before.trim_end_matches("::").ends_with(is_name);
+        let begins = begin < at && (!before.ends_with("::") || is_absolute) && !before.ends_with('.');
+        begins.then(|| &line[begin..at])
+    })
+}
+
+/// What is wrong with a line of a package: the layers that it must not name.
+fn wrong_packages(layer: &Layer, line: &str, for_tests: bool, hidden: &BTreeSet<String>) -> Vec<String> {
+    let is_package = |name: &&str| LAYERS.iter().any(|layer| layer.name == *name);
+    // A module or an alias of the same name stands for itself, unless the path says that it begins outside.
+    let is_meant = |name: &&str| line.contains(&format!("use ::{name}::")) || !hidden.contains(*name);
+    let named = roots(line).filter(is_package).filter(is_meant);
+    let is_allowed =
+        |name: &&str| *name == layer.name || layer.may.contains(name) || (for_tests && layer.tests_may.contains(name));
+    named
+        .filter(|name| !is_allowed(name))
+        .map(|name| format!("the layer {} must not name the layer {name}", layer.name))
+        .collect()
+}
+
+/// Names of modules anywhere in a package: they hide packages of the same name.
+fn modules(layer: &Layer, all: &[Source]) -> BTreeSet<String> {
+    let own = all.iter().filter(|source| std::ptr::eq(layer_of(&source.name), layer));
+    own.flat_map(|source| {
+        source.name.trim_end_matches(".rs").rsplit('/').take(2).map(str::to_owned).collect::<Vec<_>>()
+    })
+    .filter(|name| name != "src")
+    .collect()
+}
+
+#[test]
+fn packages_depend_only_on_lower_layers() {
+    let cases = Cases::of("dependencies among packages");
+    for (package, on, for_tests) in dependencies() {
+        if !LAYERS.iter().any(|layer| layer.name == on) {
+            continue;
+        }
+        let layer = LAYERS.iter().find(|layer| layer.name == package).expect("a package of the house");
+        // A package may ask for a feature of a package that it depends on anyway.
+        let allowed = layer.may.contains(&on.as_str()) || (for_tests && layer.tests_may.contains(&on.as_str()));
+        assert!(allowed, "the layer {package} must not depend on the layer {on} (tests included: {for_tests})");
+        cases.one();
+    }
+}
+
+#[test]
+fn sources_name_only_lower_layers() {
+    let cases = Cases::of("paths in sources");
+    let all = sources::all();
+    let modules: BTreeMap<&str, BTreeSet<String>> =
+        LAYERS.iter().map(|layer| (layer.name, modules(layer, &all))).collect();
+    for source in &all {
+        let layer = layer_of(&source.name);
+        let hides = |name: &str| {
+            modules[layer.name].contains(name)
+                || [';', ',', '}'].iter().any(|end| source.text.contains(&format!(" as {name}{end}")))
+        };
+        let hidden: BTreeSet<String> =
+            LAYERS.iter().filter(|layer| hides(layer.name)).map(|layer| layer.name.to_owned()).collect();
+        let program: BTreeSet<usize> = source.code().map(|(number, _)| number).collect();
+        for (number, line) in source.all_code() {
+            let wrong = wrong_packages(layer, line, !program.contains(&number), &hidden);
+            assert!(wrong.is_empty(), "{}:{number}: {}: {line}", source.name, wrong.join(", "));
+        }
+        cases.one();
+    }
+}
+
+/// Imports that must not pass, each with the layers that the failure names.
+#[test]
+fn planted_imports_fail_with_the_name_of_the_layer() {
+    let cases = Cases::of("planted imports");
+    for (package, line, on) in [
+        ("venue", "use edge::ws::news::News;", "edge"),
+        ("venue", "    let reply = journal::commit::Reply::Nobody;", "journal"),
+        ("venue", "use gateway::config::Config;", "gateway"),
+        ("edge", "use venue::Upstream;", "venue"),
+        ("edge", "use ::history::Reader;", "history"),
+        ("edge", "pub fn at(lsn: wal::Lsn) {}", "wal"),
+        ("journal", "use wire::decimal;", "wire"),
+        ("journal", "use edge::ws::bells::Bells;", "edge"),
+        ("history", "use venue::feed::Feed;", "venue"),
+        ("host", "use journal::recover::Report;", "journal"),
+        ("wire", "use host::clock::Clock;", "host"),
+        ("engine", "use wal::Lsn;", "wal"),
+        ("wal", "use engine::id::UserId;", "engine"),
+    ] {
+        let layer = LAYERS.iter().find(|layer| layer.name == package).expect("a package of the house");
+        let wrong = wrong_packages(layer, line, false, &BTreeSet::new());
+        assert_eq!(wrong, [format!("the layer {package} must not name the layer {on}")], "{line}");
+        cases.one();
+    }
+    let edge = LAYERS.iter().find(|layer| layer.name == "edge").expect("the edge");
+    for (line, for_tests) in [
+        ("use venue::Upstream;", true),
+        ("use crate::ws::news::News;", false),
+        ("use super::venue::Kind;", false),
+        ("self.venue.poll()", false),
+        ("let dialect = call.venue::<Strict>();", false),
+    ] {
+        assert_eq!(wrong_packages(edge, line, for_tests, &BTreeSet::new()), [""; 0], "{line}");
+        cases.one();
+    }
+}
+
+/// The folders of one package, and which names which, with a place for each.
+type Names = BTreeMap<(String, String), String>;
+
+/// The folders that `source` (its path below `src/`) names on a line, where it lies in a folder itself.
+fn folders_named<'a>(below: &str, line: &'a str, folders: &BTreeSet<String>) -> Vec<&'a str> {
+    let path: Vec<&str> = below.trim_end_matches(".rs").split('/').filter(|part| *part != "mod").collect();
+    let mut found = Vec::new();
+    for (at, prefix) in line.match_indices("crate::").chain(line.match_indices("super::")) {
+        // How far up the path leads, and what stands there.
+        let (mut up, mut rest) = (usize::from(prefix == "super::"), &line[at + prefix.len()..]);
+        if prefix == "super::" && line[..at].ends_with("super::") {
+            continue;
+        }
+        while let Some(further) = rest.strip_prefix("super::") {
+            (up, rest) = (up + 1, further);
+        }
+        if prefix == "super::" && up < path.len() {
+            continue;
+        }
+        let first = |text: &'a str| {
+            let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+            &text[..end]
+        };
+        match rest.strip_prefix('{') {
+            Some(list) => {
+                let list = list.split('}').next().unwrap_or_default();
+                found.extend(list.split(',').map(|item| first(item.trim())));
+            }
+            None => found.push(first(rest)),
+        }
+    }
+    found.retain(|name| folders.contains(*name) && path.first() != Some(name));
+    found
+}
+
+/// The folders of a package below `src/`.
+fn folders(layer: &Layer, all: &[Source]) -> BTreeSet<String> {
+    let inside = format!("{}/src/", layer.folder);
+    let below = all.iter().filter_map(|source| source.name.strip_prefix(&inside));
+    below.filter_map(|below| Some(below.split_once('/')?.0.to_owned())).filter(|name| name != "tests").collect()
+}
+
+fn names_among(layer: &Layer, all: &[Source]) -> Names {
+    let (inside, folders) = (format!("{}/src/", layer.folder), folders(layer, all));
+    let mut names = Names::new();
+    for source in all {
+        let Some(below) = source.name.strip_prefix(&inside) else { continue };
+        let own = below.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+        if !folders.contains(own) || below.contains("testing") {
+            continue;
+        }
+        for (number, line) in source.code() {
+            for named in folders_named(below, line, &folders) {
+                let place = format!("{}:{number}", source.name);
+                names.entry((own.to_owned(), named.to_owned())).or_insert(place);
+            }
+        }
+    }
+    names
+}
+
+/// What is wrong with the folders of a package.
+fn wrong_folders(package: &str, names: &Names) -> Vec<String> {
+    let allowed: BTreeMap<&str, &[&str]> =
+        FOLDERS.iter().filter(|(of, _, _)| *of == package).map(|(_, folder, may)| (*folder, *may)).collect();
+    let is_wrong =
+        |(from, to): &(String, String)| allowed.get(from.as_str()).is_some_and(|may| !may.contains(&to.as_str()));
+    let tell = |((from, to), place): (&(String, String), &String)| {
+        format!("{place}: the layer {package}/{from} must not name the layer {package}/{to}")
+    };
+    names.iter().filter(|(names, _)| is_wrong(names)).map(tell).collect()
+}
+
+/// A circle among the folders, as their names one after the other.
+fn circle(names: &Names) -> Option<Vec<String>> {
+    let mut named: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (from, to) in names.keys() {
+        named.entry(from).or_default().push(to);
+    }
+    // A folder that names nothing but done ones is done; what is left over is in a circle or above one.
+    let mut left: BTreeSet<&str> = named.keys().copied().collect();
+    loop {
+        let done: Vec<&str> =
+            left.iter().filter(|from| named[*from].iter().all(|to| !left.contains(to))).copied().collect();
+        if done.is_empty() {
+            break;
+        }
+        left.retain(|from| !done.contains(from));
+    }
+    let mut way = vec![*left.first()?];
+    loop {
+        let next =
+            named[way[way.len() - 1]].iter().find(|to| left.contains(**to)).expect("it is in a circle or above one");
+        if let Some(at) = way.iter().position(|seen| seen == next) {
+            return Some(way[at..].iter().map(|name| (*name).to_owned()).collect());
+        }
+        way.push(next);
+    }
+}
+
+#[test]
+fn folders_name_only_lower_folders_and_form_no_circle() {
+    let cases = Cases::of("folders");
+    let all = sources::all();
+    for layer in &LAYERS {
+        let names = names_among(layer, &all);
+        let wrong = wrong_folders(layer.name, &names);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let is_known = CIRCLES_KNOWN.contains(&layer.name);
+        let found = circle(&names);
+        assert_eq!(found.is_some(), is_known, "{}: a circle of folders: {found:?}", layer.name);
+        cases.one();
+    }
+}
+
+#[test]
+fn planted_folders_fail_with_the_name_of_the_layer() {
+    let folders: BTreeSet<String> = ["api", "http", "settings", "ws"].map(str::to_owned).into();
+    let cases = Cases::of("planted folders");
+    for (below, line, named) in [
+        ("http/call.rs", "use crate::ws::hub::Hub;", &["ws"][..]),
+        ("http/server/drive.rs", "use super::super::super::api::keys;", &["api"]),
+        ("http/mod.rs", "use super::api::keys;", &["api"]),
+        ("api/live/mod.rs", "use crate::{ws::sse, http::call::Call};", &["ws", "http"]),
+        ("http/server/drive.rs", "use super::ws::Thing;", &[]),
+        ("api/keys.rs", "use crate::app::App;", &[]),
+        ("api/keys.rs", "use crate::api::tokens;", &[]),
+    ] {
+        assert_eq!(folders_named(below, line, &folders), named, "{below}: {line}");
+        cases.one();
+    }
+    let names = |pairs: &[(&str, &str)]| -> Names {
+        pairs.iter().map(|(from, to)| (((*from).to_owned(), (*to).to_owned()), "a.rs:1".to_owned())).collect()
+    };
+    let wrong = wrong_folders("edge", &names(&[("http", "ws"), ("ws", "http")]));
+    assert_eq!(wrong, ["a.rs:1: the layer edge/http must not name the layer edge/ws"]);
+    assert_eq!(circle(&names(&[("ws", "api"), ("api", "http"), ("ws", "http")])), None);
+    let found = circle(&names(&[("ws", "api"), ("api", "http"), ("http", "api"), ("a", "ws")])).expect("a circle");
+    assert_eq!(found, ["api", "http"]);
+}
+
+/// Each dependency of each package: whose, on what, and whether of its tests alone.
+pub fn dependencies() -> Vec<(String, String, bool)> {
+    let output = cargo()
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(workspace())
+        .output()
+        .expect("cargo can be run");
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let mut found = Vec::new();
+    for package in metadata["packages"].as_array().expect("packages") {
+        let name = package["name"].as_str().expect("a name");
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let on = dependency["name"].as_str().expect("a name").to_owned();
+            found.push((name.to_owned(), on, dependency["kind"].as_str() == Some("dev")));
+        }
+    }
+    found
+}

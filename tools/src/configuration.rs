@@ -1,0 +1,27 @@
+//! `papertape settings`: what is set, or the reference of everything that can be set. `gateway/docs/settings.md` is what
+//! `--markdown` prints.
+
+use crate::Failure;
+use clap::Args;
+use gateway::config;
+use tools::settings::{Settings, say};
+
+/// Print every setting with its value and where the value comes from; secrets are not shown.
+#[derive(Args)]
+pub struct Configuration {
+    #[command(flatten)]
+    settings: Settings,
+    /// Print the reference of all settings instead: key, variable, type, default, bounds and meaning.
+    #[arg(long)]
+    markdown: bool,
+}
+
+impl Configuration {
+    pub fn run(self) -> Result<(), Failure> {
+        if self.markdown {
+            return crate::openapi::print(config::markdown().as_bytes());
+        }
+        self.settings.load(Vec::new())?.lines.iter().for_each(say);
+        Ok(())
+    }
+}

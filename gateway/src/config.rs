@@ -30,7 +30,6 @@ pub use table::settings;
 use ::venue::replay::Speed;
 use ::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
-use engine::format::Formats;
 use engine::rules::{FeeTable, RolloutFlags, Rules};
 use engine::time::MILLISECOND;
 pub use journal::commit::Durability;
@@ -178,8 +177,6 @@ pub struct Journal {
     pub reserve_bytes: u64,
     /// Sealed segments between two checkpoints.
     pub checkpoint_segments: u32,
-    /// What records and snapshots are written in: the newest formats, or those that the build before reads too.
-    pub write_formats: Formats,
     /// For crash tests: the process ends itself when it passes that place of the log for the n-th time.
     pub crash_at: Option<(Point, u64)>,
 }

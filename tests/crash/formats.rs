@@ -22,8 +22,8 @@ fn last_lsn(world: &World) -> i64 {
     int(exported(&world.place).last().expect("records"), "/lsn")
 }
 
-/// The first order of a venue client, in the strict dialect.
-fn sign(world: &World, salt: u64) -> String {
+/// An order of a venue client in the strict dialect: its id.
+pub fn sign(world: &World, salt: u64) -> String {
     let order = json!({
         "salt": salt, "maker": "0xA1b2C3d4E5f60718293a4b5c6d7e8f9012345678",
         "signer": "0xA1b2C3d4E5f60718293a4b5c6d7e8f9012345678", "taker": "0x0000000000000000000000000000000000000000",

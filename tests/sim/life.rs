@@ -86,6 +86,8 @@ impl Life {
             (Arc::new(Books::new()), Arc::new(Catalog::new()), Arc::new(Directory::new()));
         state.users.iter().flat_map(|users| users.iter()).for_each(|user| directory.add_user(user));
         let mut writer = books.writer().expect("the first one");
+        // The books are a recording's, so that fills have its time.
+        writer.recording(Timestamp(now / 2));
         publish_all(&state.markets, &catalog, &mut writer);
         let count = state.users.len();
         let shard = |(index, users)| {
@@ -97,17 +99,19 @@ impl Life {
         let figures = Arc::new(CommitFigures::default());
         let size = LogSize::of(setup.options.segment_bytes, setup.options.spares_count, count);
         let covered = Covered::default();
+        let formats = setup.rules.formats;
         Ok(Life {
             shards: state.users.into_iter().enumerate().map(shard).collect(),
             inboxes: (0..count).map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect(),
-            committer: Committer::new(log, setup.durability, codec::VERSION, size, figures.clone()),
+            committer: Committer::new(log, setup.durability, formats.record(), size, figures.clone()),
             syncer,
             spares: Spares::new(preparer, covered.clone()),
-            keeper: Keeper::new(storage.clone(), snapshots, marks.clone(), setup.checkpoint_every, covered),
+            keeper: Keeper::new(storage.clone(), snapshots, marks.clone(), setup.checkpoint_every, covered)
+                .writing(formats),
             marks,
             writer,
             markets: state.markets,
-            lane: CommitLane::new(size, figures),
+            lane: CommitLane::new(size, figures).writing(formats.record()),
             plant: setup.plant,
             tape: Vec::new(),
             newest,
@@ -150,7 +154,7 @@ impl Life {
     /// The feed journals facts; `reply` hears of their release.
     pub fn record_markets(&mut self, facts: &[MarketMutation], now: u64, reply: Reply) {
         let mut payload = Vec::new();
-        codec::encode(codec::VERSION, facts, &mut payload);
+        codec::encode(self.lane.version(), facts, &mut payload);
         let room = self.room();
         let mut tap = Tap { inner: &mut self.lane.clone(), room, plant: self.plant, tape: &mut self.tape };
         tap.record(MARKETS, Timestamp(now), &payload);
@@ -176,8 +180,12 @@ impl<O: Outbox<Reply>> Outbox<Reply> for Tap<'_, O> {
         self.room
     }
 
+    fn version(&self) -> u16 {
+        self.inner.version()
+    }
+
     fn record(&mut self, owner: UserId, now: Timestamp, payload: &[u8]) {
-        let tampered = self.plant.and_then(|plant| plant.tamper(owner, payload));
+        let tampered = self.plant.and_then(|plant| plant.tamper(self.inner.version(), owner, payload));
         self.tape.push((owner.0, tampered.as_deref().unwrap_or(payload).to_vec()));
         if self.plant == Some(Plant::SwallowedRecord) && self.tape.len().is_multiple_of(16) {
             return;

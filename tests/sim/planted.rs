@@ -95,18 +95,18 @@ impl Plant {
         }
     }
 
-    /// The payload as the log gets it, when it is another.
-    pub fn tamper(self, owner: UserId, payload: &[u8]) -> Option<Vec<u8>> {
+    /// The payload, which is of that format, as the log gets it, when it is another.
+    pub fn tamper(self, version: u16, owner: UserId, payload: &[u8]) -> Option<Vec<u8>> {
         if owner == MARKETS {
             return None;
         }
-        let facts = codec::decode::<Mutation>(codec::VERSION, payload).expect("written just now");
+        let facts = codec::decode::<Mutation>(version, payload).expect("written just now");
         let mut changed = Vec::new();
         for fact in facts {
             self.change_fact(fact.expect("written just now"), &mut changed);
         }
         let mut bytes = Vec::new();
-        codec::encode(codec::VERSION, &changed, &mut bytes);
+        codec::encode(version, &changed, &mut bytes);
         (bytes != payload).then_some(bytes)
     }
 

@@ -130,6 +130,7 @@ pub(super) fn rules(values: &Values) -> Rules {
             book_impact_depletion: values.boolean("flags.book_impact_depletion"),
             maker_fill_at_limit: values.boolean("flags.maker_fill_at_limit"),
         },
+        formats: values.word("journal.write_formats"),
         fill_model: values.word("realism.fill_model"),
         formats: values.word("journal.write_formats"),
         max_shares_per_order: Qty::from_shares(values.number("flags.max_shares_per_order")),

@@ -126,6 +126,7 @@ fn stopped(to: PathBuf) {
     place(&mut client, &named);
     assert_eq!(client.post("/v1/orders", &named).expect(200)["is_replay"], json!(true));
     place(&mut client, &limit(rain, "SELL", "0.95", "15"));
+    crate::formats::sign(&world, 1);
     let post_only = json!({"token_id": rain.yes(), "side": "BUY", "price": "0.36", "size": "8", "order_type": "GTC",
         "post_only": true});
     let answer = client.post("/v1/clob/order", &post_only);

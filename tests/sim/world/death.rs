@@ -7,7 +7,6 @@ use crate::life::{Life, Recovered, recover};
 use crate::planted::Plant;
 use crate::workload::Death;
 use engine::id::{MarketId, UserId};
-use engine::mutation::codec;
 use engine::shard::replay::{State, fold};
 use engine::time::Timestamp;
 use journal::commit::Durability;
@@ -76,7 +75,8 @@ impl World {
         let made: Vec<&(u64, u64, Vec<u8>)> = self.archive.iter().filter(|(lsn, ..)| *lsn < synced.0).collect();
         let here = self.life.tape.iter().zip(self.base + 1..).filter(|(_, lsn)| *lsn < synced.0);
         let records = made.into_iter().map(|(_, owner, payload)| (*owner, payload.as_slice()));
-        let state = replay(records.chain(here.map(|((owner, payload), _)| (*owner, payload.as_slice()))), 1)?;
+        let version = self.setup.rules.formats.record();
+        let state = replay(records.chain(here.map(|((owner, payload), _)| (*owner, payload.as_slice()))), version, 1)?;
         let mut scan = wal::Scan::open(&self.storage, newest).map_err(|error| error.to_string())?.until(synced);
         while scan.next().map_err(|error| error.to_string())?.is_some() {}
         let crc = scan.last_crc();
@@ -191,7 +191,8 @@ impl World {
     fn compare_digests(&self, found: [u8; 32]) -> Verdict {
         for shards in 1..=3 {
             let records = self.archive.iter().map(|(_, owner, payload)| (*owner, payload.as_slice()));
-            if digest(&replay(records, shards)?) != found {
+            let version = self.setup.rules.formats.record();
+            if digest(&replay(records, version, shards)?) != found {
                 return Err(format!("a replay from nothing in {shards} shards has another digest"));
             }
         }
@@ -223,10 +224,10 @@ impl World {
     }
 }
 
-fn replay<'a>(records: impl Iterator<Item = (u64, &'a [u8])>, shards: usize) -> Result<State, String> {
+fn replay<'a>(records: impl Iterator<Item = (u64, &'a [u8])>, version: u16, shards: usize) -> Result<State, String> {
     let mut state = State::new(shards);
     for (owner, payload) in records {
-        fold(&mut state, UserId(owner), codec::VERSION, payload).map_err(|error| error.to_string())?;
+        fold(&mut state, UserId(owner), version, payload).map_err(|error| error.to_string())?;
     }
     Ok(state)
 }

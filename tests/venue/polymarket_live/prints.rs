@@ -74,15 +74,16 @@ fn trades_through_resting_orders_fill_them() {
     let other = [scene.client.post("/v1/orders", &order).expect(200)];
     scene.trade(&market, 0, "BUY", "0.55", "100");
     scene.trade(&market, 0, "BUY", "0.56", "3");
-    // One whose side is not told counts for both.
+    // A trade without a side fills no order.
     scene.trade(&market, 0, "", "0.56", "1");
-    scene.until_filled(&other, "4");
+    scene.trade(&market, 0, "BUY", "0.57", "2");
+    scene.until_filled(&other, "5");
     cases.add(2);
     // A start applies no trade a second time.
     scene.restart();
     scene.shows(&market, "0.40", "0.60");
     scene.trade(&market, 0, "BUY", "0.56", "3");
-    scene.until_filled(&other, "7");
+    scene.until_filled(&other, "8");
     cases.one();
 }
 

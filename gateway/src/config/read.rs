@@ -55,7 +55,6 @@ pub(super) fn journal(values: &Values) -> Journal {
         spares_count: values.number("journal.spares_count"),
         reserve_bytes: values.number("journal.reserve_bytes"),
         checkpoint_segments: values.number("journal.checkpoint_segments"),
-        write_formats: values.word("journal.write_formats"),
         crash_at: texts::crash_at(values.text("journal.crash_at")),
     }
 }
@@ -132,7 +131,6 @@ pub(super) fn rules(values: &Values) -> Rules {
         },
         formats: values.word("journal.write_formats"),
         fill_model: values.word("realism.fill_model"),
-        formats: values.word("journal.write_formats"),
         max_shares_per_order: Qty::from_shares(values.number("flags.max_shares_per_order")),
         quote_age_max_us: values.number::<u64>("flags.trade_quote_max_age_ms") * MILLISECOND,
         quote_age_enforced: values.boolean("flags.trade_quote_max_age_enforce"),

@@ -199,8 +199,8 @@ fn storage() -> Vec<Setting> {
         word(
             "journal.write_formats",
             Formats::Newest,
-            "Formats of new records and snapshots. `previous`: the directory stays readable by the build before; fills have \
-             no `venue_time` and signed orders keep the id of before.",
+            "Formats of new records and snapshots. `previous`: the build before reads them, too; fills have no `venue_time` \
+             and signed orders keep the id of before.",
         ),
         parsed(
             "journal.crash_at",

@@ -1,7 +1,7 @@
 //! What is journaled, described for readers outside the program: names, types and meanings of fields, and their values.
 //!
 //! `papertape log export` and `engine/docs/facts.md` are made of it. This package knows no JSON: a [`Value`] is a tree that
-//! the caller writes in its own form. The tables that declare facts and their parts ([`record`], [`facts`], [`words`])
+//! the caller writes in its own form. The tables that declare facts and their parts (`record`, `facts`, `words`)
 //! give the journal's layout and this description at once, so that neither can forget a field.
 
 use crate::id::Outcome;

@@ -132,7 +132,7 @@ pub enum FeedUpdate {
         size: Qty,
         taker_buys: bool,
         venue_ts: Timestamp,
-        /// [`trade_id`] of the venue's id of the trade or of its transaction; `None` where it states neither.
+        /// The hash of the venue's id of the trade or of its transaction; `None` where it states neither.
         id: Option<u64>,
     },
     /// A trade whose taker's side the venue did not state. It fills no order and nothing shows it: it is counted.

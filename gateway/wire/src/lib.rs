@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`decimal`], [`instant`], [`cursor`], [`updown`] | numbers, times, places in lists, names of up-or-down markets |
 //! | [`read`], [`value`], [`fields`], [`query`] | JSON and query strings in |
-//! | [`write`] | JSON out |
+//! | [`mod@write`] | JSON out |
 //!
 //! May depend on `engine`. Absent on purpose: sockets, statuses, shapes of requests and answers, and the meaning of a field.
 

@@ -114,7 +114,7 @@ impl<S: Speaks> Flights<S> {
         let seconds = begun.elapsed().as_secs_f64();
         self.connections.splice(..0, back);
         let (latency, statuses) = heard.replace((nanoseconds(), BTreeMap::new()));
-        Ok(Reached { seconds, latency, lateness: nanoseconds(), statuses })
+        Ok(Reached { seconds, latency, lateness: nanoseconds(), statuses, refusal: None })
     }
 }
 

@@ -9,7 +9,6 @@ use crate::report::{Report, Size, median, nanoseconds};
 use crate::seeded::Place;
 use crate::server::Server;
 use crate::wire::Door;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 5;
@@ -48,7 +47,7 @@ pub fn run(size: Size, report: &mut Report) {
         let times = (orders_count as f64 / RATE * 1e6) as u32 / CHANGE_US as u32;
         server.tell(Beats { changes: 1, times, every_us: CHANGE_US, whole: false });
         let reached = load.run(CONNECTIONS, orders_count, Some(RATE), Client::order).expect("the server answers");
-        assert_eq!(reached.statuses, BTreeMap::from([(200, orders_count as u64)]), "everything is answered well");
+        reached.check_well(orders_count);
         reached
     };
     go(&mut server);

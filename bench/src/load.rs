@@ -42,12 +42,21 @@ pub struct Reached {
     pub lateness: Histogram<u64>,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
+    /// The first answer of status 400 or above, with its head.
+    pub refusal: Option<String>,
 }
 
 impl Reached {
     /// Answers a second.
     pub fn rate(&self) -> f64 {
         self.latency.len() as f64 / self.seconds
+    }
+
+    /// # Panics
+    /// With the first refusal, unless all `count` answers have the status 200.
+    pub fn check_well(&self, count: usize) {
+        let refusal = self.refusal.as_deref().unwrap_or("no refusal");
+        assert_eq!(self.statuses, BTreeMap::from([(200, count as u64)]), "every answer is 200: {refusal}");
     }
 }
 
@@ -75,6 +84,7 @@ impl<C: 'static> Load<C> {
     ) -> io::Result<Reached> {
         let (latency, statuses) = (Rc::new(RefCell::new(nanoseconds())), Rc::new(RefCell::new(BTreeMap::new())));
         let lateness = Rc::new(RefCell::new(nanoseconds()));
+        let refusal = Rc::new(RefCell::new(None));
         let begun = Instant::now();
         let tasks = LocalSet::new();
         let working: Vec<_> = self
@@ -83,6 +93,7 @@ impl<C: 'static> Load<C> {
             .enumerate()
             .map(|(index, mut connection)| {
                 let (latency, lateness, statuses) = (latency.clone(), lateness.clone(), statuses.clone());
+                let refusal = refusal.clone();
                 tasks.spawn_local(async move {
                     let mut free = begun;
                     for number in (index..count).step_by(connections) {
@@ -98,10 +109,14 @@ impl<C: 'static> Load<C> {
                             }
                             None => Instant::now(),
                         };
-                        let status = connection.exchange().await?;
+                        let (status, bytes) = connection.exchange().await?;
                         free = Instant::now();
                         latency.borrow_mut().saturating_record((free - since).as_nanos() as u64);
                         *statuses.borrow_mut().entry(status).or_default() += 1;
+                        if status >= 400 {
+                            let text = || String::from_utf8_lossy(&connection.answer[..bytes]).into_owned();
+                            refusal.borrow_mut().get_or_insert_with(text);
+                        }
                     }
                     Ok::<_, io::Error>(connection)
                 })
@@ -118,7 +133,8 @@ impl<C: 'static> Load<C> {
         self.connections.splice(..0, back);
         let (latency, lateness) = (latency.borrow().clone(), lateness.borrow().clone());
         let statuses = statuses.borrow().clone();
-        Ok(Reached { seconds, latency, lateness, statuses })
+        let refusal = refusal.take();
+        Ok(Reached { seconds, latency, lateness, statuses, refusal })
     }
 }
 
@@ -130,8 +146,8 @@ async fn reach(due: Instant) {
 }
 
 impl<C> Connection<C> {
-    /// Sends the request and reads the whole answer; gives its status.
-    async fn exchange(&mut self) -> io::Result<u16> {
+    /// Sends the request and reads the whole answer; returns its status and its length in bytes.
+    async fn exchange(&mut self) -> io::Result<(u16, usize)> {
         self.stream.write_all(&self.request).await?;
         let mut filled = 0;
         loop {
@@ -146,7 +162,7 @@ impl<C> Connection<C> {
             if let Some((status, bytes)) = head(&self.answer[..filled])
                 && filled >= bytes
             {
-                return Ok(status);
+                return Ok((status, bytes));
             }
         }
     }

@@ -10,7 +10,7 @@ use engine::command::Envelope;
 use engine::print::PrintLane;
 use engine::ring::Ring;
 use engine::rules::FillModel;
-use engine::shard::{Outbox, Room, Shard};
+use engine::shard::Shard;
 use host::clock::Clock;
 use host::thread::{self, Stop};
 use journal::checkpoint::{Digests, Keeper, LAST_WITHIN};
@@ -115,15 +115,15 @@ impl Machinery {
         let formats = config.rules.formats;
         let lane = CommitLane::new(size, figures.clone()).writing(formats.record());
         let mut committer = Committer::new(log, config.journal.durability, formats.record(), size, figures);
-        // The last segment may be all but full and no spare left over: who is let in is not to hear that there is no room.
-        // On a full disk the start goes on all the same, for reads.
-        while committer.room() != Room::Ample && preparer.turn().map_err(RecoverError::from)? == Prepared::One {}
+        // The last segment may be nearly full and no spare left over: the first orders must not be refused for want of room.
+        // On a full disk the start goes on, for reads.
+        while committer.is_low() && preparer.turn().map_err(RecoverError::from)? == Prepared::One {}
         let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
         let segments = config.journal.checkpoint_segments as usize;
         let covered = Covered::default();
         let stop = stops.spares.clone();
         let rests = Rests::long(marks.clone(), stop.clone());
-        let spares = Spares::new(preparer.resting(move || rests.breathe()), covered.clone());
+        let spares = Spares::new(preparer.resting(size.urgent_bytes(), move || rests.breathe()), covered.clone());
         let spares = thread::spawn("spares", move || spares.run(&stop)).map_err(io("the thread of spares"))?;
         committer.wake_when_low(spares.thread().clone());
         let stop = stops.serving.clone();

@@ -63,14 +63,12 @@ pub enum Prepared {
 /// A spare's thread rests while its part that is done is at least so many times the part of its room that the log has
 /// filled since.
 const AHEAD_TIMES: u64 = 2;
-/// Part of a segment that the log is not to come to meanwhile: where it has less, nothing rests.
-const KEPT_PART: u64 = 4;
 
 /// How far a spare has come, beside the log. All in bytes.
 struct FillProgress {
     /// Where the log stood when the spare was begun.
     begun_at: u64,
-    /// What the log had for records then, in its open segment and in spares, without [`KEPT_PART`] of a segment.
+    /// Bytes that the log had for records then, in its open segment and in spares, less those that it must not use up.
     room: u64,
     /// Zeroed and touched so far, and both together in the end.
     done: u64,
@@ -78,9 +76,9 @@ struct FillProgress {
 }
 
 impl FillProgress {
-    fn begin(marks: &Marks, segment_bytes: u64, done: u64) -> FillProgress {
+    fn begin(marks: &Marks, segment_bytes: u64, kept_bytes: u64, done: u64) -> FillProgress {
         let room = marks.open_bytes() + u64::from(marks.spares_ready()) * segment_bytes;
-        let room = room.saturating_sub(segment_bytes / KEPT_PART);
+        let room = room.saturating_sub(kept_bytes);
         FillProgress { begun_at: marks.appended_bytes(), room, done, all: 2 * segment_bytes }
     }
 
@@ -111,6 +109,8 @@ pub struct Preparer<S: Storage = Files> {
     points: Points,
     /// Called between bites of work for which there is time.
     rest: Option<Box<dyn FnMut() + Send>>,
+    /// Bytes of prepared log below which nothing rests.
+    kept_bytes: u64,
     /// For the names of spares.
     next_number: u64,
     /// Spares that an earlier process left, whose names could not be made durable, or that could not be mapped. They are
@@ -138,6 +138,7 @@ impl<S: Storage> Preparer<S> {
             reserve_bytes: options.reserve_bytes,
             points: options.points.clone(),
             rest: None,
+            kept_bytes: 0,
             next_number: 1,
             to_adopt: Vec::new(),
             handed: Vec::new(),
@@ -145,10 +146,11 @@ impl<S: Storage> Preparer<S> {
         }
     }
 
-    /// Calls `rest` between bites of some 100 µs while it makes a spare, as long as the spare grows twice as fast as the log
-    /// fills what it has.
-    pub fn resting(self, rest: impl FnMut() + Send + 'static) -> Preparer<S> {
-        Preparer { rest: Some(Box::new(rest)), ..self }
+    /// Calls `rest` after each 100 µs or so of work on a spare, while the spare grows twice as fast as the log fills its
+    /// room. Room is the prepared log beyond `kept_bytes`: without it nothing rests, so `kept_bytes` must not be less than
+    /// what the writers of the log need to go on.
+    pub fn resting(self, kept_bytes: u64, rest: impl FnMut() + Send + 'static) -> Preparer<S> {
+        Preparer { rest: Some(Box::new(rest)), kept_bytes, ..self }
     }
 
     /// Hands one of the spares that are there to the log; else makes at most one, if one is wanted and the disk has room for
@@ -285,7 +287,7 @@ impl<S: Storage> Preparer<S> {
 
     /// Zeroes a file, names it and adopts it.
     fn fill_and_adopt(&mut self, file: S::File, making: &str) -> Result<(), Error> {
-        let mut progress = FillProgress::begin(&self.marks, self.segment_bytes, 0);
+        let mut progress = FillProgress::begin(&self.marks, self.segment_bytes, self.kept_bytes, 0);
         fill_with_zeros(&file, making, self.segment_bytes, |bytes| self.rest_if_ahead(&mut progress, bytes))?;
         let name = spare_name(self.next_number);
         self.points.pass(Point::Rename);
@@ -297,7 +299,7 @@ impl<S: Storage> Preparer<S> {
     /// Hands one of the spares that are there to the log. False: there is none.
     fn adopt_one(&mut self) -> Result<bool, Error> {
         let Some(zeroed) = self.to_adopt.pop() else { return Ok(false) };
-        let progress = FillProgress::begin(&self.marks, self.segment_bytes, self.segment_bytes);
+        let progress = FillProgress::begin(&self.marks, self.segment_bytes, self.kept_bytes, self.segment_bytes);
         self.adopt(zeroed, progress)?;
         Ok(true)
     }
@@ -359,25 +361,28 @@ mod tests {
 
     #[test]
     fn there_is_time_while_a_spare_comes_faster_than_the_log() {
-        // Of a segment of 100 bytes: left in the open one, spares ready, done of 200, appended since.
+        // Of a segment of 100 bytes: left in the open one, kept, spares ready, done of 200, appended since.
         let rows = [
-            ("nothing was done", 100, 1, 0, 0, true),
-            ("the log goes, and nothing was done", 100, 1, 0, 1, false),
-            ("twice as far", 25, 1, 100, 25, true),
-            ("not twice as far", 25, 1, 100, 26, false),
-            ("a segment more, twice as far", 100, 1, 100, 43, true),
-            ("a segment more, not twice as far", 100, 1, 100, 44, false),
-            ("no spare, and the segment is new", 100, 0, 100, 18, true),
-            ("the same, not twice as far", 100, 0, 100, 19, false),
-            ("no spare, and the segment is all but full", 25, 0, 100, 0, false),
-            ("the log is behind all that it had", 25, 1, 199, 125, false),
-            ("more spares", 25, 2, 100, 50, true),
+            ("nothing was done", 100, 25, 1, 0, 0, true),
+            ("the log goes, and nothing was done", 100, 25, 1, 0, 1, false),
+            ("twice as far", 25, 25, 1, 100, 25, true),
+            ("not twice as far", 25, 25, 1, 100, 26, false),
+            ("a segment more, twice as far", 100, 25, 1, 100, 43, true),
+            ("a segment more, not twice as far", 100, 25, 1, 100, 44, false),
+            ("no spare, and the segment is new", 100, 25, 0, 100, 18, true),
+            ("the same, not twice as far", 100, 25, 0, 100, 19, false),
+            ("no spare, and the segment is all but full", 25, 25, 0, 100, 0, false),
+            ("no spare, and the segment is less than what is kept", 99, 100, 0, 199, 0, false),
+            ("a spare, and both are just what is kept", 60, 160, 1, 199, 0, false),
+            ("a spare, and a byte more than what is kept", 61, 160, 1, 199, 0, true),
+            ("the log is past all that it had", 25, 25, 1, 199, 125, false),
+            ("more spares", 25, 25, 2, 100, 50, true),
         ];
-        for (name, left, ready, done_bytes, since, expected) in rows {
+        for (name, left, kept_bytes, ready, done_bytes, since, expected) in rows {
             let marks = Marks::new(Lsn(9), 7_000);
             marks.set_end(7_000 + left);
             (0..ready).for_each(|_| marks.add_spare());
-            let progress = FillProgress::begin(&marks, 100, done_bytes);
+            let progress = FillProgress::begin(&marks, 100, kept_bytes, done_bytes);
             assert_eq!(progress.has_time(7_000 + since), expected, "{name}");
         }
         println!("rests: {} cases", rows.len());

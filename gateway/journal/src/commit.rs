@@ -71,6 +71,14 @@ impl LogSize {
         LogSize { segment_bytes, spares_count, writers_count: shards_count as u32 + 1 }
     }
 
+    /// Prepared log in bytes, headers and unusable ends of segments included, below which the next spare is urgent: what
+    /// placements need, and a quarter of a segment.
+    pub fn urgent_bytes(self) -> u64 {
+        let marks = RoomMarks::of(self);
+        let ends = u64::from(self.spares_count + 1) * (marks.record_bytes_max + SEGMENT_HEADER_BYTES) as u64;
+        marks.low_bytes + ends
+    }
+
     /// Whether all spares together hold the longest record of every writer, and a reserve beside.
     pub fn is_enough(self) -> bool {
         let marks = RoomMarks::of(self);
@@ -89,6 +97,8 @@ struct RoomMarks {
     full_bytes: u64,
     /// Below it placements are refused. Never above `full_bytes`: all spares ready is always enough.
     ample_bytes: u64,
+    /// Below it placements are soon refused: the next spare is urgent. Never above `full_bytes`.
+    low_bytes: u64,
 }
 
 impl RoomMarks {
@@ -100,7 +110,8 @@ impl RoomMarks {
         let spare = segment_bytes.saturating_sub(SEGMENT_HEADER_BYTES as u64 + record);
         let full_bytes = u64::from(spares_count) * spare;
         let ample_bytes = full_bytes.min(none_bytes + RESERVE_BYTES.min(segment_bytes / 4));
-        RoomMarks { record_bytes_max, none_bytes, full_bytes, ample_bytes }
+        let low_bytes = full_bytes.min(ample_bytes + segment_bytes / 4);
+        RoomMarks { record_bytes_max, none_bytes, full_bytes, ample_bytes, low_bytes }
     }
 
     /// The marks of a log that is used.
@@ -263,6 +274,11 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
     /// Who prepares segments: woken when one was taken.
     pub fn wake_when_low(&mut self, preparer: Thread) {
         self.preparer = Some(preparer);
+    }
+
+    /// Whether placements are refused, or soon would be, for want of prepared log.
+    pub fn is_low(&self) -> bool {
+        self.log.room(self.room_marks.record_bytes_max) < self.room_marks.low_bytes
     }
 
     /// The newest record in the log.

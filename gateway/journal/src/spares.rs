@@ -182,7 +182,7 @@ mod tests {
             let running = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
             let Running { log, syncer, preparer, snapshots, .. } = running;
             let covered = Covered::default();
-            let spares = Spares::new(preparer.resting(rest), covered.clone());
+            let spares = Spares::new(preparer.resting(SEGMENT_BYTES / 4, rest), covered.clone());
             Place { spares, log, syncer, snapshots, covered, time: 1, directory, _place: place }
         }
 

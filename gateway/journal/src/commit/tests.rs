@@ -20,6 +20,10 @@ fn all_spares_ready_is_ample_for_every_setting() {
                 [Room::Ample, Room::Ample, Room::ReserveOnly, Room::None],
                 "{size:?}: {marks:?}"
             );
+            // A spare gets urgent before placements are refused, also where only the open segment's end is left.
+            let open_bytes = (marks.ample_bytes + marks.record_bytes_max as u64).next_multiple_of(8);
+            assert!(size.urgent_bytes() > open_bytes, "{size:?}: {marks:?}");
+            assert!((marks.ample_bytes..=marks.full_bytes).contains(&marks.low_bytes), "{size:?}: {marks:?}");
             cases += 1;
         }
     }

@@ -1,8 +1,8 @@
 //! The two messages that come all day, read without serde: changes of levels and whole books, in the form in which the
 //! venue sends them. Everything else about them, and all other messages, is read from [`dto`](super::dto).
 
+use crate::json_scanner::{JsonScanner, once};
 use crate::loose::{dollars, qty, scaled};
-use crate::plain::{Plain, once};
 use crate::{BookSide, Level};
 use engine::amount::{Price, Qty};
 use smallvec::SmallVec;
@@ -59,21 +59,21 @@ struct Fields<'a> {
 /// Reads a message that is one of the two and has nothing odd about it.
 pub(super) fn read(text: &str) -> Option<Message<'_>> {
     let mut fields = Fields::default();
-    let mut plain = Plain::new(text)?;
-    plain.object(|plain, name| match name {
-        "event_type" => once(&mut fields.kind, plain.text()?),
-        "asset_id" => once(&mut fields.token, id(plain)?),
-        "market" => once(&mut fields.market, plain.text()?),
-        "timestamp" => once(&mut fields.timestamp, plain.text()?),
-        "hash" => once(&mut fields.hash, plain.text()?),
-        "price_changes" => once(&mut fields.changes, changes(plain)?),
-        "bids" => once(&mut fields.bids, levels(plain)?),
-        "asks" => once(&mut fields.asks, levels(plain)?),
-        "tick_size" => once(&mut fields.tick, plain.text()?),
-        "last_trade_price" => once(&mut fields.last, plain.text()?),
+    let mut scanner = JsonScanner::new(text)?;
+    scanner.object(|scanner, name| match name {
+        "event_type" => once(&mut fields.kind, scanner.text()?),
+        "asset_id" => once(&mut fields.token, id(scanner)?),
+        "market" => once(&mut fields.market, scanner.text()?),
+        "timestamp" => once(&mut fields.timestamp, scanner.text()?),
+        "hash" => once(&mut fields.hash, scanner.text()?),
+        "price_changes" => once(&mut fields.changes, changes(scanner)?),
+        "bids" => once(&mut fields.bids, levels(scanner)?),
+        "asks" => once(&mut fields.asks, levels(scanner)?),
+        "tick_size" => once(&mut fields.tick, scanner.text()?),
+        "last_trade_price" => once(&mut fields.last, scanner.text()?),
         _ => None,
     })?;
-    plain.end()?;
+    scanner.end()?;
     let Fields { kind, token, timestamp, hash, tick, last, bids, asks, changes, .. } = fields;
     let what = match (kind?, changes, token) {
         // A token or a hash of the message would stand for those that a change lacks.
@@ -90,8 +90,8 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
 
 /// The id of a token, which is never blank.
 #[inline]
-fn id<'a>(plain: &mut Plain<'a>) -> Option<&'a str> {
-    plain.text().filter(|text| is_id(text))
+fn id<'a>(scanner: &mut JsonScanner<'a>) -> Option<&'a str> {
+    scanner.text().filter(|text| is_id(text))
 }
 
 #[inline]
@@ -99,16 +99,16 @@ fn is_id(text: &str) -> bool {
     text.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
-fn changes<'a>(plain: &mut Plain<'a>) -> Option<SmallVec<[Change<'a>; 4]>> {
+fn changes<'a>(scanner: &mut JsonScanner<'a>) -> Option<SmallVec<[Change<'a>; 4]>> {
     let mut changes = SmallVec::new();
-    plain.array(|plain| {
-        let mut ahead = plain.clone();
+    scanner.array(|scanner| {
+        let mut ahead = scanner.clone();
         let change = match as_written(&mut ahead) {
             Some(change) => {
-                *plain = ahead;
+                *scanner = ahead;
                 change
             }
-            None => by_names(plain)?,
+            None => by_names(scanner)?,
         };
         changes.push(change);
         Some(())
@@ -118,47 +118,47 @@ fn changes<'a>(plain: &mut Plain<'a>) -> Option<SmallVec<[Change<'a>; 4]>> {
 
 /// A change with its fields in the order in which the venue writes them: nearly all are.
 #[inline]
-fn as_written<'a>(plain: &mut Plain<'a>) -> Option<Change<'a>> {
-    plain.literal(r#"{"asset_id":""#)?;
-    let token = plain.up_to_quote().filter(|text| is_id(text))?;
-    plain.literal(r#","price":""#)?;
-    let price = dollars(plain.up_to_quote()?).ok()?;
+fn as_written<'a>(scanner: &mut JsonScanner<'a>) -> Option<Change<'a>> {
+    scanner.literal(r#"{"asset_id":""#)?;
+    let token = scanner.up_to_quote().filter(|text| is_id(text))?;
+    scanner.literal(r#","price":""#)?;
+    let price = dollars(scanner.up_to_quote()?).ok()?;
     // Its description and what was recorded of it differ in which of the two comes first.
-    let (size, side) = match plain.literal(r#","size":""#) {
+    let (size, side) = match scanner.literal(r#","size":""#) {
         Some(()) => {
-            let size = plain.up_to_quote()?;
-            plain.literal(r#","side":""#)?;
-            (size, plain.up_to_quote()?)
+            let size = scanner.up_to_quote()?;
+            scanner.literal(r#","side":""#)?;
+            (size, scanner.up_to_quote()?)
         }
         None => {
-            plain.literal(r#","side":""#)?;
-            let side = plain.up_to_quote()?;
-            plain.literal(r#","size":""#)?;
-            (plain.up_to_quote()?, side)
+            scanner.literal(r#","side":""#)?;
+            let side = scanner.up_to_quote()?;
+            scanner.literal(r#","size":""#)?;
+            (scanner.up_to_quote()?, side)
         }
     };
     let (size, side) = (qty(size).ok()?, self::side(side)?);
-    plain.literal(r#","hash":""#)?;
-    let hash = plain.up_to_quote()?;
-    plain.literal(r#","best_bid":""#)?;
-    let bid = best(plain.up_to_quote()?);
-    plain.literal(r#","best_ask":""#)?;
-    let ask = best(plain.up_to_quote()?);
-    plain.literal("}")?;
+    scanner.literal(r#","hash":""#)?;
+    let hash = scanner.up_to_quote()?;
+    scanner.literal(r#","best_bid":""#)?;
+    let bid = best(scanner.up_to_quote()?);
+    scanner.literal(r#","best_ask":""#)?;
+    let ask = best(scanner.up_to_quote()?);
+    scanner.literal("}")?;
     Some(Change { token, hash, level: (side, price, size), top: bid.zip(ask) })
 }
 
-fn by_names<'a>(plain: &mut Plain<'a>) -> Option<Change<'a>> {
+fn by_names<'a>(scanner: &mut JsonScanner<'a>) -> Option<Change<'a>> {
     let (mut token, mut price, mut size, mut side, mut hash) = (None, None, None, None, None);
     let (mut bid, mut ask) = (None, None);
-    plain.object(|plain, name| match name {
-        "asset_id" => once(&mut token, id(plain)?),
-        "price" => once(&mut price, dollars(plain.text()?).ok()?),
-        "size" => once(&mut size, qty(plain.text()?).ok()?),
-        "side" => once(&mut side, self::side(plain.text()?)?),
-        "hash" => once(&mut hash, plain.text()?),
-        "best_bid" => once(&mut bid, best(plain.text()?)),
-        "best_ask" => once(&mut ask, best(plain.text()?)),
+    scanner.object(|scanner, name| match name {
+        "asset_id" => once(&mut token, id(scanner)?),
+        "price" => once(&mut price, dollars(scanner.text()?).ok()?),
+        "size" => once(&mut size, qty(scanner.text()?).ok()?),
+        "side" => once(&mut side, self::side(scanner.text()?)?),
+        "hash" => once(&mut hash, scanner.text()?),
+        "best_bid" => once(&mut bid, best(scanner.text()?)),
+        "best_ask" => once(&mut ask, best(scanner.text()?)),
         _ => None,
     })?;
     Some(Change {
@@ -169,13 +169,13 @@ fn by_names<'a>(plain: &mut Plain<'a>) -> Option<Change<'a>> {
     })
 }
 
-fn levels(plain: &mut Plain<'_>) -> Option<Vec<Level>> {
+fn levels(scanner: &mut JsonScanner<'_>) -> Option<Vec<Level>> {
     let mut levels = Vec::new();
-    plain.array(|plain| {
+    scanner.array(|scanner| {
         let (mut price, mut size) = (None, None);
-        plain.object(|plain, name| match name {
-            "price" => once(&mut price, dollars(plain.text()?).ok()?),
-            "size" => once(&mut size, qty(plain.text()?).ok()?),
+        scanner.object(|scanner, name| match name {
+            "price" => once(&mut price, dollars(scanner.text()?).ok()?),
+            "size" => once(&mut size, qty(scanner.text()?).ok()?),
             _ => None,
         })?;
         levels.push((price?, size?));
@@ -212,12 +212,12 @@ mod tests {
 
     /// Each way alone, and where it stopped.
     fn both(text: &str) -> [Option<(String, bool)>; 2] {
-        let told = |change: Option<Change<'_>>, plain: Plain<'_>| {
+        let told = |change: Option<Change<'_>>, scanner: JsonScanner<'_>| {
             let Change { token, hash, level, top } = change?;
-            Some((format!("{token} {hash} {level:?} {top:?}"), plain.end().is_some()))
+            Some((format!("{token} {hash} {level:?} {top:?}"), scanner.end().is_some()))
         };
-        let Some(plain) = Plain::new(text) else { return [None, None] };
-        let (mut short, mut long) = (plain.clone(), plain);
+        let Some(scanner) = JsonScanner::new(text) else { return [None, None] };
+        let (mut short, mut long) = (scanner.clone(), scanner);
         let (written, named) = (as_written(&mut short), by_names(&mut long));
         [told(written, short), told(named, long)]
     }

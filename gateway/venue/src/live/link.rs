@@ -70,7 +70,7 @@ pub trait Protocol: Send {
 }
 
 /// Runs the socket until the sender of changes or the feed is gone.
-pub async fn run<T: Protocol>(link: Link, mut protocol: T, mut changes: UnboundedReceiver<T::Change>) {
+pub async fn run_link<T: Protocol>(link: Link, mut protocol: T, mut changes: UnboundedReceiver<T::Change>) {
     let mut backoff = Backoff::new(link.pace);
     let mut ignored = Vec::new();
     let mut last_reason = None;
@@ -335,7 +335,7 @@ mod tests {
             received
         };
         let received = tokio::select! {
-            () = run(Link { url, port, pace, ping: None }, Greeter("hello"), receiver) => panic!("the link ended"),
+            () = run_link(Link { url, port, pace, ping: None }, Greeter("hello"), receiver) => panic!("the link ended"),
             (received, ()) = async { tokio::join!(received, echoes) } => received,
         };
         let closed = "gap: closed by the venue";

@@ -19,7 +19,7 @@ pub use budget::Budget;
 pub use fetch::Fetch;
 pub(super) use fetch::client as fetch_client;
 pub use health::Health;
-pub use link::{Link, Talk, run};
+pub use link::{Link, Protocol, run_link};
 #[cfg(test)]
 pub use outlet::lone_port;
 pub use outlet::{Closed, Outlet, Port};

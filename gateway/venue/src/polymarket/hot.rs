@@ -1,5 +1,5 @@
-//! The two messages that come all day, read without serde: changes of levels and whole books, in the form in which the
-//! venue sends them. Everything else about them, and all other messages, is read from [`dto`](super::dto).
+//! Fast parser of the two most frequent messages, changes of levels and full books, in the form in which the venue
+//! sends them. Other messages and other forms are parsed with [`dto`](super::dto).
 
 use crate::json_scanner::{JsonScanner, once};
 use crate::loose::{dollars, qty, scaled};
@@ -7,19 +7,19 @@ use crate::{BookSide, Level};
 use engine::amount::{Price, Qty};
 use smallvec::SmallVec;
 
-/// What was read.
+/// A parsed message.
 pub(super) struct Message<'a> {
     pub(super) timestamp: Option<&'a str>,
-    pub(super) what: What<'a>,
+    pub(super) content: Content<'a>,
 }
 
-pub(super) enum What<'a> {
-    /// Both tokens of a market, one level each: that is what most frames hold.
+pub(super) enum Content<'a> {
+    /// Inline for both tokens of a market with one level each, as in most frames.
     Changes(SmallVec<[Change<'a>; 4]>),
     Book(Book<'a>),
 }
 
-/// A level of a token, as it stands now.
+/// The new size of one level.
 pub(super) struct Change<'a> {
     pub(super) token: &'a str,
     pub(super) hash: &'a str,
@@ -27,21 +27,21 @@ pub(super) struct Change<'a> {
     pub(super) top: Option<Top>,
 }
 
-/// What the best prices are, where they are told and can be compared.
+/// Best bid and best ask after a change; `None` for an empty side.
 pub(super) type Top = (Option<Price>, Option<Price>);
 
-/// A whole book; its levels in their order.
+/// A full book; levels in the order of the message.
 pub(super) struct Book<'a> {
     pub(super) token: &'a str,
     pub(super) hash: &'a str,
     pub(super) bids: Vec<Level>,
     pub(super) asks: Vec<Level>,
     pub(super) tick: Option<&'a str>,
-    /// The price of the last trade as it was written.
+    /// The text of the last trade's price.
     pub(super) last: Option<&'a str>,
 }
 
-/// Fields by name, before it is known what they mean together.
+/// Fields by name, before they are combined.
 #[derive(Default)]
 struct Fields<'a> {
     kind: Option<&'a str>,
@@ -56,7 +56,7 @@ struct Fields<'a> {
     changes: Option<SmallVec<[Change<'a>; 4]>>,
 }
 
-/// Reads a message that is one of the two and has nothing odd about it.
+/// Parses a change or a book in the usual form; `None` for anything else.
 pub(super) fn read(text: &str) -> Option<Message<'_>> {
     let mut fields = Fields::default();
     let mut scanner = JsonScanner::new(text)?;
@@ -75,20 +75,20 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
     })?;
     scanner.end()?;
     let Fields { kind, token, timestamp, hash, tick, last, bids, asks, changes, .. } = fields;
-    let what = match (kind?, changes, token) {
-        // A token or a hash of the message would stand for those that a change lacks.
+    let content = match (kind?, changes, token) {
+        // Changes without these fields would inherit the token or the hash of the message.
         ("price_change", Some(changes), None) if hash.is_none() && bids.is_none() && asks.is_none() => {
-            What::Changes(changes)
+            Content::Changes(changes)
         }
         ("book", None, Some(token)) => {
-            What::Book(Book { token, hash: hash.unwrap_or_default(), bids: bids?, asks: asks?, tick, last })
+            Content::Book(Book { token, hash: hash.unwrap_or_default(), bids: bids?, asks: asks?, tick, last })
         }
         _ => return None,
     };
-    Some(Message { timestamp, what })
+    Some(Message { timestamp, content })
 }
 
-/// The id of a token, which is never blank.
+/// A token id, which starts with a digit.
 #[inline]
 fn id<'a>(scanner: &mut JsonScanner<'a>) -> Option<&'a str> {
     scanner.text().filter(|text| is_id(text))
@@ -116,14 +116,14 @@ fn changes<'a>(scanner: &mut JsonScanner<'a>) -> Option<SmallVec<[Change<'a>; 4]
     Some(changes)
 }
 
-/// A change with its fields in the order in which the venue writes them: nearly all are.
+/// Parses a change with its fields in the venue's order, as nearly all are.
 #[inline]
 fn as_written<'a>(scanner: &mut JsonScanner<'a>) -> Option<Change<'a>> {
     scanner.literal(r#"{"asset_id":""#)?;
     let token = scanner.up_to_quote().filter(|text| is_id(text))?;
     scanner.literal(r#","price":""#)?;
     let price = dollars(scanner.up_to_quote()?).ok()?;
-    // Its description and what was recorded of it differ in which of the two comes first.
+    // The venue's documentation and recorded messages differ in the order of these two.
     let (size, side) = match scanner.literal(r#","size":""#) {
         Some(()) => {
             let size = scanner.up_to_quote()?;
@@ -184,7 +184,7 @@ fn levels(scanner: &mut JsonScanner<'_>) -> Option<Vec<Level>> {
     Some(levels)
 }
 
-/// Whose level a change is of.
+/// The book side of a change.
 pub(super) fn side(name: &str) -> Option<BookSide> {
     match name {
         "BUY" | "buy" => Some(BookSide::Bid),
@@ -193,7 +193,7 @@ pub(super) fn side(name: &str) -> Option<BookSide> {
     }
 }
 
-/// A best price: `None` when it does not say, or nothing that can be compared; 0, 1 and nothing stand for an empty side.
+/// A best price; outer `None` if it cannot be compared, inner `None` (0, 1 or blank) for an empty side.
 pub(super) fn best(text: &str) -> Option<Option<Price>> {
     const DOLLAR: u64 = 10_000;
     match scaled(text, 4) {
@@ -210,27 +210,27 @@ mod tests {
 
     const WRITTEN: &str = r#"{"asset_id":"7","price":"0.514","size":"215.08","side":"SELL","hash":"bf3","best_bid":"0.5","best_ask":"1"}"#;
 
-    /// Each way alone, and where it stopped.
+    /// The result of each parser, and whether it read the whole text.
     fn both(text: &str) -> [Option<(String, bool)>; 2] {
-        let told = |change: Option<Change<'_>>, scanner: JsonScanner<'_>| {
+        let summary = |change: Option<Change<'_>>, scanner: JsonScanner<'_>| {
             let Change { token, hash, level, top } = change?;
             Some((format!("{token} {hash} {level:?} {top:?}"), scanner.end().is_some()))
         };
         let Some(scanner) = JsonScanner::new(text) else { return [None, None] };
         let (mut short, mut long) = (scanner.clone(), scanner);
         let (written, named) = (as_written(&mut short), by_names(&mut long));
-        [told(written, short), told(named, long)]
+        [summary(written, short), summary(named, long)]
     }
 
     #[test]
-    fn a_change_is_read_alike_in_any_order_of_its_fields() {
+    fn a_change_is_read_equally_in_any_order_of_its_fields() {
         let recorded = WRITTEN.replace(r#""size":"215.08","side":"SELL""#, r#""side":"SELL","size":"215.08""#);
-        let turned = WRITTEN.replace(r#""asset_id":"7","price":"0.514""#, r#""price":"0.514","asset_id":"7""#);
+        let reordered = WRITTEN.replace(r#""asset_id":"7","price":"0.514""#, r#""price":"0.514","asset_id":"7""#);
         let cases = [
             // text, whether it is in an order of the venue
             (WRITTEN.to_owned(), true),
             (recorded, true),
-            (turned, false),
+            (reordered, false),
             (WRITTEN.replace(":\"7\",", ": \"7\" , "), false),
             (WRITTEN.replace(r#","hash":"bf3""#, ""), false),
             (WRITTEN.replace(r#","best_bid":"0.5""#, ""), false),
@@ -241,23 +241,23 @@ mod tests {
             assert!(named.is_some(), "{text}");
             assert!(written.is_none_or(|written| Some(written) == named), "{text}");
             let message = format!(r#"{{"event_type":"price_change","price_changes":[{text}]}}"#);
-            let Some(Message { what: What::Changes(changes), .. }) = read(&message) else { panic!("{text}") };
+            let Some(Message { content: Content::Changes(changes), .. }) = read(&message) else { panic!("{text}") };
             let [Change { token, level, .. }] = &changes[..] else { panic!("{text}") };
             assert_eq!((*token, *level), ("7", (BookSide::Ask, Price(5_140), Qty(215_080_000))), "{text}");
         }
         println!("changes in any order: {} cases", cases.len());
     }
 
-    /// What the short way takes, the other one takes and reads alike.
+    /// The parser by order accepts only content the parser by names accepts, with the same result.
     #[test]
-    fn changes_put_together_by_chance_are_read_alike() {
+    fn random_changes_are_read_equally_by_both_parsers() {
         const ROUNDS: usize = 100_000;
         const VALUES: [&str; 12] =
             ["7", "0.5", "1", "0", "", " 0.4", "0.00005", "BUY", "SELL", "up", "9.123456", "1e2"];
         const NAMES: [&str; 8] = ["asset_id", "price", "size", "side", "hash", "best_bid", "best_ask", "else"];
         let mut random = Random(29);
         let mut pick = |count: usize| (random.next() % count as u64) as usize;
-        let (mut taken, mut alike) = (0, 0);
+        let (mut accepted, mut both_ways) = (0, 0);
         for _ in 0..ROUNDS {
             let mut fields: Vec<_> = [
                 ("asset_id", "7"),
@@ -289,13 +289,13 @@ mod tests {
                 }
             }
             let [written, named] = both(&text);
-            taken += usize::from(named.is_some());
+            accepted += usize::from(named.is_some());
             if let Some(written) = written {
                 assert_eq!(Some(written), named, "{text}");
-                alike += 1;
+                both_ways += 1;
             }
         }
-        assert!(alike > ROUNDS / 5 && taken > alike, "{alike} and {taken} of {ROUNDS} were taken");
-        println!("changes by chance: {ROUNDS} cases, {taken} of them taken, {alike} by both ways");
+        assert!(both_ways > ROUNDS / 5 && accepted > both_ways, "{both_ways} and {accepted} of {ROUNDS} were accepted");
+        println!("random changes: {ROUNDS} cases, {accepted} of them accepted, {both_ways} by both ways");
     }
 }

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
 
 /// Markets per socket. The venue documents no limit. A gap in the sequence costs this many snapshots, a few megabytes;
-/// the largest number of subscribed markets needs 20 sockets by default, fewer than the venue allows.
+/// the largest number of subscribed markets needs 50 sockets, fewer than the venue allows.
 pub const MARKETS_MAX: usize = 1_000;
 /// Gaps before all books were complete again that break the connection.
 const GAPS_MAX: u32 = 5;

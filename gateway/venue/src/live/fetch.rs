@@ -103,7 +103,7 @@ impl Fetch {
                     }
                     match read(response).await {
                         Ok(body) if !is_temporary(status) || attempt == ATTEMPTS_MAX => {
-                            // A response such as 429 is_current as a failed call too.
+                            // A response such as 429 counts as a failed call too.
                             self.count(port, !is_temporary(status));
                             if !is_current() {
                                 return None;

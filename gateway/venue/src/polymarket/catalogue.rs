@@ -130,7 +130,7 @@ impl Translate {
         let is_later = |known: &Market| changed.is_some_and(|at| at > known.closed_at);
         let stays_closed = !closed
             && known.is_some_and(|known| known.resolved.is_none() && known.standing.gamma_closed && !is_later(known));
-        // The catalogue is_stale_tick behind a tick of the socket; its old tick is ignored.
+        // The catalogue lags: its tick is older than that of the socket, and is ignored.
         let is_stale_tick = |known: &Market| {
             known.tick_at != Timestamp::default()
                 && changed.unwrap_or(received) <= known.tick_at.plus(CATALOGUE_FOLLOWS_WITHIN)

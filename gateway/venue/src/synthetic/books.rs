@@ -1,4 +1,4 @@
-//! The book of a market at a step_time: a function of its seed, its fair price and the time.
+//! The book of a market at a moment: a function of its seed, its fair price and the time.
 //!
 //! Every level has a lifetime, after which its existence and size are drawn again; the levels nearest to the fair price
 //! are the touch. Shapes and rates follow recordings; see the constants.
@@ -100,7 +100,7 @@ pub(super) fn step_length(spec: &Spec, at: Timestamp) -> u64 {
     length / spec.liveliness
 }
 
-/// The time of step `number` on a grid: a random step_time inside its cell, so that markets do not move together.
+/// The time of step `number` on a grid: a random moment inside its cell, so that markets do not move together.
 fn step_time(spec: &Spec, length: u64, number: u64) -> Timestamp {
     let jitter = mix(mix(spec.seed, length), number) % length;
     Timestamp(number.saturating_mul(length).saturating_add(jitter))
@@ -152,7 +152,7 @@ impl Default for Book {
 }
 
 impl Book {
-    /// The tick at a step_time: finer near 0 and 1, checked at long intervals so that it does not alternate.
+    /// The tick at a moment: finer near 0 and 1, checked at long intervals so that it does not alternate.
     pub(super) fn tick(&mut self, spec: &Spec, at: Timestamp) -> TickSize {
         if spec.tick != TickSize(100) {
             return spec.tick;

@@ -245,7 +245,7 @@ mod tests {
             assert_eq!(read(text).is_some(), accepted, "{text}");
             check(text);
         }
-        println!("scanner messages: {} cases", cases.len());
+        println!("scanned messages: {} cases", cases.len());
     }
 
     /// Asserts that accepted input equals serde's result; returns whether it was accepted.

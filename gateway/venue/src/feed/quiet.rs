@@ -95,7 +95,7 @@ impl Quiet {
     }
 
     fn is_long(&self, at: Timestamp, now: Timestamp) -> bool {
-        now.silent_on(at) >= self.after_us
+        now.since(at) >= self.after_us
     }
 }
 

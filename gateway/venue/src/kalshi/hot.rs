@@ -159,7 +159,7 @@ mod tests {
             written.replace("yes", "up"),
             written[..written.len() - 1].to_owned(),
         ];
-        assert!(unusual.iter().all(|text| read(text).is_none()), "left to unusual");
+        assert!(unusual.iter().all(|text| read(text).is_none()), "not in the usual form");
         println!("changes in any order: {} cases", cases.len() + unusual.len());
     }
 }

@@ -114,7 +114,7 @@ impl Delta {
 }
 
 impl Translate {
-    /// Starts without markets; counts in `skips` content is skipped.
+    /// Starts without markets; counts in `skips` what is skipped.
     pub fn new(sequence: Sequence, skips: Arc<Skips>, names: Names) -> Translate {
         Translate {
             markets: AHashMap::new(),

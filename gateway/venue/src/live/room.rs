@@ -1,5 +1,5 @@
 //! Selects the markets to follow when there are more than the limit: markets that users trade come before up-or-down
-//! windows, and these before all others; selected a class, markets with more volume come first.
+//! windows, and these before all others; within a class, markets with more volume come first.
 
 use ahash::AHashMap;
 use std::cmp::Reverse;

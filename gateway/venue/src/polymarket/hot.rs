@@ -248,7 +248,7 @@ mod tests {
         println!("changes in any order: {} cases", cases.len());
     }
 
-    /// The parser by order accepts only content the parser by names accepts, with the same result.
+    /// The parser by order accepts only what the parser by names accepts, with the same result.
     #[test]
     fn random_changes_are_read_equally_by_both_parsers() {
         const ROUNDS: usize = 100_000;

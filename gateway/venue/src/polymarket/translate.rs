@@ -103,7 +103,7 @@ pub(super) enum Via {
 }
 
 impl Translate {
-    /// Starts without markets; counts in `skips` content is skipped.
+    /// Starts without markets; counts in `skips` what is skipped.
     pub fn new(skips: Arc<Skips>, names: Names) -> Translate {
         Translate {
             markets: Vec::new(),

@@ -203,7 +203,7 @@ impl Book {
         [&self.bids, &self.asks].map(|side| side.levels().collect())
     }
 
-    /// V of the book in dollars: value bids pay, and value asks cost at the complement.
+    /// V of the book in dollars: what bids pay, and what asks cost at the complement.
     pub(super) fn liquidity(&self) -> u64 {
         let bids = self.bids.levels().map(|(price, size)| u64::from(price.0) * (size.0 / 10_000));
         let asks = self.asks.levels().map(|(price, size)| u64::from(price.complement().0) * (size.0 / 10_000));

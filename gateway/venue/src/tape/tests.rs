@@ -94,7 +94,7 @@ fn the_first_line_is_the_tapes_identity() {
 }
 
 #[test]
-fn lines_are_told_apart_by_their_fields() {
+fn lines_are_distinguished_by_their_fields() {
     use Origin::*;
     let frame = |origin, connection: &str, body: &str| {
         Some(format!("{:?}", Record::Frame { origin, connection: connection.into(), body: body.into() }))

@@ -151,5 +151,5 @@ fn a_start_recalls_stakes_then_windows_then_the_rest() {
     let calls = venue.take_calls();
     let expected = "recall 60; stake 60; recall 50; stake 50; recall 40; recall 10; recall 20; recall 30";
     assert!(calls.starts_with(expected), "{calls}");
-    println!("markets calls of at a start: 6 cases");
+    println!("markets recalled at a start: 6 cases");
 }

@@ -130,7 +130,7 @@ impl Commands {
 
     /// Handles a refused command: any of its markets may be the cause, so it is sent again in halves. Returns the
     /// markets whose books cannot be subscribed.
-    pub fn halved(&mut self, command: Command, out: &mut Vec<String>) -> Vec<String> {
+    pub fn retry_in_halves(&mut self, command: Command, out: &mut Vec<String>) -> Vec<String> {
         let Command { action, mut tickers } = command;
         if let Action::Subscribe(channel) = action {
             let subscription = self.subscriptions.entry(channel).or_default();

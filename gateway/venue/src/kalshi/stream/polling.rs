@@ -240,7 +240,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(61)).await;
         let mut later = calls(&polls, 20);
         later.sort();
-        assert_eq!(later, ["B", "C", "D", "E", "F"], "the market over_limit the limit is not traded any more");
+        assert_eq!(later, ["B", "C", "D", "E", "F"], "the market over the limit is not traded any more");
     }
 
     #[tokio::test(start_paused = true)]

@@ -111,7 +111,7 @@ async fn fill(clob: Fetch, port: Port, missing: Arc<MissingBooks>) {
 struct Change {
     leave: Vec<Arc<Subject>>,
     join: Vec<Arc<Subject>>,
-    /// Subscriptions that the venue has lost: unsubscribed and subscribed resubscribe.
+    /// Subscriptions that the venue has lost: unsubscribed and subscribed again.
     resubscribe: Vec<Arc<Subject>>,
 }
 
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(brief(&mut assignments), [""; 0], "joined twice");
         assignments.leave(&market(7));
         assignments.join(market(500));
-        assert_eq!(brief(&mut assignments), ["0 -7 +500"], "a free place is used resubscribe");
+        assert_eq!(brief(&mut assignments), ["0 -7 +500"], "a free place is used again");
         assignments.join(market(600));
         assignments.leave(&market(600));
         assert_eq!(brief(&mut assignments), ["2"], "joined and left before the change was sent");
@@ -352,6 +352,6 @@ mod tests {
             assert_eq!(books.port.health.subscribed_tokens.load(Relaxed), count);
             cases += 1;
         }
-        println!("what is expected on a socket: {} cases", cases + 2);
+        println!("texts of a socket: {} cases", cases + 2);
     }
 }

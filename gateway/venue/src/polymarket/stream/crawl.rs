@@ -18,7 +18,7 @@ const OFFSET_MAX: usize = 10_000;
 const PAGES_MAX: usize = 5_000;
 const TRADED_PAGES: usize = 10;
 const NEWEST_PAGES: usize = 2;
-/// Interval between requests for upupcoming windows of up-or-down markets, number of windows after the current one, and
+/// Interval between requests for upcoming windows of up-or-down markets, number of windows after the current one, and
 /// most slugs in one call.
 const WINDOWS_EVERY: Duration = Duration::from_secs(60);
 const WINDOWS_AHEAD: usize = 3;

@@ -162,7 +162,7 @@ impl MissingBooks {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no thread panics while it is_subscribed the lock")
+        self.state.lock().expect("no thread panics while it holds the lock")
     }
 }
 

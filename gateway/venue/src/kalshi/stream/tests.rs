@@ -64,11 +64,11 @@ impl World {
     }
 
     fn book(&mut self, ticker: &str, seq: u64) {
-        self.hear(&json!({"type": "orderbook_snapshot", "sid": 1, "seq": seq, "msg": {"market_ticker": ticker}}));
+        self.receive(&json!({"type": "orderbook_snapshot", "sid": 1, "seq": seq, "msg": {"market_ticker": ticker}}));
     }
 
     fn delta(&mut self, ticker: &str, seq: u64) {
-        self.hear(&json!({"type": "orderbook_delta", "sid": 1, "seq": seq, "msg": {"market_ticker": ticker}}));
+        self.receive(&json!({"type": "orderbook_delta", "sid": 1, "seq": seq, "msg": {"market_ticker": ticker}}));
     }
 
     fn change(&mut self, change: Change) {

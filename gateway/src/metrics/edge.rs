@@ -1,5 +1,5 @@
-//! Requests: how many of which route ended how, what they were refused with, and how long placements and cancels took.
-//! Operations of sockets count as their HTTP twins do.
+//! Requests: how many of which route ended how, refusals by code, and how long placements and cancels took. Operations
+//! of sockets count like the HTTP requests.
 
 use super::family::{Family, Writer};
 use edge::app::App;
@@ -7,20 +7,22 @@ use std::fmt::Error;
 
 const REQUESTS: Family = Family::new(
     "papertape_requests_total",
-    "Requests and socket operations answered, by operation name of the machine description and class of status; unrouted: no such route or method, or no sound request",
+    "Requests and socket operations answered, by operation name of the machine description and class of status; \
+     unrouted: no such route or method, or a malformed request",
 );
 const REFUSALS: Family =
     Family::new("papertape_refusals_total", "Requests and socket operations refused, by error code of the contract");
 const ACKS: Family = Family::new(
     "papertape_ack_seconds",
-    "From the head of an order request read to its answer handed to the connection; one batch is one request; accepted: a status below 400",
+    "From the head of an order request read to its response written to the connection; one batch is one request; \
+     accepted: a status below 400",
 );
 const PLACEMENTS: Family =
     Family::new("papertape_placements_in_flight", "Placement requests admitted and not answered yet");
 const CONNECTIONS: Family =
     Family::new("papertape_connections_open", "TCP connections open, sockets and streams among them");
 const CONNECTIONS_REFUSED: Family =
-    Family::new("papertape_connections_refused_total", "TCP connections closed at once because a cap was reached");
+    Family::new("papertape_connections_refused_total", "TCP connections closed immediately because a cap was reached");
 
 pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
     if let Some(meters) = &app.meters {

@@ -13,6 +13,7 @@
 //! | `candles.rs` | prices of a stretch of time, and their folding (pure) |
 //! | `stretches.rs` | a reader's stretches of a price history (pure) |
 //! | `listener.rs` | who is told of books and prices as the feed writes them |
+//! | `publish.rs` | facts about markets, shown to catalogue and books |
 //! | `walk.rs` | what an order takes from a side (pure) |
 //!
 //! Best is first on both sides. Simulated fills never write here. Absent on purpose: order queues inside a level (users
@@ -25,6 +26,7 @@ pub mod depth;
 pub mod effective;
 pub mod ladder;
 pub mod listener;
+mod publish;
 pub mod registry;
 pub mod sequence;
 pub mod side;
@@ -38,6 +40,7 @@ mod tests;
 
 pub use depth::{Depth, Level, Quote, SnapshotHash, Top};
 pub use effective::{Effective, EffectiveLevel, EffectiveTop, Part, Reach};
+pub use publish::{publish, publish_all};
 pub use registry::{Book, Books, LastTrade, Mark, MarkSource};
 pub use side::DepthSide;
 pub use stated::{LastPrice, Stated};

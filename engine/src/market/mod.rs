@@ -2,7 +2,7 @@
 //!
 //! One writer, the feed: it asks the `decide` half what is new in what the venue says (often nothing), hands the facts
 //! to the log and applies them; the read sides ([`catalog::Catalog`], the books) are told only after release
-//! ([`publish`]). A resolved market never changes again; of several resolutions the first stands (execution.md §12).
+//! ([`publish`](crate::book::publish)). A resolved market never changes again; of several resolutions the first stands (execution.md §12).
 //! Not here: figures such as volumes (they are never journaled), ladders, and any position.
 
 pub mod catalog;
@@ -14,14 +14,11 @@ pub mod terms;
 mod tests;
 
 use crate::amount::TickSize;
-use crate::book::BookWriter;
+use crate::bytes::{Bytes, CodecError, leaf, put_list, take_list};
 use crate::fact;
 use crate::id::MarketId;
-use crate::mutation::bytes::{Bytes, put_list, take_list};
-use crate::mutation::codec::CodecError;
 use crate::time::Timestamp;
 use ahash::AHashMap;
-use catalog::Catalog;
 use mutation::MarketMutation;
 use std::collections::{BTreeMap, BTreeSet};
 use terms::{Listing, MarketState, Resolution};
@@ -42,6 +39,8 @@ pub struct Market {
     pub resolution: Option<(Resolution, Timestamp)>,
     pub settled_at: Option<Timestamp>,
 }
+
+leaf! { Market }
 
 impl Market {
     /// A market as it is first listed.
@@ -359,24 +358,5 @@ impl Markets {
         }
         (0..markets.markets.len() as u32).for_each(|market| markets.index(MarketId(market)));
         Ok(markets)
-    }
-}
-
-/// Tells the read sides a released fact. One caller, in log order.
-pub fn publish(fact: &MarketMutation, catalog: &Catalog, books: &mut BookWriter) {
-    catalog.publish(fact);
-    match fact {
-        MarketMutation::MarketListed(fact::MarketListed { market, listing, .. }) => books.tick(*market, listing.tick),
-        MarketMutation::TickChanged(fact::TickChanged { market, tick, .. }) => books.tick(*market, *tick),
-        _ => {}
-    }
-}
-
-/// Tells empty read sides everything, at boot.
-pub fn publish_all(markets: &Markets, catalog: &Catalog, books: &mut BookWriter) {
-    for (index, market) in markets.markets.iter().enumerate() {
-        let id = MarketId(index as u32);
-        catalog.add(id, market);
-        books.tick(id, market.tick);
     }
 }

@@ -5,7 +5,7 @@ use super::mutation::MarketMutation;
 use super::terms::*;
 use super::*;
 use crate::amount::{Price, Qty};
-use crate::book::{BookSide, Books, Depth};
+use crate::book::{BookSide, Books, Depth, publish, publish_all};
 use crate::fact;
 use crate::id::{InstrumentId, Outcome};
 use std::sync::Arc;

@@ -9,13 +9,13 @@
 
 use super::{Outbox, Room, Shard};
 use crate::command::{Answer, Sweeps};
+use crate::decide::cancel::closed;
+use crate::decide::cycle::{Met, meet};
+use crate::decide::take::Ground;
 use crate::fact;
 use crate::id::{InstrumentId, OrderId, UserId};
 use crate::mutation::Mutation;
-use crate::order::cancel::closed;
-use crate::order::cycle::{Met, meet};
 use crate::order::resting::Resting;
-use crate::order::take::Ground;
 use crate::order::{CloseReason, Order, Side};
 use crate::rules::{CLOSED_MARKET_GRACE_US, CYCLE_ORDERS_PER_TURN_MAX, FULL_CYCLE_EVERY, RECORD_SEALED_AT_BYTES};
 use crate::time::Timestamp;

@@ -3,9 +3,9 @@
 
 use super::{Outbox, Shard};
 use crate::command::{Answer, Command};
+use crate::decide::wallets::{self, Ending};
 use crate::id::{UserId, WalletId};
 use crate::reject::Reject;
-use crate::user::wallets::{self, Ending};
 use crate::view::EmptiedWallet;
 
 /// A wallet being emptied.

@@ -1,7 +1,7 @@
 //! A page of a user's order facts, each with its order as it was behind it: what the streams tell, live and after a cut.
 
 use crate::amount::{Cash, Qty};
-use crate::order::state::NO_FILL;
+use crate::order::row::NO_FILL;
 use crate::order::{Fill, Order};
 use crate::user::User;
 use crate::user::facts::Fact;
@@ -100,7 +100,7 @@ mod tests {
     use crate::fact;
     use crate::id::{InstrumentId, OrderId, PositionId, TradeId, UserId, WalletId};
     use crate::mutation::Mutation;
-    use crate::order::state::tests::resting_order;
+    use crate::order::row::tests::resting_order;
     use crate::order::{Liquidity, PriceSource, Side, Status};
     use crate::time::Timestamp;
     use crate::user::facts::FACTS_KEPT;

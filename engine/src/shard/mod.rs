@@ -27,19 +27,20 @@ mod venue;
 
 use crate::book::Books;
 use crate::command::{Answer, Command, Envelope, Query, Sweeps};
+use crate::decide::cancel::{self, Scope};
+use crate::decide::take::Desk;
+use crate::decide::{keys, wallets};
 use crate::directory::Directory;
 use crate::fact;
 use crate::id::{OrderId, UserId};
 use crate::market::catalog::Catalog;
 use crate::mutation::{Mutation, codec};
 use crate::notice::{Notice, OrderFact};
-use crate::order::cancel::{self, Scope};
-use crate::order::take::Desk;
 use crate::reject::Reject;
 use crate::ring::Ring;
 use crate::rules::{Rules, WAIT_MAX_US};
 use crate::time::Timestamp;
-use crate::user::{Users, issue, wallets};
+use crate::user::Users;
 use cycle::Cycles;
 use emptying::Emptying;
 use hourly::Hourly;
@@ -393,7 +394,7 @@ impl<R> Shard<R> {
     fn user_command(&mut self, owner: UserId, command: Command, outbox: &mut impl Outbox<R>) -> Answer {
         if let Command::CreateUser(asked) = command {
             if self.users.get(owner).is_none() {
-                issue::create(owner, asked, self.now, &mut self.facts);
+                keys::create(owner, asked, self.now, &mut self.facts);
                 self.commit(owner, outbox);
             }
             return Answer::Created(owner);
@@ -402,17 +403,17 @@ impl<R> Shard<R> {
         let (rules, now, facts) = (&*self.rules, self.now, &mut self.facts);
         let decided = match command {
             Command::SetGrant { tier, expires_at } => {
-                issue::grant(user, tier, expires_at, now, facts);
+                keys::grant(user, tier, expires_at, now, facts);
                 Ok(Told::Done)
             }
-            Command::IssueKey(asked) => issue::issue(user, asked, rules, now, facts).map(Told::Key),
-            Command::RenameKey { key, name } => issue::rename(user, key, name, now, facts).map(|()| Told::Key(key)),
+            Command::IssueKey(asked) => keys::issue(user, asked, rules, now, facts).map(Told::Key),
+            Command::RenameKey { key, name } => keys::rename(user, key, name, now, facts).map(|()| Told::Key(key)),
             Command::RotateKey { key, replacement, by: _ } => {
-                issue::rotate(user, key, replacement, rules, now, facts).map(|(new, until)| Told::Rotated(new, until))
+                keys::rotate(user, key, replacement, rules, now, facts).map(|(new, until)| Told::Rotated(new, until))
             }
-            Command::RevokeKey { key } => issue::revoke(user, key, now, facts).map(|()| Told::Done),
+            Command::RevokeKey { key } => keys::revoke(user, key, now, facts).map(|()| Told::Done),
             Command::NoteKeyUsed { .. } if outbox.room() != Room::Ample => Ok(Told::Done),
-            Command::NoteKeyUsed { key } => issue::note_used(user, key, now, facts).map(|()| Told::Done),
+            Command::NoteKeyUsed { key } => keys::note_used(user, key, now, facts).map(|()| Told::Done),
             Command::OpenWallet { label, by: _ } => wallets::open(user, label, now, facts).map(Told::Wallet),
             Command::RelabelWallet { wallet, label } => {
                 wallets::relabel(user, wallet, label, now, facts).map(|()| Told::Wallet(wallet))

@@ -2,9 +2,9 @@
 
 use super::{Outbox, Room, Shard, query};
 use crate::command::{Answer, BatchEntry, Placement};
+use crate::decide::place::{Placed, place};
+use crate::decide::take::Ground;
 use crate::id::UserId;
-use crate::order::place::{Placed, place};
-use crate::order::take::Ground;
 use crate::reject::Reject;
 use crate::view::OrderView;
 

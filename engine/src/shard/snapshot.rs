@@ -18,11 +18,10 @@
 
 use super::replay::State;
 use super::shard_of;
+use crate::bytes::{Bytes, CodecError, put_list, take_list};
 use crate::format::Formats;
 use crate::id::{OBJECT_BITS, UserId, object_number};
 use crate::market::{self, Markets};
-use crate::mutation::bytes::{Bytes, put_list, take_list};
-use crate::mutation::codec::CodecError;
 use crate::mutation::packed::{Packer, put_numbers, put_rows, take_rows};
 use crate::time::Timestamp;
 use crate::user::facts::Facts;

@@ -3,9 +3,10 @@
 
 use super::{Outbox, Room, Shard};
 use crate::command::{Answer, Wallets};
+use crate::decide::cancel::{self, Scope, closed};
+use crate::decide::settle;
 use crate::id::{MarketId, OrderId, UserId};
-use crate::order::cancel::{self, Scope, closed};
-use crate::order::{CloseReason, settle};
+use crate::order::CloseReason;
 use crate::reject::Reject;
 use crate::rules::SWEEP_ORDERS_PER_RECORD_MAX;
 use crate::view::CancelledOrders;

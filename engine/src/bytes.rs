@@ -1,34 +1,34 @@
-//! Rows of a snapshot as bytes, field after field, in the layout of the journal: fixed width, little-endian, a length
-//! before a text or list. Reading checks every length against what is left before anything is allocated.
+//! Rows of a snapshot as bytes, field by field, in the layout of the journal: fixed width, little-endian, a length
+//! before a text or list. Reading checks every length against the remaining bytes before it allocates.
 
 use crate::time::{Date, Timestamp};
 use wincode::config::Configuration;
 use wincode::{SchemaRead, SchemaWrite};
 
-/// A record, and so anything in it, is smaller than this; a longer list or text is refused before it is allocated.
+/// Records, and so their parts, are smaller than this; a longer list or text is refused before it is allocated.
 const BYTES_MAX: usize = 1 << 20;
 
 pub(crate) type Layout = Configuration<true, BYTES_MAX>;
 
-/// What has the journal's layout.
+/// A type with the journal's layout.
 pub trait Encodable: SchemaWrite<Layout, Src = Self> + for<'de> SchemaRead<'de, Layout, Dst = Self> + Sized {}
 
 impl<T> Encodable for T where T: SchemaWrite<Layout, Src = T> + for<'de> SchemaRead<'de, Layout, Dst = T> {}
 
-/// Why bytes are not facts.
+/// Why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodecError {
-    /// Written by a build that this one cannot read, which knows formats up to `newest`.
+    /// Written by a build that this one cannot read; it reads formats up to `newest`.
     Version { found: u16, newest: u16 },
-    /// A length goes beyond the bytes, or the bytes end too early.
+    /// A length exceeds the bytes, or the bytes end too early.
     Length,
     /// A text is not UTF-8.
     Text,
-    /// No such variant, or a byte that is neither no nor yes.
+    /// An unknown variant, or a flag byte that is neither 0 nor 1.
     Variant,
-    /// A row names another that is not there.
+    /// A row refers to another that does not exist.
     Reference,
-    /// Bytes behind the end.
+    /// Bytes after the end.
     Rest,
 }
 
@@ -49,14 +49,14 @@ impl std::fmt::Display for CodecError {
 
 impl std::error::Error for CodecError {}
 
-/// Appends one value in the layout.
+/// Appends one value.
 #[inline]
 pub(crate) fn write<T: Encodable>(value: &T, out: &mut Vec<u8>) {
     wincode::config::serialize_into(&mut *out, value, Layout::new())
         .expect("a value in memory is far smaller than a record");
 }
 
-/// Takes one value off the front.
+/// Reads one value from the front.
 #[inline]
 pub(crate) fn read<T: Encodable>(input: &mut &[u8]) -> Result<T, CodecError> {
     <T as SchemaRead<'_, Layout>>::get(&mut *input).map_err(named)
@@ -77,7 +77,7 @@ pub(crate) trait Bytes: Sized {
     fn take(input: &mut &[u8]) -> Result<Self, CodecError>;
 }
 
-/// A struct is its fields in the order they are listed here; a field that is forgotten does not compile.
+/// Lists the fields of a struct in their order; a missing field does not compile.
 macro_rules! row {
     ($name:ty { $($field:ident),* $(,)? }) => {
         impl $crate::bytes::Bytes for $name {
@@ -92,7 +92,7 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// Types whose journal layout is their snapshot layout.
+/// Types with the same layout in journal and snapshot.
 macro_rules! leaf {
     ($($name:ty),* $(,)?) => {$(
         impl $crate::bytes::Bytes for $name {
@@ -129,7 +129,7 @@ impl<T: Bytes> Bytes for Option<T> {
     }
 }
 
-/// As the option that it stands for.
+/// The layout of `Option<Timestamp>`.
 impl Bytes for Date {
     fn put(&self, out: &mut Vec<u8>) {
         self.get().put(out);
@@ -163,7 +163,7 @@ pub(crate) fn put_list<'a, T: Bytes + 'a>(len: usize, rows: impl Iterator<Item =
     }
 }
 
-/// Reads a list into what grows as rows come, so that a wrong length runs out of bytes, not of memory.
+/// Reads a list row by row, so that a wrong length runs out of bytes, not of memory.
 pub(crate) fn take_list<T: Bytes>(input: &mut &[u8], mut push: impl FnMut(T)) -> Result<(), CodecError> {
     for _ in 0..u64::take(input)? {
         push(T::take(input)?);
@@ -175,7 +175,7 @@ pub(crate) fn take_list<T: Bytes>(input: &mut &[u8], mut push: impl FnMut(T)) ->
 mod tests {
     use super::*;
 
-    /// A date has the bytes of an option, and none of them says that something happened when 1970 began.
+    /// A date has the bytes of an option, and none of them means the start of 1970.
     #[test]
     fn a_date_is_its_option() {
         let mut cases = 0;
@@ -189,7 +189,7 @@ mod tests {
         }
         let mut zero = Vec::new();
         Some(Timestamp(0)).put(&mut zero);
-        assert_eq!(Date::take(&mut &zero[..]), Err(CodecError::Variant), "it would be read as none");
+        assert_eq!(Date::take(&mut &zero[..]), Err(CodecError::Variant), "it would decode as none");
         println!("dates: {} cases", cases + 1);
     }
 }

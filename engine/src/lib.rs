@@ -1,5 +1,5 @@
-//! Books, users and orders of papertape: a pure calculation. No clock, no disk, no socket, no randomness: time comes in
-//! with each call, and what happened goes out as facts.
+//! The trading rules of papertape as a pure calculation: books, users and orders. It has no clock, disk, socket or
+//! randomness: time is an argument of each call, and results leave as facts.
 //!
 //! ```text
 //!   Command ─► decide (may refuse, changes nothing) ─► Mutations ─► apply (cannot fail) ─► state

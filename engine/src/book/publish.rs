@@ -1,4 +1,4 @@
-//! Facts about markets on their way to what is read: the catalogue and the books.
+//! Makes released facts about markets visible in the catalogue and the books.
 
 use crate::book::BookWriter;
 use crate::fact;
@@ -7,7 +7,7 @@ use crate::market::Markets;
 use crate::market::catalog::Catalog;
 use crate::market::mutation::MarketMutation;
 
-/// Tells the read sides a released fact. One caller, in log order.
+/// Applies a released fact to the read sides. One caller, in log order.
 pub fn publish(fact: &MarketMutation, catalog: &Catalog, books: &mut BookWriter) {
     catalog.publish(fact);
     match fact {
@@ -17,7 +17,7 @@ pub fn publish(fact: &MarketMutation, catalog: &Catalog, books: &mut BookWriter)
     }
 }
 
-/// Tells empty read sides everything, at boot.
+/// Fills empty read sides with all markets, at boot.
 pub fn publish_all(markets: &Markets, catalog: &Catalog, books: &mut BookWriter) {
     for (index, market) in markets.iter().enumerate() {
         let id = MarketId(index as u32);

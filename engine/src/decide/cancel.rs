@@ -1,4 +1,4 @@
-//! Cancels, decided: one order, all, those of a market (trading.md §4). They need neither venue nor market data.
+//! Cancels, decided: one order, all, those of a market (gateway/docs/trading.md §4). They need neither venue nor market data.
 
 use crate::command::Wallets;
 use crate::fact;

@@ -1,4 +1,4 @@
-//! Legacy, with `TRADE_REQUIRE_BOOK_DEPTH` off (execution.md §2): without a book an immediate order fills whole at the
+//! Legacy, with `TRADE_REQUIRE_BOOK_DEPTH` off (engine/docs/execution.md §2): without a book an immediate order fills whole at the
 //! first price that is known (midpoint, last trade, price from market data), if that lies inside its limit and not
 //! too far from what market data shows.
 

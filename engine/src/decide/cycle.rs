@@ -1,4 +1,4 @@
-//! One resting order against the book of the moment (execution.md §7): maker at its own limit, or, on the first live
+//! One resting order against the book of the moment (engine/docs/execution.md §7): maker at its own limit, or, on the first live
 //! book of an order that rested without one, taker at walked prices (§10). And against a print that went through its
 //! limit: maker at its own limit. Which orders are looked at, and when, is `shard/cycle.rs` and `shard/prints.rs`.
 

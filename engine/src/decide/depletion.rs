@@ -1,4 +1,4 @@
-//! What one user already took from the levels that the venue shows now (execution.md §9): subtracted before each of the
+//! What one user already took from the levels that the venue shows now (engine/docs/execution.md §9): subtracted before each of the
 //! user's walks, never visible, gone with a restart.
 //!
 //! A bid at p for one token of a market is an ask at 1 − p for the other, so both entries of that *place* are kept

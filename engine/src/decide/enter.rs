@@ -1,4 +1,4 @@
-//! An order meets the book: it fills, rests, or is killed (trading.md §5 steps 16–20, §6).
+//! An order meets the book: it fills, rests, or is killed (engine/docs/orders.md §2 steps 16–20, §6).
 
 use crate::amount::{Bps, Cash, Price, Qty, share_half_up};
 use crate::book::walk::{deviation_bps, spread_bps};
@@ -81,7 +81,7 @@ impl Entry<'_> {
             return self.rest(false, facts);
         }
         let sight = desk.look(self.ground, self.terms.instrument, self.terms.side)?;
-        // Judged before depletion: that is what the sender sees (execution.md §4).
+        // Judged before depletion: that is what the sender sees (engine/docs/execution.md §4).
         if self.terms.post_only && sight.crossed_by(self.terms.side, self.terms.limit) {
             return Err(Reject::PostOnlyWouldCross);
         }
@@ -105,12 +105,12 @@ impl Entry<'_> {
         Ok(self.stands(facts))
     }
 
-    /// GTC and GTD without a live book: the first cycle on one decides taker or maker (execution.md §10).
+    /// GTC and GTD without a live book: the first cycle on one decides taker or maker (engine/docs/execution.md §10).
     pub fn rest_untouched(&mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         self.rest(true, facts)
     }
 
-    /// A held position of an ended market without a live bid leaves at its average entry price (execution.md §11).
+    /// A held position of an ended market without a live bid leaves at its average entry price (engine/docs/execution.md §11).
     pub fn exit(&mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         let held = self.user.open_position(self.terms.wallet, self.terms.instrument).ok_or(Reject::ExecutionError)?;
         let execution = Execution {
@@ -127,7 +127,7 @@ impl Entry<'_> {
         Ok(self.stands(facts))
     }
 
-    /// Legacy: no book, but a price that is believed within bounds, for any size (execution.md §2).
+    /// Legacy: no book, but a price that is believed within bounds, for any size (engine/docs/execution.md §2).
     fn cascade(&mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         let execution = match cascade::find(self.ground, &self.terms) {
             Cascade::Nothing => return Ok(self.kill(Qty::ZERO, facts)),

@@ -1,6 +1,6 @@
 //! Users and keys, decided: first sight, grants, issuing, rotation, renaming, revocation, last use.
 //!
-//! Gates that need lists or flags of the server (keys.md §3, rows 1–4 and 6) are the asker's; these here need only
+//! Gates that need lists or flags of the server (gateway/docs/keys.md §3, rows 1–4 and 6) are the asker's; these here need only
 //! the user's own state. Nothing here changes anything: the answer is a list of facts.
 
 use crate::amount::Cash;
@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 use crate::user::key::grant_ended;
 use crate::user::{ApiKey, Permissions, Tier, User, WalletKind};
 
-/// A new user: row, grant, MAIN wallet and API wallet in one record (keys.md §6).
+/// A new user: row, grant, MAIN wallet and API wallet in one record (gateway/docs/keys.md §6).
 pub fn create(owner: UserId, asked: CreateUser, now: Timestamp, facts: &mut Vec<Mutation>) {
     let tier = asked.grant.unwrap_or(Tier::Free);
     let mut numbers = Numbers::first(owner);
@@ -41,7 +41,7 @@ pub fn create(owner: UserId, asked: CreateUser, now: Timestamp, facts: &mut Vec<
 }
 
 /// Gives a user a plan. A better one than before lifts what the API wallet counts as its start; cash stays
-/// (account.md §1.1).
+/// (engine/docs/account.md §4).
 pub fn grant(user: &User, tier: Tier, expires_at: Option<Timestamp>, now: Timestamp, facts: &mut Vec<Mutation>) {
     facts.push(Mutation::GrantSet(fact::GrantSet { tier, expires_at, at: now }));
     let baseline = rules::baseline(WalletKind::Api, tier);
@@ -53,7 +53,7 @@ pub fn grant(user: &User, tier: Tier, expires_at: Option<Timestamp>, now: Timest
     }
 }
 
-/// Issues a key (keys.md §3, rows 5 and 7; §2 for bootstrap). The same secret a second time is the same key: only keys
+/// Issues a key (gateway/docs/keys.md §3, rows 5 and 7; §2 for bootstrap). The same secret a second time is the same key: only keys
 /// that are derived from something come twice, and then two requests asked at once.
 pub fn issue(
     user: &User,
@@ -84,7 +84,7 @@ pub fn issue(
     Ok(key)
 }
 
-/// Replaces a key by a new one of the same kind; the old one works for another 24 h (keys.md §4).
+/// Replaces a key by a new one of the same kind; the old one works for another 24 h (gateway/docs/keys.md §4).
 pub fn rotate(
     user: &User,
     key: KeyId,

@@ -1,6 +1,6 @@
 //! Placement, decided: every check that needs no book, in the contract's order; then [`super::enter`].
 //!
-//! One function serves native, venue-shaped and batch entries. Steps are numbered as in trading.md §5; 1–4 are sound
+//! One function serves native, venue-shaped and batch entries. Steps are numbered as in engine/docs/orders.md §2; 1–4 are sound
 //! already when the request arrives. A refusal leaves nothing, except that a FOK or FAK that found too little leaves a
 //! row which was placed and closed at once.
 
@@ -41,7 +41,7 @@ pub fn place(
     facts: &mut Vec<Mutation>,
 ) -> Result<Placed, Reject> {
     let (rules, now) = (ground.rules, ground.now);
-    // wire.md §7, rows 13–15: a replay before the cap, the cap before soundness.
+    // gateway/docs/wire.md §7, rows 13–15: a replay before the cap, the cap before soundness.
     if let Some(request) = &placement.request
         && is_replay(user, request, now)?
     {
@@ -127,7 +127,7 @@ pub fn place(
     if ground.live(&quote) { entry.take_then_rest(top, desk, facts) } else { entry.rest_untouched(facts) }
 }
 
-/// wire.md §11: whether this very request came before, or why its id cannot be used.
+/// gateway/docs/wire.md §11: whether this very request came before, or why its id cannot be used.
 fn is_replay(user: &User, request: &RequestIdentity, now: Timestamp) -> Result<bool, Reject> {
     let Some(known) = user.remembered(&request.client_order_id) else { return Ok(false) };
     let same = known.digest == request.digest;
@@ -142,7 +142,7 @@ fn is_replay(user: &User, request: &RequestIdentity, now: Timestamp) -> Result<b
     }
 }
 
-/// wire.md §8: accepted orders of this UTC day, free tier only.
+/// gateway/docs/wire.md §8: accepted orders of this UTC day, free tier only.
 fn daily_cap(user: &User, tier: Tier, rules: &Rules, now: Timestamp) -> Result<(), Reject> {
     let today = now.day();
     let used = if user.quota.day == today { user.quota.used } else { 0 };
@@ -216,7 +216,7 @@ fn wallet(user: &User, asked: Option<WalletId>) -> Result<WalletId, Reject> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Opening {
     Open,
-    /// Past its end, unresolved: a market SELL may leave (execution.md §11).
+    /// Past its end, unresolved: a market SELL may leave (engine/docs/execution.md §11).
     Exit,
 }
 

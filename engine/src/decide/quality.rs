@@ -1,4 +1,4 @@
-//! Figures about a placement (execution.md §8). The formulas are `book/walk.rs`'s; here is which of them an order has.
+//! Figures about a placement (engine/docs/execution.md §8). The formulas are `book/walk.rs`'s; here is which of them an order has.
 
 use crate::amount::{Cash, Price, Qty, average_half_up};
 use crate::book::walk::deviation_bps;

@@ -1,4 +1,4 @@
-//! A resolved market, for one user (execution.md §12): open orders expire, then positions are paid out. What is
+//! A resolved market, for one user (engine/docs/execution.md §12): open orders expire, then positions are paid out. What is
 //! settled already is closed, so a second time finds nothing.
 
 use crate::amount::{exact_notional, notional_half_up};

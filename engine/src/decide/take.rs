@@ -1,7 +1,7 @@
 //! What an order can take at this moment: the effective book less what its user took already, walked.
 //!
 //! [`Ground`] is what a decision stands on besides the user; [`Desk`] is its scratch paper: copies of books and the
-//! depletion overlays of all users. Neither is journaled; overlays are gone with a restart (execution.md §9).
+//! depletion overlays of all users. Neither is journaled; overlays are gone with a restart (engine/docs/execution.md §9).
 
 use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up};
 use crate::book::walk::{self, Walk};
@@ -41,7 +41,7 @@ pub struct Ground<'a> {
     pub recording: Option<Timestamp>,
 }
 
-/// Age of a quote, judged (execution.md §10).
+/// Age of a quote, judged (engine/docs/execution.md §10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote {
     /// `None`: nothing was ever heard about the token.
@@ -317,7 +317,7 @@ impl Desk {
     }
 }
 
-/// Legacy FOK: what the levels did not give is had at the last level's price (execution.md §1).
+/// Legacy FOK: what the levels did not give is had at the last level's price (engine/docs/execution.md §1).
 fn stretch(walk: &mut Walk, taking: &Taking, taken: &mut Vec<Taken>) {
     let Some(last) = walk.worst.filter(|_| !walk.complete) else { return };
     let rest = match taking.want {

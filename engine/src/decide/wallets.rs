@@ -1,4 +1,4 @@
-//! Wallets, decided: opening, naming, archiving and resetting (account.md §1, §4).
+//! Wallets, decided: opening, naming, archiving and resetting (engine/docs/account.md §4, §4).
 //!
 //! Archiving and resetting first empty the wallet: its orders end, its positions close without cash. A long list goes
 //! in pieces; what is asked is judged before the first of them and holds until the last.

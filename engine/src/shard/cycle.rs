@@ -1,4 +1,4 @@
-//! The matching cycle (execution.md §7), piece by piece: lapsed heartbeats, expired GTD orders, `hold_reason`, markets
+//! The matching cycle (engine/docs/execution.md §7), piece by piece: lapsed heartbeats, expired GTD orders, `hold_reason`, markets
 //! closed for good, then resting orders against the books that changed.
 //!
 //! Behind a start whose clock is doubted the cycle is asked to leave out what time ends ([`Sweeps`]).

@@ -1,4 +1,4 @@
-//! Wallets that are archived or reset: emptied piece by piece, then ended (account.md §1.3, §4). Each piece is one
+//! Wallets that are archived or reset: emptied piece by piece, then ended (engine/docs/account.md §4, §4). Each piece is one
 //! record of at most [`crate::rules::SWEEP_ORDERS_PER_RECORD_MAX`] orders and positions; the last one holds the end.
 
 use super::{Outbox, Shard};

@@ -1,4 +1,4 @@
-//! The points of equity at each full hour of server time (account.md §4).
+//! The points of equity at each full hour of server time (engine/docs/account.md §5).
 //!
 //! A point says what a wallet was worth when the hour began, so it is made before anything changes behind that moment:
 //! page by page in the shard's turns, and for whoever asks something meanwhile before that is done. Only users with an

@@ -136,7 +136,7 @@ fn shown_id(placement: &Placement) -> Option<&str> {
     (request.source != IdSource::Implicit).then_some(request.client_order_id.as_str())
 }
 
-/// Whether a command is a write that goes one after the other with the user's others (wire.md §7, 16): placements, cancels
+/// Whether a command is a write that goes one after the other with the user's others (gateway/docs/wire.md §7, 16): placements, cancels
 /// and resets. Keys can be revoked at any time, and background work of the server does not wait.
 fn takes_turns(command: &Command) -> bool {
     match command {

@@ -1,4 +1,4 @@
-//! The points of equity at each full minute of server time, for the last 24 hours (ext `fidelity=minute`, account.md §4).
+//! The points of equity at each full minute of server time, for the last 24 hours (ext `fidelity=minute`, engine/docs/account.md §5).
 //!
 //! They are kept in memory alone and journaled nowhere: a new process begins anew, and what stands before a curve are the
 //! points of the full hours. Only few wallets are followed, [`FOLLOWED_MAX`] of a shard: those that traded, and those whose

@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 use crate::user::{ApiKey, FirstAnswer, Position, User};
 use crate::view::{AccountView, EquityView, FillPage, FillView, KeyView, OrderPage, OrderView, PositionView, UserView};
 
-/// Largest count of matches that is told; beyond it there is no hint (trading.md §3).
+/// Largest count of matches that is told; beyond it there is no hint (gateway/docs/trading.md §3).
 const HINT_MAX: usize = 10_000;
 /// Rows that are counted through for the hint at most, so that a long history does not hold up the shard.
 const HINT_ROWS_MAX: usize = 100_000;
@@ -97,7 +97,7 @@ pub fn order(user: &User, id: OrderId) -> Option<OrderView> {
     Some(view)
 }
 
-/// What the first answer to a remembered request said (wire.md §11).
+/// What the first answer to a remembered request said (gateway/docs/wire.md §11).
 pub fn replayed(user: &User, client_order_id: &str) -> BatchEntry {
     let known = user.remembered(client_order_id).and_then(|known| Some((known, user.order(known.order)?)));
     let Some((known, now)) = known else {
@@ -253,7 +253,7 @@ fn account(user: &User, wallets: Wallets) -> AccountView {
     view
 }
 
-/// Open ones first, then by id, newest first (account.md §4).
+/// Open ones first, then by id, newest first (engine/docs/account.md §5).
 fn positions(user: &User, wallets: Wallets, market: Option<MarketId>, open: Option<bool>) -> Vec<PositionView> {
     let chosen = Chosen::of(user, wallets);
     let fits = |position: &&Position| {

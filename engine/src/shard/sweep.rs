@@ -117,7 +117,7 @@ impl<R> Shard<R> {
         }
     }
 
-    /// One piece of a settlement: one user's, or a part of it (execution.md §12).
+    /// One piece of a settlement: one user's, or a part of it (engine/docs/execution.md §12).
     pub(super) fn settle(&mut self, mut settling: Settling<R>, outbox: &mut impl Outbox<R>) {
         let market = settling.market;
         let resolution = self.catalog.market(market).and_then(|cell| cell.resolution());

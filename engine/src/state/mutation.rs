@@ -142,7 +142,7 @@ facts! {
             label: String,
             at: Timestamp,
         },
-        /// A better plan lifts the baseline of a wallet; its cash stays (account.md §1.1).
+        /// A better plan lifts the baseline of a wallet; its cash stays (engine/docs/account.md §4).
         BaselineRaised {
             wallet: WalletId,
             baseline: Cash,

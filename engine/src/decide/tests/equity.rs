@@ -1,4 +1,4 @@
-//! Equity (account.md §4): what a wallet is worth at each full hour, through resets, ends and starts; the same by the
+//! Equity (engine/docs/account.md §5): what a wallet is worth at each full hour, through resets, ends and starts; the same by the
 //! minute, as long as it is followed.
 
 use super::show::text;

@@ -1,4 +1,4 @@
-//! Each flag off: the legacy behaviour of execution.md §1 and §2.
+//! Each flag off: the legacy behaviour of engine/docs/execution.md §1 and §2.
 
 pub const SCENARIOS: &str = r#"
 # FAK_PARTIAL_FILLS off: all or nothing, but a row is left

@@ -1,4 +1,4 @@
-//! Users and keys (keys.md §2–5) as far as the engine decides them.
+//! Users and keys (gateway/docs/keys.md §2–5) as far as the engine decides them.
 
 pub const SCENARIOS: &str = r#"
 # wallets of a new user

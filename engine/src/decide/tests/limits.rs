@@ -1,4 +1,4 @@
-//! The order of checks (trading.md §5), each refusal, and which of two errors wins; idempotency, caps, batches.
+//! The order of checks (engine/docs/orders.md §2), each refusal, and which of two errors wins; idempotency, caps, batches.
 
 pub const SCENARIOS: &str = r#"
 # the checks in their order: each line mends one thing and meets the next

@@ -10,7 +10,7 @@ use crate::order::Taken;
 use crate::rules::{CYCLE_ORDERS_PER_TURN_MAX, RECORD_SEALED_AT_BYTES, SWEEP_ORDERS_PER_RECORD_MAX};
 use crate::user::Tier;
 
-/// execution.md §7, "Skipped": it holds for every order, also when its cycle began before.
+/// engine/docs/execution.md §7, "Skipped": it holds for every order, also when its cycle began before.
 #[test]
 fn a_cycle_stops_where_orders_may_no_longer_match_and_comes_back() {
     let orders = CYCLE_ORDERS_PER_TURN_MAX + 500;

@@ -1,4 +1,4 @@
-//! Wallets (account.md §1): opened, named, reset, put away.
+//! Wallets (engine/docs/account.md §4): opened, named, reset, put away.
 
 use super::show::text;
 use super::words::number;

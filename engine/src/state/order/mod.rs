@@ -41,7 +41,7 @@ pub enum OrderType {
     Limit,
 }
 
-/// How long an order may live, in the word that was sent. FAK and IOC are one behaviour (trading.md §1).
+/// How long an order may live, in the word that was sent. FAK and IOC are one behaviour (engine/docs/orders.md §1).
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum TimeInForce {
@@ -52,7 +52,7 @@ pub enum TimeInForce {
     Ioc,
 }
 
-/// Why an order ended without being filled whole (trading.md §6).
+/// Why an order ended without being filled whole (engine/docs/orders.md §3).
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy, Hash)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum CloseReason {
@@ -82,7 +82,7 @@ pub enum Liquidity {
     Maker,
 }
 
-/// Where a fill's price came from (execution.md §2).
+/// Where a fill's price came from (engine/docs/execution.md §2).
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum PriceSource {
@@ -97,7 +97,7 @@ pub enum PriceSource {
     EmergencyExitEntryPricePostExpiry,
 }
 
-/// The route an order came in by (execution.md §14).
+/// The route an order came in by (engine/docs/execution.md §14).
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum EntryRoute {
@@ -142,7 +142,7 @@ record! {
 
 record! {
     (Copy, Default)
-    /// Figures about the moment of placement (execution.md §8). `None`: there was no walk or no quote.
+    /// Figures about the moment of placement (engine/docs/execution.md §8). `None`: there was no walk or no quote.
     pub struct Quality {
         /// Displayed price at submit, 10⁻⁶ USD a share.
         pub displayed: Option<Cash>,

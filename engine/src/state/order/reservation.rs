@@ -1,4 +1,4 @@
-//! What is set aside for the unfilled rest of an order (execution.md §6).
+//! What is set aside for the unfilled rest of an order (engine/docs/execution.md §6).
 
 use crate::amount::{Bps, Cash, Price, Qty, reservation_rounded_up};
 use crate::fee::taker_fee;

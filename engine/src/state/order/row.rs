@@ -260,7 +260,7 @@ pub struct Order {
     pub(crate) last_fill: u32,
     closed: Option<CloseReason>,
     /// Resting without having met a live book (outage or too old a quote at placement): its first cycle on one
-    /// decides taker or maker (execution.md §6, §10).
+    /// decides taker or maker (engine/docs/execution.md §6, §10).
     pub awaiting_book: bool,
     /// `hold_reason` is `venue_outage`.
     pub held: bool,
@@ -329,7 +329,7 @@ impl Order {
         self.status() == Status::Pending
     }
 
-    /// The status that follows from fills and closing reason (trading.md §6).
+    /// The status that follows from fills and closing reason (engine/docs/orders.md §3).
     pub fn status(&self) -> Status {
         match self.closed {
             Some(CloseReason::FakRest) => Status::Filled,
@@ -390,7 +390,7 @@ impl Order {
     }
 
     /// The same order with the figures of an earlier moment (an idempotent replay, which tells no figures of a walk:
-    /// wire.md §11).
+    /// gateway/docs/wire.md §11).
     pub(crate) fn as_of(
         &self,
         filled: (Qty, Cash, Cash, Option<Timestamp>),

@@ -1,4 +1,4 @@
-//! What a wallet was worth at each full hour (account.md §4): points in time order, kept only where something changed
+//! What a wallet was worth at each full hour (engine/docs/account.md §5): points in time order, kept only where something changed
 //! since the one before. An hour without a point is worth what the last point before it says; a wallet without any is
 //! worth what it was opened with, so a wallet that nobody uses costs nothing.
 //!

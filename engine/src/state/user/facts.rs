@@ -1,4 +1,4 @@
-//! `Facts`: the newest order facts of a user, so that a stream that was cut goes on where it was (streams.md §1.6).
+//! `Facts`: the newest order facts of a user, so that a stream that was cut goes on where it was (gateway/docs/streams.md §1.6).
 //!
 //! Each is four bytes: a row of the user's orders or fills, and what happened to it. Their numbers are not stored; the
 //! newest has that of `User::order_facts`.

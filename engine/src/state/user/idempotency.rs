@@ -1,5 +1,5 @@
 //! Remembered requests: client order id → order, with a digest of the body and what the first answer said
-//! (wire.md §11). One lives as long as its order row.
+//! (gateway/docs/wire.md §11). One lives as long as its order row.
 
 use super::extendible::Extendible;
 use super::rows::{Numbers, Rows};

@@ -16,7 +16,7 @@ pub enum Tier {
     Enterprise,
 }
 
-/// What a key may do; `trade` implies `read` (keys.md §1).
+/// What a key may do; `trade` implies `read` (gateway/docs/keys.md §1).
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Permissions {
@@ -48,7 +48,7 @@ pub struct ApiKey {
     pub created_at: Timestamp,
     /// End of the overlap after a rotation. Never set at creation.
     pub expires_at: Date,
-    /// Cutoff of a beta-issued key (keys.md §5): from then on free and read-only.
+    /// Cutoff of a beta-issued key (gateway/docs/keys.md §5): from then on free and read-only.
     pub beta_until: Date,
     pub revoked_at: Date,
     pub last_used_at: Date,
@@ -101,13 +101,13 @@ impl ApiKey {
         }
     }
 
-    /// Counts for the limit of active keys: the old half of a rotation does not (keys.md §3).
+    /// Counts for the limit of active keys: the old half of a rotation does not (gateway/docs/keys.md §3).
     pub fn counts_as_active(&self) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none()
     }
 }
 
-/// The plan of a user at a moment: a grant that has not ended, else free (keys.md §3).
+/// The plan of a user at a moment: a grant that has not ended, else free (gateway/docs/keys.md §3).
 pub fn entitlement(grant: Option<Grant>, now: Timestamp) -> Tier {
     match grant {
         Some(grant) if grant.expires_at.is_none_or(|end| now < end) => grant.tier,
@@ -115,7 +115,7 @@ pub fn entitlement(grant: Option<Grant>, now: Timestamp) -> Tier {
     }
 }
 
-/// A paid grant has ended: all keys of the user are free and read-only (keys.md §3).
+/// A paid grant has ended: all keys of the user are free and read-only (gateway/docs/keys.md §3).
 pub fn grant_ended(grant: Option<Grant>, now: Timestamp) -> bool {
     grant.is_some_and(|grant| grant.tier > Tier::Free && grant.expires_at.is_some_and(|end| end <= now))
 }
@@ -129,7 +129,7 @@ pub struct Effective {
     pub beta_cut_off: bool,
 }
 
-/// Tier and permissions of a key at a moment (keys.md §3–5). `free_trade_since`: free keys issued before it only read.
+/// Tier and permissions of a key at a moment (gateway/docs/keys.md §3–5). `free_trade_since`: free keys issued before it only read.
 pub fn effective(
     key: (Tier, Permissions),
     created_at: Timestamp,

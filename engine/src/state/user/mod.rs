@@ -54,7 +54,7 @@ pub const FIRST_OBJECT: u32 = 1;
 pub struct User {
     pub id: UserId,
     pub created_at: Timestamp,
-    /// Number of order facts so far (placed, filled, closed): the wire's `user_seq` (streams.md §1.6).
+    /// Number of order facts so far (placed, filled, closed): the wire's `user_seq` (gateway/docs/streams.md §1.6).
     pub order_facts: u64,
     pub grant: Option<Grant>,
     pub wallets: Vec<Wallet>,
@@ -172,7 +172,7 @@ impl User {
         self.trading().resets.iter().filter(move |(of, _)| *of == wallet).map(|(_, at)| *at)
     }
 
-    /// The wallets a request is about (account.md §1.4). Empty for a wallet that is not the user's.
+    /// The wallets a request is about (engine/docs/account.md §4). Empty for a wallet that is not the user's.
     pub fn wallets_in(&self, which: Wallets) -> impl Iterator<Item = &Wallet> + Clone + '_ {
         self.wallets.iter().filter(move |wallet| match which {
             Wallets::Api => wallet.kind == WalletKind::Api && wallet.is_active(),

@@ -28,7 +28,7 @@ pub struct Position {
     pub is_reset: bool,
 }
 
-/// How a position was paid out at resolution (account.md §4, settlements).
+/// How a position was paid out at resolution (engine/docs/account.md §5, settlements).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, SchemaWrite, SchemaRead)]
 pub struct Settlement {
     pub qty: Qty,

@@ -1,4 +1,4 @@
-//! Accepted orders of one UTC day (wire.md §8, daily cap). The cap itself is a rule and read in `decide`.
+//! Accepted orders of one UTC day (gateway/docs/wire.md §8, daily cap). The cap itself is a rule and read in `decide`.
 
 use crate::bytes::leaf;
 use crate::time::UtcDay;

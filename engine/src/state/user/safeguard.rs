@@ -1,11 +1,11 @@
-//! Heartbeat registrations (trading.md §8). Arming and ending are facts; beats are not: a restart gives every
+//! Heartbeat registrations (engine/docs/orders.md §6). Arming and ending are facts; beats are not: a restart gives every
 //! registration a fresh interval.
 
 use crate::time::{MILLISECOND, SECOND, Timestamp};
 
 /// Label of the venue's heartbeat. No client can send it: those of the native form have no control characters.
 pub const VENUE_LABEL: &str = "\u{1}venue";
-/// Interval of the venue's heartbeat: with its grace it lapses 10 s after a beat (venue.md §8).
+/// Interval of the venue's heartbeat: with its grace it lapses 10 s after a beat (gateway/docs/venue-clients.md §8).
 pub const VENUE_INTERVAL_MS: u32 = 8_000;
 
 /// A heartbeat registration: when it lapses, all open orders are cancelled.

@@ -1,4 +1,4 @@
-//! What the first answer to an order said of its wallet's cash (trading.md §2, `account_balance`), for whoever looks at the
+//! What the first answer to an order said of its wallet's cash (gateway/docs/trading.md §2, `account_balance`), for whoever looks at the
 //! order later.
 //!
 //! A remembered request has it. Of an order without any it is not kept: it is what the wallet has today, less what

@@ -6,7 +6,7 @@ use crate::id::WalletId;
 use crate::time::Timestamp;
 use wincode::{SchemaRead, SchemaWrite};
 
-/// Wallet kinds (account.md §1.1).
+/// Wallet kinds (engine/docs/account.md §4).
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy, PartialOrd, Ord, Hash)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum WalletKind {

@@ -148,7 +148,7 @@ fn fill(
         (true, Side::Sell) => unfilled.0,
     };
     let notional = match (maker, known.side) {
-        // A BUY maker fill costs what the reservation loses (execution.md §6).
+        // A BUY maker fill costs what the reservation loses (engine/docs/execution.md §6).
         (true, Side::Buy) if !known.awaiting => Cash((known.reserved - reserved) as i64),
         _ => notional_half_up(exact_notional(known.limit, Qty(qty))),
     };

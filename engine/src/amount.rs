@@ -166,8 +166,8 @@ pub fn share_half_up(amount: Cash, part: Qty, whole: Qty) -> Cash {
     Cash(i64::try_from((2 * product + whole).div_euclid(2 * whole)).expect("a share is not larger than its whole"))
 }
 
-/// `cash ÷ quantity` in 10⁻⁶ USD a share, half up: averages and volume-weighted prices (gateway/docs/wire.md §1, at most 6
-/// decimals). `None` for a quantity of zero.
+/// `cash ÷ quantity` in 10⁻⁶ USD a share, half up: averages and volume-weighted prices (gateway/docs/wire.md §1, at
+/// most 6 decimals). `None` for a quantity of zero.
 pub fn average_half_up(cash: Cash, qty: Qty) -> Option<Cash> {
     let qty = i128::from(qty.0);
     (qty > 0).then(|| {

@@ -36,13 +36,13 @@ impl std::fmt::Display for CodecError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             CodecError::Version { found, newest } => {
-                write!(f, "format {found} is unknown; this build knows up to {newest}")
+                write!(f, "format {found} is unknown; this build reads up to {newest}")
             }
-            CodecError::Length => f.write_str("a length goes beyond the bytes"),
+            CodecError::Length => f.write_str("a length exceeds the bytes"),
             CodecError::Text => f.write_str("a text is not UTF-8"),
-            CodecError::Variant => f.write_str("no such variant"),
-            CodecError::Reference => f.write_str("a row names another that is not there"),
-            CodecError::Rest => f.write_str("bytes behind the end"),
+            CodecError::Variant => f.write_str("unknown variant"),
+            CodecError::Reference => f.write_str("a row refers to a missing row"),
+            CodecError::Rest => f.write_str("bytes after the end"),
         }
     }
 }

@@ -131,7 +131,7 @@ impl Command {
         match self {
             Command::Place(placement) => Some(placement.key),
             Command::PlaceBatch(placements) => placements.first().map(|placement| placement.key),
-            Command::IssueKey(asked) => asked.by,
+            Command::IssueKey(request) => request.by,
             Command::RotateKey { by, .. }
             | Command::OpenWallet { by, .. }
             | Command::ResetWallet { by, .. }

@@ -370,10 +370,10 @@ mod tests {
         assert_eq!(names, [("name", " What it is called."), ("sides", ""), ("at", "")]);
         assert_eq!(fields[0].shape, Shape::Option(&Shape::Text));
         let mut sample = Sample { name: None, sides: vec![Side::Sell], at: crate::time::Timestamp(7) };
-        let told =
+        let value =
             |name, sides| Value::Record(vec![("name", name), ("sides", Value::List(sides)), ("at", Value::Number(7))]);
-        assert_eq!(sample.value(), told(Value::Nothing, vec![Value::Text("Sell")]));
+        assert_eq!(sample.value(), value(Value::Nothing, vec![Value::Text("Sell")]));
         (sample.name, sample.sides) = (Some("é".to_owned()), Vec::new());
-        assert_eq!(sample.value(), told(Value::Text("é"), Vec::new()));
+        assert_eq!(sample.value(), value(Value::Text("é"), Vec::new()));
     }
 }

@@ -200,11 +200,11 @@ mod tests {
     #[test]
     fn hashes_are_stored_whole_or_not_at_all() {
         let cell = HashCell::default();
-        for (text, kept) in
+        for (text, fits) in
             [("", false), ("a", true), (&"5".repeat(40), true), (&"é".repeat(32), true), (&"6".repeat(65), false)]
         {
             let hash = SnapshotHash::new(text);
-            assert_eq!(hash.as_ref().map(SnapshotHash::as_str), kept.then_some(text));
+            assert_eq!(hash.as_ref().map(SnapshotHash::as_str), fits.then_some(text));
             cell.store(hash.as_ref());
             assert_eq!(cell.load(), hash);
         }

@@ -3,13 +3,12 @@
 //! A bid for the complement at b is an ask for the token at 1 − b, and vice versa. Three rules, in this order:
 //!
 //! 1. Mirrors: if the best five own levels of a side equal the complement's mirrored ones in price, size and count, the
-//! venue publishes one book twice; only the own levels count, so depth is never counted twice. Judged per side, so
-//! that a side that has not arrived yet does not double the other.
+//!    venue publishes one book twice; only the own levels count, so depth is never counted twice. Judged per side, so
+//!    that a side that has not arrived yet does not double the other.
 //! 2. Otherwise both are merged. Equal prices become one level with separate parts, because depletion is recorded on
-//! the
-//! level of origin (engine/docs/execution.md §9).
+//!    the level of origin (engine/docs/execution.md §9).
 //! 3. A merged book that is crossed or locked (best bid ≥ best ask) is not used: both sides fall back to the own
-//! levels.
+//!    levels.
 
 use crate::amount::{Cash, Price, Qty};
 use crate::book::depth::midpoint;

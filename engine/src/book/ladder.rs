@@ -150,10 +150,10 @@ impl Ladder {
             // The level's stamps start over: a new generation keeps them different from all earlier ones.
             self.generation.store(self.generation.load(Relaxed).wrapping_add(1), Relaxed);
         }
-        let kept = size.0.min(SIZE_MAX);
-        slot.store(u64::from(stamp) << SIZE_BITS | kept, Relaxed);
-        self.mark(shelf, number, bit, kept != 0);
-        kept != size.0
+        let clamped = size.0.min(SIZE_MAX);
+        slot.store(u64::from(stamp) << SIZE_BITS | clamped, Relaxed);
+        self.mark(shelf, number, bit, clamped != 0);
+        clamped != size.0
     }
 
     /// Replaces all levels (rank, size) by a snapshot; every stamp of the side changes. Of two levels of the same rank

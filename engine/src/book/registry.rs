@@ -69,7 +69,7 @@ pub(super) struct Half {
     pub trade: TradeCell,
 
     /// Venue time of the last message; 0 = none.
-    pub heard_at: AtomicU64,
+    pub last_message_at: AtomicU64,
     pub connection: AtomicU16,
     /// The book is unreliable until the next snapshot.
     pub gap: AtomicBool,
@@ -319,10 +319,10 @@ impl Books {
     /// as old as its complement, whose mirror it shows. `None`: no message about either yet (engine/docs/execution.md
     /// §10).
     pub fn quote_age(&self, instrument: InstrumentId, server_now: Timestamp) -> Option<u64> {
-        let half = self.book(instrument)?.heard()?;
+        let half = self.book(instrument)?.quoted_by()?;
         let alive = &self.alive[usize::from(half.connection.load(Relaxed)) % CONNECTIONS];
         let proof = if half.gap.load(Relaxed) { 0 } else { alive.load(Relaxed) };
-        let last = half.heard_at.load(Relaxed).max(proof);
+        let last = half.last_message_at.load(Relaxed).max(proof);
         Some(self.venue_now(server_now).since(Timestamp(last)))
     }
 
@@ -471,18 +471,18 @@ impl<'a> Book<'a> {
 
     /// A message of this token was lost or invalid; the next snapshot repairs the book.
     pub fn gap(&self) -> bool {
-        self.heard().is_some_and(|half| half.gap.load(Relaxed))
+        self.quoted_by().is_some_and(|half| half.gap.load(Relaxed))
     }
 
     /// The book whose messages determine the age of this token's quote: its own, else the complement's.
-    fn heard(&self) -> Option<&'a Half> {
-        [self.half(), self.complement()].into_iter().find(|half| half.heard_at.load(Relaxed) != 0)
+    fn quoted_by(&self) -> Option<&'a Half> {
+        [self.half(), self.complement()].into_iter().find(|half| half.last_message_at.load(Relaxed) != 0)
     }
 
     /// Time and connection of the last message about this token; `None` before the first one.
     pub fn last_message(&self) -> Option<(Timestamp, u16)> {
         let half = self.half();
-        let at = half.heard_at.load(Relaxed);
+        let at = half.last_message_at.load(Relaxed);
         (at != 0).then(|| (Timestamp(at), half.connection.load(Relaxed)))
     }
 

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! * The reader's first load pairs with the writer's last store: a reader that sees an even version sees all values
-//! written before it.
+//!   written before it.
 //! * The writer's release fence pairs with the reader's acquire fence through any value between them: a reader that saw
 //!   a value of the next write sees that write's odd version (or a later one) in its second load, so it fails.
 //!

@@ -102,7 +102,8 @@ fn a_tick_change_makes_room_and_keeps_levels_and_stamps() {
     assert_eq!(before, after);
 }
 
-/// (own bids, own asks, complement's bids, complement's asks) → (effective bids, effective asks) as (price, own, mirrored).
+/// (own bids, own asks, complement's bids, complement's asks) → (effective bids, effective asks) as (price, own,
+/// mirrored).
 #[test]
 fn mirrors_merge_and_crossed_books() {
     type Side = &'static [(u16, u64)];
@@ -499,15 +500,15 @@ fn readers_never_see_half_a_frame() {
 /// Stated last trades and received trades, in their order.
 #[test]
 fn the_last_price_is_the_newest_one() {
-    enum Told {
+    enum Message {
         Trade(u16, u64),
         Book(u16, Option<u8>, u64),
         Row(u16),
     }
-    use Told::*;
+    use Message::*;
     /// Price, decimals of its text, and whether a trade was seen.
     type Last = Option<(u16, Option<u8>, bool)>;
-    let cases: [(&str, Vec<Told>, Last); 9] = [
+    let cases: [(&str, Vec<Message>, Last); 9] = [
         ("no price", vec![], None),
         ("a row", vec![Row(4_100)], Some((4_100, None, false))),
         ("a later row", vec![Row(4_100), Row(4_200)], Some((4_200, None, false))),
@@ -518,10 +519,10 @@ fn the_last_price_is_the_newest_one() {
         ("an older book", vec![Trade(4_300, 6), Book(4_200, Some(2), 5)], Some((4_300, None, true))),
         ("a newer book", vec![Trade(4_300, 6), Book(4_400, None, 7)], Some((4_400, None, false))),
     ];
-    for (case, told, expected) in cases {
+    for (case, messages, expected) in cases {
         let (books, mut writer) = books();
-        for told in told {
-            match told {
+        for message in messages {
+            match message {
                 Trade(price, at) => {
                     let trade = LastTrade { price: Price(price), size: Qty(9), taker_buys: true, at: Timestamp(at) };
                     writer.frame(0, Timestamp(at), |frame| frame.trade(YES, trade));

@@ -55,10 +55,10 @@ const TICK_DEFAULT: TickSize = TickSize(100);
 
 struct Update {
     instrument: InstrumentId,
-    what: What,
+    what: Change,
 }
 
-enum What {
+enum Change {
     Snapshot {
         bids: Range<usize>,
         asks: Range<usize>,
@@ -157,9 +157,9 @@ impl BookWriter {
     /// judged by them.
     pub fn distrust(&mut self, market: MarketId) {
         if let Some(pair) = self.books.pairs.get(market.0 as usize) {
-            for half in pair.halves.iter().filter(|half| half.heard_at.load(Relaxed) != 0) {
+            for half in pair.halves.iter().filter(|half| half.last_message_at.load(Relaxed) != 0) {
                 half.gap.store(true, Relaxed);
-                half.heard_at.store(1, Relaxed);
+                half.last_message_at.store(1, Relaxed);
             }
         }
     }
@@ -168,7 +168,7 @@ impl BookWriter {
     pub fn gap_connection(&mut self, connection: u8) {
         for pair in (0..self.ticks.len()).filter_map(|market| self.books.pairs.get(market)) {
             for half in &pair.halves {
-                if half.heard_at.load(Relaxed) != 0 && half.connection.load(Relaxed) == u16::from(connection) {
+                if half.last_message_at.load(Relaxed) != 0 && half.connection.load(Relaxed) == u16::from(connection) {
                     half.gap.store(true, Relaxed);
                 }
             }
@@ -235,27 +235,27 @@ impl BookWriter {
             let half = &pair.halves[instrument.outcome() as usize];
             half.connection.store(u16::from(connection), Relaxed);
             // A change does not reduce the age of an unreliable book: only a snapshot repairs it.
-            let broken = half.gap.load(Relaxed) && half.heard_at.load(Relaxed) != 0;
-            if matches!(what, What::Snapshot { .. }) || !broken {
-                raise(&half.heard_at, received.0);
+            let broken = half.gap.load(Relaxed) && half.last_message_at.load(Relaxed) != 0;
+            if matches!(what, Change::Snapshot { .. }) || !broken {
+                raise(&half.last_message_at, received.0);
             }
             match what {
-                What::Trade(trade) => {
+                Change::Trade(trade) => {
                     half.trade.store(trade);
                     if let Some(stated) = self.books.stated.get(market.0 as usize) {
                         stated.traded(outcome);
                     }
                     continue;
                 }
-                What::LastPrice { price, decimals, at } => {
+                Change::LastPrice { price, decimals, at } => {
                     // A book that is older than a received trade does not include it.
                     if self.books.last_trade(*instrument).is_none_or(|trade| trade.at <= *at) {
                         self.stated_cell(market).with_book(outcome, *price, *decimals);
                     }
                     continue;
                 }
-                What::Snapshot { .. } => faces = Faces::ALL,
-                What::Delta { levels: range, .. } => {
+                Change::Snapshot { .. } => faces = Faces::ALL,
+                Change::Delta { levels: range, .. } => {
                     levels[range.clone()].iter().for_each(|(side, ..)| faces.add(outcome, *side));
                 }
             }
@@ -290,16 +290,16 @@ fn raise(cell: &AtomicU64, at: u64) {
 
 impl Half {
     /// Applies one update to the ladders, inside the pair's sequence; returns the count of clamped sizes.
-    fn change(&self, what: &What, tick: TickSize, levels: &[Written]) -> u32 {
+    fn change(&self, what: &Change, tick: TickSize, levels: &[Written]) -> u32 {
         let of = |range: &Range<usize>| levels[range.clone()].iter().map(|(_, rank, size)| (*rank, *size));
         let (clamped, at) = match what {
-            What::Snapshot { bids, asks, at, hash } => {
+            Change::Snapshot { bids, asks, at, hash } => {
                 let clamped = self.bids.replace(tick, of(bids)) + self.asks.replace(tick, of(asks));
                 self.hash.store(hash.as_ref());
                 self.gap.store(false, Relaxed);
                 (clamped, at)
             }
-            What::Delta { levels: range, at } => {
+            Change::Delta { levels: range, at } => {
                 let set = |(side, rank, size): &Written| match side {
                     BookSide::Bid => self.bids.set(*rank, *size),
                     BookSide::Ask => self.asks.set(*rank, *size),
@@ -308,7 +308,7 @@ impl Half {
                 self.hash.store(None);
                 (clamped, at)
             }
-            What::Trade(_) | What::LastPrice { .. } => return 0,
+            Change::Trade(_) | Change::LastPrice { .. } => return 0,
         };
         self.known.store(true, Relaxed);
         self.changed_at.store(at.0, Relaxed);
@@ -335,23 +335,23 @@ impl Frame<'_> {
         let bids = self.write(bids.iter().map(|(price, size)| (BookSide::Bid, *price, *size)));
         let asks = self.write(asks.iter().map(|(price, size)| (BookSide::Ask, *price, *size)));
         let hash = hash.and_then(SnapshotHash::new);
-        self.writer.updates.push(Update { instrument, what: What::Snapshot { bids, asks, at, hash } });
+        self.writer.updates.push(Update { instrument, what: Change::Snapshot { bids, asks, at, hash } });
     }
 
     /// Changed levels of a token: absolute sizes, 0 = removed.
     pub fn delta(&mut self, instrument: InstrumentId, levels: &[(BookSide, Price, Qty)], at: Timestamp) {
         let levels = self.write(levels.iter().copied());
-        self.writer.updates.push(Update { instrument, what: What::Delta { levels, at } });
+        self.writer.updates.push(Update { instrument, what: Change::Delta { levels, at } });
     }
 
     /// A trade at the venue.
     pub fn trade(&mut self, instrument: InstrumentId, trade: LastTrade) {
-        self.writer.updates.push(Update { instrument, what: What::Trade(trade) });
+        self.writer.updates.push(Update { instrument, what: Change::Trade(trade) });
     }
 
     /// The price of the last trade in a book of time `at`; `decimals` of its text.
     pub fn last_price(&mut self, instrument: InstrumentId, price: Price, decimals: Option<u8>, at: Timestamp) {
-        self.writer.updates.push(Update { instrument, what: What::LastPrice { price, decimals, at } });
+        self.writer.updates.push(Update { instrument, what: Change::LastPrice { price, decimals, at } });
     }
 
     fn write(&mut self, levels: impl Iterator<Item = (BookSide, Price, Qty)>) -> Range<usize> {

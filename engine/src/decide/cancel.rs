@@ -1,4 +1,5 @@
-//! Cancels, decided: one order, all, those of a market (gateway/docs/trading.md §4). They need neither venue nor market data.
+//! Decisions about cancels: one order, all, or those of a market (gateway/docs/trading.md §4). They need no venue and
+//! no market data.
 
 use crate::command::Wallets;
 use crate::fact;
@@ -9,18 +10,18 @@ use crate::reject::Reject;
 use crate::time::Timestamp;
 use crate::user::User;
 
-/// Which open orders a sweep is about.
+/// The open orders of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Everything,
-    /// Both must fit where both are given; neither given matches nothing.
+    /// Both must match if both are given; with neither, nothing matches.
     Of {
         market: Option<MarketId>,
         instrument: Option<InstrumentId>,
     },
 }
 
-/// One order of the user: it must be open.
+/// One order of the user, which must be open.
 pub fn one(user: &User, order: OrderId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
     let known = user.order(order).ok_or(Reject::OrderNotFound)?;
     if !known.is_open() {

@@ -1,6 +1,6 @@
-//! Legacy, with `TRADE_REQUIRE_BOOK_DEPTH` off (engine/docs/execution.md §2): without a book an immediate order fills whole at the
-//! first price that is known (midpoint, last trade, price from market data), if that lies inside its limit and not
-//! too far from what market data shows.
+//! With `trade_require_book_depth` off (engine/docs/execution.md §2): without a book an immediate order fills whole at
+//! the first known price (midpoint, last trade, catalogue), if that is inside its limit and near enough to the
+//! displayed price.
 
 use crate::amount::{Bps, Cash, Qty, floored_shares_for};
 use crate::book::MarkSource;
@@ -11,16 +11,16 @@ use crate::id::InstrumentId;
 use crate::market::terms::Interval;
 use crate::order::{Liquidity, OrderTerms, PriceSource, Side};
 
-/// What was found.
+/// The result of the search for a price.
 pub enum Cascade {
-    /// No price at all, or an amount too small for one step of shares.
+    /// No price, or an amount too small for one step of shares.
     Nothing,
     /// Outside the limit or the band.
     Unbelievable,
     Found(Execution),
 }
 
-/// Looks for a price; any size is filled at it.
+/// Searches for a price; any size is filled at it.
 pub fn find(ground: &Ground<'_>, terms: &OrderTerms) -> Cascade {
     let Some(mark) = ground.books.mark(terms.instrument) else { return Cascade::Nothing };
     let limit = per_share(terms.limit);
@@ -56,7 +56,7 @@ pub fn find(ground: &Ground<'_>, terms: &OrderTerms) -> Cascade {
     })
 }
 
-/// How far a price may lie from the displayed one.
+/// Maximum distance of a price from the displayed one.
 fn band_percent(ground: &Ground<'_>, instrument: InstrumentId) -> i64 {
     let market = ground.catalog.market(instrument.market());
     match market.and_then(|market| market.listing.updown).map(|window| window.interval) {
@@ -74,10 +74,10 @@ fn within(price: Cash, shown: Cash, percent: i64) -> bool {
 /// price (10⁻⁶ USD a share) × quantity, half up.
 fn notional_half_up(price: Cash, qty: Qty) -> Cash {
     let exact = i128::from(price.0) * i128::from(qty.0);
-    Cash(i64::try_from((exact + 500_000) / 1_000_000).expect("an order's shares are bounded, and so is a price"))
+    Cash(i64::try_from((exact + 500_000) / 1_000_000).expect("shares of an order and prices are bounded"))
 }
 
-/// The taker fee at a price that may lie between the steps of the grid: half up to 10⁻⁵ USD.
+/// The taker fee at a price between the steps of the grid: half up to 10⁻⁵ USD.
 fn fee_half_up(qty: Qty, price: Cash, rate: Bps) -> Cash {
     let price = price.0.clamp(0, 1_000_000) as u128;
     let exact = u128::from(qty.0) * u128::from(rate.0) * price * (1_000_000 - price);

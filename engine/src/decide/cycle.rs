@@ -1,6 +1,6 @@
-//! One resting order against the book of the moment (engine/docs/execution.md §7): maker at its own limit, or, on the first live
-//! book of an order that rested without one, taker at walked prices (§10). And against a print that went through its
-//! limit: maker at its own limit. Which orders are looked at, and when, is `shard/cycle.rs` and `shard/prints.rs`.
+//! One resting order against the present book (engine/docs/execution.md §7): maker at its own limit, or, on the first
+//! live book of an order that rested without one, taker at walked prices (§10). Also against a print that crossed its
+//! limit: maker at its own limit. `shard/cycle.rs` and `shard/prints.rs` choose the orders.
 
 use crate::amount::{Bps, Cash, Qty, exact_notional, notional_half_up};
 use crate::decide::cancel::closed;
@@ -14,19 +14,19 @@ use crate::order::{CloseReason, Liquidity, Order, OrderType, PriceSource, Side};
 use crate::reject::Reject;
 use crate::user::User;
 
-/// What became of an order that a cycle looked at.
+/// The result of an order in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met {
-    /// It stays as it is.
+    /// No change.
     Untouched,
     /// It met its first live book, took nothing, and is a maker from now on.
     Judged,
     Filled,
-    /// Its reservation did not cover what it would have cost.
+    /// Its reservation did not cover its cost.
     Closed,
 }
 
-/// Decides what an open order takes from the book that the desk looked at last.
+/// Decides what an open order takes from the last copied book of the desk.
 pub fn meet(
     ground: &Ground<'_>,
     user: &User,
@@ -59,8 +59,8 @@ pub fn meet(
     Ok(book(ground, user, order, execution, after, facts))
 }
 
-/// Decides what an open order takes of a print that went through its limit, of which `left` is left to its user. The
-/// book has no part in it, so nothing of it is depleted.
+/// Decides what an open order takes from a print that crossed its limit, of which `left` remains for its user. It does
+/// not use the book, so it depletes nothing.
 pub fn meet_print(ground: &Ground<'_>, user: &User, order: &Order, left: Qty, facts: &mut Vec<Mutation>) -> (Met, Qty) {
     let terms = &order.terms;
     let qty = order.unfilled().min(left).floored_to_order_step();
@@ -84,7 +84,7 @@ pub fn meet_print(ground: &Ground<'_>, user: &User, order: &Order, left: Qty, fa
     }
 }
 
-/// Books a fill, if what is set aside covers it.
+/// Posts a fill if the reservation covers it.
 fn book(
     ground: &Ground<'_>,
     user: &User,
@@ -102,7 +102,7 @@ fn book(
         Booking { order: order.id, wallet: terms.wallet, instrument: terms.instrument, side: terms.side, rest: after };
     let fill = Numbers::of(user).and_then(|mut numbers| filled(ground, user, booking, execution, &mut numbers));
     let Some(fill) = fill else {
-        // Ids or amounts would grow beyond counting: the order ends, as it could never be filled.
+        // Ids or amounts would exceed their range: the order ends, as it can never be filled.
         facts.push(closed(order.id, CloseReason::ExecutionFailed, ground.now));
         return Met::Closed;
     };
@@ -113,7 +113,7 @@ fn book(
     Met::Filled
 }
 
-/// What the fill costs and what stays set aside come out of the order's reservation and of free cash.
+/// Whether the order's reservation and free cash cover the cost of the fill and the new reservation.
 fn covered(user: &User, order: &Order, execution: &Execution, after: Reservation) -> bool {
     let free = user.wallet(order.terms.wallet).map_or(Cash::ZERO, |wallet| wallet.available());
     execution.required(order.terms.side, after) <= free + order.reserved_cash()
@@ -132,8 +132,8 @@ fn as_taker(ground: &Ground<'_>, order: &Order, walked: Walked) -> Execution {
     }
 }
 
-/// At the own limit: a BUY costs exactly what its reservation loses, a SELL brings limit × shares half up. With
-/// `MAKER_FILL_AT_LIMIT` off at the walked price, and what the reservation loses beyond that is free again.
+/// At the own limit: a BUY costs exactly the decrease of its reservation, a SELL brings limit × shares half up. With
+/// `maker_fill_at_limit` off at the walked price; the difference to the reservation is released.
 fn as_resting(ground: &Ground<'_>, order: &Order, walked: Walked, after: Reservation) -> Execution {
     let terms = &order.terms;
     let at_limit = at_limit(order, walked.filled, after);
@@ -154,7 +154,8 @@ fn as_resting(ground: &Ground<'_>, order: &Order, walked: Walked, after: Reserva
     }
 }
 
-/// What a fill at the own limit costs or brings: a BUY what its reservation loses, a SELL limit × shares half up.
+/// Cost or proceeds of a fill at the own limit: for a BUY the decrease of its reservation, for a SELL limit × shares
+/// half up.
 fn at_limit(order: &Order, qty: Qty, after: Reservation) -> Cash {
     match order.terms.side {
         Side::Buy => as_maker(&order.terms, order.unfilled()).cash - after.cash,

@@ -1,57 +1,55 @@
-//! What one user already took from the levels that the venue shows now (engine/docs/execution.md §9): subtracted before each of the
-//! user's walks, never visible, gone with a restart.
+//! Depletion: the sizes that one user has taken from levels still on the book (engine/docs/execution.md §9). Subtracted
+//! before each of the user's walks, never visible, dropped by a restart.
 //!
-//! A bid at p for one token of a market is an ask at 1 − p for the other, so both entries of that *place* are kept
-//! together. Where the books are mirrors, the venue publishes one size in both: a take through either token counts for
-//! both, and a change of either entry, or a full snapshot of either token, makes the size whole again. Where the books
-//! are merged, each entry is a size of its own, with its own takes and its own changes.
+//! A bid at p for one token of a market is an ask at 1 − p for the other, so both entries of that level share one key.
+//! Where the books are mirrors, the venue publishes one size in both: a take through either token counts for both, and
+//! a change of either entry, or a full snapshot of either token, restores the size. Where the books are merged, each
+//! entry is a separate size, with its own takes and changes.
 //!
-//! A mirror may arrive in two frames. An entry that differed from the other one at the take and then becomes equal to it
-//! repeats what the venue said before: that renews nothing, and the next change of the other one does.
+//! A mirror may arrive in two frames. An entry that differed from the other one at the take and then becomes equal to
+//! it repeats an earlier message: that restores nothing, and the next change of the other one does.
 //!
-//! Bounded: beyond [`LEVELS_MAX`] places the one that was touched longest ago is forgotten, which lets this user take
-//! it once more.
+//! Bounded: beyond [`LEVELS_MAX`] levels the least recently used one is dropped, so this user can take it once more.
 
 use crate::amount::{Price, Qty};
 use crate::book::{BookSide, EffectiveLevel, Offer, Part, Stamp};
 use crate::id::{InstrumentId, Outcome};
 use crate::order::Taken;
 
-/// Places remembered per user; 48 bytes each.
+/// Levels per user; 48 bytes each.
 pub const LEVELS_MAX: usize = 512;
 
-/// Stamp of an entry that was never looked at: beyond any that a ladder comes to.
+/// Stamp of an entry that was never read: above any stamp of a ladder.
 const UNSEEN: Stamp = Stamp(u32::MAX);
 
-/// One user's takes, ordered by place.
+/// The takes of one user, ordered by level.
 #[derive(Clone, Debug, Default)]
 pub struct Depletion {
     takes: Vec<Take>,
-    /// Counts touches, to know the oldest.
+    /// Counts uses, to find the oldest.
     touches: u32,
 }
 
-/// What was taken at one place; pairs are by outcome.
+/// The takes from one level; pairs are by outcome.
 #[derive(Clone, Copy, Debug)]
 struct Take {
-    place: Place,
-    /// Of both entries when they were looked at last. What was taken of an entry counts while its stamp is this one.
+    key: LevelKey,
+    /// The stamps of both entries at the last read. A take from an entry counts while its stamp is unchanged.
     stamps: [Stamp; 2],
     touched: u32,
     /// The entries were not known to be equal at the last take.
     differed: bool,
-    /// Taken of one entry alone.
+    /// Taken from one entry alone.
     alone: [Qty; 2],
-    /// Taken of the one size that both entries show.
+    /// Taken from the one size that both entries show.
     both: Qty,
 }
 
-/// A price of one side of one token, in the words of the market's first token:
-/// `market << 17 | side << 16 | price`.
+/// A price of one side of one token, expressed for the market's first token: `market << 17 | side << 16 | price`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place(u64);
+struct LevelKey(u64);
 
-/// The entry that was taken of, whose it is, and what is known of the other one.
+/// The entry taken from, its outcome, and the other entry.
 #[derive(Clone, Copy)]
 struct Entries {
     outcome: Outcome,
@@ -61,26 +59,27 @@ struct Entries {
     are_one: bool,
 }
 
-impl Place {
-    fn of(instrument: InstrumentId, side: BookSide, price: Price) -> Place {
+impl LevelKey {
+    fn of(instrument: InstrumentId, side: BookSide, price: Price) -> LevelKey {
         let (side, price) = match instrument.outcome() {
             Outcome::First => (side, price),
             Outcome::Second => (side.opposite(), price.complement()),
         };
-        Place(u64::from(instrument.market().0) << 17 | (side as u64) << 16 | u64::from(price.0))
+        LevelKey(u64::from(instrument.market().0) << 17 | (side as u64) << 16 | u64::from(price.0))
     }
 
-    /// The places of the market of `instrument`.
-    fn market(instrument: InstrumentId) -> std::ops::Range<Place> {
+    /// The keys of the market of `instrument`.
+    fn market(instrument: InstrumentId) -> std::ops::Range<LevelKey> {
         let market = u64::from(instrument.market().0);
-        Place(market << 17)..Place((market + 1) << 17)
+        LevelKey(market << 17)..LevelKey((market + 1) << 17)
     }
 }
 
 impl Depletion {
-    /// What is left for this user of one side of the effective book, level by level, best first: what a walk takes
-    /// from. `side` is the side walked: asks for a BUY. `mirror` finds the complement's entry of a level of this token,
-    /// if the two are one size ([`Books::mirror`](crate::book::Books::mirror)); it is asked where something was taken.
+    /// The remaining sizes for this user of one side of the effective book, level by level, best first: the input of a
+    /// walk. `side` is the side walked: asks for a BUY. `mirror` returns the complement's entry of a level of this
+    /// token if the two are one size ([`Books::mirror`](crate::book::Books::mirror)); it is called for levels with
+    /// takes.
     pub fn offers<'a>(
         &'a self,
         instrument: InstrumentId,
@@ -95,7 +94,7 @@ impl Depletion {
         })
     }
 
-    /// What is left for this user of one level of the effective book.
+    /// The remaining size for this user of one level of the effective book.
     pub fn left(
         &self,
         instrument: InstrumentId,
@@ -103,7 +102,7 @@ impl Depletion {
         level: &EffectiveLevel,
         mirror: impl Fn(Price) -> Option<Part>,
     ) -> Offer {
-        let Ok(at) = self.find(Place::of(instrument, side, level.price)) else { return Offer::from(level) };
+        let Ok(at) = self.find(LevelKey::of(instrument, side, level.price)) else { return Offer::from(level) };
         let (take, outcome) = (&self.takes[at], instrument.outcome());
         let minus = |part: Part, taken: Qty| Qty(part.size.0.saturating_sub(taken.0));
         let (own, mirrored) = match mirror(level.price) {
@@ -116,8 +115,8 @@ impl Depletion {
         Offer { price: level.price, own, mirrored }
     }
 
-    /// Remembers what a walk over `levels` took. Rows and levels are both best first; every row is of one of the levels.
-    /// `mirror` as in [`Depletion::offers`].
+    /// Records the takes of a walk over `levels`. Rows and levels are best first; every row belongs to one of the
+    /// levels. `mirror` as in [`Depletion::offers`].
     pub fn take(
         &mut self,
         instrument: InstrumentId,
@@ -130,7 +129,7 @@ impl Depletion {
         let (mut level, mut other) = (EffectiveLevel::default(), None);
         for row in taken {
             while level.price != row.price {
-                level = *levels.next().expect("a walk takes from the levels it was given, in their order");
+                level = *levels.next().expect("a walk takes from its levels in their order");
                 other = None;
             }
             other = other.or_else(|| mirror(level.price));
@@ -144,29 +143,29 @@ impl Depletion {
                     Entries { outcome, own: level.mirrored, other: known(level.own), are_one: false }
                 }
             };
-            self.add(Place::of(instrument, side, row.price), entries, row.qty);
+            self.add(LevelKey::of(instrument, side, row.price), entries, row.qty);
         }
     }
 
-    /// Whether anything is remembered of either token of this market.
+    /// Whether there is a take from either token of this market.
     fn touches(&self, instrument: InstrumentId) -> bool {
-        let market = Place::market(instrument);
-        let from = self.takes.partition_point(|take| take.place < market.start);
-        self.takes.get(from).is_some_and(|take| take.place < market.end)
+        let market = LevelKey::market(instrument);
+        let from = self.takes.partition_point(|take| take.key < market.start);
+        self.takes.get(from).is_some_and(|take| take.key < market.end)
     }
 
-    fn find(&self, place: Place) -> Result<usize, usize> {
-        self.takes.binary_search_by_key(&place, |take| take.place)
+    fn find(&self, key: LevelKey) -> Result<usize, usize> {
+        self.takes.binary_search_by_key(&key, |take| take.key)
     }
 
-    fn add(&mut self, place: Place, entries: Entries, qty: Qty) {
+    fn add(&mut self, key: LevelKey, entries: Entries, qty: Qty) {
         self.touches = self.touches.wrapping_add(1);
         let touched = self.touches;
-        let at = match self.find(place) {
+        let at = match self.find(key) {
             Ok(at) => at,
             Err(at) => {
                 let at = if self.takes.len() < LEVELS_MAX { at } else { self.forget_oldest(at) };
-                self.takes.insert(at, Take::nothing(place, entries));
+                self.takes.insert(at, Take::nothing(key, entries));
                 at
             }
         };
@@ -174,7 +173,7 @@ impl Depletion {
         self.takes[at].add(entries, qty);
     }
 
-    /// Makes room; answers where what belonged at `at` belongs now.
+    /// Drops the least recently used level; returns the new index of the entry at `at`.
     fn forget_oldest(&mut self, at: usize) -> usize {
         let age = |take: &Take| self.touches.wrapping_sub(take.touched);
         let oldest = (0..self.takes.len()).max_by_key(|at| age(&self.takes[*at])).expect("it is full");
@@ -184,25 +183,25 @@ impl Depletion {
 }
 
 impl Take {
-    fn nothing(place: Place, entries: Entries) -> Take {
+    fn nothing(key: LevelKey, entries: Entries) -> Take {
         let mut stamps = [entries.own.stamp; 2];
         stamps[entries.outcome.other() as usize] = entries.other.map_or(UNSEEN, |other| other.stamp);
-        Take { place, stamps, touched: 0, differed: false, alone: [Qty::ZERO; 2], both: Qty::ZERO }
+        Take { key, stamps, touched: 0, differed: false, alone: [Qty::ZERO; 2], both: Qty::ZERO }
     }
 
-    fn stands(&self, outcome: Outcome, part: Part) -> bool {
+    fn is_current(&self, outcome: Outcome, part: Part) -> bool {
         self.stamps[outcome as usize] == part.stamp
     }
 
-    /// What counts against an entry that is a size of its own.
+    /// The takes from an entry with a separate size.
     fn of_one(&self, outcome: Outcome, part: Part) -> Qty {
-        if self.stands(outcome, part) { self.alone[outcome as usize] + self.both } else { Qty::ZERO }
+        if self.is_current(outcome, part) { self.alone[outcome as usize] + self.both } else { Qty::ZERO }
     }
 
-    /// What counts against the one size that both entries show; `own` is the entry of `outcome`.
+    /// The takes from the one size that both entries show; `own` is the entry of `outcome`.
     fn of_both(&self, outcome: Outcome, own: Part, other: Part) -> Qty {
         let repeats = self.differed && own.size == other.size;
-        match (self.stands(outcome, own), self.stands(outcome.other(), other)) {
+        match (self.is_current(outcome, own), self.is_current(outcome.other(), other)) {
             (true, true) => self.both + self.alone[0] + self.alone[1],
             (true, false) if repeats => self.both + self.alone[outcome as usize],
             (false, true) if repeats => self.both + self.alone[outcome.other() as usize],
@@ -220,17 +219,17 @@ impl Take {
             self.differed = own.size != part.size;
             return;
         }
-        if !self.stands(outcome, own) {
+        if !self.is_current(outcome, own) {
             self.renew(outcome, own.stamp);
         }
         self.alone[one] += qty;
-        if let Some(part) = other.filter(|part| !self.stands(outcome.other(), *part)) {
+        if let Some(part) = other.filter(|part| !self.is_current(outcome.other(), *part)) {
             self.renew(outcome.other(), part.stamp);
         }
         self.differed = other.is_none_or(|part| part.size != own.size);
     }
 
-    /// The entry of `outcome` is whole again; what was taken of both stays with the other one.
+    /// Restores the entry of `outcome`; takes from both stay with the other one.
     fn renew(&mut self, outcome: Outcome, stamp: Stamp) {
         let (one, two) = (outcome as usize, outcome.other() as usize);
         self.alone[two] += self.both;
@@ -281,7 +280,7 @@ mod tests {
         );
         assert_eq!(left(&depletion, YES, BookSide::Ask, &asks[0]), (0, 30));
         assert_eq!(left(&depletion, YES, BookSide::Ask, &asks[1]), (60, 0));
-        // Takes add up; more than there is leaves nothing.
+        // Takes add up; a take of more than the size leaves zero.
         depletion.take(YES, BookSide::Ask, &asks, &[row(4_100, 60, false)], none);
         assert_eq!(left(&depletion, YES, BookSide::Ask, &asks[1]), (0, 0));
         assert_eq!(left(&depletion, YES, BookSide::Ask, &level(4_100, 65, 0, 1)), (0, 0));
@@ -289,7 +288,7 @@ mod tests {
         assert_eq!(left(&depletion, YES, BookSide::Bid, &asks[0]), (100, 50));
         assert_eq!(left(&depletion, YES, BookSide::Ask, &level(4_200, 9, 9, 1)), (9, 9));
         assert_eq!(left(&depletion, InstrumentId(6), BookSide::Ask, &asks[0]), (100, 50));
-        // The venue set the level: whole again, and a new take starts from there.
+        // The venue set the level: the whole size again, and a new take counts from there.
         let again = level(4_100, 70, 0, 2);
         assert_eq!(left(&depletion, YES, BookSide::Ask, &again), (70, 0));
         depletion.take(YES, BookSide::Ask, &[again], &[row(4_100, 5, false)], none);
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_take_touches_both_tokens_of_its_market_and_no_other() {
+    fn a_take_affects_both_tokens_of_its_market_and_no_other() {
         let mut depletion = Depletion::default();
         for token in [YES, InstrumentId(9)] {
             depletion.take(token, BookSide::Bid, &[level(4_000, 10, 0, 1)], &[row(4_000, 1, false)], none);
@@ -319,18 +318,18 @@ mod tests {
 
     /// YES asks at 0.40 and NO bids at 0.60 are one size. Sizes and stamps of both entries, in the order of the tokens.
     #[test]
-    fn of_mirrors_a_take_through_either_token_counts_for_both() {
+    fn a_take_through_either_token_of_mirrors_counts_for_both() {
         type Entry = (u64, u32);
         #[derive(Clone, Copy)]
         enum Books {
             Mirrors,
             Merged,
-            /// The complement's is not looked at.
+            /// The complement's is not read.
             Alone,
         }
         struct World(Depletion);
         impl World {
-            /// The level as `token` sees it, and what its mirror is.
+            /// The level of `token`, and its mirror.
             fn seen(
                 token: InstrumentId,
                 yes: Entry,
@@ -367,32 +366,33 @@ mod tests {
             assert_eq!(world.both_left((100, 1), (100, 7)), (40, 40));
             world.take(token.complement(), 30, (100, 1), (100, 7), Mirrors);
             assert_eq!(world.both_left((100, 1), (100, 7)), (10, 10));
-            // Either entry is news of both.
+            // A change of either entry restores both.
             for (yes, no) in [((80, 2), (80, 8)), ((100, 2), (100, 7)), ((100, 1), (100, 8))] {
                 assert_eq!(world.both_left(yes, no), (yes.0, no.0));
             }
             world.take(YES, 25, (100, 2), (100, 7), Mirrors);
             assert_eq!(world.both_left((100, 2), (100, 7)), (75, 75));
         }
-        // The mirror in two frames: in between the books are merged, and what was taken of the old entry stays taken.
+        // The mirror in two frames: in between the books are merged, and takes from the old entry still count.
         let mut world = World(Depletion::default());
         world.take(YES, 100, (100, 1), (100, 1), Mirrors);
         assert_eq!(world.left(YES, (70, 2), (100, 1), Merged), 70);
         world.take(YES, 70, (70, 2), (100, 1), Merged);
         assert_eq!(world.left(NO, (70, 2), (100, 1), Merged), 0);
-        assert_eq!(world.both_left((70, 2), (70, 2)), (0, 0), "the other entry repeats what was said");
-        assert_eq!(world.both_left((90, 3), (70, 2)), (90, 70), "and this is news");
-        // Takes of two sizes count together once they turn out to be one.
+        assert_eq!(world.both_left((70, 2), (70, 2)), (0, 0), "the other entry repeats an earlier message");
+        assert_eq!(world.both_left((90, 3), (70, 2)), (90, 70), "this is a change");
+        // Takes from two sizes count together when they become one.
         let mut world = World(Depletion::default());
         world.take(YES, 10, (100, 1), (100, 1), Merged);
         world.take(NO, 20, (100, 1), (100, 1), Merged);
         assert_eq!(world.left(YES, (100, 1), (100, 1), Merged), 170);
         assert_eq!(world.both_left((100, 1), (100, 1)), (70, 70));
-        // And a take of one counts for both when they stop being mirrors.
+        // A take from one counts for both when they stop being mirrors.
         world.take(NO, 30, (100, 1), (100, 1), Mirrors);
         assert_eq!(world.left(YES, (100, 1), (100, 1), Merged), 80);
         assert_eq!(world.left(YES, (100, 1), (100, 1), Alone), 40);
-        // Entries of two sizes that were equal at the take: neither repeats the other, so a change of either is news.
+        // Entries of two sizes that were equal at the take: neither repeats the other, so a change of either restores
+        // it.
         for (yes, no) in [((100, 1), (100, 2)), ((100, 2), (100, 1))] {
             let mut world = World(Depletion::default());
             world.take(YES, 10, (100, 1), (100, 1), Merged);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn walks_see_only_what_is_left_to_their_user() {
+    fn walks_see_only_the_remaining_sizes_of_their_user() {
         let mut depletion = Depletion::default();
         let asks = [level(4_000, 1_000_000, 0, 1), level(4_100, 1_000_000, 500_000, 1), level(4_200, 900_000, 0, 1)];
         let mut filled = Vec::new();
@@ -427,15 +427,15 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_bound_the_oldest_touch_is_forgotten() {
+    fn beyond_the_bound_the_least_recently_used_level_is_dropped() {
         let mut depletion = Depletion::default();
         let last = LEVELS_MAX as u16;
-        // Downward, so that insertion is at the front; then the first one is touched again.
+        // Downward, so that insertion is at the front; then the first one is used again.
         (1..=last).rev().for_each(|price| take_at(&mut depletion, price));
         take_at(&mut depletion, last);
         take_at(&mut depletion, last + 1);
         assert_eq!(depletion.takes.len(), LEVELS_MAX);
-        assert!(is_whole(&depletion, last - 1), "touched longest ago");
+        assert!(is_whole(&depletion, last - 1), "least recently used");
         assert!((1..=last + 1).filter(|price| *price != last - 1).all(|price| !is_whole(&depletion, price)));
         take_at(&mut depletion, last + 2);
         assert!(is_whole(&depletion, last - 2));
@@ -443,9 +443,9 @@ mod tests {
     }
 
     #[test]
-    fn places_stay_in_order_wherever_the_oldest_was() {
+    fn levels_stay_in_order_wherever_the_oldest_is() {
         let last = 2 * LEVELS_MAX as u16;
-        // The oldest of the even prices, and the odd one that takes its room.
+        // The oldest of the even prices, and the odd one that replaces it.
         for (oldest, new) in
             [(2, 1), (2, 3), (2, last + 1), (500, 1), (500, 499), (500, 501), (last, last - 1), (last, last + 1)]
         {
@@ -453,7 +453,7 @@ mod tests {
             take_at(&mut depletion, oldest);
             (2..=last).step_by(2).filter(|price| *price != oldest).for_each(|price| take_at(&mut depletion, price));
             take_at(&mut depletion, new);
-            assert!(depletion.takes.is_sorted_by_key(|take| take.place), "{new} for {oldest}");
+            assert!(depletion.takes.is_sorted_by_key(|take| take.key), "{new} for {oldest}");
             let whole: Vec<u16> = (1..=last + 1).filter(|price| is_whole(&depletion, *price)).collect();
             let expected = |price: &u16| *price == oldest || (price % 2 == 1 && *price != new);
             assert!(whole.iter().copied().eq((1..=last + 1).filter(expected)), "{new} for {oldest}");

@@ -1,4 +1,4 @@
-//! An order meets the book: it fills, rests, or is killed (engine/docs/orders.md §2 steps 16–20, §6).
+//! An order meets the book: it fills, rests, or is killed (engine/docs/orders.md §2, steps 16 to 20, and §3).
 
 use crate::amount::{Bps, Cash, Price, Qty, share_half_up};
 use crate::book::walk::{deviation_bps, spread_bps};
@@ -18,7 +18,7 @@ use crate::order::{CloseReason, Liquidity, OrderTerms, OrderType, PriceSource, S
 use crate::reject::Reject;
 use crate::user::User;
 
-/// A placement that passed every check which needs no book.
+/// A placement that passed every check that needs no book.
 pub(super) struct Entry<'a> {
     pub ground: &'a Ground<'a>,
     pub user: &'a User,
@@ -29,7 +29,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Market, FOK, FAK, IOC. `may_exit`: without a bid it leaves at its entry price instead of being killed.
+    /// Market, FOK, FAK, IOC. `may_exit`: without a bid it exits at its entry price instead of being killed.
     pub fn take_at_once(
         &mut self,
         may_exit: bool,
@@ -66,22 +66,22 @@ impl Entry<'_> {
         if !complete {
             facts.push(closed(self.order, CloseReason::FakRest, self.ground.now));
         }
-        Ok(self.stands(facts))
+        Ok(self.accepted(facts))
     }
 
-    /// GTC and GTD on a live book, whose best prices are `top`: what is there is taken, the rest rests as maker.
+    /// GTC and GTD on a live book with the best prices `top`: takes the available size, the rest rests as maker.
     pub fn take_then_rest(
         &mut self,
         top: Result<Sight, Reject>,
         desk: &mut Desk,
         facts: &mut Vec<Mutation>,
     ) -> Result<Placed, Reject> {
-        // Most limits lie away from the book: its best prices alone show that nothing is there to take.
+        // Most limits are away from the book: the best prices alone show that there is nothing to take.
         if !top?.crossed_by(self.terms.side, self.terms.limit) {
             return self.rest(false, facts);
         }
         let sight = desk.look(self.ground, self.terms.instrument, self.terms.side)?;
-        // Judged before depletion: that is what the sender sees (engine/docs/execution.md §4).
+        // Judged before depletion, as the client sees the book (engine/docs/execution.md §4).
         if self.terms.post_only && sight.crossed_by(self.terms.side, self.terms.limit) {
             return Err(Reject::PostOnlyWouldCross);
         }
@@ -92,7 +92,7 @@ impl Entry<'_> {
         self.terms.marketable = !walked.filled.is_zero();
         if !self.terms.marketable || !self.ground.rules.sync_gtc_match {
             desk.leave(walked);
-            // Without synchronous matching a marketable order is left to the next cycle, where it is a taker still.
+            // Without synchronous matching a marketable order waits for the next cycle, where it is still a taker.
             let awaiting = self.terms.marketable;
             return self.rest(awaiting, facts);
         }
@@ -102,15 +102,16 @@ impl Entry<'_> {
         if !rest.is_zero() {
             facts.push(self.rested(set_aside, false));
         }
-        Ok(self.stands(facts))
+        Ok(self.accepted(facts))
     }
 
-    /// GTC and GTD without a live book: the first cycle on one decides taker or maker (engine/docs/execution.md §10).
+    /// GTC and GTD without a live book: the first cycle with one decides taker or maker (engine/docs/execution.md §10).
     pub fn rest_untouched(&mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         self.rest(true, facts)
     }
 
-    /// A held position of an ended market without a live bid leaves at its average entry price (engine/docs/execution.md §11).
+    /// A held position of an ended market without a live bid exits at its average entry price (engine/docs/execution.md
+    /// §11).
     pub fn exit(&mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         let held = self.user.open_position(self.terms.wallet, self.terms.instrument).ok_or(Reject::ExecutionError)?;
         let execution = Execution {
@@ -124,10 +125,10 @@ impl Entry<'_> {
             levels: Vec::new(),
         };
         self.execute(execution, Reservation::default(), facts)?;
-        Ok(self.stands(facts))
+        Ok(self.accepted(facts))
     }
 
-    /// Legacy: no book, but a price that is believed within bounds, for any size (engine/docs/execution.md §2).
+    /// `trade_require_book_depth` off: without a book, any size at a price within bounds (engine/docs/execution.md §2).
     fn cascade(&mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         let execution = match cascade::find(self.ground, &self.terms) {
             Cascade::Nothing => return Ok(self.kill(Qty::ZERO, facts)),
@@ -145,10 +146,10 @@ impl Entry<'_> {
             self.ground.rules.warn_slippage_bps,
         );
         self.execute(execution, Reservation::default(), facts)?;
-        Ok(self.stands(facts))
+        Ok(self.accepted(facts))
     }
 
-    /// Leaves a row that was placed and closed at once, and says why.
+    /// Leaves a row that is placed and closed in one record, and returns the refusal.
     fn kill(&mut self, fillable: Qty, facts: &mut Vec<Mutation>) -> Placed {
         let reason = match self.terms.time_in_force {
             TimeInForce::Fok => CloseReason::FokNotFilled,
@@ -163,7 +164,7 @@ impl Entry<'_> {
         Placed::Killed { order, reject }
     }
 
-    /// Rests whole. `awaiting`: its first cycle may make it a taker, so the taker fee is set aside too.
+    /// Rests whole. `awaiting`: its first cycle may make it a taker, so the taker fee is reserved too.
     fn rest(&mut self, awaiting: bool, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         let terms = &self.terms;
         let may_take = awaiting && !terms.post_only;
@@ -171,7 +172,7 @@ impl Entry<'_> {
         self.affords(set_aside.cash)?;
         self.placed(true, facts);
         facts.push(self.rested(set_aside, awaiting));
-        Ok(self.stands(facts))
+        Ok(self.accepted(facts))
     }
 
     fn fill(
@@ -205,7 +206,7 @@ impl Entry<'_> {
         self.execute(execution, rest, facts)
     }
 
-    /// 19: what leaves the wallet and what is set aside for the rest must be covered; then the order and its fill.
+    /// 19: the cost and the reservation of the rest must be covered; then the order and its fill.
     fn execute(&mut self, execution: Execution, rest: Reservation, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
         self.affords(execution.required(self.terms.side, rest))?;
         let booking = Booking {
@@ -241,7 +242,7 @@ impl Entry<'_> {
     }
 
     fn placed(&mut self, counted: bool, facts: &mut Vec<Mutation>) {
-        // The texts move, so that the copy of the rest costs no allocation.
+        // The texts move, so that the copy of the other fields does not allocate.
         let (client_order_id, rounded_from) = (self.terms.client_order_id.take(), self.terms.rounded_from.take());
         let terms = OrderTerms { client_order_id, rounded_from, ..self.terms.clone() };
         facts.push(Mutation::OrderPlaced(fact::OrderPlaced { order: self.order, terms, counted, at: self.ground.now }));
@@ -258,13 +259,13 @@ impl Entry<'_> {
         })
     }
 
-    fn stands(&mut self, facts: &mut Vec<Mutation>) -> Placed {
+    fn accepted(&mut self, facts: &mut Vec<Mutation>) -> Placed {
         let order = self.order;
         self.remember(facts);
-        Placed::Stands(order)
+        Placed::Accepted(order)
     }
 
-    /// Last of all: what is remembered is the state after everything else.
+    /// The last fact: it remembers the state after all others.
     fn remember(&mut self, facts: &mut Vec<Mutation>) {
         if let Some(request) = self.request.take() {
             facts.push(Mutation::RequestRemembered(fact::RequestRemembered {
@@ -276,11 +277,11 @@ impl Entry<'_> {
     }
 }
 
-/// What a killed order's sender is told, now and in every replay.
+/// The refusal of a killed order, equal in every replay.
 pub fn refusal(order: OrderId, reason: CloseReason, fillable: Qty, requested: Qty, limit: Price) -> Reject {
     match reason {
         CloseReason::FokNotFilled => Reject::FokNotFilled { order, fillable, requested, limit },
-        // Something was there, but atomic mode wants all of it.
+        // There was some depth, but atomic mode needs all of it.
         _ if !fillable.is_zero() => Reject::InsufficientLiquidity { order: Some(order) },
         _ => Reject::NoExecutableDepth { order: Some(order) },
     }

@@ -1,4 +1,4 @@
-//! One execution as a fact: ids and amounts that follow from what the wallet holds.
+//! One execution as a fact: ids, and amounts that depend on the holdings of the wallet.
 
 use crate::amount::{Bps, Cash, Qty, share_half_up};
 use crate::decide::numbers::Numbers;
@@ -11,7 +11,7 @@ use crate::order::{Liquidity, PriceSource, Side, Taken};
 use crate::rules::{CASH_MAX, HOLDING_MAX};
 use crate::user::User;
 
-/// What was executed, before it is booked anywhere.
+/// An execution before it is posted.
 #[derive(Clone, Debug)]
 pub struct Execution {
     pub qty: Qty,
@@ -26,8 +26,8 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// Cash that must be there for it and for what the order then sets aside. A sale pays for itself, unless the
-    /// configured rate makes its fee exceed what it brings in.
+    /// The cash that it and the order's reservation after it require. A sale pays for itself, unless the configured
+    /// rate makes its fee exceed its proceeds.
     pub fn required(&self, side: Side, rest: Reservation) -> Cash {
         match side {
             Side::Buy => self.notional + self.fee + rest.cash,
@@ -36,7 +36,7 @@ impl Execution {
     }
 }
 
-/// Whose execution it is.
+/// The order of an execution.
 #[derive(Clone, Copy, Debug)]
 pub struct Booking {
     pub order: OrderId,
@@ -47,7 +47,7 @@ pub struct Booking {
     pub rest: Reservation,
 }
 
-/// The fill as a fact. `None`: holding or cash would grow beyond what is counted safely, or there is nothing to sell.
+/// The fill as a fact. `None`: holding or cash would exceed its bound, or there is nothing to sell.
 pub fn filled(
     ground: &Ground<'_>,
     user: &User,

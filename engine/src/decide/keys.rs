@@ -1,7 +1,7 @@
-//! Users and keys, decided: first sight, grants, issuing, rotation, renaming, revocation, last use.
+//! Decisions about users and keys: first sight, grants, issuing, rotation, renaming, revocation, last use.
 //!
-//! Gates that need lists or flags of the server (gateway/docs/keys.md §3, rows 1–4 and 6) are the asker's; these here need only
-//! the user's own state. Nothing here changes anything: the answer is a list of facts.
+//! The caller has checked what needs lists or flags of the server (gateway/docs/keys.md §3); the checks here need only
+//! the user's own state. Nothing here changes state: the result is a list of facts.
 
 use crate::amount::Cash;
 use crate::command::{CreateUser, IssueKey, Secret};
@@ -16,15 +16,15 @@ use crate::user::key::grant_ended;
 use crate::user::{ApiKey, Permissions, Tier, User, WalletKind};
 
 /// A new user: row, grant, MAIN wallet and API wallet in one record (gateway/docs/keys.md §6).
-pub fn create(owner: UserId, asked: CreateUser, now: Timestamp, facts: &mut Vec<Mutation>) {
-    let tier = asked.grant.unwrap_or(Tier::Free);
+pub fn create(owner: UserId, request: CreateUser, now: Timestamp, facts: &mut Vec<Mutation>) {
+    let tier = request.grant.unwrap_or(Tier::Free);
     let mut numbers = Numbers::first(owner);
-    facts.push(Mutation::UserCreated(fact::UserCreated { sub: asked.sub, email: asked.email, at: now }));
-    if let Some(tier) = asked.grant {
+    facts.push(Mutation::UserCreated(fact::UserCreated { sub: request.sub, email: request.email, at: now }));
+    if let Some(tier) = request.grant {
         facts.push(Mutation::GrantSet(fact::GrantSet { tier, expires_at: None, at: now }));
     }
     for kind in [WalletKind::Main, WalletKind::Api] {
-        let baseline = match (kind, asked.api_balance) {
+        let baseline = match (kind, request.api_balance) {
             (WalletKind::Api, Some(balance)) => balance.max(Cash::ZERO),
             _ => rules::baseline(kind, tier),
         };
@@ -40,8 +40,8 @@ pub fn create(owner: UserId, asked: CreateUser, now: Timestamp, facts: &mut Vec<
     }
 }
 
-/// Gives a user a plan. A better one than before lifts what the API wallet counts as its start; cash stays
-/// (engine/docs/account.md §4).
+/// Grants a plan to a user. A better plan raises the baseline of the API wallet; its cash stays (engine/docs/account.md
+/// §4).
 pub fn grant(user: &User, tier: Tier, expires_at: Option<Timestamp>, now: Timestamp, facts: &mut Vec<Mutation>) {
     facts.push(Mutation::GrantSet(fact::GrantSet { tier, expires_at, at: now }));
     let baseline = rules::baseline(WalletKind::Api, tier);
@@ -53,26 +53,26 @@ pub fn grant(user: &User, tier: Tier, expires_at: Option<Timestamp>, now: Timest
     }
 }
 
-/// Issues a key (gateway/docs/keys.md §3, rows 5 and 7; §2 for bootstrap). The same secret a second time is the same key: only keys
-/// that are derived from something come twice, and then two requests asked at once.
+/// Issues a key (gateway/docs/keys.md §2, §3). A second request with the same secret returns the same key: only derived
+/// keys have equal secrets, by concurrent requests.
 pub fn issue(
     user: &User,
-    asked: IssueKey,
+    request: IssueKey,
     rules: &Rules,
     now: Timestamp,
     facts: &mut Vec<Mutation>,
 ) -> Result<KeyId, Reject> {
-    if let Some(known) = user.keys.iter().find(|key| key.hash == asked.secret.hash) {
+    if let Some(known) = user.keys.iter().find(|key| key.hash == request.secret.hash) {
         return known.usable(now).map(|()| known.id);
     }
     let active_count = user.active_keys_count();
-    if asked.bootstrap && active_count > 0 {
+    if request.bootstrap && active_count > 0 {
         return Err(Reject::BootstrapNotAllowed);
     }
     let entitled = user.entitlement(now);
-    let tier = asked.tier.unwrap_or(entitled);
+    let tier = request.tier.unwrap_or(entitled);
     let lapsed = grant_ended(user.grant, now);
-    if tier > entitled || (lapsed && asked.permissions == Some(Permissions::ReadTrade)) {
+    if tier > entitled || (lapsed && request.permissions == Some(Permissions::ReadTrade)) {
         return Err(Reject::TierRequiresUpgrade);
     }
     if active_count >= rules.keys_max {
@@ -80,11 +80,19 @@ pub fn issue(
     }
     let default = if lapsed { Permissions::Read } else { Permissions::ReadTrade };
     let key = next_key(user)?;
-    facts.push(issued(key, asked.secret, asked.name, tier, asked.permissions.unwrap_or(default), rules.beta(now), now));
+    facts.push(issued(
+        key,
+        request.secret,
+        request.name,
+        tier,
+        request.permissions.unwrap_or(default),
+        rules.beta(now),
+        now,
+    ));
     Ok(key)
 }
 
-/// Replaces a key by a new one of the same kind; the old one works for another 24 h (gateway/docs/keys.md §4).
+/// Replaces a key by a new one of the same kind; the old one stays valid for 24 h (gateway/docs/keys.md §4).
 pub fn rotate(
     user: &User,
     key: KeyId,
@@ -99,7 +107,7 @@ pub fn rotate(
     }
     let new = next_key(user)?;
     let expires_at = now.plus(ROTATION_OVERLAP_US);
-    // A beta key stays one: its cutoff moves along, or rotation would be the way around it.
+    // A beta key stays one: the cutoff moves along, so that a rotation does not evade it.
     let beta_until = old.beta_until.get().or(rules.beta(now));
     let permissions = user.effective(old, rules.free_trade_since, now).permissions;
     let name = old.name.as_deref().map(str::to_owned);
@@ -108,7 +116,7 @@ pub fn rotate(
     Ok((new, expires_at))
 }
 
-/// Gives a key another name, or none.
+/// Changes or clears the name of a key.
 pub fn rename(
     user: &User,
     key: KeyId,
@@ -121,14 +129,14 @@ pub fn rename(
     Ok(())
 }
 
-/// Ends a key; a second time it is not found.
+/// Revokes a key; a second time it is not found.
 pub fn revoke(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
     listed(user, key)?;
     facts.push(Mutation::KeyRevoked(fact::KeyRevoked { key, at: now }));
     Ok(())
 }
 
-/// Notes that a key was used, at most once a minute.
+/// Records the use of a key, at most once a minute.
 pub fn note_used(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
     let due = listed(user, key)?.last_used_at.get().is_none_or(|last| now.since(last) >= KEY_USED_EVERY_US);
     if due {
@@ -137,7 +145,7 @@ pub fn note_used(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutati
     Ok(())
 }
 
-/// A key that its owner may still see: not revoked.
+/// A key that is listed: not revoked.
 fn listed(user: &User, key: KeyId) -> Result<&ApiKey, Reject> {
     user.keys.iter().find(|known| known.id == key && known.revoked_at.is_none()).ok_or(Reject::KeyNotFound)
 }
@@ -188,12 +196,12 @@ mod tests {
         facts.drain(..).for_each(|fact| users.apply(OWNER, &fact));
     }
 
-    /// Keys that are derived from something may be asked for twice, also when no further one may be made.
+    /// A derived key may be requested twice, even if the limit of keys is reached.
     #[test]
     fn the_same_secret_is_the_same_key() {
         let (mut users, rules, mut facts) = (Users::default(), Rules::default(), Vec::new());
-        let asked = CreateUser { sub: None, email: None, grant: None, api_balance: None };
-        create(OWNER, asked, NOW, &mut facts);
+        let request = CreateUser { sub: None, email: None, grant: None, api_balance: None };
+        create(OWNER, request, NOW, &mut facts);
         applied(&mut users, &mut facts);
         let mut issued = Vec::new();
         for hash in 0..rules.keys_max as u8 {
@@ -206,11 +214,11 @@ mod tests {
             assert_eq!(issue(user, ask(hash as u8), &rules, NOW, &mut facts), Ok(*key));
         }
         assert_eq!(issue(user, ask(99), &rules, NOW, &mut facts), Err(Reject::KeyLimit));
-        assert!(facts.is_empty(), "nothing new: {facts:?}");
+        assert!(facts.is_empty(), "no new fact: {facts:?}");
         revoke(user, issued[0], NOW, &mut facts).expect("known");
         applied(&mut users, &mut facts);
         let user = users.get(OWNER).expect("created");
         assert_eq!(issue(user, ask(0), &rules, NOW, &mut facts), Err(Reject::KeyRevoked));
-        assert!(facts.is_empty(), "a revoked key does not come back: {facts:?}");
+        assert!(facts.is_empty(), "a revoked key stays revoked: {facts:?}");
     }
 }

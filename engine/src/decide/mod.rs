@@ -1,15 +1,15 @@
-//! Decisions: from a command, the state, the books and the rules to facts, or to a refusal. Nothing here changes state.
+//! Decisions: commands, state, books and rules give facts or a refusal. Nothing here changes state.
 //!
 //! | File | Decides |
 //! |---|---|
 //! | `place.rs` | a placement: every check that needs no book; then `enter.rs` |
 //! | `enter.rs` | the entry of an order: fill, rest or end |
-//! | `take.rs` | what an order takes from a side: the walk over the books of one turn |
+//! | `take.rs` | the walk of an order over the books of one turn |
 //! | `cascade.rs` | prices of an order without a book |
-//! | `depletion.rs` | what a user has taken from levels that the venue still shows |
+//! | `depletion.rs` | the sizes that a user has taken from levels still on the book |
 //! | `fill.rs` | the fact of one fill |
-//! | `quality.rs` | figures about the moment of placement |
-//! | `cycle.rs` | a resting order that meets the book or a print |
+//! | `quality.rs` | figures of the moment of placement |
+//! | `cycle.rs` | a resting order against the book or a print |
 //! | `cancel.rs`, `settle.rs` | the end of orders, by request and by a resolution |
 //! | `keys.rs`, `wallets.rs` | users, keys and wallets |
 //! | `numbers.rs` | ids of new objects |

@@ -1,12 +1,12 @@
-//! Ids of the objects that a command makes.
+//! Ids of the objects that a command creates.
 
 use crate::id::{OBJECT_BITS, UserId};
 use crate::user::{FIRST_OBJECT, User};
 
-/// Object numbers that are left unused, so that a command never runs out of them half way.
+/// Object numbers that are left unused, so that a command never runs out of them midway.
 const OBJECTS_SPARE: u32 = 1 << 16;
 
-/// Hands out the ids of one command's new objects.
+/// Generates the ids of one command's new objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
     owner: UserId,
@@ -14,12 +14,12 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Those of a user that is about to be created.
+    /// For a user that is about to be created.
     pub fn first(owner: UserId) -> Numbers {
         Numbers { owner, next: FIRST_OBJECT }
     }
 
-    /// Goes on from where `user` stands; `None` when its object numbers are used up.
+    /// Continues after the user's last number; `None` when the object numbers are used up.
     pub fn of(user: &User) -> Option<Numbers> {
         (user.next_object < (1 << OBJECT_BITS) - OBJECTS_SPARE)
             .then_some(Numbers { owner: user.id, next: user.next_object })

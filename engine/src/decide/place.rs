@@ -1,8 +1,8 @@
-//! Placement, decided: every check that needs no book, in the contract's order; then [`super::enter`].
+//! Decides a placement: every check that needs no book, in the documented order; then [`super::enter`].
 //!
-//! One function serves native, venue-shaped and batch entries. Steps are numbered as in engine/docs/orders.md §2; 1–4 are sound
-//! already when the request arrives. A refusal leaves nothing, except that a FOK or FAK that found too little leaves a
-//! row which was placed and closed at once.
+//! One function serves native, venue-shaped and batch entries. Steps are numbered as in engine/docs/orders.md §2; the
+//! caller has checked 1 to 4. A refusal leaves no row, except that a FOK or FAK without enough depth leaves a row that
+//! is placed and closed in one record.
 
 use crate::amount::{Cash, Price, Qty, floored_shares_for};
 use crate::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size, Unsound};
@@ -21,18 +21,18 @@ use crate::rules::{
 use crate::time::Timestamp;
 use crate::user::{Tier, User, WalletKind};
 
-/// What a placement came to when it was not plainly refused.
+/// The result of a placement that was not refused before it left a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placed {
-    /// The order stands: filled, partly filled, or resting.
-    Stands(OrderId),
+    /// The order exists: filled, partly filled, or resting.
+    Accepted(OrderId),
     /// It left a row and was refused.
     Killed { order: OrderId, reject: Reject },
-    /// The same request came before and is remembered by this id; nothing happens now.
+    /// The same request was made before and is remembered by this id; nothing changes.
     Replay { client_order_id: String },
 }
 
-/// Decides one placement: pushes the facts it makes and says what it came to. Its texts move into the facts.
+/// Decides one placement: pushes its facts and returns its result. Its texts move into the facts.
 pub fn place(
     ground: &Ground<'_>,
     user: &User,
@@ -41,28 +41,28 @@ pub fn place(
     facts: &mut Vec<Mutation>,
 ) -> Result<Placed, Reject> {
     let (rules, now) = (ground.rules, ground.now);
-    // gateway/docs/wire.md §7, rows 13–15: a replay before the cap, the cap before soundness.
+    // gateway/docs/wire.md §7, rows 13 to 15: a replay before the cap, the cap before invalid terms.
     if let Some(request) = &placement.request
         && is_replay(user, request, now)?
     {
         return Ok(Placed::Replay { client_order_id: request.client_order_id.clone() });
     }
     daily_cap(user, placement.tier, rules, now)?;
-    let asked = placement.terms.as_mut().map_err(|Unsound| Reject::Unsound)?;
-    sound(asked, placement.route, rules, now)?;
+    let terms = placement.terms.as_mut().map_err(|Unsound| Reject::Unsound)?;
+    check_terms(terms, placement.route, rules, now)?;
 
     // 7–10: wallet, market, open, grid.
-    let wallet = wallet(user, asked.wallet)?;
-    let instrument = asked.instrument.ok_or(Reject::MarketNotFound)?;
+    let wallet = wallet(user, terms.wallet)?;
+    let instrument = terms.instrument.ok_or(Reject::MarketNotFound)?;
     let market = ground.catalog.market(instrument.market()).ok_or(Reject::MarketNotFound)?;
-    let opening = opening(market, asked, rules)?;
-    let limit = on_grid(market, asked)?;
+    let opening = opening(market, terms, rules)?;
+    let limit = on_grid(market, terms)?;
 
-    // 11–13: size by the displayed price, minimum, holding: account facts come before market weather.
+    // 11–13: size by the displayed price, minimum, holding. Checks of the account precede checks of the market.
     let (displayed, top) = ground.shown(instrument);
-    let (quantity, amount, rounded_from) = expected(&mut asked.size, displayed, limit, rules)?;
+    let (quantity, amount, rounded_from) = expected(&mut terms.size, displayed, limit, rules)?;
     minimum(market, quantity, rules)?;
-    if asked.side == Side::Sell {
+    if terms.side == Side::Sell {
         let available = user.open_position(wallet, instrument).map_or(Qty::ZERO, |held| held.qty - held.reserved);
         if quantity > available {
             return Err(Reject::InsufficientPosition { available, requested: quantity });
@@ -81,14 +81,14 @@ pub fn place(
             wallet,
             key: placement.key,
             instrument,
-            side: asked.side,
-            order_type: asked.order_type,
-            time_in_force: asked.time_in_force,
+            side: terms.side,
+            order_type: terms.order_type,
+            time_in_force: terms.time_in_force,
             limit,
             quantity,
             amount,
-            expiration: asked.expiration,
-            post_only: asked.post_only,
+            expiration: terms.expiration,
+            post_only: terms.post_only,
             client_order_id: shown_id(placement.request.as_ref(), desk),
             route: placement.route,
             fee_rate: rules.fees.rate(market.listing.category),
@@ -107,8 +107,8 @@ pub fn place(
         request: placement.request.take(),
     };
 
-    // 14, 15: the weather of the market, for what would fill at once.
-    if asked.time_in_force.immediate() {
+    // 14, 15: market conditions, for orders that would fill immediately.
+    if terms.time_in_force.immediate() {
         if ground.outage || ground.books.unheard() {
             return Err(Reject::VenueUnavailable);
         }
@@ -127,7 +127,7 @@ pub fn place(
     if ground.live(&quote) { entry.take_then_rest(top, desk, facts) } else { entry.rest_untouched(facts) }
 }
 
-/// gateway/docs/wire.md §11: whether this very request came before, or why its id cannot be used.
+/// Whether this request was made before, or the reason why its id cannot be used (gateway/docs/wire.md §11).
 fn is_replay(user: &User, request: &RequestIdentity, now: Timestamp) -> Result<bool, Reject> {
     let Some(known) = user.remembered(&request.client_order_id) else { return Ok(false) };
     let same = known.digest == request.digest;
@@ -142,7 +142,7 @@ fn is_replay(user: &User, request: &RequestIdentity, now: Timestamp) -> Result<b
     }
 }
 
-/// gateway/docs/wire.md §8: accepted orders of this UTC day, free tier only.
+/// Accepted orders of this UTC day, free tier only (gateway/docs/wire.md §8).
 fn daily_cap(user: &User, tier: Tier, rules: &Rules, now: Timestamp) -> Result<(), Reject> {
     let today = now.day();
     let used = if user.quota.day == today { user.quota.used } else { 0 };
@@ -152,78 +152,78 @@ fn daily_cap(user: &User, tier: Tier, rules: &Rules, now: Timestamp) -> Result<(
     Ok(())
 }
 
-/// The sender's own id; an implicit one is nobody's business.
+/// The client's own id; an implicit one is not shown.
 fn shown_id(request: Option<&RequestIdentity>, desk: &mut Desk) -> Option<String> {
     let shown = request.filter(|request| request.source != IdSource::Implicit);
     shown.map(|request| desk.text(&request.client_order_id))
 }
 
-/// Steps 1–6 as far as they are rules about orders: flags, quantity, post-only type, expiration.
-fn sound(asked: &mut PlacementTerms, route: EntryRoute, rules: &Rules, now: Timestamp) -> Result<(), Reject> {
-    if asked.order_type == OrderType::Market && asked.time_in_force == TimeInForce::Gtc {
-        asked.time_in_force = TimeInForce::Fok;
+/// The parts of steps 1 to 6 that are rules of orders: flags, quantity, post-only type, expiration.
+fn check_terms(terms: &mut PlacementTerms, route: EntryRoute, rules: &Rules, now: Timestamp) -> Result<(), Reject> {
+    if terms.order_type == OrderType::Market && terms.time_in_force == TimeInForce::Gtc {
+        terms.time_in_force = TimeInForce::Fok;
     }
     let native = matches!(route, EntryRoute::Native | EntryRoute::Batch);
-    let gtd = asked.time_in_force == TimeInForce::Gtd;
-    let immediate = asked.time_in_force.immediate();
-    let budget = matches!(asked.size, Size::Amount(_));
-    if (asked.order_type == OrderType::Market && gtd) || (budget && (asked.side == Side::Sell || !immediate)) {
+    let gtd = terms.time_in_force == TimeInForce::Gtd;
+    let immediate = terms.time_in_force.immediate();
+    let budget = matches!(terms.size, Size::Amount(_));
+    if (terms.order_type == OrderType::Market && gtd) || (budget && (terms.side == Side::Sell || !immediate)) {
         return Err(Reject::Unsound);
     }
     if gtd && native && !rules.flags.gtd_auto_expiry {
         return Err(Reject::GtdUnsupported);
     }
-    match asked.size {
+    match terms.size {
         Size::Shares { qty, .. } if qty.is_zero() => return Err(Reject::InvalidQuantity),
         Size::Shares { qty, .. } if qty > cap(rules) => return Err(Reject::AboveShareCap { cap: cap(rules) }),
         Size::Amount(amount) if amount <= Cash::ZERO => return Err(Reject::InvalidQuantity),
         _ => {}
     }
     if !rules.flags.post_only_enforced {
-        asked.post_only = false;
+        terms.post_only = false;
     }
-    if asked.post_only && immediate {
+    if terms.post_only && immediate {
         return Err(Reject::PostOnlyType);
     }
-    if gtd && asked.expiration.is_none_or(|at| at <= now || at > now.plus(EXPIRATION_AHEAD_MAX_US)) {
+    if gtd && terms.expiration.is_none_or(|at| at <= now || at > now.plus(EXPIRATION_AHEAD_MAX_US)) {
         return Err(Reject::InvalidExpiration);
     }
     if gtd && !rules.flags.gtd_auto_expiry {
-        // A venue client's GTD rests as GTC as long as nothing expires.
-        asked.time_in_force = TimeInForce::Gtc;
+        // A venue client's GTD rests as GTC while orders do not expire.
+        terms.time_in_force = TimeInForce::Gtc;
     }
-    if asked.time_in_force != TimeInForce::Gtd {
-        asked.expiration = None;
+    if terms.time_in_force != TimeInForce::Gtd {
+        terms.expiration = None;
     }
     Ok(())
 }
 
-/// Most shares an order may have; the ceiling keeps every product of it in range whatever is configured.
+/// Maximum shares of an order; the ceiling keeps its products in range for any configuration.
 fn cap(rules: &Rules) -> Qty {
     rules.max_shares_per_order.min(SHARES_PER_ORDER_CEILING)
 }
 
 /// 7: the API wallet, or an active one of the user.
-fn wallet(user: &User, asked: Option<WalletId>) -> Result<WalletId, Reject> {
-    let found = match asked {
+fn wallet(user: &User, terms: Option<WalletId>) -> Result<WalletId, Reject> {
+    let found = match terms {
         None => user.wallet_of(WalletKind::Api),
         Some(id) => user.wallet(id).filter(|wallet| wallet.is_active()),
     };
     found.map(|wallet| wallet.id).ok_or(Reject::WalletNotFound)
 }
 
-/// Whether a market takes orders.
+/// Whether a market accepts orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Opening {
     Open,
-    /// Past its end, unresolved: a market SELL may leave (engine/docs/execution.md §11).
+    /// Past its end, unresolved: a market SELL may exit (engine/docs/execution.md §11).
     Exit,
 }
 
 /// 9: active, end date ahead; or the emergency exit.
-fn opening(market: &MarketCell, asked: &PlacementTerms, rules: &Rules) -> Result<Opening, Reject> {
+fn opening(market: &MarketCell, terms: &PlacementTerms, rules: &Rules) -> Result<Opening, Reject> {
     let MarketStatus { state, ended, .. } = market.status();
-    let sells_at_market = asked.side == Side::Sell && asked.order_type == OrderType::Market;
+    let sells_at_market = terms.side == Side::Sell && terms.order_type == OrderType::Market;
     match state {
         MarketState::Active if !ended => Ok(Opening::Open),
         MarketState::Active | MarketState::Halted | MarketState::Closed
@@ -235,11 +235,11 @@ fn opening(market: &MarketCell, asked: &PlacementTerms, rules: &Rules) -> Result
     }
 }
 
-/// 10: a limit lies on the tick grid; a worst price may be anything in (0, 1].
-fn on_grid(market: &MarketCell, asked: &PlacementTerms) -> Result<Price, Reject> {
+/// 10: a limit is on the tick grid; a worst price is any value in (0, 1].
+fn on_grid(market: &MarketCell, terms: &PlacementTerms) -> Result<Price, Reject> {
     let tick = market.tick();
-    match asked.price {
-        AskedPrice::At(price) if asked.order_type == OrderType::Market => {
+    match terms.price {
+        AskedPrice::At(price) if terms.order_type == OrderType::Market => {
             if price.0 >= 1 && price <= Price::ONE {
                 Ok(price)
             } else {
@@ -251,7 +251,7 @@ fn on_grid(market: &MarketCell, asked: &PlacementTerms) -> Result<Price, Reject>
     }
 }
 
-/// 11: the shares an amount stands for at the displayed price (the worst price where nothing is displayed).
+/// 11: the shares that an amount buys at the displayed price (at the worst price if there is none).
 fn expected(
     size: &mut Size,
     displayed: Option<Cash>,
@@ -266,14 +266,14 @@ fn expected(
             match floored_shares_for(amount, price) {
                 Some(Qty::ZERO) => Err(Reject::InvalidQuantity),
                 Some(qty) if qty <= cap(rules) => Ok((qty, Some(amount), None)),
-                // So many that they cannot be counted, or just too many.
+                // Too many, or an overflow.
                 _ => Err(Reject::AboveShareCap { cap: cap(rules) }),
             }
         }
     }
 }
 
-/// 12: the market's minimum; without it anything above one step.
+/// 12: the market's minimum; with it off, at least one step.
 fn minimum(market: &MarketCell, quantity: Qty, rules: &Rules) -> Result<(), Reject> {
     let minimum =
         if rules.flags.min_order_size_enforced { market.tick().min_order_size() } else { Qty(2 * Qty::ORDER_STEP.0) };

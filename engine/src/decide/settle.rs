@@ -1,5 +1,5 @@
-//! A resolved market, for one user (engine/docs/execution.md §12): open orders expire, then positions are paid out. What is
-//! settled already is closed, so a second time finds nothing.
+//! The settlement of a resolved market for one user (engine/docs/execution.md §12): open orders expire, then positions
+//! are paid out. Settled positions are closed, so a second run finds nothing.
 
 use crate::amount::{exact_notional, notional_half_up};
 use crate::decide::cancel::closed;
@@ -11,7 +11,7 @@ use crate::order::{CloseReason, Order};
 use crate::time::Timestamp;
 use crate::user::{Position, User};
 
-/// Expires at most `orders_max` open orders of the market; answers how many.
+/// Expires at most `orders_max` open orders of the market; returns the count.
 pub fn expire_orders(
     user: &User,
     market: MarketId,
@@ -37,7 +37,7 @@ pub fn pay_out(position: &Position, resolution: Resolution, now: Timestamp) -> M
     })
 }
 
-/// Pays out every open position of the user in the market; answers how many.
+/// Pays out every open position of the user in the market; returns the count.
 pub fn pay_out_all(
     user: &User,
     market: MarketId,

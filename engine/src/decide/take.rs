@@ -1,7 +1,7 @@
-//! What an order can take at this moment: the effective book less what its user took already, walked.
+//! The walk of an order: the effective book less the user's depletion.
 //!
-//! [`Ground`] is what a decision stands on besides the user; [`Desk`] is its scratch paper: copies of books and the
-//! depletion overlays of all users. Neither is journaled; overlays are gone with a restart (engine/docs/execution.md §9).
+//! [`Ground`] is the input of a decision besides the user; [`Desk`] is its scratch space: copies of books, and the
+//! depletion overlays of all users. Neither is journaled; a restart drops the overlays (engine/docs/execution.md §9).
 
 use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up};
 use crate::book::walk::{self, Walk};
@@ -20,14 +20,14 @@ use ahash::AHashMap;
 
 pub use crate::book::walk::Want;
 
-/// Levels that are copied at first; few orders reach further.
+/// Levels in the first copy; few orders need more.
 const NEAR_LEVELS: usize = 8;
-/// Lists and texts whose room is kept for the next ones at most; a batch has fifteen orders.
+/// Maximum count of lists and texts that are kept for reuse; a batch has fifteen orders.
 const SPARES_MAX: usize = 64;
-/// Longest text whose room is kept.
+/// Longest text that is kept for reuse.
 const SPARE_TEXT_BYTES_MAX: usize = 256;
 
-/// What a decision reads besides its user.
+/// The input of a decision besides its user.
 #[derive(Clone, Copy)]
 pub struct Ground<'a> {
     pub rules: &'a Rules,
@@ -37,31 +37,31 @@ pub struct Ground<'a> {
     pub now: Timestamp,
     /// The venue is out.
     pub outage: bool,
-    /// Venue time, where a recording drives it.
+    /// Venue time, if a recording drives it.
     pub recording: Option<Timestamp>,
 }
 
-/// Age of a quote, judged (engine/docs/execution.md §10).
+/// The age of a quote, with its consequences (engine/docs/execution.md §10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote {
-    /// `None`: nothing was ever heard about the token.
+    /// `None`: no message about the token.
     pub age_us: Option<u64>,
-    /// A message about the token, or about its complement, whose mirror it is.
-    pub heard: bool,
-    /// Too old, and that is enforced.
+    /// There was a message about the token, or about its complement, whose mirror it is.
+    pub known: bool,
+    /// Too old, and refused.
     pub refused: Option<Reject>,
-    /// Too old, and that is a warning only.
+    /// Too old, and only warned of.
     pub warned: bool,
 }
 
-/// Best prices of the effective book before anybody's depletion.
+/// Best prices of the effective book before depletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
     pub bid: Option<Price>,
     pub ask: Option<Price>,
 }
 
-/// What is asked of a book.
+/// A request to the book.
 #[derive(Clone, Copy, Debug)]
 pub struct Taking {
     pub instrument: InstrumentId,
@@ -73,11 +73,11 @@ pub struct Taking {
     pub rate: Bps,
     /// A market order, which `DEPLETION_SCOPE` may exempt.
     pub market: bool,
-    /// Legacy FOK: when the levels run out, the last one's price is good for the rest.
+    /// `fok_depth_aware` off: when the levels run out, the rest is priced at the last one.
     pub beyond_depth: bool,
 }
 
-/// What was taken, nothing of it booked yet.
+/// The result of a walk, before it is posted.
 #[derive(Clone, Debug, Default)]
 pub struct Walked {
     pub filled: Qty,
@@ -86,22 +86,22 @@ pub struct Walked {
     pub levels: u16,
     /// The first level's price; meaningless when nothing was filled.
     pub best: Price,
-    /// All that was wanted was there.
+    /// Whether the whole size was available.
     pub complete: bool,
     pub taken: Vec<Taken>,
-    /// The book it was taken from.
+    /// The book of the walk.
     pub sight: Sight,
 }
 
-/// Scratch of one shard's decisions.
+/// Scratch space of one shard's decisions.
 #[derive(Debug, Default)]
 pub struct Desk {
     effective: Effective,
-    /// Which book the copy is of, and whether it holds every level of the side.
+    /// The book of the copy, and whether it has every level of the side.
     copied: Option<(InstrumentId, Side, bool)>,
     /// The last walk feeds the overlay.
     feeds: bool,
-    /// Overlays of users who traded lately, and of those before them: two generations bound the memory.
+    /// Overlays of users that traded recently, and of those before them: two generations bound the memory.
     young: AHashMap<UserId, Depletion>,
     old: AHashMap<UserId, Depletion>,
     spare: Vec<Vec<Taken>>,
@@ -109,26 +109,26 @@ pub struct Desk {
 }
 
 impl Ground<'_> {
-    /// The recording's time that a fill of this moment is told with; `None` where there is none, or no format for it.
+    /// The recording's time for a fill of this moment; `None` without a recording, or if the format has no field for
+    /// it.
     pub fn venue_at(&self) -> Option<Timestamp> {
         self.recording.filter(|_| self.rules.formats.is_newest())
     }
 
-    /// Age of the instrument's quote now.
+    /// The present age of the instrument's quote.
     pub fn quote(&self, instrument: InstrumentId) -> Quote {
         let age_us = self.books.quote_age(instrument, self.now);
         let too_old = age_us.is_some_and(|age| age > self.rules.quote_age_max_us);
         let enforced = self.rules.quote_age_enforced;
         Quote {
             age_us,
-            heard: age_us.is_some() || self.books.effective_top(instrument).is_ok(),
+            known: age_us.is_some() || self.books.effective_top(instrument).is_ok(),
             refused: (too_old && enforced).then(|| self.stale(age_us.unwrap_or(0))),
             warned: too_old && !enforced,
         }
     }
 
-    /// The displayed price, and the best prices of the effective book, none of a book that nobody heard of: both of one
-    /// reading.
+    /// The displayed price, and the best prices of the effective book (none if it is unknown), of one read.
     #[inline]
     pub fn shown(&self, instrument: InstrumentId) -> (Option<Cash>, Result<Sight, Reject>) {
         let (mark, top) = self.books.mark_and_top(instrument);
@@ -145,14 +145,14 @@ impl Ground<'_> {
         Reject::StaleQuote { age_ms: age_us / MILLISECOND, max_age_ms: self.rules.quote_age_max_us / MILLISECOND }
     }
 
-    /// Whether resting orders may be judged by this book: no outage, heard of, not too old.
+    /// Whether resting orders may be matched with this book: no outage, known, not too old.
     pub fn live(&self, quote: &Quote) -> bool {
-        !self.outage && quote.heard && quote.refused.is_none()
+        !self.outage && quote.known && quote.refused.is_none()
     }
 }
 
 impl Quote {
-    /// Whole milliseconds, as they are shown.
+    /// Whole milliseconds, as in responses.
     pub fn age_ms(&self) -> Option<u32> {
         self.age_us.map(|age| u32::try_from(age / MILLISECOND).unwrap_or(u32::MAX))
     }
@@ -182,21 +182,25 @@ pub fn taken_side(side: Side) -> BookSide {
 }
 
 impl Desk {
-    /// Copies what lies nearest of the book that an order on `side` would take from.
+    /// Copies the nearest levels of the book that an order on `side` would take from.
     pub fn look(&mut self, ground: &Ground<'_>, instrument: InstrumentId, side: Side) -> Result<Sight, Reject> {
         self.copy(ground, instrument, side, NEAR_LEVELS)
     }
 
-    /// Copies all of it: for many orders in a row.
+    /// Copies all levels: for many orders in a row.
     pub fn look_deep(&mut self, ground: &Ground<'_>, instrument: InstrumentId, side: Side) -> Result<Sight, Reject> {
         self.copy(ground, instrument, side, usize::MAX)
     }
 
-    /// Walks the book that was copied last, which is of this instrument and side. Remembers nothing of it: see
+    /// Walks the last copied book, which must be of this instrument and side. Records no depletion: see
     /// [`Desk::deplete`].
     pub fn take(&mut self, ground: &Ground<'_>, user: UserId, taking: &Taking) -> Result<Walked, Reject> {
         let (copied, side) = (self.copied, taken_side(taking.side));
-        assert_eq!(copied.map(|(of, on, _)| (of, on)), Some((taking.instrument, taking.side)), "look before you take");
+        assert_eq!(
+            copied.map(|(of, on, _)| (of, on)),
+            Some((taking.instrument, taking.side)),
+            "the copied book is that of the order"
+        );
         let rules = ground.rules;
         self.feeds = rules.flags.book_impact_depletion && (rules.depletion_covers_market_orders || !taking.market);
         let mut taken = self.spare.pop().unwrap_or_default();
@@ -223,12 +227,12 @@ impl Desk {
         })
     }
 
-    /// Gives back a walk of which nothing came.
+    /// Returns a walk that was not used, for reuse of its space.
     pub fn leave(&mut self, walked: Walked) {
         self.recycle(walked.taken);
     }
 
-    /// Takes the rows of a fill back once they are written down, so that the next walk allocates nothing.
+    /// Takes back the rows of a fill after it is encoded, so that the next walk does not allocate.
     fn recycle(&mut self, mut taken: Vec<Taken>) {
         if taken.capacity() > 0 && self.spare.len() < SPARES_MAX {
             taken.clear();
@@ -236,7 +240,7 @@ impl Desk {
         }
     }
 
-    /// A copy of a text, in room that one before it left.
+    /// A copy of a text, in reused space.
     pub fn text(&mut self, text: &str) -> String {
         let mut copy = self.spare_texts.pop().unwrap_or_default();
         copy.clear();
@@ -244,7 +248,7 @@ impl Desk {
         copy
     }
 
-    /// Takes the room of what a fact held back once it is written down, so that the next one allocates nothing.
+    /// Takes back the space of a fact after it is encoded, so that the next one does not allocate.
     pub fn recycle_fact(&mut self, fact: &mut Mutation) {
         let text = match fact {
             Mutation::OrderFilled(fact::OrderFilled { levels, .. }) => return self.recycle(std::mem::take(levels)),
@@ -254,7 +258,7 @@ impl Desk {
             }
             _ => None,
         };
-        // A text that few have so long is no room to keep.
+        // A rare long text is not worth keeping.
         if let Some(text) = text.filter(|text| (1..=SPARE_TEXT_BYTES_MAX).contains(&text.capacity()))
             && self.spare_texts.len() < SPARES_MAX
         {
@@ -262,7 +266,7 @@ impl Desk {
         }
     }
 
-    /// Remembers what the last walk took for `user`, once it is booked.
+    /// Records the depletion of the last walk for `user`, after it is posted.
     pub fn deplete(&mut self, books: &Books, user: UserId, taken: &[Taken]) {
         let Some((instrument, side, _)) = self.copied.filter(|_| self.feeds && !taken.is_empty()) else { return };
         if !self.young.contains_key(&user) {
@@ -272,7 +276,7 @@ impl Desk {
             }
             self.young.insert(user, overlay);
         }
-        let overlay = self.young.get_mut(&user).expect("put there just now");
+        let overlay = self.young.get_mut(&user).expect("inserted above");
         let side = taken_side(side);
         let mirror = |price| books.mirror(instrument, side, price);
         overlay.take(instrument, side, self.effective.side(side), taken, mirror);
@@ -317,7 +321,7 @@ impl Desk {
     }
 }
 
-/// Legacy FOK: what the levels did not give is had at the last level's price (engine/docs/execution.md §1).
+/// `fok_depth_aware` off: the size beyond the levels is filled at the last level's price (engine/docs/execution.md §1).
 fn stretch(walk: &mut Walk, taking: &Taking, taken: &mut Vec<Taken>) {
     let Some(last) = walk.worst.filter(|_| !walk.complete) else { return };
     let rest = match taking.want {
@@ -328,7 +332,7 @@ fn stretch(walk: &mut Walk, taking: &Taking, taken: &mut Vec<Taken>) {
             Qty(affordable).floored_to_order_step()
         }
     };
-    // One level, one rounding: what was taken of it before is counted again with the rest.
+    // One level, one rounding: its earlier part is computed again together with the rest.
     let (before, paid) = taken
         .iter()
         .filter(|row| row.price == last)

@@ -1,10 +1,10 @@
-//! Trading scenarios as text: a book, orders, and what must come of them.
+//! Trading scenarios as text: a book, orders, and the expected results.
 //!
-//! A scenario begins with `# name`. Every other line is an action, and behind `->` what it must answer; several
-//! expectations about the state may follow an action on lines of their own. Tokens are `Y`, `N` (market 0) and `Y1`,
-//! `N1` (market 1). Orders are numbered from 1 in the order in which they left a row. The words are listed in
-//! [`world::World::act`], [`world::World::command`] and [`world::World::look`]. After each scenario the records are
-//! replayed onto nothing: same digest, all promises kept.
+//! A scenario starts with `# name`. Every other line is an action with the expected answer after `->`; expectations
+//! about the state may follow an action on separate lines. Tokens are `Y`, `N` (market 0) and `Y1`, `N1` (market 1).
+//! Orders are numbered from 1 in the order of their rows. [`world::World::act`], [`world::World::command`] and
+//! [`world::World::look`] list the verbs. After each scenario the records are replayed into an empty state: equal
+//! digest, all invariants kept.
 
 mod allocations;
 mod asks;
@@ -50,7 +50,7 @@ fn scenarios() {
     assert!(count.wrong.is_empty(), "{} wrong\n{}", count.wrong.len(), count.wrong.join("\n"));
 }
 
-/// What was run, and what came out otherwise than expected.
+/// Counts of a run, and its failures.
 #[derive(Default)]
 struct Count {
     scenarios: usize,

@@ -1,7 +1,7 @@
-//! Wallets, decided: opening, naming, archiving and resetting (engine/docs/account.md §4, §4).
+//! Decisions about wallets: opening, naming, archiving and resetting (engine/docs/account.md §4).
 //!
-//! Archiving and resetting first empty the wallet: its orders end, its positions close without cash. A long list goes
-//! in pieces; what is asked is judged before the first of them and holds until the last.
+//! Archiving and resetting first empty the wallet: its orders end, its positions close without cash. A long list takes
+//! several pieces; the request is checked before the first one, and the decision is final.
 
 use crate::amount::Cash;
 use crate::decide::cancel::closed;
@@ -19,30 +19,30 @@ use crate::time::Timestamp;
 use crate::user::Tier;
 use crate::user::{User, Wallet, WalletKind};
 
-/// What becomes of a wallet once it is empty.
+/// The end of an emptied wallet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// A SANDBOX wallet is put away.
+    /// A SANDBOX wallet is archived.
     Archive,
-    /// A SANDBOX wallet is put away and followed by a new one.
+    /// A SANDBOX wallet is archived and replaced by a new one.
     Replace,
-    /// MAIN or API: the same wallet begins anew.
+    /// MAIN or API: the same wallet starts its next generation.
     Restart,
 }
 
-/// What one piece of emptying came to.
+/// The result of one piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Emptied {
     pub orders: usize,
     pub positions: usize,
-    /// Nothing is left.
+    /// The wallet is empty.
     pub done: bool,
 }
 
 /// Opens a SANDBOX wallet.
 ///
 /// # Errors
-/// [`Reject::SandboxLimit`] when the plan has no more of them; [`Reject::TooManyWallets`].
+/// [`Reject::SandboxLimit`] when the plan allows no more of them; [`Reject::TooManyWallets`].
 pub fn open(user: &User, label: Option<String>, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<WalletId, Reject> {
     let tier = user.entitlement(now);
     let active = user.wallets.iter().filter(|wallet| wallet.kind == WalletKind::Sandbox && wallet.is_active());
@@ -56,7 +56,7 @@ pub fn open(user: &User, label: Option<String>, now: Timestamp, facts: &mut Vec<
     Ok(wallet)
 }
 
-/// Gives a wallet another name, or none; an archived one too.
+/// Changes or clears the label of a wallet, archived or not.
 ///
 /// # Errors
 /// [`Reject::WalletNotFound`].
@@ -74,7 +74,7 @@ pub fn relabel(
     Ok(())
 }
 
-/// Whether a wallet may be archived. `None`: it is archived already, and nothing is to be done.
+/// Whether a wallet may be archived. `None`: it is archived already, nothing to do.
 ///
 /// # Errors
 /// [`Reject::WalletNotFound`]; [`Reject::WrongWalletKind`] unless it is a SANDBOX wallet.
@@ -109,10 +109,10 @@ pub fn reset(user: &User, wallet: WalletId, now: Timestamp) -> Result<Ending, Re
     }
 }
 
-/// Which wallet a reset of the API balance is about, and whether there may be one now.
+/// The wallet of a reset of the API balance, if a reset is allowed now.
 ///
 /// # Errors
-/// [`Reject::ResetNeedsPlan`] on the free plan, [`Reject::ResetCoolsDown`] while the last one is too near.
+/// [`Reject::ResetNeedsPlan`] on the free plan, [`Reject::ResetCoolsDown`] if the last one is too recent.
 pub fn reset_api(user: &User, rules: &Rules, now: Timestamp) -> Result<WalletId, Reject> {
     let wallet = user.wallet_of(WalletKind::Api).ok_or(Reject::WalletNotFound)?;
     if user.entitlement(now) == Tier::Free {
@@ -125,7 +125,7 @@ pub fn reset_api(user: &User, rules: &Rules, now: Timestamp) -> Result<WalletId,
     }
 }
 
-/// One piece of emptying a wallet: orders first, since a share that is set aside cannot go.
+/// One piece of emptying a wallet: orders first, because reserved shares cannot close.
 pub fn empty(user: &User, wallet: WalletId, ending: Ending, now: Timestamp, facts: &mut Vec<Mutation>) -> Emptied {
     let reason = match ending {
         Ending::Archive | Ending::Replace => CloseReason::WalletArchived,
@@ -146,7 +146,7 @@ pub fn empty(user: &User, wallet: WalletId, ending: Ending, now: Timestamp, fact
     Emptied { orders, positions: facts.len() - mark, done: held.next().is_none() }
 }
 
-/// What ends it once the wallet is empty; answers the wallet that there is from then on.
+/// Ends the emptied wallet; returns the wallet that continues.
 ///
 /// # Errors
 /// [`Reject::WalletNotFound`]; [`Reject::Busy`] when the object numbers of a user are used up.
@@ -175,12 +175,12 @@ pub fn end(
     Ok(wallet)
 }
 
-/// What a SANDBOX wallet begins anew with: as before, or what the plan of today gives where that is more.
+/// The opening cash of the next generation of a SANDBOX wallet: as before, or that of the present plan if it is more.
 fn renewed(user: &User, wallet: &Wallet, now: Timestamp) -> Cash {
     wallet.baseline.max(rules::baseline(wallet.kind, user.entitlement(now)))
 }
 
-/// Whether the user may have one wallet more.
+/// Whether the user may have one more wallet.
 fn room(user: &User) -> Result<(), Reject> {
     if user.wallets.len() >= WALLETS_PER_USER_MAX { Err(Reject::TooManyWallets) } else { Ok(()) }
 }

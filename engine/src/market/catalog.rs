@@ -74,7 +74,8 @@ pub struct Figures {
 pub struct Lists {
     /// Count of sorts: the pages of one list use the order of one generation.
     pub generation: u64,
-    /// Without up-or-down markets: total volume descending, not reported last, then condition id (gateway/docs/market-data.md §1).
+    /// Without up-or-down markets: total volume descending, not reported last, then condition id
+    /// (gateway/docs/market-data.md §1).
     pub markets: Arc<[MarketId]>,
     /// Up-or-down markets, earliest end of the window first, then condition id (gateway/docs/market-data.md §5).
     pub updown: Arc<[MarketId]>,

@@ -1,8 +1,7 @@
-//! Every fact about a user that can be journaled: the only input of `apply`. (Facts about markets:
-//! [`crate::market::mutation`].)
+//! All facts about users: the only input of `apply`. (Facts about markets: [`crate::market::mutation`].)
 //!
-//! A fact holds the outcome as it was decided: amounts, rates, ids, times. `apply` derives the postings from it by a
-//! rule that never changes for that version; it reads no flag, no fee table, no clock and no book.
+//! A fact contains the decided outcome: amounts, rates, ids, times. `apply` derives the postings from it by a rule that
+//! is fixed for the version; it reads no flag, fee table, clock or book.
 
 pub mod codec;
 mod earlier;
@@ -53,7 +52,7 @@ facts! {
             name: Option<String>,
             at: Timestamp,
         },
-        /// The old half of a rotation.
+        /// The old key of a rotation.
         KeyExpiring {
             key: KeyId,
             expires_at: Timestamp,
@@ -69,7 +68,7 @@ facts! {
             key: KeyId,
             at: Timestamp,
         },
-        /// An order row exists from here on. `counted`: it counts for the daily cap (it ends FILLED or PENDING).
+        /// Creates an order row. `counted`: it counts for the daily cap (it ends FILLED or PENDING).
         OrderPlaced {
             order: OrderId,
             terms: OrderTerms,
@@ -82,7 +81,7 @@ facts! {
         OrderFilled {
             order: OrderId,
             trade: TradeId,
-            /// The episode bought into or sold from; opened by this fill when it is new.
+            /// The episode bought into or sold from; this fill opens it if it is new.
             position: PositionId,
             qty: Qty,
             notional: Cash,
@@ -96,7 +95,7 @@ facts! {
             reserved_qty: Qty,
             levels: Vec<Taken>,
             at: Timestamp,
-            /// The recording's time, where a recording drives the venue's clock; absent where that is server time.
+            /// The recording's time, if a recording drives the venue's clock; absent if server time does.
             venue_at: Option<Timestamp>,
         },
         /// The unfilled rest rests: its reservations are set (not added) to these.
@@ -108,7 +107,7 @@ facts! {
             held: bool,
             at: Timestamp,
         },
-        /// The order ends; what is reserved for it is free again.
+        /// The order ends; its reservation is released.
         OrderClosed {
             order: OrderId,
             reason: CloseReason,
@@ -120,13 +119,13 @@ facts! {
             held: bool,
             at: Timestamp,
         },
-        /// The request that left this order is remembered, with the state of this moment as its first answer.
+        /// The request of this order is remembered, with the present state as its first answer.
         RequestRemembered {
             order: OrderId,
             client_order_id: String,
             digest: [u8; 32],
         },
-        /// A resolved market paid the position out: cash +payout, the episode closes.
+        /// A resolved market paid out the position: cash +payout, the episode closes.
         PositionSettled {
             position: PositionId,
             payout_per_share: Price,
@@ -142,7 +141,7 @@ facts! {
             label: String,
             at: Timestamp,
         },
-        /// A better plan lifts the baseline of a wallet; its cash stays (engine/docs/account.md §4).
+        /// A better plan raises the baseline of a wallet; its cash stays (engine/docs/account.md §4).
         BaselineRaised {
             wallet: WalletId,
             baseline: Cash,
@@ -153,23 +152,23 @@ facts! {
             label: Option<String>,
             at: Timestamp,
         },
-        /// An empty wallet is put away: from here on it is only read.
+        /// An empty wallet is archived: from here on it is read-only.
         WalletArchived {
             wallet: WalletId,
             at: Timestamp,
         },
-        /// An empty wallet begins its next generation: its cash becomes the baseline.
+        /// An empty wallet starts its next generation: its cash becomes the baseline.
         WalletReset {
             wallet: WalletId,
             baseline: Cash,
             at: Timestamp,
         },
-        /// A position ends with its wallet's generation: no cash moves, nothing is gained or lost by it.
+        /// A position ends with its wallet's generation: no cash moves, and there is no gain or loss.
         PositionReset {
             position: PositionId,
             at: Timestamp,
         },
-        /// What a wallet was worth at a full hour: its cash as it stands, `value` for its open positions.
+        /// The value of a wallet at a full hour: its present cash, and `value` for its open positions.
         EquityNoted {
             wallet: WalletId,
             /// The full hour.

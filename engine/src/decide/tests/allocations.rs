@@ -1,5 +1,5 @@
-//! What an order allocates on its way through the shard: nothing, but for the rows it is kept in, which come in blocks. There
-//! are two exceptions: an id of more than 38 bytes, and a quantity that was sent finer than 4 decimals, whose text is kept.
+//! Allocations of an order in the shard: none except for its rows, which come in blocks. There are two exceptions: an
+//! id of more than 38 bytes, and the text of a quantity finer than 4 decimals.
 
 use super::world::World;
 use crate::command::{Answer, Command, Envelope};
@@ -8,7 +8,7 @@ use crate::notice::Notice;
 use crate::shard::{Outbox, Room};
 use crate::time::{MINUTE, Timestamp};
 
-/// Takes everything and keeps only which order it was about.
+/// Drops all output but the id of the last order.
 struct Sink(Option<OrderId>);
 
 impl Outbox<u64> for Sink {
@@ -20,12 +20,12 @@ impl Outbox<u64> for Sink {
     fn answer(&mut self, _: u64, answer: Answer) {
         match answer {
             Answer::Order(view) | Answer::Killed { order: view, .. } => self.0 = Some(view.order.id),
-            other => panic!("every command does something: {other:?}"),
+            other => panic!("every command has an answer with an order: {other:?}"),
         }
     }
 }
 
-/// Commands of one kind, and how many allocations they made.
+/// Commands of one kind, and the count of their allocations.
 #[derive(Debug, Default)]
 struct Count {
     commands: u64,
@@ -39,39 +39,39 @@ impl Count {
     }
 }
 
-/// An order, in the words of the scenarios.
+/// An order in the scenario language.
 struct Kind {
     line: &'static str,
     is_cancelled: bool,
-    /// Lists of rows that it adds to: order, fill, position, remembered request, the buckets where its id is looked up; and
-    /// two for what few orders have (its sender's id, or what stood inside its limit when it was killed), of which a
-    /// block is two allocations.
+    /// Count of lists that it appends to: order, fill, position, remembered request, the buckets of its id's hash; and
+    /// two for rare fields (the client's id, or the fillable shares of a killed order), whose block takes two
+    /// allocations.
     lists: u64,
-    /// What it keeps outside of its rows: an id of more than 38 bytes, the text of a finer quantity.
+    /// Allocations outside of its rows: an id of more than 38 bytes, the text of a finer quantity.
     own: u64,
 }
 
-/// Of each list of rows an odd number of kinds adds to it, nine orders, five requests and so on: else all blocks would begin
-/// with the same kind.
+/// For each list an odd count of kinds appends to it, nine orders, five requests and so on: otherwise all blocks would
+/// start with the same kind.
 const KINDS: [Kind; 9] = [
     Kind { line: "buy Y 5 limit 0.30 pro", is_cancelled: true, lists: 1, own: 0 },
     Kind { line: "buy Y 5 limit 0.30 pro id=", is_cancelled: true, lists: 5, own: 0 },
     Kind { line: "buy Y 5 limit 0.30 pro implicit id=s", is_cancelled: true, lists: 5, own: 0 },
     Kind { line: "buy Y 5 limit 0.30 pro id=longer-", is_cancelled: true, lists: 5, own: 1 },
     Kind { line: "buy Y 5 limit 0.30 pro rounded=5.00001 id=r", is_cancelled: true, lists: 5, own: 1 },
-    // Every other fill is a sale's, so that every block of fills begins with one of these.
+    // Every other fill is a sale's, so that every block of fills starts with one of these.
     Kind { line: "buy Y 15 limit 0.60 pro", is_cancelled: false, lists: 4, own: 0 },
     Kind { line: "sell Y 15 limit 0.30 pro", is_cancelled: false, lists: 1, own: 0 },
     Kind { line: "buy Y 5 limit 0.30 fok pro id=f", is_cancelled: false, lists: 5, own: 0 },
     Kind { line: "buy Y 5000 limit 0.60 fok pro", is_cancelled: false, lists: 3, own: 0 },
 ];
-/// Rows of a block, about; a list of blocks or of numbers that grows is rarer still.
+/// Rows of a block, roughly; a growing list of blocks or numbers is rarer.
 const ROWS_PER_BLOCK: u64 = 16;
-/// Those of one kind that may grow something else: doubling is rare.
+/// Orders of one kind that may grow another list: doubling is rare.
 const GROWN_MAX: u64 = 16;
 
 #[test]
-fn an_order_allocates_nothing_but_the_rows_it_is_kept_in() {
+fn an_order_allocates_only_its_rows() {
     let mut world = World::of("");
     for line in [
         "plan enterprise",
@@ -111,10 +111,10 @@ fn an_order_allocates_nothing_but_the_rows_it_is_kept_in() {
     assert!(total > 5_000);
 }
 
-/// Rows grow by blocks, and what is looked up by id by buckets: whoever has many orders makes nobody wait while all that he
-/// has is moved. Lists of blocks still double, at 65,536 orders to 192 KiB.
+/// Rows grow by blocks, and hashes by buckets: no order waits while all rows of a user are moved. Lists of blocks still
+/// double, at 65,536 orders to 192 KiB.
 #[test]
-fn no_order_allocates_much_at_once() {
+fn no_order_makes_a_large_allocation() {
     let mut world = World::of("");
     for line in ["plan enterprise", "balance 1000000", "book Y bids 0.40x10 asks 0.50x10"] {
         assert_eq!(world.act(line), "");
@@ -130,10 +130,10 @@ fn no_order_allocates_much_at_once() {
         most = most.max(measured(&mut world, Command::Cancel { order }, &mut sink).bytes_max);
     }
     println!("orders with ids: {count}, at most {most} bytes for one");
-    assert!(most <= AT_ONCE_MAX, "{most} bytes at once");
+    assert!(most <= AT_ONCE_MAX, "{most} bytes in one allocation");
 }
 
-/// A followed wallet has its point of equity by the minute before a command behind that minute, in room that is there.
+/// A followed wallet gets its point of the minute before a command after that minute, without an allocation.
 #[test]
 fn a_point_by_the_minute_allocates_nothing() {
     let mut world = World::of("");
@@ -149,22 +149,22 @@ fn a_point_by_the_minute_allocates_nothing() {
         let mut sink = Sink(None);
         counted(&mut world, Command::Place(Box::new(placement)), &mut sink);
         world.now = world.now.plus(MINUTE);
-        // Another worth, another point.
+        // Another value gives another point.
         let bid = ["0.40", "0.41"][minutes % 2];
         world.act(&format!("book Y bids {bid}x100 asks 0.50x100"));
         let order = sink.0.expect("it was answered");
         assert_eq!(counted(&mut world, Command::Cancel { order }, &mut sink), 0, "minute {minutes}");
         minutes += 1;
     }
-    let told = world.act("minutes");
-    println!("{minutes} minutes: {told}");
-    assert_eq!(told.matches(" | ").count(), minutes - 1, "a point each: {told}");
+    let text = world.act("minutes");
+    println!("{minutes} minutes: {text}");
+    assert_eq!(text.matches(" | ").count(), minutes - 1, "a point each: {text}");
 }
 
-/// Bytes that one order may allocate: the list of the blocks of so many rows, when it doubles.
+/// Maximum count of bytes that one order may allocate: the list of blocks, when it doubles.
 const AT_ONCE_MAX: u64 = 128 << 10;
 
-/// Allocations of one command, made by the shard.
+/// Allocations of the shard for one command.
 fn counted(world: &mut World, command: Command, sink: &mut Sink) -> u64 {
     measured(world, command, sink).count_total
 }

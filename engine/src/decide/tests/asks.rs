@@ -1,4 +1,4 @@
-//! What a scenario asks of the shard: orders, cancels, cycles, heartbeats, keys, and the queries for orders.
+//! Commands and queries of a scenario: orders, cancels, cycles, heartbeats, keys, lists of orders.
 
 use super::show::text;
 use super::words::{level, number, span, tier, token};
@@ -10,11 +10,11 @@ use crate::time::SECOND;
 use crate::user::{Permissions, Tier, WalletKind};
 
 impl World {
-    /// Asks what a line says and tells the answer; what is no question is looked up.
+    /// Sends the command of a line and returns its answer; other lines are looked up.
     pub(super) fn command(&mut self, verb: &str, rest: &[&str]) -> String {
         match verb {
             "hold" => {
-                // Bought at a price, without fee, as if in an earlier life: then the book is taken away again.
+                // Bought at a price, without a fee, before the scenario: then the book is removed again.
                 let rules = self.rules.clone();
                 assert!(self.shard.is_some());
                 let text = format!("{} asks {}x{}", rest[0], rest[2], rest[1]);
@@ -88,9 +88,9 @@ impl World {
                     other => panic!("a print is by a buyer or a seller: {other:?}"),
                 };
                 self.hand_print(token(rest[0]), price, size, taker);
-                let before = self.fills_told();
+                let before = self.notified_fills();
                 self.ask(Command::MeetPrints, 0);
-                format!("filled {}", self.fills_told() - before)
+                format!("filled {}", self.notified_fills() - before)
             }
             "settle" => {
                 let answer = self.ask(Command::Settle { market: MarketId(number(rest[0]) as u32) }, 0);
@@ -120,7 +120,7 @@ impl World {
                 let answer = self.ask(Command::Query(Query::OrderByClientId(rest[0].to_owned())), 0);
                 self.answer_text(answer)
             }
-            "told" => {
+            "then" => {
                 let order = self.order(rest[0]);
                 let Answer::Order(view) = self.ask(Command::Query(Query::Order(order)), 0) else {
                     return "error".to_owned();
@@ -144,8 +144,8 @@ impl World {
         }
     }
 
-    /// `key issue NAME [tier] [read|trade|bootstrap]`, `key rotate N`, `key revoke N`, `key rename N NAME`,
-    /// `key used N`, `key list`; `by=N` names the key that asks. Keys are numbered from 1.
+    /// `key issue NAME [tier] [read|trade|bootstrap]`, `key rotate N`, `key revoke N`, `key rename N NAME`, `key used
+    /// N`, `key list`; `by=N` is the key of the request. Keys are numbered from 1.
     fn key_command(&mut self, words: &[&str]) -> String {
         let seed = self.next_reply as u8;
         let secret = Secret { hash: [seed; 32], alias_hash: [seed ^ 0x80; 32], prefix: format!("svc_live_{seed:07}") };

@@ -1,5 +1,5 @@
-//! Equity (engine/docs/account.md §5): what a wallet is worth at each full hour, through resets, ends and starts; the same by the
-//! minute, as long as it is followed.
+//! Equity (engine/docs/account.md §5): the value of a wallet at each full hour, across resets, ends and starts; the
+//! same by the minute while it is followed.
 
 use super::show::text;
 use super::world::{START, World};
@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 use crate::user::equity::EquityRow;
 
 pub const SCENARIOS: &str = r#"
-# an hour's worth: what moved gets a point, what rests gets none
+# a full hour: a changed wallet gets a point, an unchanged one gets none
 plan pro
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
@@ -24,14 +24,14 @@ equity 1                                     -> 1: 1000 + 0 of 1000
 wait 1h
 turn
 facts                                        -> OrderPlaced OrderFilled EquityNoted
-// The same again is no news; another mark is.
+// An unchanged value adds no point; another mark does.
 wait 1h
 book Y bids 0.48x1000 asks 0.50x1000
 turn
 facts                                        -> OrderPlaced OrderFilled EquityNoted EquityNoted
 equity                                       -> 1: 9960 + 39 of 10000 | 2: 9960 + 39 of 10000 | 3: 9960 + 49 of 10000
 
-# a point is made before what happens behind the hour
+# a point is made before changes after the hour
 plan pro
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
@@ -47,7 +47,7 @@ sell Y 100 market 0.01                       -> FILLED 100/100 @0.38 fee 0
 facts                                        -> EquityNoted OrderPlaced OrderFilled
 equity                                       -> 1: 10000 + 0 of 10000 | 2: 9960 + 39 of 10000
 wait 1h
-// A look is enough.
+// A query is enough.
 equity                                       -> 1: 10000 + 0 of 10000 | 2: 9960 + 39 of 10000 | 3: 9998 + 0 of 10000
 wait 5h
 turn
@@ -63,7 +63,7 @@ wallet reset api                             -> 2 Api 10000 of 10000 gen 2 after
 wait 1h
 equity                                       -> 1: 100 + 0 of 100 | 2: 100 + 0 of 10000 | 3: 10000 + 0 of 10000
 
-# nor does a better plan change what was there before the first point
+# nor does a better plan change the hours before the first point
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
 cycle
@@ -75,7 +75,7 @@ grant pro                                    -> done
 wait 1h
 equity                                       -> 1: 100 + 0 of 100 | 2: 60 + 39 of 100 | 3: 60 + 39 of 10000
 
-# hours before a wallet was there are left out
+# hours before a wallet was opened are left out
 plan pro
 cycle
 wait 2h
@@ -103,7 +103,7 @@ room ample
 turn
 equity                                       -> 1: 9960 + 40 of 10000
 
-# hours that end while nobody runs get the worth of the end, once there are books
+# hours that end without a process get the value of the end, once there are books
 plan pro
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
@@ -121,7 +121,7 @@ restart
 cycle
 facts                                        ->
 
-# the process ends among the points of an hour: whoever has none of it gets his after the next start
+# the process ends during the points of an hour: users without one get it after the next start
 plan pro
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
@@ -143,7 +143,7 @@ restart
 cycle
 facts                                        ->
 
-# the same with some hours between, in which other points are due
+# the same with some hours in between, in which other points are due
 plan pro
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
@@ -163,7 +163,7 @@ equity                                       -> 1: 9980 + 24.5 of 10000 | 2: 998
 user 1
 equity                                       -> 1: 9960 + 39 of 10000 | 2: 9960 + 49 of 10000 | 3: 9960 + 49 of 10000
 
-# what moved behind the hour had its point before, or needed none: nothing is made again
+# a change after the hour had its point before, or needed none: no point is made again
 plan pro
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
@@ -190,7 +190,7 @@ restart
 cycle
 facts                                        ->
 
-# where only the reserve is left, the points of those whose money moves come before that; a look gets none
+# with only the reserve left, users whose money moves get points before; a query gets none
 plan pro
 market 0 geopolitics 0.01
 market 1 geopolitics 0.01
@@ -244,14 +244,14 @@ minutes                                      -> 16-17: 10000 + 0 of 10000 | 18-1
 minutes all                                  -> 16-17: 11000 + 0 of 11000 | 18-19: 10960 + 39 of 11000 | 20: 10960 + 49 of 11000
 minutes 1                                    -> 16-20: 1000 + 0 of 1000
 minutes 7                                    -> WalletNotFound
-// A command behind the minute is not in its point.
+// A command after the minute is not in its point.
 wait 60s
 book Y bids 0.48x1000 asks 0.50x1000
 sell Y 100 market 0.01                       -> FILLED 100/100 @0.48 fee 0
 wait 60s
 facts                                        -> OrderPlaced OrderFilled
 minutes                                      -> 16-17: 10000 + 0 of 10000 | 18-19: 9960 + 39 of 10000 | 20-21: 9960 + 49 of 10000 | 22: 10008 + 0 of 10000
-// A day later the first session is out of reach, and another day later the wallet is no longer followed.
+// A day later the first session is too old, and another day later the wallet is no longer followed.
 wait 23h
 wait 58m
 turn
@@ -260,7 +260,7 @@ wait 24h
 turn
 minutes                                      -> 1461-2900: 10008 + 0 of 10000
 
-# an hour that strikes is a minute too
+# a full hour is a minute too
 plan pro
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
@@ -275,7 +275,7 @@ turn
 equity                                       -> 1: 9960 + 39 of 10000
 minutes                                      -> 16-58: 10000 + 0 of 10000 | 59-60: 9960 + 39 of 10000
 
-# a new process begins anew: the hours stand before
+# a new process starts without minutes: the hours come before
 plan pro
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
@@ -300,7 +300,7 @@ wait 60s
 turn
 minutes                                      -> 60: 9960 + 39 of 10000 | 66-67: 9960 + 39 of 10000
 
-# a reset, another plan and a wallet that is opened meanwhile
+# a reset, another plan and a wallet opened meanwhile
 market 0 geopolitics 0.01
 cycle
 wait 5m
@@ -348,18 +348,18 @@ fn followed_wallets_change_neither_log_nor_state() {
                 }
             }
         }
-        world.check().expect("replayed it is the same");
+        world.check().expect("a replay gives the same state");
         (world.out.records, answers)
     };
-    let ((asked, answers), (unasked, _)) = (run(true), run(false));
-    println!("{} records, {answers} answers with minutes", asked.len());
+    let ((with_queries, answers), (without, _)) = (run(true), run(false));
+    println!("{} records, {answers} answers with minutes", with_queries.len());
     assert!(answers > 15);
-    assert_eq!(asked, unasked);
+    assert_eq!(with_queries, without);
 }
 
-/// A wallet that rests is not followed; where too much happened beside it to see that it does, its curve begins anew.
+/// A wallet without changes is not followed; if too many positions changed since to show that, its curve starts over.
 #[test]
-fn a_wallet_that_rests_is_told_from_others_in_a_page_of_positions() {
+fn an_unchanged_wallet_is_recognised_within_a_page_of_positions() {
     let mut cases = 0;
     for (episodes, expected) in [
         (0, "60-62: 9999.8 + 0 of 10000"),
@@ -393,16 +393,16 @@ fn a_wallet_that_rests_is_told_from_others_in_a_page_of_positions() {
             world.act(line);
         }
         assert_eq!(world.act("minutes 3"), expected, "{episodes} episodes");
-        // The MAIN wallet never traded, so it rests whatever happens.
+        // The MAIN wallet never traded, so it is always unchanged.
         assert_eq!(world.act("minutes 1"), "16-62: 1000 + 0 of 1000");
         cases += 1;
     }
-    println!("wallets that rest: {cases} cases");
+    println!("unchanged wallets: {cases} cases");
 }
 
-/// More wallets than one page of points takes, and one more than are followed.
+/// More wallets than one page of points, and one more than are followed.
 #[test]
-fn whoever_acts_between_two_pages_has_his_point_before() {
+fn a_user_that_acts_between_two_pages_gets_its_point_before() {
     let mut world = World::of("market 0 geopolitics 0.01");
     for line in [
         "balance 10000",
@@ -441,7 +441,7 @@ fn whoever_acts_between_two_pages_has_his_point_before() {
     assert_eq!(world.act("minutes"), format!("16: {held}"));
     world.act("wait 60s");
     world.act("turn");
-    // All but one ask again, and then one more: the place of the one who did not is taken, whose curve begins anew.
+    // All but one repeat the request, and then there is one more: it replaces the one without, whose curve starts over.
     for user in (1..=users).filter(|user| *user != 3) {
         world.act(&format!("user {user}"));
         let got = world.act("minutes");
@@ -462,7 +462,7 @@ fn whoever_acts_between_two_pages_has_his_point_before() {
 }
 
 impl World {
-    /// `equity [N|all]`: wallet N, else the API wallet, at each full hour since the first moment: `hour: cash + value of
+    /// `equity [N|all]`: wallet N, else the API wallet, at each full hour since the start: `hour: cash + value of
     /// baseline`.
     pub(super) fn equity_text(&mut self, words: &[&str]) -> String {
         let (wallets, first) = (self.wallets_word(words), START.hour());
@@ -478,8 +478,8 @@ impl World {
         }
     }
 
-    /// `minutes [N|all]`: the same at each full minute, counted from nine on the first day; minutes in a row that are worth
-    /// the same are told together, `from-to: cash + value of baseline`.
+    /// `minutes [N|all]`: the same at each full minute, counted from nine on the first day; consecutive minutes with
+    /// equal values are one entry, `from-to: cash + value of baseline`.
     pub(super) fn minutes_text(&mut self, words: &[&str]) -> String {
         let view = match self.ask(Command::Query(Query::EquityByMinute { wallets: self.wallets_word(words) }), 0) {
             Answer::Equity(view) => view,
@@ -488,16 +488,16 @@ impl World {
         let nine = Timestamp::of_hour(START.hour()).minute();
         let mut spans: Vec<(u32, u32, String)> = Vec::new();
         for row in &view.rows {
-            let (minute, worth) =
+            let (minute, value) =
                 (row.at.minute() - nine, format!("{} + {} of {}", text(row.cash), text(row.value), text(row.baseline)));
             match spans.last_mut() {
-                Some((_, to, same)) if *to + 1 == minute && *same == worth => *to = minute,
-                _ => spans.push((minute, minute, worth)),
+                Some((_, to, same)) if *to + 1 == minute && *same == value => *to = minute,
+                _ => spans.push((minute, minute, value)),
             }
         }
-        let span = |(from, to, worth): &(u32, u32, String)| match from == to {
-            true => format!("{from}: {worth}"),
-            false => format!("{from}-{to}: {worth}"),
+        let span = |(from, to, value): &(u32, u32, String)| match from == to {
+            true => format!("{from}: {value}"),
+            false => format!("{from}-{to}: {value}"),
         };
         spans.iter().map(span).collect::<Vec<_>>().join(" | ")
     }

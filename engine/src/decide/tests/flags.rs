@@ -1,4 +1,4 @@
-//! Each flag off: the legacy behaviour of engine/docs/execution.md §1 and §2.
+//! Each flag off: the behaviour described in engine/docs/execution.md §1 and §2.
 
 pub const SCENARIOS: &str = r#"
 # FAK_PARTIAL_FILLS off: all or nothing, but a row is left
@@ -11,10 +11,10 @@ buy Y 50 limit 0.50 fak id=a                 -> NoExecutableDepth | CANCELLED Fa
 level Y ask 0.42x31
 buy Y 50 limit 0.50 fak id=b                 -> InsufficientLiquidity | CANCELLED FakNoFill 0/50
 buy Y 50 limit 0.50 fak id=b                 -> InsufficientLiquidity | CANCELLED FakNoFill 0/50 replay available 87.0346 holding 30 fills 0
-// a resting order fills in part all the same
+// a resting order still fills in part
 buy Y 40 limit 0.42                          -> PENDING 31/40 @0.42 fee 0.37758 reserved 3.78
 
-# FOK_DEPTH_AWARE off: the best price decides, the last level is good for the rest
+# FOK_DEPTH_AWARE off: the best price decides, the rest is priced at the last level
 flag fok_depth_aware off
 book Y asks 0.40x10 0.42x10 0.60x100
 buy Y 50 market 0.50                         -> FILLED 50/50 @0.416 fee 0.6072
@@ -45,7 +45,7 @@ buy Y 10 limit 0.40 gtd venue                -> InvalidExpiration
 wait 20s
 cycle                                        -> looked 0 filled 0 closed 0
 
-# POST_ONLY_ENFORCED off: the word is ignored
+# POST_ONLY_ENFORCED off: post-only is ignored
 flag post_only_enforced off
 book Y asks 0.42x100
 buy Y 10 limit 0.42 post                     -> FILLED 10/10 @0.42 fee 0.1218
@@ -59,7 +59,7 @@ buy Y 0.0001 limit 0.10                      -> BelowMinimum 0.0002
 buy Y 0.0002 limit 0.10                      -> PENDING 0/0.0002 reserved 0.00002
 buy Y 1 market 0.42                          -> FILLED 1/1 @0.42 fee 0.01218
 
-# BOOK_IMPACT_DEPLETION off: each fill sees everything
+# BOOK_IMPACT_DEPLETION off: each fill sees the whole book
 flag book_impact_depletion off
 market 0 geopolitics 0.01
 book Y asks 0.42x10
@@ -68,7 +68,7 @@ buy Y 10 market 0.42                         -> FILLED 10/10 @0.42 fee 0
 buy Y 20 limit 0.42                          -> PENDING 10/20 @0.42 fee 0 reserved 4.2
 cycle                                        -> looked 1 filled 1 closed 0
 
-# DEPLETION_SCOPE limit_only: market orders neither read nor feed
+# DEPLETION_SCOPE limit_only: market orders neither read nor record depletion
 flag depletion_covers_market_orders off
 market 0 geopolitics 0.01
 book Y asks 0.42x10
@@ -77,7 +77,7 @@ buy Y 10 limit 0.42                          -> FILLED 10/10 @0.42 fee 0
 buy Y 10 limit 0.42 fok                      -> FokNotFilled 0 < 10 at 0.42 | CANCELLED FokNotFilled 0/10
 buy Y 10 market 0.42                         -> FILLED 10/10 @0.42 fee 0
 
-# MAKER_FILL_AT_LIMIT off: resting fills at the walked price, the improvement is free again
+# MAKER_FILL_AT_LIMIT off: a resting order fills at the walked price, the improvement is released
 flag maker_fill_at_limit off
 market 0 geopolitics 0.01
 hold Y 20 0.40
@@ -95,7 +95,7 @@ level Y bid 0.48x4
 cycle                                        -> looked 1 filled 1 closed 0
 fills #2                                     -> Maker MatchingEngine 4 for 1.92 fee 0 at 0 bps
 
-# TRADE_REQUIRE_BOOK_DEPTH off: last trade, then market data, any size
+# TRADE_REQUIRE_BOOK_DEPTH off: last trade, then catalogue, any size
 flag require_book_depth off
 market 0 weather 0.01
 book Y bids 0.10x5
@@ -108,13 +108,13 @@ trade Y 0.42
 buy Y 10 market 0.50 fak                     -> FILLED 10/10 @0.42 fee 0.1218
 fills #3                                     -> Taker LastTrade 10 for 4.2 fee 0.1218 at 500 bps
 buy Y $4.2 market 0.50                       -> FILLED 10/10 @0.42 fee 0.1218
-// outside the limit, outside 15 percent of what market data shows
+// outside the limit, outside 15 percent of the displayed price
 buy Y 10 market 0.41                         -> StaleQuote 0 > 60000
 trade Y 0.46
 buy Y 10 market 0.50                         -> FILLED 10/10 @0.46 fee 0.1242
 trade Y 0.47
 buy Y 10 market 0.50                         -> StaleQuote 0 > 60000
-// a limit to rest needs no price
+// a resting limit needs no price
 buy Y 10 limit 0.50                          -> PENDING 0/10 reserved 5
 // a book on the needed side is walked
 level Y ask 0.49x10
@@ -165,10 +165,10 @@ book Y asks 0.42x9
 buy Y 10.0001 market 0.42                    -> FokNotFilled 9 < 10.0001 at 0.42 | CANCELLED FokNotFilled 0/10.0001
 buy Y 10 market 0.42                         -> FILLED 9/10 @0.42 fee 0
 facts                                        -> OrderPlaced OrderFilled
-// never for nothing
+// never without a fill
 buy Y 10 market 0.42                         -> FokNotFilled 0 < 10 at 0.42 | CANCELLED FokNotFilled 0/10
 
-# SYNC_GTC_MATCH off: left to the next cycle, still a taker, its fee set aside
+# SYNC_GTC_MATCH off: left to the next cycle, still a taker, its fee reserved
 flag sync_gtc_match off
 market 0 weather 0.01
 book Y asks 0.40x10 0.42x5
@@ -183,11 +183,11 @@ cycle                                        -> looked 2 filled 2 closed 0
 fills #1                                     -> Taker BookWalk 15 for 6.1 fee 0.1809 at 500 bps | Maker MatchingEngine 5 for 2.1 fee 0 at 0 bps
 // per user: the better priced order took its 5 first
 fills #2                                     -> Maker MatchingEngine 15 for 5.85 fee 0 at 0 bps
-// gone before the cycle: a maker from then on
+// removed before the cycle: a maker from then on
 level Y ask 0.42x50
 buy Y 10 limit 0.42                          -> PENDING 0/10 reserved 4.3218 awaiting
 level Y ask 0.42x0
-// order 2 is touched too, but its user took all of that level
+// order 2 is reached too, but its user has depleted that level
 cycle                                        -> looked 2 filled 0 closed 0
 order #3                                     -> PENDING 0/10 reserved 4.2
 "#;

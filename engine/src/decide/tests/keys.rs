@@ -1,11 +1,11 @@
-//! Users and keys (gateway/docs/keys.md §2–5) as far as the engine decides them.
+//! Users and keys (gateway/docs/keys.md §2 to §5): the decisions of the engine.
 
 pub const SCENARIOS: &str = r#"
 # wallets of a new user
 money                                        -> 100 of 100
 money main                                   -> 1000 of 1000
 
-# wallets of a new user with a plan, and one with a balance of its own
+# wallets of a new user with a plan, and of one with a given balance
 plan pro
 money                                        -> 10000 of 10000
 balance 777
@@ -26,7 +26,7 @@ key issue c                                  -> c Pro ReadTrade
 key issue d free                             -> d Free ReadTrade
 key list                                     -> d Free ReadTrade | c Pro ReadTrade | b Free Read | a Free ReadTrade
 
-# five active keys; the old half of a rotation does not count
+# five active keys; the old key of a rotation does not count
 key issue a                                  -> a Free ReadTrade
 key issue b                                  -> b Free ReadTrade
 key issue c                                  -> c Free ReadTrade
@@ -47,7 +47,7 @@ key rename 3 x                               -> x Free ReadTrade
 key rename 3                                 -> - Free ReadTrade
 key list                                     -> f Free ReadTrade | a Free ReadTrade | e Free ReadTrade | d Free ReadTrade | - Free ReadTrade | a Free ReadTrade ends
 
-# an order that was on its way while its key was revoked: refused, even one that came before; other keys go on
+# an order admitted before its key was revoked is refused; other keys continue
 market 0 weather 0.01
 book Y asks 0.42x100
 key issue a                                  -> a Free ReadTrade
@@ -68,7 +68,7 @@ key issue e                                  -> e Free ReadTrade
 key issue f pro                              -> TierRequiresUpgrade
 key issue f bootstrap                        -> BootstrapNotAllowed
 
-# an expired paid grant: read only
+# an expired paid grant: read-only
 key issue a                                  -> a Free ReadTrade
 grant pro 10s                                -> done
 key issue b                                  -> b Pro ReadTrade
@@ -77,7 +77,7 @@ key issue c                                  -> c Free Read
 key issue d trade                            -> TierRequiresUpgrade
 key issue d read                             -> d Free Read
 key issue d pro                              -> TierRequiresUpgrade
-// what is effective is copied, the stored tier too
+// the effective permissions are copied, and the stored tier
 key rotate 2                                 -> b Pro Read old ends in 24 h
 
 # legacy free keys stay read-only through rotation
@@ -92,7 +92,7 @@ wait 10s
 key issue b                                  -> b Free ReadTrade
 key rotate 1                                 -> a Free Read beta old ends in 24 h
 
-# a key that ended while its request was on the way trades no more and makes no key
+# a key that ended after its request was admitted no longer trades and issues no key
 book Y asks 0.50x100
 key issue a                                  -> a Free ReadTrade
 buy Y 10 limit 0.40 by=1                    -> PENDING 0/10 reserved 4
@@ -108,11 +108,11 @@ key rotate 2 by=1                            -> KeyExpired
 buy Y 10 limit 0.40 by=2                    -> PENDING 0/10 reserved 4
 key revoke 2                                 -> done
 buy Y 10 limit 0.40 by=2                    -> KeyRevoked
-// before everything else about the order
+// before all checks of the order
 buy ? 0 limit 0.40 by=2 unsound             -> KeyRevoked
 key issue b by=2                             -> KeyRevoked
 facts                                        -> 
-// a session token asks in no key's name
+// a session token names no key
 key issue b                                  -> b Free ReadTrade
 cancel all                                   -> cancelled #1 #2 #3 released 12 and 0
 
@@ -132,7 +132,7 @@ wait 60s
 key used 1                                   -> done
 facts                                        -> 
 
-# sixteen heartbeats are enough
+# at most sixteen heartbeats
 beat a 1000                                  -> lapses in 2000 ms
 beat b 1000                                  -> lapses in 2000 ms
 beat c 1000                                  -> lapses in 2000 ms

@@ -1,7 +1,8 @@
-//! The order of checks (engine/docs/orders.md §2), each refusal, and which of two errors wins; idempotency, caps, batches.
+//! The order of checks (engine/docs/orders.md §2), each refusal, and the precedence of errors; idempotency, caps,
+//! batches.
 
 pub const SCENARIOS: &str = r#"
-# the checks in their order: each line mends one thing and meets the next
+# the checks in their order: each line corrects one field and meets the next check
 rule free_daily_orders 1
 market 0 weather 0.01
 book Y bids 0.41x100 asks 0.42x100
@@ -48,7 +49,7 @@ book Y asks 0.50x600
 buy Y 700 market 0.50                        -> FokNotFilled 600 < 700 at 0.5 | CANCELLED FokNotFilled 0/700
 buy Y 500 market 0.50                        -> InsufficientBalance 100 < 256.25
 
-# of two errors the earlier check wins: the rest
+# of two errors the earlier check wins: resting orders
 rule free_daily_orders 1
 book Y asks 0.50x600
 buy Y 5 limit 0.30 id=a                      -> PENDING 0/5 reserved 1.5
@@ -56,11 +57,11 @@ buy Y 5 limit 0.30 id=a                      -> PENDING 0/5 reserved 1.5
 buy Y 5 limit 0.30 id=a                      -> PENDING 0/5 reserved 1.5 replay available 98.5 holding nothing fills 0
 buy Y 5 limit 0.30 id=a body=2               -> DuplicateClientOrderId
 buy Y 5 limit 0.30 id=a body=2 header        -> IdempotencyKeyReuse
-// replay before soundness
+// replay before invalid terms
 buy Y 0 limit 0.30 id=a unsound              -> PENDING 0/5 reserved 1.5 replay available 98.5 holding nothing fills 0
-// cap before soundness
+// cap before invalid terms
 buy Y 0 limit 0.30 unsound                   -> DailyLimit 1/1 resets 53100
-// a paid key is not capped, and its orders count all the same
+// a paid key has no cap, but its orders count
 buy Y 5 limit 0.30 pro                       -> PENDING 0/5 reserved 1.5
 quota                                        -> 2
 // the next UTC day
@@ -81,7 +82,7 @@ buy Y 10 limit 0.10                          -> DailyLimit 2/2 resets 53100
 cancel #3                                    -> CANCELLED UserCancelled 0/10
 buy Y 10 limit 0.10                          -> DailyLimit 2/2 resets 53100
 
-# idempotency: the first answer stays, whatever came later
+# idempotency: the first answer stays, whatever happened later
 book Y bids 0.39x100 asks 0.42x100
 buy Y 20 limit 0.40 id=a                     -> PENDING 0/20 reserved 8
 facts                                        -> OrderPlaced OrderRested RequestRemembered
@@ -97,7 +98,7 @@ sell Y 30 limit 0.90                         -> PENDING 0/30 reserved 30 shares
 cancel all                                   -> cancelled #3 released 0 and 30
 buy Y 10 market 0.50 id=b                    -> FILLED 10/10 @0.4 fee 0.12 replay available 87.88 holding 30 fills 1
 
-# idempotency: a killed order's refusal is repeated, figures and all
+# idempotency: a killed order's refusal is repeated with its figures
 book Y asks 0.42x30
 buy Y 50 market 0.50 id=k                    -> FokNotFilled 30 < 50 at 0.5 | CANCELLED FokNotFilled 0/50
 book Y asks 0.42x300
@@ -113,7 +114,7 @@ buy Y 50 limit 0.40 id=a body=2              -> PENDING 0/50 reserved 20
 user 2
 buy Y 50 limit 0.40 id=a body=3              -> PENDING 0/50 reserved 20
 
-# an implicit id counts for ten minutes, is nobody's client id, refuses nothing
+# an implicit id is valid for ten minutes, is not a client id, and refuses nothing
 book Y asks 0.42x300
 buy Y 50 limit 0.40 id=salt implicit         -> PENDING 0/50 reserved 20
 wait 600s
@@ -128,7 +129,7 @@ book Y asks 0.42x300
 late buy Y 50 limit 0.40                     -> WaitedTooLong
 records                                      -> 1
 
-# grids: limits lie on the tick, worst prices anywhere
+# grids: limits are on the tick, worst prices anywhere
 market 0 weather 0.01
 market 1 weather 0.001
 book Y asks 0.42x300
@@ -145,7 +146,7 @@ buy Y1 1 limit 0.0055                        -> OffTick 0.001
 buy Y1 0.5 limit 0.005                       -> BelowMinimum 1
 order #1                                     -> PENDING 0/50 reserved 0.5
 
-# the minimum is for SELL too, even for the last remainder
+# the minimum applies to SELL too, even for the last remainder
 market 0 geopolitics 0.01
 book Y asks 0.40x10
 buy Y 7 limit 0.40                           -> FILLED 7/7 @0.4 fee 0
@@ -183,7 +184,7 @@ cancel all foreign                           -> WalletNotFound
 orders foreign                               -> WalletNotFound
 orders                                       ->  of 0
 
-# a batch: in order, one record each, a failure stops nobody
+# a batch: in order, one record each, a failure does not stop the next
 book Y bids 0.41x100 asks 0.42x100
 batch buy Y 50 market 0.42 | sell Y 900 limit 0.50 | sell Y 20 limit 0.60 | buy Y 200 market 0.42 | buy Y 5 limit 0.30 unsound -> FILLED 50/50 @0.42 fee 0.609 | InsufficientPosition 50 < 900 | PENDING 0/20 reserved 20 shares | FokNotFilled 50 < 200 at 0.42 | Unsound
 facts                                        -> OrderPlaced OrderFilled OrderPlaced OrderRested OrderPlaced OrderClosed
@@ -213,21 +214,21 @@ order #2                                     -> PENDING 0/5 reserved 1.5
 room ample
 cancel #2                                    -> CANCELLED UserCancelled 0/5
 
-# a batch ends where the log has no room, though some comes back: nothing behind that entry is looked at
+# a batch ends when the log has no room, even if room returns: later entries are not processed
 book Y asks 0.42x100
 buy Y 5 limit 0.30                           -> PENDING 0/5 reserved 1.5
-// one record finds room, the next none, and there is room again at once
+// one record has room, the next none, then there is room again
 gap 1
 batch sell Y 9 limit 0.90 | buy Y 6 limit 0.30 id=a | buy Y 7 limit 0.30 id=b | buy Y 8 limit 0.30 | buy Y 0 limit 0.30 -> InsufficientPosition 0 < 9 | PENDING 0/6 reserved 1.8 | NoRoom | NoRoom | NoRoom
 records                                      -> 3
 orders                                       -> #2 #1 of 2
 money                                        -> 96.7 of 100
 quota                                        -> 2
-// the room is for the next request: what was placed is told again, what was refused is placed
+// the next request has room: the placed order is replayed, the refused one is placed
 batch buy Y 6 limit 0.30 id=a | buy Y 7 limit 0.30 id=b -> PENDING 0/6 reserved 1.8 replay available 96.7 holding nothing fills 0 | PENDING 0/7 reserved 2.1
 records                                      -> 4
 
-# a rounded quantity keeps its text; the unlimited amounts of abuse are refused
+# a rounded quantity keeps its text; excessive amounts are refused
 book Y asks 0.42x100
 buy Y 50.0001 limit 0.30 rounded=50.00015    -> PENDING 0/50.0001 reserved 15.00003
 buy Y 1000000 limit 0.99                     -> InsufficientBalance 84.99997 < 989944.218

@@ -1,4 +1,4 @@
-//! What a scenario looks at beside answers: money, positions, fills, facts, notices, and totals.
+//! Expectations beside answers: money, positions, fills, facts, notices, and totals.
 
 use super::show::{quality_text, shares, text};
 use super::words::{number, token};
@@ -13,7 +13,7 @@ use crate::user::WalletKind;
 use crate::view::PositionView;
 
 impl World {
-    /// Tells what a line looks at.
+    /// The text of what a line reads.
     pub(super) fn look(&mut self, verb: &str, rest: &[&str]) -> String {
         match verb {
             "money" => {

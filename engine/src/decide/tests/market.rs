@@ -1,7 +1,7 @@
-//! What fills at once: market, FOK, FAK, IOC; fees, budgets, depletion, merged books, quality figures.
+//! Orders that fill immediately: market, FOK, FAK, IOC; fees, budgets, depletion, merged books, quality figures.
 
 pub const SCENARIOS: &str = r#"
-# the contract's first example: 50 at 0.42 in a weather market
+# the first example: 50 at 0.42 in a weather market
 book Y bids 0.41x100 asks 0.42x200
 buy Y 50 market 0.50                         -> FILLED 50/50 @0.42 fee 0.609
 facts                                        -> OrderPlaced OrderFilled
@@ -13,17 +13,17 @@ terms #1                                     -> Market Fok limit 0.5 rate 500 ma
 quota                                        -> 1
 notices                                      -> 1:placed 2:filled
 
-# fees of the contract: politics
+# fees: politics
 market 0 politics 0.01
 book Y asks 0.65x10
 buy Y 10 market 0.65                         -> FILLED 10/10 @0.65 fee 0.091
 
-# fees of the contract: crypto
+# fees: crypto
 market 0 crypto 0.01
 book Y asks 0.50x13
 buy Y 13 market 0.50                         -> FILLED 13/13 @0.5 fee 0.2275
 
-# fees of the contract: sports, and what rounds
+# fees: sports, and rounding
 market 0 sports 0.0001
 book Y asks 0.02x5
 buy Y 5 market 0.02                          -> FILLED 5/5 @0.02 fee 0.00294
@@ -56,7 +56,7 @@ book Y asks 0.42x10
 buy Y 10 market 0.4199                       -> FokNotFilled 0 < 10 at 0.4199 | CANCELLED FokNotFilled 0/10
 buy Y 10 market 0.42                         -> FILLED 10/10 @0.42 fee 0.1218
 
-# FOK: whole or not at all; the killed row costs nothing and counts nothing
+# FOK: whole or not at all; the killed row costs nothing and does not count
 book Y asks 0.42x30 0.60x100
 buy Y 50 market 0.50                         -> FokNotFilled 30 < 50 at 0.5 | CANCELLED FokNotFilled 0/50
 facts                                        -> OrderPlaced OrderClosed
@@ -73,7 +73,7 @@ terms #1                                     -> Market Fok limit 0.5 rate 500
 buy Y 30 market 0.50 gtc                     -> FILLED 30/30 @0.42 fee 0.3654
 buy Y 30 market 0.50 gtd exp=+60s            -> Unsound
 
-# FAK and IOC: what is there; nothing is a refusal with a row
+# FAK and IOC: the available size; none is a refusal with a row
 book Y asks 0.42x30 0.60x100
 buy Y 50 market 0.50 fak                     -> FILLED FakRest 30/50 @0.42 fee 0.3654
 facts                                        -> OrderPlaced OrderFilled OrderClosed
@@ -83,7 +83,7 @@ buy Y 50 limit 0.60 fak                      -> FILLED 50/50 @0.6 fee 0.6
 terms #3                                     -> Limit Ioc limit 0.6 rate 500 marketable
 quota                                        -> 2
 
-# the contract's FAK slice: 60.5 of 100 at 0.42
+# a FAK filled in part: 60.5 of 100 at 0.42
 book Y asks 0.42x60.5
 buy Y 100 limit 0.42 fak                     -> FILLED FakRest 60.5/100 @0.42 fee 0.73689
 
@@ -92,14 +92,14 @@ book Y bids 0.41x100
 buy Y 10 market 0.50                         -> FokNotFilled 0 < 10 at 0.5 | CANCELLED FokNotFilled 0/10
 buy Y 10 market 0.50 fak                     -> NoExecutableDepth | CANCELLED FakNoFill 0/10
 quality #2                                   -> displayed none age 0
-// never heard of
+// an unknown token
 buy Y1 10 market 0.50                        -> MarketNotFound
 
-# a market nobody ever heard of a book of
+# a market without a book
 market 0 weather 0.01
 buy Y 10 market 0.50 ioc                     -> NoExecutableDepth | CANCELLED FakNoFill 0/10
 
-# SELL gets notional less fee; the average stays, realized leaves fees out
+# SELL receives notional less fee; the average stays, realized excludes fees
 book Y asks 0.42x50
 buy Y 50 market 0.42                         -> FILLED 50/50 @0.42 fee 0.609
 book Y bids 0.50x20 0.45x30
@@ -124,7 +124,7 @@ holding Y                                    -> 10 cost 5
 closed                                       -> avg 0.4 realized 0
 account                                      -> 2 wallets 1 positions 3 fills 1 closed 0 won
 
-# SELL needs shares that are held and not set aside
+# SELL needs shares that are held and not reserved
 book Y asks 0.40x50
 buy Y 50 market 0.40                         -> FILLED 50/50 @0.4 fee 0.6
 book Y bids 0.30x100
@@ -189,7 +189,7 @@ buy Y $50.01 market 0.50                     -> AboveShareCap 100
 buy Y $60 market 0.50                        -> AboveShareCap 100
 buy Y $9000000000000 market 0.50             -> AboveShareCap 100
 
-# depletion: what I took is gone for me until the level changes
+# depletion: a take counts for its user until the level changes
 book Y asks 0.40x50 0.50x50
 buy Y 50 market 0.40                         -> FILLED 50/50 @0.4 fee 0.6
 buy Y 10 market 0.40                         -> FokNotFilled 0 < 10 at 0.4 | CANCELLED FokNotFilled 0/10
@@ -209,7 +209,7 @@ book Y asks 0.45x10
 book N bids 0.58x20
 buy Y 30 market 0.50                         -> FILLED 30/30 @0.43 fee 0.36735
 levels                                       -> ~0.42x20 0.45x10
-// what was taken from the mirror is gone from the complement's own book
+// a take from the mirror depletes the complement's own book
 book N bids 0.58x20
 buy Y 20 market 0.42                         -> FILLED 20/20 @0.42 fee 0.2436
 buy Y 5 market 0.42                          -> FokNotFilled 0 < 5 at 0.42 | CANCELLED FokNotFilled 0/5
@@ -224,7 +224,7 @@ book Y
 buy Y 15 market 0.42                         -> FILLED 15/15 @0.42 fee 0
 sell N 10 market 0.58 fak                    -> FILLED FakRest 5/10 @0.58 fee 0
 
-# what is taken of mirrored books through one token is gone through the other
+# a take from mirrored books through one token counts for the other
 balance 1000
 market 0 geopolitics 0.01
 book Y bids 0.27x200 asks 0.28x100
@@ -233,14 +233,14 @@ buy Y 60 market 0.28                         -> FILLED 60/60 @0.28 fee 0
 buy N 150 market 0.73                        -> FILLED 150/150 @0.73 fee 0
 sell N 100 market 0.72 fak                   -> FILLED FakRest 40/100 @0.72 fee 0
 sell Y 60 market 0.27 fak                    -> FILLED FakRest 50/60 @0.27 fee 0
-// a resting order meets what is left, too
+// a resting order meets the remaining size too
 sell N 20 limit 0.72                         -> PENDING 0/20 reserved 20 shares
 level N bid 0.71x5
 cycle                                        -> looked 1 filled 0 closed 0
 user 2
 buy Y 100 market 0.28                        -> FILLED 100/100 @0.28 fee 0
 user 1
-// news of either entry renews the one size, once
+// a change of either entry restores the one size, once
 level Y ask 0.28x100
 sell N 60 market 0.72 fak                    -> FILLED 60/60 @0.72 fee 0
 cycle                                        -> looked 1 filled 1 closed 0
@@ -274,13 +274,13 @@ book N bids 0.58x10 asks 0.59x30
 buy Y 20 market 0.42                         -> FokNotFilled 10 < 20 at 0.42 | CANCELLED FokNotFilled 0/20
 buy Y 10 market 0.42                         -> FILLED 10/10 @0.42 fee 0.1218
 
-# a crossed merged book is not believed
+# a crossed merged book is not used
 book Y bids 0.41x30 asks 0.45x10
 book N bids 0.60x10 asks 0.70x10
 buy Y 10 market 0.45                         -> FILLED 10/10 @0.45 fee 0.12375
 levels                                       -> 0.45x10
 
-# high slippage is worth a warning
+# high slippage is a warning
 book Y bids 0.40x100 asks 0.44x100
 buy Y 10 market 0.50                         -> FILLED 10/10 @0.44 fee 0.1232
 quality #1                                   -> displayed 0.42 age 0 spread 952 slippage 476 impact 0 levels 1

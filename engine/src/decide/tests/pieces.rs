@@ -1,4 +1,4 @@
-//! Cycles that are longer than a turn or a record, and what may happen between two of their pieces.
+//! Cycles that are longer than a turn or a record, and changes between two of their pieces.
 
 use super::property::crowded;
 use super::world::World;
@@ -10,9 +10,9 @@ use crate::order::Taken;
 use crate::rules::{CYCLE_ORDERS_PER_TURN_MAX, RECORD_SEALED_AT_BYTES, SWEEP_ORDERS_PER_RECORD_MAX};
 use crate::user::Tier;
 
-/// engine/docs/execution.md §7, "Skipped": it holds for every order, also when its cycle began before.
+/// The row "Skipped" of engine/docs/execution.md §7 applies to every order, also after its cycle has begun.
 #[test]
-fn a_cycle_stops_where_orders_may_no_longer_match_and_comes_back() {
+fn a_cycle_stops_when_orders_may_no_longer_match_and_continues_later() {
     let orders = CYCLE_ORDERS_PER_TURN_MAX + 500;
     let mut cases = 0;
     for ((change, back), sells) in [
@@ -32,7 +32,7 @@ fn a_cycle_stops_where_orders_may_no_longer_match_and_comes_back() {
             let (shard, _, out) = world.parts();
             let command = Command::Cycle { venue_now: now, sweeps: Sweeps::All };
             shard.take(Envelope { owner: UserId(0), command, received_at: now, reply: 900 }, now, out);
-            assert!(out.answers.is_empty(), "{change}: the first piece is not all");
+            assert!(out.answers.is_empty(), "{change}: the cycle has more pieces");
         }
         let rest = open(&world);
         assert!(rest > 0 && rest < orders, "{change}: {rest}");
@@ -41,27 +41,27 @@ fn a_cycle_stops_where_orders_may_no_longer_match_and_comes_back() {
         {
             let (shard, inbox, out) = world.parts();
             while shard.turn(inbox, now, out) {}
-            let Some((900, Answer::Cycled { fills, .. })) = out.answers.pop() else { panic!("an answer comes") };
-            assert_eq!(fills, (orders - rest) as u64, "{change}: nothing fills behind it");
+            let Some((900, Answer::Cycled { fills, .. })) = out.answers.pop() else { panic!("an answer") };
+            assert_eq!(fills, (orders - rest) as u64, "{change}: nothing fills after it");
         }
         assert_eq!(open(&world), rest, "{change}");
-        // The book is as it was; still the rest has its turn at the next cycle.
+        // The book is unchanged; still the rest is visited in the next cycle.
         world.act(back);
         assert_eq!(world.act("cycle"), format!("looked {rest} filled {rest} closed 0"), "{change}");
-        world.check().expect("all promises");
+        world.check().expect("all invariants");
         cases += 1;
     }
     println!("between two pieces: {cases} cases");
 }
 
-/// No order is looked at for its `hold_reason` where all say what they are to: neither behind a start, nor because a new
-/// one came.
+/// A cycle visits no order for its `hold_reason` if all have the right one: neither after a start nor because of a new
+/// order.
 #[test]
 fn orders_that_are_not_held_cost_a_cycle_nothing() {
     let orders = 2 * CYCLE_ORDERS_PER_TURN_MAX;
     let mut world = crowded(orders, "");
     let mut cases = 0;
-    // What happened before, in how many pieces the cycle ends, and whether all orders are held behind it.
+    // The state before, the count of pieces of the cycle, and whether all orders are held after it.
     let rows = [
         ("restart", 1, false),
         ("outage on", 3, true),
@@ -71,7 +71,7 @@ fn orders_that_are_not_held_cost_a_cycle_nothing() {
     ];
     for (before, pieces, held) in rows {
         world.act(before);
-        // A new order says what is so when it comes.
+        // A new order has the right hold_reason from the start.
         world.act("buy Y1 5 limit 0.10");
         let now = world.now;
         let (shard, inbox, out) = world.parts();
@@ -86,13 +86,13 @@ fn orders_that_are_not_held_cost_a_cycle_nothing() {
         assert_eq!(taken, pieces, "{before}: pieces of a cycle");
         assert_eq!(world.the_user().open_orders_count(), orders + cases + 1, "{before}");
         assert!(world.the_user().open_orders().all(|order| order.held == held), "{before}: held orders");
-        world.check().expect("all promises");
+        world.check().expect("all invariants");
         cases += 1;
     }
-    println!("what a cycle looks at: {cases} cases");
+    println!("orders visited by a cycle: {cases} cases");
 }
 
-/// A look costs what it went through: where one instrument has orders, nearly all of a piece is left for them.
+/// A search costs the instruments that it visits: with one instrument, nearly all of a piece is left for its orders.
 #[test]
 fn a_piece_is_for_orders() {
     let orders = CYCLE_ORDERS_PER_TURN_MAX - 10;
@@ -107,9 +107,9 @@ fn a_piece_is_for_orders() {
     assert_eq!(fills, orders as u64);
 }
 
-/// More instruments than one look goes through: the cycle comes to each, and to what waits in the last.
+/// More instruments than one search visits: the cycle reaches each, and the orders in the last.
 #[test]
-fn a_cycle_goes_through_many_markets() {
+fn a_cycle_visits_many_markets() {
     let markets = 700;
     let mut world = World::of("");
     for line in ["balance 100000", "tier pro"] {
@@ -134,26 +134,26 @@ fn a_cycle_goes_through_many_markets() {
         cases += 1;
     }
     assert_eq!(world.the_user().open_orders_count(), markets - 4);
-    // One order that is free among those that are held, in the last market: the others are passed over.
+    // One order that is not held among held ones, in the last market: the others are skipped.
     world.act("outage on");
     world.act("cycle");
     world.act("outage off");
     assert_eq!(world.act(&format!("buy Y{} 5 limit 0.10", markets - 1)), "PENDING 0/5 reserved 0.5");
     world.act("outage on");
     world.act("cycle");
-    assert!(world.the_user().open_orders().all(|order| order.held), "the free one too");
+    assert!(world.the_user().open_orders().all(|order| order.held), "the last one too");
     world.act("outage off");
     world.act("cycle");
-    // One market that is over for longer than its grace, far behind the first.
+    // One market that ended longer ago than its grace period, far after the first.
     world.act("state 600 closed");
     world.act("wait 26h");
     assert_eq!(world.act("cycle"), "looked 0 filled 0 closed 1");
     cases += 2;
     println!("a cycle over {markets} markets: {cases} cases");
-    world.check().expect("all promises");
+    world.check().expect("all invariants");
 }
 
-/// A world in which user 1 has so many resting SELL orders at 0.90.
+/// A world in which user 1 has `orders` resting SELL orders at 0.90.
 fn crowded_with_sells(orders: usize) -> World {
     let mut world = World::of("");
     let hold = format!("hold Y1 {} 0.10", 5 * orders);
@@ -167,7 +167,7 @@ fn crowded_with_sells(orders: usize) -> World {
     world
 }
 
-/// A fill has a row for each level it took, so a thousand of them in one book are more than a record may hold.
+/// A fill has a row for each level it took, so a thousand of them in one book exceed a record.
 #[test]
 fn long_fills_of_one_user_become_several_records() {
     let (orders, levels) = (CYCLE_ORDERS_PER_TURN_MAX, 60);
@@ -197,19 +197,19 @@ fn long_fills_of_one_user_become_several_records() {
     }
     assert_eq!(fills, orders);
     println!("{fills} fills of {levels} levels in {} records", records.len());
-    world.check().expect("all promises");
+    world.check().expect("all invariants");
 }
 
-/// Whether a wallet may be emptied is judged before the first piece: what happens between two pieces takes nothing back,
-/// and another such command of the user waits for its end.
+/// The check of an emptying is made before the first piece: changes between two pieces do not revert it, and another
+/// such command of the user waits for its end.
 #[test]
-fn a_wallet_that_is_being_emptied_is_emptied_whatever_comes_between() {
+fn an_emptying_ends_whatever_happens_between_its_pieces() {
     let orders = SWEEP_ORDERS_PER_RECORD_MAX + 200;
     let (api, free) = (Command::ResetApiWallet { by: None }, Command::SetGrant { tier: Tier::Free, expires_at: None });
     let reset = |wallet| Command::ResetWallet { wallet, by: None };
     let open = Command::OpenWallet { label: None, by: None };
     let mut cases = 0;
-    for (number, before, between, asked, second) in [
+    for (number, before, between, first, second) in [
         (2, "plan pro", Some(&free), 0, "ResetNeedsPlan"),
         (2, "rule api_cooldown 48h", None, 0, "ResetCoolsDown"),
         (1, "plan free", None, 1, "MainResetsSpent"),
@@ -226,25 +226,25 @@ fn a_wallet_that_is_being_emptied_is_emptied_whatever_comes_between() {
         for _ in 0..orders {
             assert!(world.act(&format!("buy Y1 5 limit 0.10 {from}")).starts_with("PENDING"));
         }
-        let command = [api.clone(), reset(wallet), Command::ArchiveWallet { wallet }][asked].clone();
-        let again = if asked == 0 { api.clone() } else { reset(wallet) };
+        let command = [api.clone(), reset(wallet), Command::ArchiveWallet { wallet }][first].clone();
+        let again = if first == 0 { api.clone() } else { reset(wallet) };
         let (now, owner) = (world.now, world.the_user().id);
         let (shard, inbox, out) = world.parts();
         let asks = [Some((900, command)), between.map(|between| (901, between.clone())), Some((902, again))];
         for (reply, command) in asks.into_iter().flatten() {
             shard.take(Envelope { owner, command, received_at: now, reply }, now, out);
         }
-        assert!(out.answers.iter().all(|(to, _)| *to == 901), "{before}: one piece is not all");
+        assert!(out.answers.iter().all(|(to, _)| *to == 901), "{before}: there are more pieces");
         while shard.turn(inbox, now, out) {}
-        let told: Vec<String> =
+        let answers: Vec<String> =
             out.answers.drain(..).filter(|(to, _)| *to != 901).map(|it| format!("{it:?}")).collect();
-        assert_eq!(told.len(), 2, "{told:?}");
+        assert_eq!(answers.len(), 2, "{answers:?}");
         let all = format!("orders: {orders}, positions: 0");
-        assert!(told[0].starts_with("(900, Emptied") && told[0].contains(&all), "{before}: {}", told[0]);
-        assert!(told[1].starts_with(&format!("(902, Refused({second}")), "{before}: {}", told[1]);
+        assert!(answers[0].starts_with("(900, Emptied") && answers[0].contains(&all), "{before}: {}", answers[0]);
+        assert!(answers[1].starts_with(&format!("(902, Refused({second}")), "{before}: {}", answers[1]);
         assert_eq!(world.the_user().open_orders_count(), 0, "{before}");
-        world.check().expect("all promises");
+        world.check().expect("all invariants");
         cases += 1;
     }
-    println!("emptying in pieces: {cases} cases");
+    println!("emptyings in pieces: {cases} cases");
 }

@@ -14,12 +14,12 @@ use crate::time::MILLISECOND;
 use std::collections::BTreeMap;
 
 pub const SCENARIOS: &str = r#"
-# a print through the limit fills at once, at the limit, up to its size
+# a print through the limit fills immediately, at the limit, up to its size
 market 0 geopolitics 0.01
 balance 1000
 book Y bids 0.38x100 asks 0.45x100
 buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4
-// at the limit is not through it, and a buyer did not sell to us
+// a price at the limit does not cross it, and a buyer does not sell
 print Y 0.40x50 sell                         -> filled 0
 print Y 0.39x50 buy                          -> filled 0
 print Y 0.39x4 sell                          -> filled 1
@@ -32,7 +32,7 @@ order #1                                     -> FILLED 10/10 @0.4 fee 0
 notices                                      -> 3:filled-resting
 print Y 0.35x50 sell                         -> filled 0
 cycle                                        -> looked 0 filled 0 closed 0
-// nothing was taken of the book's sizes
+// the book is not depleted
 buy Y 100 market 0.45                        -> FILLED 100/100 @0.45 fee 0
 
 # a SELL is met by a buyer a tick above it; the complement's prints count, mirrored
@@ -46,18 +46,18 @@ buy Y 10 limit 0.45                          -> PENDING 0/10 reserved 4.5
 buy N 10 limit 0.50                          -> PENDING 0/10 reserved 5
 sell N 10 limit 0.55                         -> PENDING 0/10 reserved 10 shares
 print Y 0.50x10 buy                          -> filled 0
-// who sells N at 0.49 buys Y at 0.51, and goes through the BUY of N; of one print a user has ten shares
+// a seller of N at 0.49 buys Y at 0.51 and crosses the BUY of N; a user gets ten shares of one print
 print N 0.49x10 sell                         -> filled 1
 order #1                                     -> FILLED 10/10 @0.5 fee 0
 print N 0.49x10 sell                         -> filled 1
 order #3                                     -> FILLED 10/10 @0.5 fee 0
-// who buys N at 0.56 sells Y at 0.44
+// a buyer of N at 0.56 sells Y at 0.44
 print N 0.55x10 buy                          -> filled 0
 print N 0.56x15 buy                          -> filled 2
 order #2                                     -> FILLED 10/10 @0.45 fee 0
 order #4                                     -> PENDING 5/10 @0.55 fee 0 reserved 5 shares
 
-# of one user the better price comes first, then the older order; users do not compete
+# within a user the better price comes first, then the older order; users do not compete
 market 0 geopolitics 0.01
 balance 1000
 book Y bids 0.30x100 asks 0.60x100
@@ -82,7 +82,7 @@ tick 0 0.01
 print Y 0.391x3 sell                         -> filled 0
 print Y 0.390x3 sell                         -> filled 1
 
-# what a cycle would not match, no print fills: outage, old quote, halted market, past its expiration
+# a print fills no order that a cycle would not match: outage, old quote, halted market, past its expiration
 market 0 geopolitics 0.01
 balance 1000
 book Y bids 0.38x100 asks 0.60x100
@@ -90,7 +90,7 @@ buy Y 10 limit 0.45                          -> PENDING 0/10 reserved 4.5
 buy Y 10 limit 0.45 gtd exp=10s              -> PENDING 0/10 reserved 4.5
 outage on
 print Y 0.40x50 sell                         -> filled 0
-// its first live book says whether it is a taker
+// its first live book decides whether it is a taker
 buy Y 10 limit 0.45                          -> PENDING 0/10 reserved 4.5 awaiting held
 outage off
 print Y 0.40x5 sell                          -> filled 1
@@ -119,7 +119,7 @@ print Y 0.44x5 sell                          -> filled 1
 order #1                                     -> PENDING 18/20 @0.45 fee 0 reserved 0.9
 buy Y 8 market 0.45 fak                      -> NoExecutableDepth | CANCELLED FakNoFill 0/8
 
-# under touch prints count for nothing
+# with fill model touch prints fill nothing
 rule fill_model touch
 market 0 geopolitics 0.01
 book Y bids 0.38x100 asks 0.45x100
@@ -139,7 +139,7 @@ cycle                                        -> looked 0 filled 0 closed 0
 order #1                                     -> PENDING 0/10 reserved 4
 "#;
 
-/// What happens at the venue.
+/// An event at the venue.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Level { token: u32, side: BookSide, price: u16, size: u64 },
@@ -147,7 +147,7 @@ enum Event {
     Cycle,
 }
 
-/// Prints and depth from which fills came.
+/// Prints and depth that filled orders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Filled {
     by_print: u64,
@@ -179,7 +179,7 @@ fn draw(chance: &mut Chance) -> Vec<Event> {
         .collect()
 }
 
-/// Fills of resting orders in records: the user, the order, the shares, and whether a print filled it.
+/// Fills of resting orders in records: user, order, shares, and whether a print filled it.
 fn fills(records: &[(UserId, Vec<u8>)]) -> Vec<(UserId, OrderId, u64, bool)> {
     let mut fills = Vec::new();
     for (owner, payload) in records {
@@ -194,8 +194,8 @@ fn fills(records: &[(UserId, Vec<u8>)]) -> Vec<(UserId, OrderId, u64, bool)> {
     fills
 }
 
-/// Plays the events for two users; `cut` says behind which events the shard takes turns. Fills by order. Of the prints
-/// between two turns no user has more than their sizes together: of one print, where every event is cut off.
+/// Plays the events for two users; `cut` decides after which events the shard runs. Returns fills by order. Between two
+/// runs no user gets more than the total size of the prints; with a run after every event, that is one print.
 fn play(
     model: FillModel,
     orders: &[String],
@@ -257,7 +257,7 @@ fn play(
 }
 
 #[test]
-fn random_feeds_fill_the_same_however_they_are_cut() {
+fn random_feeds_fill_the_same_however_they_are_split() {
     let seed = 23;
     let feeds: u64 = std::env::var("PRINT_FEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(10_000);
     let mut chance = Chance::new(seed);

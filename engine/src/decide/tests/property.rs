@@ -1,5 +1,5 @@
-//! Random days, and days that are longer than a turn. A day is a script in the words of the scenarios, so that one that
-//! fails can be read.
+//! Random days, and days that are longer than a turn. A day is a script in the scenario language, so a failing one is
+//! readable.
 
 use super::world::World;
 use crate::command::{Answer, Command, Envelope, OrderFilter, Query, Sweeps, Wallets};
@@ -101,7 +101,7 @@ fn day(seed: u64) -> World {
     let mut dice = Dice(seed);
     let mut world = World::of("market 0 ");
     let mut lines = vec!["market 0 weather 0.01".to_owned(), "market 1 crypto 0.01".to_owned()];
-    // Every third day is as the contract has it; on the others some flags are off.
+    // Every third day has the default flags; on the others some are off.
     if !seed.is_multiple_of(3) {
         (0..1 + dice.roll(3)).for_each(|_| lines.push(format!("flag {} off", dice.one_of(&FLAGS))));
     }
@@ -126,7 +126,7 @@ fn day(seed: u64) -> World {
 }
 
 #[test]
-fn random_days_keep_every_promise_and_repeat() {
+fn random_days_keep_every_invariant_and_repeat() {
     let (mut records, mut fills, mut kinds) = (0, 0, ahash::AHashSet::new());
     for seed in 1..=SEEDS {
         let (one, two) = (day(seed), day(seed));
@@ -167,7 +167,7 @@ fn random_days_keep_every_promise_and_repeat() {
     }
 }
 
-/// A world in which user 1 has so many resting BUY orders at 0.10, with these words behind them.
+/// A world in which user 1 has `orders` resting BUY orders at 0.10, with the options `words`.
 pub(super) fn crowded(orders: usize, words: &str) -> World {
     let mut world = World::of("");
     for line in ["market 1 geopolitics 0.01", "balance 100000", "tier pro", "book Y1 asks 0.90x10"] {
@@ -180,7 +180,7 @@ pub(super) fn crowded(orders: usize, words: &str) -> World {
 }
 
 #[test]
-fn a_cycle_longer_than_a_turn_goes_on_in_the_next() {
+fn a_cycle_longer_than_a_turn_continues_in_the_next() {
     let orders = 2 * CYCLE_ORDERS_PER_TURN_MAX + 500;
     let mut world = crowded(orders, "");
     world.act("cycle");
@@ -200,11 +200,11 @@ fn a_cycle_longer_than_a_turn_goes_on_in_the_next() {
         // A second cycle waits for the first.
         shard.take(cycle(901), now, out);
         assert!(out.answers.is_empty(), "the first turn is not enough");
-        // Without room it stands still and says that there is nothing to do now.
+        // Without room it pauses and reports no work.
         out.room = Room::None;
         assert!(!shard.turn(inbox, now, out));
         out.room = Room::Ample;
-        // In between commands are answered.
+        // Commands are answered in between.
         let filter = OrderFilter {
             wallets: Wallets::Api,
             status: Some(Status::Pending),
@@ -216,7 +216,7 @@ fn a_cycle_longer_than_a_turn_goes_on_in_the_next() {
         };
         let query = Command::Query(Query::Orders(filter));
         shard.take(Envelope { owner: UserId(1), command: query, received_at: now, reply: 902 }, now, out);
-        let Some((902, Answer::Orders(page))) = out.answers.pop() else { panic!("an answer comes at once") };
+        let Some((902, Answer::Orders(page))) = out.answers.pop() else { panic!("an immediate answer") };
         assert!(page.total_hint.is_some_and(|open| open > 0 && open < orders), "{:?}", page.total_hint);
         while shard.turn(inbox, now, out) {
             turns += 1;
@@ -235,11 +235,11 @@ fn a_cycle_longer_than_a_turn_goes_on_in_the_next() {
     assert_eq!(answers, [(900, orders as u64, orders as u64), (901, 0, 0)]);
     assert!(turns >= 1, "{turns} turns");
     assert!(world.out.records.len() - records >= 3, "one record per piece and user");
-    world.check().expect("all promises");
+    world.check().expect("all invariants");
 }
 
 #[test]
-fn an_order_that_dies_between_two_pieces_of_a_cycle_is_not_filled() {
+fn an_order_that_ends_between_two_pieces_of_a_cycle_is_not_filled() {
     let orders = CYCLE_ORDERS_PER_TURN_MAX + 500;
     let mut world = crowded(orders, "gtd exp=10s");
     world.act("cycle");
@@ -249,15 +249,15 @@ fn an_order_that_dies_between_two_pieces_of_a_cycle_is_not_filled() {
     let command = Command::Cycle { venue_now: now, sweeps: Sweeps::All };
     shard.take(Envelope { owner: UserId(0), command, received_at: now, reply: 900 }, now, out);
     while shard.turn(inbox, later, out) {}
-    let Some((900, Answer::Cycled { fills, .. })) = out.answers.pop() else { panic!("an answer comes") };
+    let Some((900, Answer::Cycled { fills, .. })) = out.answers.pop() else { panic!("an answer") };
     assert!(fills > 0 && fills < orders as u64, "{fills}");
     world.now = later;
     assert_eq!(world.act("cycle"), format!("looked 0 filled 0 closed {}", orders as u64 - fills));
-    world.check().expect("all promises");
+    world.check().expect("all invariants");
 }
 
 #[test]
-fn a_sweep_longer_than_a_record_is_cut() {
+fn a_sweep_longer_than_a_record_is_split() {
     let orders = 2 * SWEEP_ORDERS_PER_RECORD_MAX + 10;
     let mut world = crowded(orders, "");
     let now = world.now;
@@ -267,14 +267,14 @@ fn a_sweep_longer_than_a_record_is_cut() {
     shard.take(Envelope { owner: UserId(1), command, received_at: now, reply: 900 }, now, out);
     assert!(out.answers.is_empty());
     while shard.turn(inbox, now, out) {}
-    let Some((900, Answer::Cancelled(swept))) = out.answers.pop() else { panic!("an answer comes") };
+    let Some((900, Answer::Cancelled(swept))) = out.answers.pop() else { panic!("an answer") };
     assert_eq!((swept.cancelled.len(), swept.not_cancellable.len()), (orders, 0));
     assert_eq!(out.records.len() - records, 3);
-    world.check().expect("all promises");
+    world.check().expect("all invariants");
 }
 
 #[test]
-fn a_settlement_longer_than_a_turn_pays_everybody_once() {
+fn a_settlement_longer_than_a_turn_pays_each_user_once() {
     let mut world = crowded(SWEEP_ORDERS_PER_RECORD_MAX + 10, "");
     for user in 2..30 {
         world.act(&format!("user {user}"));
@@ -288,8 +288,8 @@ fn a_settlement_longer_than_a_turn_pays_everybody_once() {
     shard.take(Envelope { owner: UserId(0), command, received_at: now, reply: 900 }, now, out);
     assert!(out.answers.is_empty());
     while shard.turn(inbox, now, out) {}
-    let Some((900, Answer::Settled { positions, orders })) = out.answers.pop() else { panic!("an answer comes") };
+    let Some((900, Answer::Settled { positions, orders })) = out.answers.pop() else { panic!("an answer") };
     assert_eq!((positions, orders), (28, SWEEP_ORDERS_PER_RECORD_MAX as u64 + 10));
-    world.check().expect("all promises");
+    world.check().expect("all invariants");
     assert_eq!(world.act("settle 1"), "paid 0 expired 0");
 }

@@ -13,7 +13,7 @@ money                                        -> 100 of 100
 cancel #1                                    -> OrderNotCancellable
 cancel #9                                    -> OrderNotFound
 
-# a reservation is rounded up and computed anew after every fill
+# a reservation is rounded up and computed again after every fill
 market 0 geopolitics 0.0001
 book Y asks 0.5x100
 buy Y 1.0001 limit 0.3333                    -> PENDING 0/1.0001 reserved 0.333334
@@ -27,12 +27,12 @@ cycle                                        -> looked 1 filled 1 closed 0
 order #1                                     -> FILLED 1.0001/1.0001 @0.333301 fee 0
 money                                        -> 99.666666 of 99.666666
 
-# a marketable GTC fills at once and at the walked price
+# a marketable GTC fills immediately at the walked price
 book Y asks 0.40x10 0.42x100
 buy Y 30 limit 0.45                          -> FILLED 30/30 @0.413333 fee 0.3636
 fills #1                                     -> Taker BookWalk 30 for 12.4 fee 0.3636 at 500 bps
 
-# a marketable GTC that the book covers in part: slice booked, rest rests as maker
+# a marketable GTC that the book covers in part: the part is posted, the rest rests as maker
 book Y asks 0.40x10 0.42x10 0.50x100
 buy Y 30 limit 0.42                          -> PENDING 20/30 @0.41 fee 0.2418 reserved 4.2
 facts                                        -> OrderPlaced OrderFilled OrderRested
@@ -48,7 +48,7 @@ cancel #1                                    -> CANCELLED UserCancelled 25/30 @0
 money                                        -> 89.4582 of 89.4582
 holding Y                                    -> 25 cost 10.3
 
-# the whole needs cover before anything happens
+# the whole cost must be covered before anything is posted
 book Y asks 0.40x10
 buy Y 300 limit 0.42                         -> InsufficientBalance 100 < 125.92
 // 4 + 0.12 + 290 × 0.42
@@ -67,7 +67,7 @@ money                                        -> 85 of 85
 cancel #1                                    -> CANCELLED UserCancelled 10/30 @0.5 fee 0
 holding Y                                    -> 40 cost 16 realized 1
 
-# touching triggers, and the best price goes first, then the older order
+# touching triggers; the best price is first, then the older order
 market 0 geopolitics 0.01
 book Y asks 0.50x1000
 buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4
@@ -112,7 +112,7 @@ cycle                                        -> looked 0 filled 0 closed 0
 cycle                                        -> looked 0 filled 0 closed 0
 cycle                                        -> looked 0 filled 0 closed 0
 cycle                                        -> looked 0 filled 0 closed 0
-// the eleventh looks at everything, and depletion holds
+// the eleventh visits all orders, and depletion is kept
 cycle                                        -> looked 2 filled 0 closed 0
 order #1                                     -> PENDING 5/10 @0.4 fee 0 reserved 2
 
@@ -131,7 +131,7 @@ market 0 geopolitics 0.01
 book Y asks 0.42x10
 buy Y 10 limit 0.42 post                     -> PostOnlyWouldCross
 buy Y 10 limit 0.42                          -> FILLED 10/10 @0.42 fee 0
-// taken by this user, but still shown
+// depleted for this user, but still on the book
 buy Y 10 limit 0.42 post                     -> PostOnlyWouldCross
 buy Y 10 limit 0.41 post                     -> PENDING 0/10 reserved 4.1
 sell Y 5 limit 0.41 post                     -> PENDING 0/5 reserved 5 shares
@@ -150,13 +150,13 @@ level Y ask 0.42x8
 cycle                                        -> looked 1 filled 1 closed 0
 order #2                                     -> PENDING 8/10 @0.42 fee 0 reserved 0.84
 
-# GTD: dead from the instant of its expiration
+# GTD: ended from the instant of its expiration
 market 0 geopolitics 0.01
 book Y asks 0.50x1000
 buy Y 10 limit 0.40 gtd                      -> InvalidExpiration
 buy Y 10 limit 0.40 gtd exp=0s               -> InvalidExpiration
 buy Y 10 limit 0.40 gtd exp=10s              -> PENDING 0/10 reserved 4
-// elsewhere an expiration is ignored
+// the expiration is ignored for other types
 buy Y 10 limit 0.40 exp=-10s                 -> PENDING 0/10 reserved 4
 wait 9999ms
 cycle                                        -> looked 0 filled 0 closed 0
@@ -167,7 +167,7 @@ order #1                                     -> CANCELLED GtdExpired 0/10
 order #2                                     -> FILLED 10/10 @0.4 fee 0
 orders cancelled                             -> #1 of 1
 
-# GTD: where the clock is doubted it is not swept, and fills neither by the book nor by a print; then it is swept
+# GTD: while the clock is in doubt it is not swept, and neither book nor print fills it; afterwards it is swept
 market 0 geopolitics 0.01
 balance 1000
 book Y bids 0.30x10 asks 0.50x1000
@@ -191,7 +191,7 @@ cycle none                                   -> looked 0 filled 0 closed 0
 cycle                                        -> looked 0 filled 0 closed 1
 order #3                                     -> CANCELLED GtdExpired 0/10
 
-# heartbeats: where the clock is doubted a lapse is not swept, and the user's orders do not fill; a beat goes on
+# heartbeats: while the clock is in doubt a lapse is not swept, and the user's orders do not fill; a beat continues
 market 0 geopolitics 0.01
 balance 1000
 book Y bids 0.30x10 asks 0.50x1000
@@ -212,7 +212,7 @@ cycle venue                                  -> looked 0 filled 0 closed 0
 cycle                                        -> looked 0 filled 0 closed 1
 order #1                                     -> CANCELLED HeartbeatLapsed 7/10 @0.4 fee 0
 
-# a market that is over: its orders end by venue time, unless that is doubted, too
+# an ended market: its orders end by venue time, unless that is in doubt too
 market 0 geopolitics 0.01 end=1h
 balance 1000
 book Y bids 0.30x10 asks 0.50x1000
@@ -224,14 +224,14 @@ order #1                                     -> PENDING 0/10 reserved 4
 cycle venue                                  -> looked 0 filled 0 closed 1
 order #1                                     -> EXPIRED MarketClosed 0/10
 
-# GTD: ten years ahead at most; milliseconds sent for seconds are further
+# GTD: at most ten years ahead; milliseconds sent as seconds are further
 market 0 geopolitics 0.01
 book Y asks 0.50x1000
 buy Y 10 limit 0.40 gtd exp=315619201s       -> InvalidExpiration
 buy Y 10 limit 0.40 gtd exp=315619201s venue -> InvalidExpiration
 buy Y 10 limit 0.40 gtd exp=315619200s       -> PENDING 0/10 reserved 4
 
-# outage: GTC rests untouched with its fee set aside and a hold reason; immediate orders are refused
+# outage: GTC rests untouched with its fee reserved and a hold reason; immediate orders are refused
 market 0 weather 0.01
 book Y bids 0.38x10 asks 0.42x100
 buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4
@@ -261,7 +261,7 @@ fills #4                                     -> Maker MatchingEngine 10 for 5 fe
 fills #5                                     -> Taker BookWalk 10 for 5.8 fee 0.1218 at 500 bps
 order #1                                     -> PENDING 0/10 reserved 4
 
-# a start behind which no venue was heard: no book is no empty book, and what was held stays held until more is known
+# a start without a message from a venue: a missing book is not an empty one, and held orders stay held
 market 0 weather 0.01
 outage on
 buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4.12 awaiting held
@@ -274,7 +274,7 @@ buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4.12 await
 cycle                                        -> looked 0 filled 0 closed 0
 facts                                        -> 
 order #1                                     -> PENDING 0/10 reserved 4.12 awaiting held
-// the time of an outage has passed
+// outages were ended before
 outage on
 cycle                                        -> looked 0 filled 0 closed 0
 facts                                        -> OrderHeld
@@ -288,7 +288,7 @@ order #1                                     -> PENDING 0/10 reserved 4
 book Y
 buy Y 10 limit 0.50 ioc                      -> NoExecutableDepth | CANCELLED FakNoFill 0/10
 
-# an outage that ends within the cycle of a fall: a held order becomes maker with its fee freed
+# an outage that ends in the same cycle as a price fall: a held order becomes maker and its fee is released
 market 0 weather 0.01
 book Y asks 0.42x5
 outage on
@@ -301,7 +301,7 @@ level Y ask 0.41x5
 cycle                                        -> looked 1 filled 1 closed 0
 fills #1                                     -> Taker BookWalk 5 for 2.1 fee 0.0609 at 500 bps | Maker MatchingEngine 5 for 2.1 fee 0 at 0 bps
 
-# an outage that is over before anybody cycles leaves no hold reason behind
+# an outage that ends before a cycle leaves no hold reason
 market 0 weather 0.01
 book Y asks 0.42x5
 cycle                                        -> looked 0 filled 0 closed 0
@@ -314,7 +314,7 @@ cycle                                        -> looked 0 filled 0 closed 0
 facts                                        -> OrderHeld
 order #1                                     -> PENDING 0/10 reserved 4.3218 awaiting
 
-# the safeguard: an order whose fees by level exceed what was set aside ends, nothing is overdrawn
+# the safeguard: an order whose fees by level exceed its reservation ends, nothing is overdrawn
 flag min_order_size_enforced off
 balance 0.00043
 market 0 weather 0.0001
@@ -327,7 +327,7 @@ cycle                                        -> looked 1 filled 0 closed 1
 order #1                                     -> CANCELLED AutoCancelled 0/0.001
 money                                        -> 0.00043 of 0.00043
 
-# too old a quote: as in an outage, without a hold reason
+# an old quote: as in an outage, without a hold reason
 market 0 weather 0.01
 book Y asks 0.42x100
 wait 60s
@@ -342,7 +342,7 @@ cycle                                        -> looked 2 filled 2 closed 0
 fills #2                                     -> Taker BookWalk 10 for 4.2 fee 0.1218 at 500 bps
 fills #3                                     -> Maker MatchingEngine 10 for 4.2 fee 0 at 0 bps
 
-# resting orders are skipped while the quote is too old, and met when it is not
+# resting orders are skipped while the quote is too old, and matched afterwards
 market 0 geopolitics 0.01
 book Y asks 0.50x100
 buy Y 10 limit 0.42                          -> PENDING 0/10 reserved 4.2
@@ -353,7 +353,7 @@ cycle                                        -> looked 0 filled 0 closed 0
 alive
 cycle                                        -> looked 1 filled 1 closed 0
 
-# a token never heard of: the order waits for its first book
+# a token without messages: the order waits for its first book
 market 0 geopolitics 0.01
 buy Y 10 limit 0.60                          -> PENDING 0/10 reserved 6 awaiting
 book Y asks 0.50x100
@@ -392,7 +392,7 @@ order #2                                     -> EXPIRED MarketClosed 0/10
 order #3                                     -> PENDING 0/10 reserved 4.2
 money                                        -> 95.8 of 100
 
-# heartbeats: a lapse ends everything and the registration
+# heartbeats: a lapse ends all orders and the registration
 market 0 geopolitics 0.01
 book Y asks 0.50x100
 beat bot 1000                                -> lapses in 2000 ms
@@ -422,7 +422,7 @@ facts                                        -> SafeguardEnded
 wait 10s
 cycle                                        -> looked 0 filled 0 closed 0
 
-# a fee above what a sale brings needs cash of its own: in a cycle as at once
+# a fee above the proceeds of a sale needs cash: in a cycle as at placement
 rule weather_fee 20000
 balance 8.9
 hold Y 10 0.40
@@ -458,7 +458,7 @@ cancel all all                               -> cancelled #3 #4 released 6 and 0
 order #3                                     -> CANCELLED CancelAll 0/10
 quota                                        -> 5
 
-# a market resolves: orders expire, winners are paid, a second time finds nothing
+# a market resolves: orders expire, winners are paid, a second settlement finds nothing
 market 0 weather 0.01
 book Y asks 0.42x50
 book N asks 0.60x50

@@ -1,4 +1,4 @@
-//! What a scenario expects: answers and figures as short texts.
+//! Answers and figures as short texts, for comparison with a scenario.
 
 use super::world::{START, World};
 use crate::amount::{Cash, Qty, average_half_up};

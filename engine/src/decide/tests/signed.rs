@@ -1,4 +1,4 @@
-//! What came with the newest format of facts: the hash of a signed order, and the recording's time of a fill.
+//! Fields of the newest format of facts: the hash of a signed order, and the recording's time of a fill.
 
 use super::world::World;
 use crate::command::{Answer, Command, Query};
@@ -37,7 +37,7 @@ fn a_signed_order_is_found_by_its_hash_also_after_a_restart() {
     world.make_user();
     let one = placed(&mut world, "buy Y 10 limit 0.30 signed=7");
     let plain = placed(&mut world, "buy Y 10 limit 0.30");
-    // The hash is taken: the order has no other id than its number.
+    // The hash is in use: the order has no other id than its number.
     let again = placed(&mut world, "buy Y 10 limit 0.31 signed=7");
     let other = placed(&mut world, "buy Y 10 limit 0.32 signed=8");
     for restarts in [false, true] {
@@ -48,11 +48,11 @@ fn a_signed_order_is_found_by_its_hash_also_after_a_restart() {
         let shown = hashes(&mut world, &[other, again, plain, one, OrderId(1)]);
         assert_eq!(shown, [Some([8; 32]), None, None, Some([7; 32]), None]);
     }
-    // Whatever becomes of the order, its hash names no other.
+    // After the order's end its hash still belongs to it.
     world.ask(Command::Cancel { order: one }, 0);
     placed(&mut world, "buy Y 10 limit 0.30 signed=7");
     assert_eq!(found(&mut world, &[[7; 32]]), [Some(one)]);
-    world.check().expect("all promises");
+    world.check().expect("all invariants");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_fill_has_the_time_of_the_recording_that_drives_the_clock() {
         assert_eq!(in_facts, Some(expected), "{formats:?}");
         assert_eq!(found(&mut world, &[[7; 32]]), [formats.is_newest().then_some(order)], "{formats:?}");
         world.restart();
-        world.check().expect("the records say the same");
+        world.check().expect("a replay gives the same state");
         cases += 1;
     }
     println!("recordings and formats: {cases} cases");

@@ -1,4 +1,4 @@
-//! What only venue clients ask for: lists by key behind a long history, cancels of named orders, beats by name.
+//! Commands of venue clients only: lists by key in a long history, cancels of named orders, beats by name.
 
 use super::world::World;
 use crate::command::{Answer, BeatName, Command, Envelope, Query, Statuses, VenueFilter, Wallets};
@@ -17,7 +17,7 @@ fn ask(world: &mut World, command: Command) -> Answer {
     answer
 }
 
-/// So many orders that rest, one a millisecond.
+/// A world with that many resting orders, one per millisecond.
 fn resting(orders: usize) -> World {
     let mut world = World::of("");
     for line in ["balance 1000000", "tier pro", "book Y bids 0.10x10 asks 0.90x10"] {
@@ -42,7 +42,7 @@ const ALL: VenueFilter = VenueFilter {
     limit: 100,
 };
 
-/// Every row of a list, page by page, and how many queries that took.
+/// Every row of a list, page by page, and the count of queries.
 fn walked(world: &mut World, filter: &VenueFilter) -> (Vec<u64>, usize) {
     let (mut filter, mut ids, mut queries) = (filter.clone(), Vec::new(), 0);
     loop {
@@ -60,7 +60,7 @@ fn walked(world: &mut World, filter: &VenueFilter) -> (Vec<u64>, usize) {
 }
 
 #[test]
-fn a_list_goes_on_from_any_key_of_a_long_history() {
+fn a_list_continues_from_any_key_of_a_long_history() {
     let mut world = resting(250);
     let orders: Vec<(Timestamp, u64)> =
         world.the_user().orders().iter().map(|order| (order.created_at, order.id.0)).collect();
@@ -86,7 +86,7 @@ fn a_list_goes_on_from_any_key_of_a_long_history() {
             (VenueFilter { only: Some(orders[40].1), since, until, ..ALL }, 0..0),
             (VenueFilter { only: Some(u64::MAX), ..ALL }, 0..0),
             (VenueFilter { only: Some(0), ..ALL }, 0..0),
-            // A cursor of a time without an order, as a client may make it of an ISO time.
+            // A cursor with a time without an order, as a client may derive it from an ISO time.
             (VenueFilter { after: Some((Timestamp(orders[9].0.0 + 1), 0)), ..ALL }, 0..10),
         ] {
             let (ids, _) = walked(&mut world, &VenueFilter { statuses, ..filter });
@@ -98,7 +98,7 @@ fn a_list_goes_on_from_any_key_of_a_long_history() {
 }
 
 #[test]
-fn a_query_looks_at_so_many_rows_and_says_where_it_stopped() {
+fn a_query_visits_bounded_rows_and_reports_where_it_stopped() {
     let orders = 25_000;
     let mut world = resting(orders);
     let rare = VenueFilter { statuses: Statuses::of(&[Status::Expired]), ..ALL };
@@ -110,13 +110,13 @@ fn a_query_looks_at_so_many_rows_and_says_where_it_stopped() {
 }
 
 #[test]
-fn named_orders_are_cancelled_or_told_apart() {
+fn named_orders_are_cancelled_or_listed_by_reason() {
     let orders = SWEEP_ORDERS_PER_RECORD_MAX + 500;
     let mut world = resting(orders);
     let ids: Vec<OrderId> = world.the_user().orders().iter().map(|order| order.id).collect();
     let records = world.out.records.len();
-    let asked = vec![ids[3], OrderId(1), ids[3], ids[1], OrderId(u64::MAX)];
-    let Answer::Cancelled(swept) = ask(&mut world, Command::CancelOrders { orders: asked }) else { panic!("a sweep") };
+    let named = vec![ids[3], OrderId(1), ids[3], ids[1], OrderId(u64::MAX)];
+    let Answer::Cancelled(swept) = ask(&mut world, Command::CancelOrders { orders: named }) else { panic!("a sweep") };
     assert_eq!(swept.cancelled, [ids[1], ids[3]]);
     assert_eq!((swept.not_cancellable, swept.not_found), (vec![], vec![OrderId(1), OrderId(u64::MAX)]));
     assert_eq!(world.out.records.len(), records + 1);
@@ -132,7 +132,7 @@ fn named_orders_are_cancelled_or_told_apart() {
         panic!("a sweep")
     };
     assert!(swept.cancelled.is_empty() && world.out.records.len() == before);
-    world.check().expect("all promises");
+    world.check().expect("all invariants");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_beat_names_the_one_before_it() {
     let beat = |world: &mut World, shown, next: u8| ask(world, Command::BeatByName { shown, next: [next; 16] });
     let known = |name: u8| BeatName::Known([name; 16]);
     let is_wrong = |answer: Answer, current: Option<u8>| match answer {
-        Answer::WrongBeat { current: told } => told == current.map(|name| [name; 16]),
+        Answer::WrongBeat { current: found } => found == current.map(|name| [name; 16]),
         _ => false,
     };
     let goes_on = |answer: Answer, now: Timestamp| matches!(answer, Answer::Beating { lapses_at } if lapses_at == now.plus(10 * SECOND));
@@ -157,9 +157,9 @@ fn a_beat_names_the_one_before_it() {
     for wrong in [known(1), known(3), BeatName::Nonsense] {
         assert!(is_wrong(beat(&mut world, wrong, 9), Some(2)), "{wrong:?}");
     }
-    assert!(goes_on(beat(&mut world, BeatName::First, 3), now), "a client that starts anew");
+    assert!(goes_on(beat(&mut world, BeatName::First, 3), now), "a restarted client");
     assert!(goes_on(beat(&mut world, known(3), 4), now));
-    // A wrong beat is none: ten seconds after the last right one the orders go, and not before.
+    // A wrong beat does not count: ten seconds after the last right one the orders end, and not before.
     world.now = world.now.plus(10 * SECOND - 1);
     let closed = world.act("cycle");
     assert!(closed.ends_with("closed 0"), "{closed}");
@@ -167,6 +167,6 @@ fn a_beat_names_the_one_before_it() {
     let closed = world.act("cycle");
     assert!(closed.ends_with("closed 2"), "{closed}");
     assert_eq!(world.the_user().open_orders_count(), 0);
-    assert!(is_wrong(beat(&mut world, known(4), 5), None), "the registration ended with them");
-    world.check().expect("all promises");
+    assert!(is_wrong(beat(&mut world, known(4), 5), None), "the registration has ended too");
+    world.check().expect("all invariants");
 }

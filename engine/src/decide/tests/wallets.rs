@@ -1,4 +1,4 @@
-//! Wallets (engine/docs/account.md §4): opened, named, reset, put away.
+//! Wallets (engine/docs/account.md §4): opened, named, reset, archived.
 
 use super::show::text;
 use super::words::number;
@@ -9,7 +9,7 @@ use crate::rules::WALLETS_PER_USER_MAX;
 use crate::user::Wallet;
 
 pub const SCENARIOS: &str = r#"
-# an order that is looked up tells the cash of its first answer, with an id and without
+# a lookup of an order has the cash of its first answer, with an id and without
 market 0 geopolitics 0.01
 market 1 weather 0.01
 book Y bids 0.38x1000 asks 0.40x1000
@@ -26,15 +26,15 @@ buy Y1 10 limit 0.41 fok                     -> FokNotFilled 0 < 10 at 0.41 | CA
 money                                        -> 60.491 of 76.291
 wait 1s
 alive
-told #1                                      -> 96
-told #2                                      -> 90
-told #3                                      -> 68.391
-told #4                                      -> 70.291
-told #5                                      -> 68.291
-told #6                                      -> 60.491
-told #7                                      -> 60.491
-told #8                                      -> 60.491
-// what happens to them later changes nothing of that
+then #1                                      -> 96
+then #2                                      -> 90
+then #3                                      -> 68.391
+then #4                                      -> 70.291
+then #5                                      -> 68.291
+then #6                                      -> 60.491
+then #7                                      -> 60.491
+then #8                                      -> 60.491
+// later events do not change that
 cancel #2                                    -> CANCELLED UserCancelled 0/20
 level Y ask 0.39x5
 cycle                                        -> looked 1 filled 1 closed 0
@@ -44,31 +44,31 @@ wait 1us
 resolve 1 Y
 settle 1                                     -> paid 1 expired 0
 money                                        -> 115.491 of 124.341
-told #1                                      -> 96
-told #2                                      -> 90
-told #3                                      -> 68.391
-told #4                                      -> 70.291
-told #5                                      -> 68.291
-told #6                                      -> 60.491
-told #9                                      -> 65.491
+then #1                                      -> 96
+then #2                                      -> 90
+then #3                                      -> 68.391
+then #4                                      -> 70.291
+then #5                                      -> 68.291
+then #6                                      -> 60.491
+then #9                                      -> 65.491
 cancel all                                   -> cancelled #5 #6 #7 #9 released 8.85 and 5
-told #2                                      -> 90
-told #6                                      -> 60.491
-told #9                                      -> 65.491
+then #2                                      -> 90
+then #6                                      -> 60.491
+then #9                                      -> 65.491
 money                                        -> 124.341 of 124.341
 
-# before a reset of the wallet: what was remembered, else the cash of today
+# before a reset of the wallet: the remembered cash, else the present one
 plan pro
 book Y bids 0.38x1000 asks 0.40x1000
 buy Y 10 limit 0.10 id=a                     -> PENDING 0/10 reserved 1
 buy Y 20 limit 0.10                          -> PENDING 0/20 reserved 2
 wait 1s
-told #2                                      -> 9997
+then #2                                      -> 9997
 wallet reset api                             -> 2 Api 10000 of 10000 gen 2 after 2 orders 0 positions
-told #1                                      -> 9999
-told #2                                      -> 10000
+then #1                                      -> 9999
+then #2                                      -> 10000
 
-# a sandbox: opened, named, traded in, put away
+# a sandbox: opened, named, traded in, archived
 plan pro
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
@@ -97,7 +97,7 @@ wallet archive 2                             -> WrongWalletKind
 wallet archive 9                             -> WalletNotFound
 account                                      -> 2 wallets 0 positions 0 fills 0 closed 0 won
 
-# how many sandboxes a plan has; those put away do not count
+# the count of sandboxes of a plan; archived ones do not count
 wallet open                                  -> SandboxLimit
 grant pro                                    -> done
 wallet open                                  -> 3 Sandbox 10000 of 10000 gen 1
@@ -110,7 +110,7 @@ wallet open                                  -> SandboxLimit
 grant pro_plus                                -> done
 wallet open                                  -> 7 Sandbox 25000 of 25000 gen 1
 
-# a sandbox that is reset is followed by another one, with what the plan gives today
+# a sandbox that is reset is replaced by another one, with the cash of the present plan
 plan pro
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
@@ -126,7 +126,7 @@ wallet reset 4                               -> 5 Sandbox 25000 of 25000 gen 3 a
 grant free                                   -> done
 wallet reset 5                               -> 6 Sandbox 25000 of 25000 gen 4 a after 5 after 0 orders 0 positions
 
-# the MAIN wallet keeps its number; how often a plan allows it within 30 days
+# the MAIN wallet keeps its id; a plan allows a count of resets within 30 days
 market 0 geopolitics 0.01
 book Y bids 0.38x1000 asks 0.40x1000
 buy Y 100 market 0.50 from=main              -> FILLED 100/100 @0.4 fee 0
@@ -182,7 +182,7 @@ wallet reset 1                               -> 1 Main 1000 of 1000 gen 2 after 
 wait 1h
 wallet reset api                             -> 2 Api 10000 of 10000 gen 3 after 0 orders 0 positions
 
-# a key that has ended opens nothing and resets nothing, but it may put away
+# a key that has ended opens and resets no wallet, but may archive one
 plan pro
 key issue a                                  -> a Pro ReadTrade
 wallet open x by=1                           -> 3 Sandbox 10000 of 10000 gen 1 x
@@ -192,7 +192,7 @@ wallet reset 3 by=1                          -> KeyRevoked
 wallet reset api by=1                        -> KeyRevoked
 wallet archive 3                             -> 3 Sandbox 10000 of 10000 gen 1 x archived after 0 orders 0 positions
 
-# without room nothing is opened or reset; a name and an end find some
+# without room nothing is opened or reset; a label and an archiving have some
 plan pro
 wallet open x                                -> 3 Sandbox 10000 of 10000 gen 1 x
 room reserve
@@ -207,7 +207,7 @@ wallet name 2 z                              -> NoRoom
 
 impl World {
     /// `wallet open [LABEL]`, `wallet name N [LABEL]`, `wallet archive N`, `wallet reset N|api`; `by=N` as with keys.
-    /// Wallets are numbered from 1: MAIN, API, then the others as they were opened.
+    /// Wallets are numbered from 1: MAIN, API, then the others in the order of their opening.
     pub(super) fn wallet_command(&mut self, words: &[&str]) -> String {
         let by = words.iter().find_map(|word| word.strip_prefix("by=")).map(|word| self.key(word));
         let label = |at: usize| words.get(at).filter(|word| !word.contains('=')).map(|word| (*word).to_owned());
@@ -252,7 +252,7 @@ impl World {
     }
 }
 
-/// A user with as many wallets as there may be, the last of them active and traded in.
+/// A user with the maximum count of wallets, the last of them active and with a trade.
 fn full(world: &mut World, user: u64) {
     world.act(&format!("user {user}"));
     for number in 3..=WALLETS_PER_USER_MAX {
@@ -275,7 +275,7 @@ fn wallets_are_bounded_and_count_for_a_page_of_points() {
     full(&mut world, 2);
     world.act("user 3");
     world.act("buy Y 10 market 0.50");
-    // A turn has two pages, and each is filled by one user with so many.
+    // A turn has two pages, and one such user fills each.
     world.act("wait 1h");
     let (now, before) = (world.now, world.out.records.len());
     for points in [2, 3, 3] {
@@ -298,5 +298,5 @@ fn wallets_are_bounded_and_count_for_a_page_of_points() {
     assert!(archived.ends_with("archived after 0 orders 1 positions"), "{archived}");
     assert_eq!(world.act("wallet open"), "TooManyWallets");
     println!("{} commands at the bound of {last} wallets", rows.len() + 2);
-    world.check().expect("all promises");
+    world.check().expect("all invariants");
 }

@@ -1,4 +1,4 @@
-//! The words of a scenario: orders, markets, books, flags, numbers.
+//! The vocabulary of a scenario: orders, markets, books, flags, numbers.
 
 use super::world::World;
 use crate::amount::{Bps, Cash, Price, Qty, TickSize};
@@ -14,7 +14,7 @@ use crate::time::{HOUR, MILLISECOND, MINUTE, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
 
 impl World {
-    /// `buy TOKEN SIZE market|limit PRICE [words]`; see the body for the words.
+    /// `buy TOKEN SIZE market|limit PRICE [words]`; see the body for the options.
     pub(super) fn placement(&self, side: &str, words: &[&str]) -> Placement {
         let side = if side == "buy" { Side::Buy } else { Side::Sell };
         let order_type = if words[2] == "market" { OrderType::Market } else { OrderType::Limit };

@@ -1,4 +1,4 @@
-//! A small world that a scenario acts on: one venue, one shard, records kept.
+//! The world of a scenario: one venue, one shard, and all its records.
 
 use super::Count;
 use super::words::{cash, level, number, price, span, tier, token};
@@ -57,10 +57,10 @@ pub fn run(file: &str, text: &str) -> Count {
     count
 }
 
-/// What the shard handed over.
+/// The results of the shard.
 pub struct Out {
     pub room: Room,
-    /// Behind this many records the first question for room is told that there is none, and no other.
+    /// After this many records there is no room at the first check, and room again at the next.
     gap_behind: Cell<Option<usize>>,
     pub records: Vec<(UserId, Vec<u8>)>,
     pub notices: Vec<Notice>,
@@ -103,10 +103,10 @@ pub struct World {
     /// First record of the last action.
     last: usize,
     pub(super) next_reply: u64,
-    /// Facts put in past the shard's back, to be replayed first.
+    /// A grant applied without the shard, to be replayed first.
     grant: Option<Tier>,
     balance: Option<Cash>,
-    /// When the last record was made.
+    /// Time of the last record.
     pub(super) recorded_at: Timestamp,
 }
 
@@ -114,7 +114,7 @@ impl World {
     /// An empty world; market 0 is a weather market with tick 0.01 unless the text lists it otherwise.
     pub fn of(text: &str) -> World {
         let books = Arc::new(Books::new());
-        let writer = books.writer().expect("the first");
+        let writer = books.writer().expect("the only one");
         let mut world = World {
             now: START,
             rules: Rules::default(),
@@ -162,7 +162,7 @@ impl World {
         self.shard.as_mut().expect("made just now")
     }
 
-    /// What a test needs to step the shard by hand.
+    /// The parts for a test that steps the shard by hand.
     pub fn parts(&mut self) -> (&mut Shard<u64>, &Ring<Envelope<u64>>, &mut Out) {
         self.shard();
         (self.shard.as_mut().expect("made just now"), &self.inbox, &mut self.out)
@@ -175,15 +175,15 @@ impl World {
     pub(super) fn make_user(&mut self) {
         let user = self.user;
         if self.shard().users().get(user).is_none() {
-            let asked = CreateUser { sub: None, email: None, grant: self.grant, api_balance: self.balance };
+            let request = CreateUser { sub: None, email: None, grant: self.grant, api_balance: self.balance };
             let room = std::mem::replace(&mut self.out.room, Room::Ample);
-            self.ask(Command::CreateUser(asked), 0);
+            self.ask(Command::CreateUser(request), 0);
             self.out.room = room;
             self.last = self.out.records.len();
         }
     }
 
-    /// Asks the shard and works until the answer is there.
+    /// Sends a command and runs the shard until it is answered.
     pub fn ask(&mut self, command: Command, waited: u64) -> Answer {
         let (owner, now, reply) = (self.user, self.now, self.next_reply);
         self.next_reply += 1;
@@ -199,14 +199,14 @@ impl World {
         while self.out.answers.last().is_none_or(|(to, _)| *to != reply) {
             shard.turn(&self.inbox, now, &mut self.out);
             turns += 1;
-            assert!(turns < 100_000, "an answer comes");
+            assert!(turns < 100_000, "there is an answer");
         }
-        // Whoever gives the turns is told that there is more.
+        // A driver of turns continues while there is more.
         while shard.has_work() && shard.turn(&self.inbox, now, &mut self.out) {}
         self.out.answers.pop().expect("it was there").1
     }
 
-    /// Tells of a trade at the venue, and hands it to the shard, which has not looked at it yet.
+    /// A trade at the venue, handed to the shard but not processed yet.
     pub fn hand_print(&mut self, instrument: InstrumentId, price: Price, size: Qty, taker: Side) {
         let (now, heard_at) = (self.now, self.books.venue_now(self.now));
         let trade = LastTrade { price, size, taker_buys: taker == Side::Buy, at: heard_at };
@@ -214,8 +214,8 @@ impl World {
         self.shard().print_lane().push(Print { instrument, price, size, taker, taken_at: now });
     }
 
-    /// Fills of resting orders that listeners were told of.
-    pub fn fills_told(&self) -> usize {
+    /// Count of notices of fills of resting orders.
+    pub fn notified_fills(&self) -> usize {
         let filled = |notice: &&Notice| matches!(notice.what, OrderFact::Filled { resting: true, .. });
         self.out.notices.iter().filter(filled).count()
     }
@@ -224,7 +224,7 @@ impl World {
         self.shard.as_ref().expect("there is a shard").users().get(self.user).expect("there is a user")
     }
 
-    /// Does what a line says and tells what came of it.
+    /// Runs a line and returns its result.
     pub fn act(&mut self, line: &str) -> String {
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some((verb, rest)) = words.split_first() else { return String::new() };
@@ -264,7 +264,7 @@ impl World {
                 self.publish(fact)
             }
             "end" => {
-                // The end date is this moment.
+                // The market ends now.
                 let market = MarketId(number(rest[0]) as u32);
                 let facts = self.markets.end(market, Some(self.now), self.now, self.now);
                 self.publish(facts);
@@ -361,12 +361,12 @@ impl World {
 
     /// The process ends before its last records are written.
     pub(super) fn lose(&mut self, count: &str) -> String {
-        let kept = self.out.records.len() - number(count) as usize;
-        self.out.records.truncate(kept);
+        let left = self.out.records.len() - number(count) as usize;
+        self.out.records.truncate(left);
         String::new()
     }
 
-    /// The process ends, and another begins with what the records say.
+    /// The process ends, and a new one starts from the records.
     pub(super) fn restart(&mut self) -> String {
         let mut users = Users::default();
         for (owner, payload) in &self.out.records {
@@ -400,7 +400,7 @@ impl World {
         records.iter().flat_map(|(_, payload)| facts(payload)).collect()
     }
 
-    /// All promises are kept, and the records alone give the same state.
+    /// All invariants are left, and a replay of the records gives the same state.
     pub fn check(&mut self) -> Result<(), String> {
         let shard = self.shard();
         shard.users().check_all()?;

@@ -1,9 +1,9 @@
-//! Facts in the layouts of earlier formats, and the way from each to the next.
+//! Layouts of facts in earlier formats, and the conversions from each to the next.
 //!
-//! A layout stands here from the day another one follows it, and never changes again: journals hold it. A fact is read in
-//! the layout of its record's format and then made into that of the next format, until it is the newest. What came
-//! later is absent in it. The other way, for a process that writes the previous format, nothing is lost either: what that
-//! format cannot hold is not decided then ([`crate::format`]).
+//! A layout is added here when the next one replaces it, and never changes: journals contain it. A fact is decoded in
+//! the layout of its record's format and then converted to the next format, up to the newest. Later fields are absent
+//! in it. In the other direction, for a process that writes the previous format, nothing is lost either: fields that
+//! the format lacks are then not decided ([`crate::format`]).
 
 use super::codec::{Fact, VERSION_FIRST, VERSION_RESTORED, VERSION_SET_BACK, number_of};
 use super::{Mutation, fact};
@@ -16,8 +16,7 @@ const ORDER_FILLED: u32 = 9;
 const _: () = assert!(matches!(Mutation::KINDS[ORDER_PLACED as usize].name.as_bytes(), b"OrderPlaced"));
 const _: () = assert!(matches!(Mutation::KINDS[ORDER_FILLED as usize].name.as_bytes(), b"OrderFilled"));
 
-/// Declares a struct as it was in an earlier format: the fields that it had, then those that came later with what stands
-/// for their absence.
+/// Declares a struct as in an earlier format: its fields, then the later ones with their absent values.
 macro_rules! earlier {
     ($name:ident of $now:path { $($field:ident: $type:ty),* $(,)? } later { $($later:ident: $absent:expr),* $(,)? }) => {
         #[derive(wincode::SchemaWrite, wincode::SchemaRead)]
@@ -40,7 +39,7 @@ macro_rules! earlier {
     };
 }
 
-/// Formats 1 to 3: orders without the hash of what was signed, fills without the recording's time.
+/// Formats 1 to 3: orders without the hash of a signed order, fills without the recording's time.
 pub(super) mod first {
     use crate::amount::{Bps, Cash, Price, Qty};
     use crate::fact;
@@ -135,7 +134,7 @@ impl Fact for MarketMutation {
         write(self, out);
     }
 
-    /// Two facts came with a format of their own; an earlier one that has them was written by no build.
+    /// Two facts have their own format; no build wrote them in an earlier one.
     fn read_earlier(version: u16, input: &mut &[u8]) -> Result<MarketMutation, CodecError> {
         let fact = read(input)?;
         let first = match fact {

@@ -1,31 +1,31 @@
-//! Rows of a snapshot in as few bytes as they need: what most rows have is said in bits, numbers take seven bits a
-//! byte, and what hardly changes from row to row is the difference to the row before. An order takes some forty bytes
-//! so, where its fields one after the other take 180: it is hashed, written, synced and read back that much sooner.
+//! Rows of a snapshot in few bytes: common properties are bits, numbers take seven bits a byte, and fields that change
+//! little from row to row are differences to the previous row. An order takes some forty bytes instead of 180: hashing,
+//! writing, syncing and reading take that much less.
 //!
-//! Nothing is lost: every value of every field comes back. What is written of a row is always the same, so bytes that
-//! no build wrote are found by writing them once more ([`crate::shard::snapshot`]).
+//! Lossless: every value of every field is restored. A row has one encoding, so bytes that no build wrote are detected
+//! by encoding them again ([`crate::shard::snapshot`]).
 
 use crate::bytes::CodecError;
 use crate::describe::Words;
 use crate::order::{EntryRoute, Liquidity, OrderType, Side, Status, TimeInForce};
 use crate::user::rows::Rows;
 
-/// Bytes of the numbers of one row at most, with what is written ahead of the last; texts come behind them.
+/// Maximum count of bytes of the numbers of one row, with the padding of the last; texts follow them.
 const ROW_BYTES_MAX: usize = 264;
-/// Bytes that are gathered before they are appended.
+/// Bytes that are collected before they are appended.
 const GATHERED_BYTES: usize = 1_024;
 
 /// A row of a list.
 pub(crate) trait Packed: Sized {
-    /// Where rows of a list keep what they share with copies of themselves; nothing for most.
+    /// The space for fields that rows of a list share with their copies; empty for most types.
     type Shared: Default;
-    /// Appends the row; `before` is the one before it in its list.
+    /// Appends the row; `before` is the previous one in its list.
     fn pack(&self, before: Option<&Self>, packer: &mut Packer);
-    /// Takes off the front what [`Packed::pack`] wrote behind the same row.
+    /// Reads from the front what [`Packed::pack`] wrote after the same row.
     fn unpack(before: Option<&Self>, shared: &mut Self::Shared, input: &mut &[u8]) -> Result<Self, CodecError>;
 }
 
-/// Numbers on their way out: gathered, and appended many at a time. [`Packer::end`] appends the last.
+/// Collects encoded numbers and appends many at a time. [`Packer::end`] appends the last.
 pub(crate) struct Packer<'a> {
     out: &'a mut Vec<u8>,
     bytes: [u8; GATHERED_BYTES],
@@ -42,7 +42,7 @@ impl<'a> Packer<'a> {
         Packer { out, bytes: [0; GATHERED_BYTES], len: 0 }
     }
 
-    /// Makes room for one more row.
+    /// Makes space for one more row.
     #[inline]
     fn begin_row(&mut self) {
         if self.len > GATHERED_BYTES - ROW_BYTES_MAX {
@@ -55,8 +55,8 @@ impl<'a> Packer<'a> {
         self.len = 0;
     }
 
-    /// Where what is no number goes.
-    pub fn behind(&mut self) -> &mut Vec<u8> {
+    /// The output, for bytes that are not numbers.
+    pub fn output(&mut self) -> &mut Vec<u8> {
         self.append();
         self.out
     }
@@ -67,7 +67,7 @@ impl<'a> Packer<'a> {
         self.len += 1;
     }
 
-    /// Seven bits a byte, the lowest first; the highest bit says that more follow.
+    /// Seven bits a byte, the lowest first; the highest bit means that more follow.
     #[inline]
     pub fn number(&mut self, number: u64) {
         if number >= WIDE {
@@ -75,7 +75,7 @@ impl<'a> Packer<'a> {
         }
         let len = (u64::BITS - (number | 1).leading_zeros()).div_ceil(7) as usize;
         let more = MORE & ((1 << (8 * (len - 1))) - 1);
-        // What is beyond its length is written over by what comes next.
+        // The bytes after its length are overwritten by the next number.
         self.bytes[self.len..self.len + 8].copy_from_slice(&(spread(number) | more).to_le_bytes());
         self.len += len;
     }
@@ -89,25 +89,25 @@ impl<'a> Packer<'a> {
         self.byte(number as u8);
     }
 
-    /// The bytes of a text, their number first.
+    /// The bytes of a text, after their count.
     pub fn text(&mut self, text: &[u8]) {
         self.number(text.len() as u64);
-        self.behind().extend_from_slice(text);
+        self.output().extend_from_slice(text);
     }
 
-    /// A number of either sign; small ones are short.
+    /// A signed number; small ones are short.
     #[inline]
     pub fn signed(&mut self, number: i64) {
         self.number((number << 1) as u64 ^ (number >> 63) as u64);
     }
 
-    /// How far it is from one number to another, around the end where that is shorter.
+    /// The difference of two numbers, wrapping around if that is shorter.
     #[inline]
     pub fn step(&mut self, from: u64, to: u64) {
         self.signed(to.wrapping_sub(from) as i64);
     }
 
-    /// A small figure whose largest value stands for none.
+    /// A small figure whose largest value means none.
     #[inline]
     pub fn figure(&mut self, figure: u32) {
         self.number(figure.wrapping_add(1).into());
@@ -118,7 +118,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// 56 bits in groups of seven, each in a byte of its own.
+/// 56 bits in groups of seven, each in one byte.
 #[inline]
 fn spread(number: u64) -> u64 {
     let halves = number & 0x0fff_ffff | (number & 0x00ff_ffff_f000_0000) << 4;
@@ -126,7 +126,7 @@ fn spread(number: u64) -> u64 {
     quarters & 0x007f_007f_007f_007f | (quarters & 0x3f80_3f80_3f80_3f80) << 1
 }
 
-/// What [`spread`] spread.
+/// The inverse of [`spread`].
 #[inline]
 fn gather(bytes: u64) -> u64 {
     let quarters = bytes & 0x007f_007f_007f_007f | (bytes & 0x7f00_7f00_7f00_7f00) >> 1;
@@ -141,7 +141,7 @@ pub(crate) fn take_byte(input: &mut &[u8]) -> Result<u8, CodecError> {
     Ok(*byte)
 }
 
-/// What [`Packer::number`] wrote.
+/// Reads what [`Packer::number`] wrote.
 #[inline]
 pub(crate) fn take_number(input: &mut &[u8]) -> Result<u64, CodecError> {
     if let Some(bytes) = input.first_chunk() {
@@ -156,7 +156,7 @@ pub(crate) fn take_number(input: &mut &[u8]) -> Result<u64, CodecError> {
     if byte < 0x80 { Ok(byte.into()) } else { take_more(byte, input) }
 }
 
-/// The rest of a number near the end of the bytes, or of nine or ten.
+/// The rest of a number near the end of the input, or of one with nine or ten bytes.
 #[cold]
 fn take_more(first: u8, input: &mut &[u8]) -> Result<u64, CodecError> {
     let mut number = u64::from(first & 0x7f);
@@ -170,32 +170,32 @@ fn take_more(first: u8, input: &mut &[u8]) -> Result<u64, CodecError> {
     Err(CodecError::Length)
 }
 
-/// The same, where fewer bits are expected.
+/// The same for a number of fewer bits.
 #[inline]
 pub(crate) fn take_small<T: TryFrom<u64>>(input: &mut &[u8]) -> Result<T, CodecError> {
     T::try_from(take_number(input)?).map_err(|_| CodecError::Variant)
 }
 
-/// What [`Packer::signed`] wrote.
+/// Reads what [`Packer::signed`] wrote.
 #[inline]
 pub(crate) fn take_signed(input: &mut &[u8]) -> Result<i64, CodecError> {
     let number = take_number(input)?;
     Ok((number >> 1) as i64 ^ -((number & 1) as i64))
 }
 
-/// What [`Packer::step`] wrote.
+/// Reads what [`Packer::step`] wrote.
 #[inline]
 pub(crate) fn take_step(from: u64, input: &mut &[u8]) -> Result<u64, CodecError> {
     Ok(from.wrapping_add(take_signed(input)? as u64))
 }
 
-/// What [`Packer::figure`] wrote.
+/// Reads what [`Packer::figure`] wrote.
 #[inline]
 pub(crate) fn take_figure(input: &mut &[u8]) -> Result<u32, CodecError> {
     Ok(take_small::<u32>(input)?.wrapping_sub(1))
 }
 
-/// Bytes whose count is known.
+/// A fixed count of bytes.
 pub(crate) fn take_bytes<const COUNT: usize>(input: &mut &[u8]) -> Result<[u8; COUNT], CodecError> {
     let (bytes, rest) = input.split_first_chunk().ok_or(CodecError::Length)?;
     *input = rest;
@@ -231,7 +231,7 @@ pub(crate) fn put_numbers(numbers: impl ExactSizeIterator<Item = u64>, packer: &
     }
 }
 
-/// Reads a list; room is taken for what can be there, a byte a row.
+/// Reads a list; space is reserved for at most one row per byte of the input.
 pub(crate) fn take_rows<T: Packed>(shared: &mut T::Shared, input: &mut &[u8]) -> Result<Rows<T>, CodecError> {
     let count = take_small::<usize>(input)?;
     if count > input.len() {
@@ -245,7 +245,7 @@ pub(crate) fn take_rows<T: Packed>(shared: &mut T::Shared, input: &mut &[u8]) ->
     Ok(rows)
 }
 
-/// A word as the number of its place in its list.
+/// A word as its position in its list.
 pub(crate) trait Numbered: Words {
     fn of_number(number: u8) -> Result<Self, CodecError> {
         Self::ALL.get(usize::from(number)).copied().ok_or(CodecError::Variant)
@@ -254,7 +254,7 @@ pub(crate) trait Numbered: Words {
 
 impl<T: Words> Numbered for T {}
 
-// The words that share a byte: orders put these four into eight bits, fills these two, requests a status into two.
+// The words that share a byte: orders have these four in eight bits, fills these two, requests a status in two.
 const _: () = assert!(count::<Side>() <= 2 && count::<OrderType>() <= 2 && count::<TimeInForce>() <= 8);
 const _: () = assert!(count::<EntryRoute>() <= 8 && count::<Liquidity>() <= 2 && count::<Status>() <= 4);
 
@@ -262,7 +262,7 @@ const fn count<T: Words>() -> usize {
     T::ALL.len()
 }
 
-/// Bits of a byte, one for each of these, the first the lowest.
+/// The bits of a byte, the first flag the lowest.
 #[inline]
 pub(crate) fn bits<const N: usize>(flags: [bool; N]) -> u8 {
     const { assert!(N <= 8) }
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back() {
+    fn numbers_are_restored() {
         let mut cases = 0;
         let near = (0..64).flat_map(|bit| [-1, 0, 1].map(|off| (1_u64 << bit).wrapping_add_signed(off)));
         for number in near.chain([0, u64::MAX]) {
@@ -324,7 +324,7 @@ mod tests {
             packer.end();
             assert_eq!(bytes, [expected], "{number}");
         }
-        assert!(take_number(&mut &[0x80; 11][..]).is_err(), "no number has so many bits");
+        assert!(take_number(&mut &[0x80; 11][..]).is_err(), "a number has fewer bits");
         assert!(take_small::<u16>(&mut &[0x80, 0x80, 4][..]).is_err(), "65,536 is no u16");
         assert_eq!(take_text(&mut &[3, b'a', b'b'][..]), Err(CodecError::Length));
         assert_eq!(take_text(&mut &[1, 0xff][..]), Err(CodecError::Text));

@@ -1,6 +1,6 @@
-//! An order: what was asked, what has come of it. The trading rules live in the files of this folder.
+//! Orders: terms, rows, reservations, and the index of resting orders. `decide` has the trading rules.
 //!
-//! The status is never stored: it follows from the fills and from the closing reason ([`Order::status`]).
+//! The status is never stored: it is derived from the fills and the closing reason ([`Order::status`]).
 
 pub mod reservation;
 pub mod resting;
@@ -16,7 +16,7 @@ use wincode::{SchemaRead, SchemaWrite};
 pub use crate::book::Taken;
 pub use row::{Fill, Order, Terms};
 
-/// Which way the shares go.
+/// Direction of an order.
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy, PartialOrd, Ord, Hash)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Side {
@@ -33,7 +33,7 @@ impl Side {
     }
 }
 
-/// With or without a limit of the sender's own.
+/// Whether the client set a limit.
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum OrderType {
@@ -41,7 +41,7 @@ pub enum OrderType {
     Limit,
 }
 
-/// How long an order may live, in the word that was sent. FAK and IOC are one behaviour (engine/docs/orders.md §1).
+/// Time in force as requested. FAK and IOC behave the same (engine/docs/orders.md §1).
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum TimeInForce {
@@ -52,13 +52,13 @@ pub enum TimeInForce {
     Ioc,
 }
 
-/// Why an order ended without being filled whole (engine/docs/orders.md §3).
+/// Why an order ended before it was filled whole (engine/docs/orders.md §3).
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy, Hash)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum CloseReason {
     FokNotFilled,
     FakNoFill,
-    /// The unfilled rest of a FAK slice: the order counts as FILLED.
+    /// The dropped rest of a FAK: the order counts as FILLED.
     FakRest,
     ExecutionFailed,
     UserCancelled,
@@ -66,7 +66,7 @@ pub enum CloseReason {
     CancelMarket,
     GtdExpired,
     HeartbeatLapsed,
-    /// The reservation was no longer covered.
+    /// The reservation did not cover a fill.
     AutoCancelled,
     BalanceReset,
     WalletArchived,
@@ -74,7 +74,7 @@ pub enum CloseReason {
     MarketClosed,
 }
 
-/// Whether a fill took liquidity at placement or rested before.
+/// Whether a fill took liquidity at placement, or the order rested before.
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Liquidity {
@@ -82,7 +82,7 @@ pub enum Liquidity {
     Maker,
 }
 
-/// Where a fill's price came from (engine/docs/execution.md §2).
+/// The source of a fill's price (engine/docs/execution.md §2).
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum PriceSource {
@@ -97,7 +97,7 @@ pub enum PriceSource {
     EmergencyExitEntryPricePostExpiry,
 }
 
-/// The route an order came in by (engine/docs/execution.md §14).
+/// The route of an order (engine/docs/execution.md §14).
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum EntryRoute {
@@ -108,7 +108,7 @@ pub enum EntryRoute {
 }
 
 record! {
-    /// What was asked, as it was decided at placement. Never changes afterwards.
+    /// The terms of an order, fixed at placement.
     pub struct OrderTerms {
         pub wallet: WalletId,
         /// The key that placed it.
@@ -116,7 +116,7 @@ record! {
         pub instrument: InstrumentId,
         pub side: Side,
         pub order_type: OrderType,
-        /// The word that was sent; see [`TimeInForce::normalised`].
+        /// As requested; see [`TimeInForce::normalised`].
         pub time_in_force: TimeInForce,
         /// Limit, or worst price of a market order.
         pub limit: Price,
@@ -130,19 +130,19 @@ record! {
         pub route: EntryRoute,
         /// The taker rate of the market's category at placement.
         pub fee_rate: Bps,
-        /// Found a level inside its limit at placement.
+        /// Whether there was a level inside its limit at placement.
         pub marketable: bool,
         pub quality: Quality,
         /// The text of a requested quantity finer than 4 decimals (warning `quantity_rounded`).
         pub rounded_from: Option<String>,
-        /// EIP-712 hash of a signed order: its id in the strict dialect. No two orders of a user have the same.
+        /// EIP-712 hash of a signed order: its id in the strict dialect. Unique among the orders of a user.
         pub order_hash: Option<[u8; 32]>,
     }
 }
 
 record! {
     (Copy, Default)
-    /// Figures about the moment of placement (engine/docs/execution.md §8). `None`: there was no walk or no quote.
+    /// Figures of the moment of placement (engine/docs/execution.md §8). `None`: without a walk or a quote.
     pub struct Quality {
         /// Displayed price at submit, 10⁻⁶ USD a share.
         pub displayed: Option<Cash>,
@@ -151,18 +151,18 @@ record! {
         pub slippage_bps: Option<u32>,
         pub impact_bps: Option<u32>,
         pub book_walk_levels: Option<u16>,
-        /// Shares that stood inside the limit of an order that was killed because they were too few: a replay of its
-        /// refusal names them again.
+        /// Available shares inside the limit of an order that was killed because they were too few: part of its
+        /// refusal, and of a replay.
         pub fillable: Option<Qty>,
-        /// The warning threshold of the moment was reached (`high_slippage_bps_<slippage_bps>`).
+        /// The warning threshold was reached (`high_slippage_bps_<slippage_bps>`).
         pub high_slippage: bool,
-        /// Older than the maximum while that is not enforced (`stale_quote:age_ms=<n>`).
+        /// The quote was older than an unenforced maximum (`stale_quote:age_ms=<n>`).
         pub stale_quote: bool,
     }
 }
 
 impl OrderTerms {
-    /// A limit order that rests until it is cancelled, without anything that not every order has, at a rate of 5 percent.
+    /// A GTC limit order without rare fields, at a rate of 5 percent.
     pub fn limit(
         wallet: WalletId,
         key: KeyId,
@@ -195,18 +195,18 @@ impl OrderTerms {
 }
 
 impl TimeInForce {
-    /// The word as it is stored and listed: FAK is IOC.
+    /// As stored and listed: FAK is IOC.
     pub fn normalised(self) -> TimeInForce {
         if self == TimeInForce::Fak { TimeInForce::Ioc } else { self }
     }
 
-    /// FOK, FAK, IOC: nothing of it ever rests.
+    /// FOK, FAK, IOC: they never rest.
     pub fn immediate(self) -> bool {
         matches!(self, TimeInForce::Fok | TimeInForce::Fak | TimeInForce::Ioc)
     }
 }
 
-/// Native status (specification, States). REJECTED and ERROR occur only in batch answers, where no order exists.
+/// Native status (engine/docs/orders.md §3). REJECTED and ERROR occur only in responses to batches, without an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
     Pending,

@@ -1,18 +1,18 @@
-//! What is set aside for the unfilled rest of an order (engine/docs/execution.md §6).
+//! Reservations for the unfilled rest of an order (engine/docs/execution.md §6).
 
 use crate::amount::{Bps, Cash, Price, Qty, reservation_rounded_up};
 use crate::fee::taker_fee;
 use crate::order::{Side, Terms};
 
-/// Reserved for an unfilled rest: cash of a BUY, shares of a SELL.
+/// The reservation of an unfilled rest: cash of a BUY, shares of a SELL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reservation {
     pub cash: Cash,
     pub qty: Qty,
 }
 
-/// Limit × rest of a BUY, rounded up; the shares of a SELL. A resting order ends as maker, so no fee is set aside
-/// unless its first cycle on a live book may still make it a taker (`awaiting`).
+/// Limit × rest of a BUY, rounded up; the shares of a SELL. A resting order ends as maker, so no fee is reserved unless
+/// its first cycle with a live book may still make it a taker (`awaiting`).
 pub fn reservation(side: Side, limit: Price, rest: Qty, fee_rate: Bps, awaiting: bool) -> Reservation {
     match side {
         Side::Buy => {
@@ -23,7 +23,7 @@ pub fn reservation(side: Side, limit: Price, rest: Qty, fee_rate: Bps, awaiting:
     }
 }
 
-/// The reservation of a resting order whose rest becomes `rest`, as the maker it is from then on.
+/// The reservation of a resting order with the unfilled `rest`, as maker.
 pub fn as_maker(terms: &Terms, rest: Qty) -> Reservation {
     reservation(terms.side, terms.limit, rest, terms.fee_rate, false)
 }

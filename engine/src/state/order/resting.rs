@@ -1,8 +1,8 @@
-//! The resting orders of a shard, where the matching cycle looks for them: by instrument, side and price, by
-//! expiration, and those that wait for their first live book.
+//! Index of the resting orders of a shard: by instrument, side and price, by expiration, and those that await their
+//! first live book.
 //!
-//! Derived from the orders, kept by `apply`, never part of a snapshot or digest. Users never compete with each other,
-//! so the order id decides only in which order a cycle writes its records.
+//! Derived from the orders by `apply`, never part of a snapshot or digest. Users never compete, so the order id only
+//! decides the sequence of a cycle's records.
 
 use super::{Order, Side};
 use crate::amount::Price;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::iter::Rev;
 use std::sync::Arc;
 
-/// Empty prices or instruments that are kept for the next order before they are swept.
+/// Empty prices or instruments that stay for reuse before they are removed.
 const EMPTY_KEPT: usize = 64;
 
 /// Index of the resting orders of one shard.
@@ -27,11 +27,11 @@ pub struct Resting {
     by_expiration: BTreeSet<(Timestamp, OrderId)>,
     awaiting: BTreeSet<(InstrumentId, OrderId)>,
     len: usize,
-    /// Those that say a `hold_reason`.
+    /// Count of orders with a `hold_reason`.
     held_count: usize,
-    /// Where markets with a resting order are marked, once there are books.
+    /// Marks markets with a resting order, once there are books.
     books_watched: Watched,
-    /// No order is listed until all are: nobody looks for one while records are folded.
+    /// No order is listed until all are: while records are folded, the lists are not read.
     is_unlisted: bool,
 }
 
@@ -78,8 +78,7 @@ pub struct Level {
     pub orders: Sorted<OrderId>,
 }
 
-/// An order on its way into the index: instrument, side and price in one number, and the id. In this order they are
-/// listed.
+/// A sortable entry of the index: instrument, side and price in one number, and the order id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Standing {
     place: u64,
@@ -123,17 +122,17 @@ impl Resting {
         self.instruments.iter().copied()
     }
 
-    /// Instruments with a resting order from `from` on, in id order: how a cycle in parts goes on.
+    /// Instruments with a resting order from `from` on, in id order: to continue a cycle.
     pub fn instruments_from(&self, from: InstrumentId) -> impl Iterator<Item = InstrumentId> + '_ {
         self.instruments.range(from..).copied()
     }
 
-    /// Whether every order says a `hold_reason` if `held`, and none if not.
+    /// Whether all orders have a `hold_reason` if `held`, and none has one if not.
     pub fn is_held(&self, held: bool) -> bool {
         self.held_count == if held { self.len } else { 0 }
     }
 
-    /// The same of the orders of one instrument.
+    /// The same for the orders of one instrument.
     pub fn is_held_in(&self, instrument: InstrumentId, held: bool) -> bool {
         self.books.get(&instrument).is_none_or(|sides| sides.held_count == if held { sides.len } else { 0 })
     }
@@ -148,8 +147,8 @@ impl Resting {
         self.side(instrument, side).next().map(|level| level.price)
     }
 
-    /// Orders that the other side of the book touches when its best price is `bound`, best price first, then id: BUY at
-    /// or above a best ask, SELL at or below a best bid.
+    /// Orders whose limit reaches `bound`, the best price of the other side of the book: best price first, then id. BUY
+    /// at or above a best ask, SELL at or below a best bid.
     pub fn crossing(&self, instrument: InstrumentId, side: Side, bound: Price) -> impl Iterator<Item = OrderId> + '_ {
         self.crossing_at(instrument, side, bound).map(|(_, order)| order)
     }
@@ -181,22 +180,22 @@ impl Resting {
         [Outcome::First, Outcome::Second].into_iter().flat_map(move |outcome| self.orders(market.instrument(outcome)))
     }
 
-    /// Orders that wait for their first live book, by instrument, then id.
+    /// Orders that await their first live book, by instrument, then id.
     pub fn awaiting(&self) -> impl Iterator<Item = (InstrumentId, OrderId)> + '_ {
         self.awaiting.iter().copied()
     }
 
-    /// Orders of one instrument that wait for their first live book, in id order.
+    /// Orders of one instrument that await their first live book, in id order.
     pub fn awaiting_in(&self, instrument: InstrumentId) -> impl Iterator<Item = OrderId> + '_ {
         self.awaiting.range((instrument, OrderId(0))..=(instrument, OrderId(u64::MAX))).map(|(_, order)| *order)
     }
 
-    /// GTD orders that are dead at `now`, earliest first.
+    /// GTD orders that have expired at `now`, earliest first.
     pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = OrderId> + '_ {
         self.by_expiration.range(..=(now, OrderId(u64::MAX))).map(|(_, order)| *order)
     }
 
-    /// When the next GTD order dies.
+    /// The next expiration of a GTD order.
     pub fn next_expiration(&self) -> Option<Timestamp> {
         self.by_expiration.first().map(|(at, _)| *at)
     }
@@ -207,7 +206,7 @@ impl Resting {
         self.instruments.iter().for_each(|instrument| self.books_watched.mark(*instrument, true));
     }
 
-    /// Forgets all orders, and those that come and go until [`Resting::list`].
+    /// Drops all orders, and ignores changes until [`Resting::list`].
     pub(crate) fn unlist(&mut self) {
         *self = Resting { is_unlisted: true, ..Resting::default() };
     }
@@ -216,7 +215,7 @@ impl Resting {
         self.is_unlisted
     }
 
-    /// Whether exactly these orders are listed, each where it stands.
+    /// Whether exactly these orders are listed, each in its place.
     pub(crate) fn lists(&self, mut standing: Vec<Standing>) -> bool {
         standing.sort_unstable();
         let books = self.instruments.iter().filter_map(|instrument| Some((instrument, self.books.get(instrument)?)));
@@ -231,7 +230,7 @@ impl Resting {
         listed.eq(standing)
     }
 
-    /// Whether those of these orders that say a `hold_reason` are counted, instrument by instrument.
+    /// Whether the counts of orders with a `hold_reason` are correct for each instrument.
     pub(crate) fn counts_held<'a>(&self, open: impl Iterator<Item = &'a Order>) -> bool {
         let mut held = AHashMap::<InstrumentId, usize>::new();
         open.filter(|order| order.held).for_each(|order| *held.entry(order.terms.instrument).or_default() += 1);
@@ -240,7 +239,7 @@ impl Resting {
             && held == counted.map(|(instrument, sides)| (*instrument, sides.held_count)).collect()
     }
 
-    /// Takes of an order what [`Resting::list`] does not, and notes where it will stand.
+    /// Adds what [`Resting::list`] does not, and the order's entry to `standing`.
     pub(crate) fn put_unlisted(&mut self, order: &Order, standing: &mut Vec<Standing>) {
         standing.push(Standing::of(order));
         if order.awaiting_book {
@@ -255,10 +254,10 @@ impl Resting {
         }
     }
 
-    /// Lists all orders that were put unlisted into an index without any: list by list instead of one here and one there,
-    /// each of which would wait for memory.
+    /// Lists all orders that were put unlisted into an empty index: in sorted order, because random inserts would each
+    /// wait for memory.
     pub(crate) fn list(&mut self, mut standing: Vec<Standing>) {
-        assert!(self.is_empty(), "orders are listed at once before any other");
+        assert!(self.is_empty(), "orders are listed in bulk before any other");
         self.is_unlisted = false;
         standing.sort_unstable();
         for level in standing.chunk_by(|order, next| order.place == next.place) {
@@ -275,7 +274,7 @@ impl Resting {
         }
     }
 
-    /// Takes an order in, or, when it is here, notes whether it still waits for a book.
+    /// Adds an order or, if it is `known`, updates whether it awaits a book.
     pub(crate) fn put(&mut self, order: &Order, known: bool) {
         if self.is_unlisted {
             return;
@@ -307,7 +306,7 @@ impl Resting {
         }
     }
 
-    /// An order that is here says another `hold_reason` than before.
+    /// The `hold_reason` of a listed order has changed.
     pub(crate) fn hold(&mut self, order: &Order) {
         if self.is_unlisted {
             return;
@@ -315,22 +314,22 @@ impl Resting {
         let sides = self.books.get_mut(&order.terms.instrument);
         let sides = sides.expect("a resting order is indexed under its instrument");
         for count in [&mut sides.held_count, &mut self.held_count] {
-            assert!(order.held || *count > 0, "who is no longer held was counted: order {}", order.id);
+            assert!(order.held || *count > 0, "an order that is no longer held was counted: order {}", order.id);
             *count = if order.held { *count + 1 } else { *count - 1 };
         }
     }
 
-    /// Reads where an order stands that is about to end, or where one is about to stand.
+    /// Prefetches the place of an order that is about to end or to be added.
     pub(crate) fn warm(&self, instrument: InstrumentId, side: Side, limit: Price, order: OrderId) -> usize {
-        usize::from(self.stands(instrument, side, limit, order))
+        usize::from(self.is_listed(instrument, side, limit, order))
     }
 
-    /// Whether an order stands under its instrument and price.
+    /// Whether an order is listed under its instrument and price.
     pub(crate) fn holds(&self, order: &Order) -> bool {
-        self.stands(order.terms.instrument, order.terms.side, order.terms.limit, order.id)
+        self.is_listed(order.terms.instrument, order.terms.side, order.terms.limit, order.id)
     }
 
-    fn stands(&self, instrument: InstrumentId, side: Side, limit: Price, order: OrderId) -> bool {
+    fn is_listed(&self, instrument: InstrumentId, side: Side, limit: Price, order: OrderId) -> bool {
         let Some(sides) = self.books.get(&instrument) else { return false };
         let levels = match side {
             Side::Buy => &sides.buys.levels,
@@ -340,7 +339,7 @@ impl Resting {
         at.is_ok_and(|at| levels[at].orders.contains(order))
     }
 
-    /// Takes an order out.
+    /// Removes an order.
     pub(crate) fn remove(&mut self, order: &Order) {
         if self.is_unlisted {
             return;
@@ -409,7 +408,7 @@ impl Sides {
 }
 
 impl Levels {
-    /// The orders at `price`, which is about to get one.
+    /// The orders at `price`, to which one is about to be added.
     fn level(&mut self, price: Price) -> &mut Sorted<OrderId> {
         let at = match self.levels.binary_search_by_key(&price, |level| level.price) {
             Ok(at) => {
@@ -426,7 +425,7 @@ impl Levels {
         &mut self.levels[at].orders
     }
 
-    /// Takes an order out; false when it was not there.
+    /// Removes an order; false if it was absent.
     fn remove(&mut self, price: Price, order: OrderId) -> bool {
         let Ok(at) = self.levels.binary_search_by_key(&price, |level| level.price) else { return false };
         let orders = &mut self.levels[at].orders;

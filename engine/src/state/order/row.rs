@@ -1,8 +1,8 @@
-//! An order and its fills as they are kept: 160 bytes and 72 for each fill. What not every order has (an id of its sender's
-//! above all) takes 64 bytes more, in blocks of the shard.
+//! Rows of orders and fills: 160 bytes and 72 for each fill. Fields that few orders have (mostly the client's id) take
+//! 64 bytes more, in blocks of the shard.
 //!
-//! Moments and amounts that may be absent are kept as zero (no moment is 1970, no budget is nothing), small figures
-//! as the largest number; their accessors say `Option`.
+//! Optional moments and amounts are stored as zero if absent (no moment is the start of 1970, no budget is zero), small
+//! figures as the largest number; their accessors return `Option`.
 
 use super::text::Text;
 use super::{
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 mod packed;
 
-/// What was asked, compactly: see [`OrderTerms`] for the meaning of each field.
+/// The terms of an order in compact form: see [`OrderTerms`] for the meaning of each field.
 #[derive(Clone)]
 pub struct Terms {
     pub wallet: WalletId,
@@ -26,8 +26,7 @@ pub struct Terms {
     pub quantity: Qty,
     amount: Cash,
     expiration: Timestamp,
-    /// The block of the row with what not every order has; its place there is `rare_at`. The block is shared with the copies
-    /// that leave in answers.
+    /// The block with the rare fields of this order, at `rare_at`. Copies of the order in answers share it.
     rare_block: Option<Arc<Block<Rare>>>,
     pub instrument: InstrumentId,
     pub fee_rate: Bps,
@@ -53,27 +52,27 @@ pub struct Terms {
 const HIGH_SLIPPAGE: u32 = 0;
 const STALE_QUOTE: u32 = 1;
 
-/// What not every order has, in 56 bytes: with the mark that it is there, 64.
+/// Fields that few orders have, in 56 bytes: with the block's mark of a used slot, 64.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Rare {
     fillable: Fillable,
     client_order_id: Option<Text>,
-    /// Elsewhere, so that the row stays that short.
+    /// Boxed, to keep the row short.
     rarest: Option<Box<Rarest>>,
 }
 
-/// What hardly an order has.
+/// Fields that very few orders have.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Rarest {
     rounded_from: Option<Text>,
     order_hash: Option<[u8; 32]>,
 }
 
-/// Shares that may be unknown, in eight bytes; the largest number is that.
+/// Optional shares in eight bytes; the largest number is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fillable(u64);
 
-/// A figure that may be absent, in four bytes; beyond 4 294 967 294 it is that.
+/// An optional figure in four bytes; values above 4 294 967 294 become none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Figure(u32);
 
@@ -82,7 +81,7 @@ impl Rare {
 }
 
 impl Rarest {
-    /// `None` when it holds nothing.
+    /// `None` without any field.
     fn boxed(self) -> Option<Box<Rarest>> {
         (self != Rarest::default()).then(|| Box::new(self))
     }
@@ -113,40 +112,40 @@ impl Figure {
 }
 
 impl Terms {
-    /// Keeps what not every order has in `rares`.
+    /// Stores the rare fields in `rares`.
     #[inline]
-    pub(crate) fn new(asked: &OrderTerms, rares: &mut SharedRows<Rare>) -> Terms {
-        let quality = asked.quality;
+    pub(crate) fn new(terms: &OrderTerms, rares: &mut SharedRows<Rare>) -> Terms {
+        let quality = terms.quality;
         let displayed = quality.displayed.map(|cash| u32::try_from(cash.0.max(0)).unwrap_or(u32::MAX));
         let rare = Rare {
             fillable: Fillable::of(quality.fillable),
-            client_order_id: asked.client_order_id.as_deref().map(Text::new),
-            rarest: Rarest { rounded_from: asked.rounded_from.as_deref().map(Text::new), order_hash: asked.order_hash }
+            client_order_id: terms.client_order_id.as_deref().map(Text::new),
+            rarest: Rarest { rounded_from: terms.rounded_from.as_deref().map(Text::new), order_hash: terms.order_hash }
                 .boxed(),
         };
         let (rare_block, rare_at) = parts((rare != Rare::NONE).then(|| rares.push(rare)));
         Terms {
-            wallet: asked.wallet,
-            key: asked.key,
-            quantity: asked.quantity,
-            amount: asked.amount.unwrap_or_default(),
-            expiration: asked.expiration.unwrap_or_default(),
+            wallet: terms.wallet,
+            key: terms.key,
+            quantity: terms.quantity,
+            amount: terms.amount.unwrap_or_default(),
+            expiration: terms.expiration.unwrap_or_default(),
             rare_block,
-            instrument: asked.instrument,
-            fee_rate: asked.fee_rate,
+            instrument: terms.instrument,
+            fee_rate: terms.fee_rate,
             displayed: Figure::of(displayed),
             quote_age_ms: Figure::of(quality.quote_age_ms),
             spread_bps: Figure::of(quality.spread_bps),
             slippage_bps: Figure::of(quality.slippage_bps),
             impact_bps: Figure::of(quality.impact_bps),
             book_walk_levels: quality.book_walk_levels.map_or(u16::MAX, |levels| levels.min(u16::MAX - 1)),
-            limit: asked.limit,
-            side: asked.side,
-            order_type: asked.order_type,
-            time_in_force: asked.time_in_force,
-            route: asked.route,
-            post_only: asked.post_only,
-            marketable: asked.marketable,
+            limit: terms.limit,
+            side: terms.side,
+            order_type: terms.order_type,
+            time_in_force: terms.time_in_force,
+            route: terms.route,
+            post_only: terms.post_only,
+            marketable: terms.marketable,
             warnings: bits([quality.high_slippage, quality.stale_quote]),
             rare_at,
         }
@@ -161,17 +160,17 @@ impl Terms {
         (self.amount != Cash::ZERO).then_some(self.amount)
     }
 
-    /// When a GTD order is dead.
+    /// The expiration of a GTD order.
     pub fn expiration(&self) -> Option<Timestamp> {
         moment(self.expiration)
     }
 
-    /// The sender's own id.
+    /// The client's id.
     pub fn client_order_id(&self) -> Option<&str> {
         self.rare()?.client_order_id.as_ref().map(Text::as_str)
     }
 
-    /// Whether that is `id`.
+    /// Whether the client's id is `id`.
     pub(crate) fn is_client_order_id(&self, id: &str) -> bool {
         let own = self.rare().and_then(|rare| rare.client_order_id.as_ref());
         own.is_some_and(|own| own.as_bytes() == id.as_bytes())
@@ -187,7 +186,7 @@ impl Terms {
         self.rare()?.rarest.as_ref()?.order_hash.as_ref()
     }
 
-    /// Figures about the moment of placement.
+    /// Figures of the moment of placement.
     pub fn quality(&self) -> Quality {
         Quality {
             displayed: self.displayed.get().map(|cash| Cash(cash.into())),
@@ -202,8 +201,8 @@ impl Terms {
         }
     }
 
-    /// The terms in the shape of their fact.
-    pub fn to_asked(&self) -> OrderTerms {
+    /// The terms as in their fact.
+    pub fn to_fact(&self) -> OrderTerms {
         OrderTerms {
             wallet: self.wallet,
             key: self.key,
@@ -227,10 +226,10 @@ impl Terms {
     }
 }
 
-/// Terms are equal when they say the same, in whatever block a part of it lies.
+/// Terms are equal if their fields are, in whatever blocks.
 impl PartialEq for Terms {
     fn eq(&self, other: &Terms) -> bool {
-        self.to_asked() == other.to_asked()
+        self.to_fact() == other.to_fact()
     }
 }
 
@@ -238,11 +237,11 @@ impl Eq for Terms {}
 
 impl std::fmt::Debug for Terms {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.to_asked().fmt(f)
+        self.to_fact().fmt(f)
     }
 }
 
-/// An order as it stands. A copy allocates nothing.
+/// An order. A copy does not allocate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     pub id: OrderId,
@@ -259,20 +258,20 @@ pub struct Order {
     /// Row of its latest fill, [`NO_FILL`] before the first.
     pub(crate) last_fill: u32,
     closed: Option<CloseReason>,
-    /// Resting without having met a live book (outage or too old a quote at placement): its first cycle on one
-    /// decides taker or maker (engine/docs/execution.md §6, §10).
+    /// Resting without having met a live book (outage or an old quote at placement): its first cycle with one decides
+    /// taker or maker (engine/docs/execution.md §6, §10).
     pub awaiting_book: bool,
     /// `hold_reason` is `venue_outage`.
     pub held: bool,
-    /// Is in the indexes of resting orders.
+    /// Is in the index of resting orders.
     pub(crate) resting: bool,
 }
 
-/// In place of the row of a fill: there is none.
+/// In place of a fill's row: there is no fill.
 pub(crate) const NO_FILL: u32 = u32::MAX;
 
 impl Order {
-    /// A new order, which keeps in `rares` what not every one has.
+    /// A new order; its rare fields are stored in `rares`.
     #[inline]
     pub(crate) fn new(id: OrderId, terms: &OrderTerms, at: Timestamp, rares: &mut SharedRows<Rare>) -> Order {
         Order {
@@ -293,17 +292,17 @@ impl Order {
         }
     }
 
-    /// When it was last filled.
+    /// Time of its last fill.
     pub fn filled_at(&self) -> Option<Timestamp> {
         moment(self.filled_at)
     }
 
-    /// Why and when it ended without being filled whole.
+    /// Reason and time of an end before it was filled whole.
     pub fn closed(&self) -> Option<(CloseReason, Timestamp)> {
         self.closed.map(|reason| (reason, self.closed_at))
     }
 
-    /// Cash set aside in the wallet for the unfilled rest of a BUY.
+    /// Cash reserved in the wallet for the unfilled rest of a BUY.
     pub fn reserved_cash(&self) -> Cash {
         match self.terms.side {
             Side::Buy => Cash(self.reserved as i64),
@@ -311,7 +310,7 @@ impl Order {
         }
     }
 
-    /// Shares set aside for the unfilled rest of a SELL.
+    /// Shares reserved for the unfilled rest of a SELL.
     pub fn reserved_qty(&self) -> Qty {
         match self.terms.side {
             Side::Buy => Qty::ZERO,
@@ -319,29 +318,29 @@ impl Order {
         }
     }
 
-    /// Shares not filled yet.
+    /// Unfilled shares.
     pub fn unfilled(&self) -> Qty {
         Qty(self.terms.quantity.0.saturating_sub(self.filled.0))
     }
 
-    /// Resting in the book: neither filled whole nor closed.
+    /// Whether it rests: neither filled whole nor closed.
     pub fn is_open(&self) -> bool {
         self.status() == Status::Pending
     }
 
-    /// The status that follows from fills and closing reason (engine/docs/orders.md §3).
+    /// The status, derived from fills and closing reason (engine/docs/orders.md §3).
     pub fn status(&self) -> Status {
         match self.closed {
             Some(CloseReason::FakRest) => Status::Filled,
             Some(CloseReason::MarketResolved | CloseReason::MarketClosed) => Status::Expired,
             Some(_) => Status::Cancelled,
-            // An immediate order that was not closed was filled as far as it asked (a budget, a tolerated shortfall).
+            // An immediate order that was not closed is filled as far as requested (a budget, a tolerated shortfall).
             None if self.filled >= self.terms.quantity || self.terms.time_in_force.immediate() => Status::Filled,
             None => Status::Pending,
         }
     }
 
-    /// Sets what is set aside for it.
+    /// Sets its reservation.
     pub(crate) fn reserve(&mut self, cash: Cash, qty: Qty) {
         assert!(cash >= Cash::ZERO, "a reservation is positive: {cash:?} of order {}", self.id);
         self.reserved = match self.terms.side {
@@ -373,7 +372,7 @@ impl Order {
         );
     }
 
-    /// Ends it; nothing stays set aside.
+    /// Closes it; nothing stays reserved.
     pub(crate) fn close(&mut self, reason: CloseReason, at: Timestamp) {
         assert!(self.closed.is_none(), "an order ends once: order {}", self.id);
         self.closed = Some(reason);
@@ -382,14 +381,14 @@ impl Order {
         self.awaiting_book = false;
     }
 
-    /// Nothing happened to it later than `at`.
+    /// Limits its times to at most `at`.
     pub(crate) fn set_back(&mut self, at: Timestamp) {
         for moment in [&mut self.created_at, &mut self.filled_at, &mut self.closed_at] {
             *moment = (*moment).min(at);
         }
     }
 
-    /// The same order with the figures of an earlier moment (an idempotent replay, which tells no figures of a walk:
+    /// The order with the figures of an earlier moment (an idempotent replay, which has no figures of a walk:
     /// gateway/docs/wire.md §11).
     pub(crate) fn as_of(
         &self,
@@ -418,19 +417,19 @@ pub struct Fill {
     pub notional: Cash,
     pub fee: Cash,
     pub at: Timestamp,
-    /// The recording's time, zero where server time is the venue's.
+    /// The recording's time; zero if server time is the venue's.
     venue_at: Timestamp,
     /// 0 for a maker fill.
     pub fee_rate: Bps,
     quote_age_ms: Figure,
-    /// Row of the fill before this one of the same order, or [`NO_FILL`].
+    /// Row of the previous fill of the same order, or [`NO_FILL`].
     pub(crate) before: u32,
     pub liquidity: Liquidity,
     pub source: PriceSource,
 }
 
 impl Fill {
-    /// The recording's time, where a recording drives the venue's clock.
+    /// The recording's time, if a recording drives the venue's clock.
     pub fn venue_at(&self) -> Option<Timestamp> {
         moment(self.venue_at)
     }
@@ -461,7 +460,7 @@ impl Fill {
     }
 }
 
-/// What [`Terms`] keeps of a row.
+/// The reference to a rare row as [`Terms`] stores it.
 fn parts(rare: Option<SharedRow<Rare>>) -> (Option<Arc<Block<Rare>>>, u8) {
     match rare.map(SharedRow::into_parts) {
         Some((block, at)) => (Some(block), at),

@@ -1,11 +1,11 @@
-//! A text that lies in its row when it is short: the id of an order is one of 36 characters or fewer nearly always, and
-//! costs no allocation of its own.
+//! A text that is stored inline if it is short: nearly all ids of orders have at most 36 characters, and need no
+//! allocation.
 
-/// Longest text that lies in the row, which has 40 bytes for it. Of an allocated text it has 16, and one of 36 characters
-/// takes 48 elsewhere.
+/// Longest inline text; a row has 40 bytes for it. An allocated text takes 16 of them, and one of 36 characters 48
+/// elsewhere.
 const SHORT_BYTES_MAX: usize = 38;
 
-/// A text that does not change.
+/// An immutable text.
 #[derive(Clone, Debug)]
 pub(crate) enum Text {
     Short { len: u8, bytes: [u8; SHORT_BYTES_MAX] },
@@ -24,10 +24,10 @@ impl Text {
         }
     }
 
-    /// Looks through all of it: whoever only compares takes the bytes.
+    /// Validates all of it: a comparison uses the bytes instead.
     pub fn as_str(&self) -> &str {
         match self {
-            Text::Short { .. } => std::str::from_utf8(self.as_bytes()).expect("made of a text and copied whole"),
+            Text::Short { .. } => std::str::from_utf8(self.as_bytes()).expect("made from a text and copied whole"),
             Text::Long(text) => text,
         }
     }
@@ -53,14 +53,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_any_length_stay_what_they_are() {
+    fn texts_of_any_length_are_unchanged() {
         for length in [0, 1, 36, SHORT_BYTES_MAX - 1, SHORT_BYTES_MAX, SHORT_BYTES_MAX + 1, 300] {
             for letter in ["x", "é", "漢"] {
                 let text = letter.repeat(length.div_ceil(letter.len()));
-                let kept = Text::new(&text);
-                assert_eq!(kept.as_str(), text);
-                assert_eq!(matches!(kept, Text::Short { .. }), text.len() <= SHORT_BYTES_MAX, "{text}");
-                assert_eq!(kept.as_bytes(), text.as_bytes());
+                let stored = Text::new(&text);
+                assert_eq!(stored.as_str(), text);
+                assert_eq!(matches!(stored, Text::Short { .. }), text.len() <= SHORT_BYTES_MAX, "{text}");
+                assert_eq!(stored.as_bytes(), text.as_bytes());
             }
         }
         assert_eq!(std::mem::size_of::<Option<Text>>(), 40);

@@ -1,5 +1,5 @@
-//! `apply`: what each fact does to its user. Amounts come from the fact; the postings follow from it by a rule that
-//! never changes for a version of the journal.
+//! `apply`: the effect of each fact on its user. Amounts come from the fact; the postings follow from it by a rule that
+//! is fixed for a version of the journal.
 
 use super::equity::Point;
 use super::facts::Fact;
@@ -15,17 +15,17 @@ use crate::mutation::Mutation;
 use crate::order::{CloseReason, Fill, Order, Side};
 use crate::time::{Date, Timestamp};
 
-/// Object numbers are handed out in order; a fact never skips more than this.
+/// Object numbers are assigned in order; a fact never skips more than this.
 const OBJECTS_SKIPPED_MAX: u32 = 1 << 16;
 
 impl User {
-    /// Takes one fact in; the shard's indexes learn what they need of it.
+    /// Applies one fact to the user and the shard's indexes.
     pub(crate) fn apply(&mut self, fact: &Mutation, indexes: &mut Indexes) {
         match fact {
             // Orders first: they are most of a journal.
             Mutation::OrderPlaced(fact::OrderPlaced { order, terms, counted, at }) => {
                 self.note_object(order.0);
-                assert!(self.wallet(terms.wallet).is_some(), "an order is of a wallet of its user: order {order}");
+                assert!(self.wallet(terms.wallet).is_some(), "an order belongs to a wallet of its user: order {order}");
                 if *counted {
                     self.quota.count(at.day());
                 }
@@ -156,7 +156,7 @@ impl User {
             }
             Mutation::EquityNoted(fact::EquityNoted { wallet, hour, value, at: _ }) => {
                 self.keep_opening(*wallet);
-                let known = self.wallet(*wallet).expect("a point is of a wallet of its user");
+                let known = self.wallet(*wallet).expect("a point belongs to a wallet of its user");
                 let (cash, baseline) = (known.cash, known.baseline);
                 let point = Point { hour: hour.hour(), cash, value: *value, baseline };
                 self.trading_mut().equity_mut(*wallet).push(point);
@@ -187,7 +187,7 @@ impl User {
         }
     }
 
-    /// Its money or its shares have moved: it may need a point at the next full hour.
+    /// Cash or shares have moved: the user may need a point at the next full hour.
     fn watch(&mut self, indexes: &mut Indexes) {
         if !self.watched {
             self.watched = true;
@@ -195,7 +195,7 @@ impl User {
         }
     }
 
-    /// What a wallet was opened with is known by its baseline, until that may change: then it becomes its first point.
+    /// Before the baseline of a wallet changes, its opening cash becomes its first point.
     fn keep_opening(&mut self, wallet: WalletId) {
         let known = self.wallet(wallet).expect("a wallet that changes was opened");
         let opening = Point::opening(known);
@@ -309,19 +309,19 @@ impl User {
     fn remember(&mut self, order: OrderId, id: &str, digest: [u8; 32], indexes: &mut Indexes) {
         let row = self.trading().order_row(order).expect("a remembered request left an order");
         let terms = &self.trading().orders[row].terms;
-        let wallet = self.wallet(terms.wallet).expect("an order is of a wallet of its user");
+        let wallet = self.wallet(terms.wallet).expect("an order belongs to a wallet of its user");
         let position = self.open_position(terms.wallet, terms.instrument).map(|held| (held.qty, held.cost));
         let after = After { available: wallet.available(), position };
         let Trading { orders, requests, .. } = self.trading_mut();
         requests.get_or_insert_default().remember(&orders[row], id, digest, after, &mut indexes.shared.ids);
     }
 
-    /// Remembers that an object number is taken.
+    /// Records that an object number is used.
     fn note_object(&mut self, object: u64) {
         let number = object_number(object);
         assert!(
             UserId::of_object(object) == self.id && number.saturating_sub(self.next_object) <= OBJECTS_SKIPPED_MAX,
-            "object numbers are handed out in order: user {}, next {}, got {object}",
+            "object numbers are assigned in order: user {}, next {}, got {object}",
             self.id,
             self.next_object
         );
@@ -337,7 +337,7 @@ impl User {
     }
 }
 
-/// What a resting SELL sets aside of its position goes from `before` to `after`.
+/// Changes the reserved shares of the position of a resting SELL from `before` to `after`.
 fn move_reserved(trading: &mut Trading, wallet: WalletId, instrument: InstrumentId, before: Qty, after: Qty) {
     let row = trading.held_row(wallet, instrument).expect("a resting SELL holds shares");
     let held = &mut trading.positions[row];
@@ -346,14 +346,14 @@ fn move_reserved(trading: &mut Trading, wallet: WalletId, instrument: Instrument
 
 fn wallet_mut(wallets: &mut [Wallet], id: WalletId) -> &mut Wallet {
     let at = wallets.binary_search_by_key(&id, |wallet| wallet.id);
-    &mut wallets[at.expect("an order or position is of a wallet of its user")]
+    &mut wallets[at.expect("an order or position belongs to a wallet of its user")]
 }
 
 fn boxed(text: &Option<String>) -> Option<Box<str>> {
     text.as_deref().map(Box::from)
 }
 
-/// Adds to a list that rarely grows, without room to spare.
+/// Appends to a list that rarely grows, without spare capacity.
 fn push_exact<T>(list: &mut Vec<T>, row: T) {
     list.reserve_exact(1);
     list.push(row);

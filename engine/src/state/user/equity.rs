@@ -1,9 +1,9 @@
-//! What a wallet was worth at each full hour (engine/docs/account.md §5): points in time order, kept only where something changed
-//! since the one before. An hour without a point is worth what the last point before it says; a wallet without any is
-//! worth what it was opened with, so a wallet that nobody uses costs nothing.
+//! The value of a wallet at each full hour (engine/docs/account.md §5): points in time order, stored only where the
+//! value changed. An hour without a point has the value of the last point before it; a wallet without points has the
+//! value of its opening cash, so an unused wallet costs no memory.
 //!
 //! ```text
-//! opened ───────── days: one a UTC day, the last of it ───────── hours: as they were noted ──────► now
+//! opened ───────── days: the last point of a UTC day ───────── hours: all points ──────► now
 //! ```
 
 use super::{User, Wallet};
@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 
 /// Hours in a UTC day.
 const DAY_HOURS: u32 = 24;
-/// Points are kept by the hour for this long: longer than an answer goes back (90 days).
+/// How long points are kept by the hour: longer than an answer goes back (90 days).
 pub const HOURS_KEPT: u32 = 92 * DAY_HOURS;
-/// Days of which one point is kept beyond that.
+/// Count of days with one point each before that.
 pub const DAYS_KEPT: usize = 366;
 
 /// A wallet at a full hour.
@@ -25,9 +25,9 @@ pub const DAYS_KEPT: usize = 366;
 pub struct Point {
     /// Hours since 1970.
     pub hour: u32,
-    /// Cash, what is set aside included.
+    /// Cash, reserved cash included.
     pub cash: Cash,
-    /// What its open positions were worth; at cost where there was no mark.
+    /// Value of its open positions; at cost without a mark.
     pub value: Cash,
     /// Baseline of the generation of that hour.
     pub baseline: Cash,
@@ -45,7 +45,7 @@ pub struct Equity {
 
 row!(Equity { wallet, days, hours });
 
-/// Some wallets together at a full hour or minute.
+/// The total of some wallets at a full hour or minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EquityRow {
     /// The full hour or minute.
@@ -56,12 +56,12 @@ pub struct EquityRow {
 }
 
 impl Point {
-    /// What a wallet was worth before its first point: what it was opened with.
+    /// The value of a wallet before its first point: its opening cash.
     pub(crate) fn opening(wallet: &Wallet) -> Point {
         Point { hour: wallet.created_at.hour(), cash: wallet.baseline, value: Cash::ZERO, baseline: wallet.baseline }
     }
 
-    /// The same worth, whatever the hour.
+    /// Whether the values are equal, whatever the hour.
     pub(crate) fn same_as(&self, other: &Point) -> bool {
         (self.cash, self.value, self.baseline) == (other.cash, other.value, other.baseline)
     }
@@ -72,7 +72,7 @@ impl Equity {
         Equity { wallet, days: VecDeque::new(), hours: VecDeque::new() }
     }
 
-    /// All points there are.
+    /// All points.
     pub fn points(&self) -> impl DoubleEndedIterator<Item = &Point> + '_ {
         self.days.iter().chain(&self.hours)
     }
@@ -81,16 +81,17 @@ impl Equity {
         self.hours.back().or(self.days.back())
     }
 
-    /// Whether the points ascend, as they must.
+    /// Whether the points ascend.
     pub(crate) fn ascends(&self) -> bool {
         self.points().zip(self.points().skip(1)).all(|(one, next)| one.hour < next.hour)
     }
 
-    /// What was noted for hours behind `hour` was noted by a clock that was wrong: the newest of it is the point of `hour`.
+    /// Removes points of hours after `hour`, which a wrong clock recorded: the newest of them becomes the point of
+    /// `hour`.
     pub(crate) fn set_back(&mut self, hour: u32) {
         let mut newest = None;
         for points in [&mut self.hours, &mut self.days] {
-            // The newest of all is the first that goes.
+            // The newest of all is removed first.
             while let Some(later) = points.back().copied().filter(|last| last.hour > hour) {
                 newest.get_or_insert(later);
                 points.pop_back();
@@ -105,7 +106,7 @@ impl Equity {
         self.hours.push_back(Point { hour, ..newest });
     }
 
-    /// Adds the point of a later hour; what is old becomes one point a day, what is older still is forgotten.
+    /// Adds the point of a later hour; old points are reduced to one a day, and the oldest are dropped.
     pub(crate) fn push(&mut self, point: Point) {
         assert!(
             self.last().is_none_or(|last| last.hour < point.hour),
@@ -117,7 +118,7 @@ impl Equity {
         self.hours.push_back(point);
         while let Some(old) = self.hours.front().copied().filter(|first| first.hour + HOURS_KEPT < point.hour) {
             self.hours.pop_front();
-            // The last of a day stands for it.
+            // The last of a day is kept.
             if self.days.back().is_some_and(|last| last.hour / DAY_HOURS == old.hour / DAY_HOURS) {
                 self.days.pop_back();
             }
@@ -136,12 +137,12 @@ impl User {
         equity.binary_search_by_key(&wallet, |equity| equity.wallet).ok().map(|at| &equity[at])
     }
 
-    /// The last point of a wallet, or what it was opened with.
+    /// The last point of a wallet, or its opening cash.
     pub(crate) fn last_point(&self, wallet: &Wallet) -> Point {
         self.equity(wallet.id).and_then(Equity::last).copied().unwrap_or_else(|| Point::opening(wallet))
     }
 
-    /// Whether cash or shares of some wallet have moved from a moment on.
+    /// Whether cash or shares of a wallet have moved since a moment.
     pub(crate) fn moved_since(&self, moment: Timestamp) -> bool {
         let trading = self.trading();
         trading.fills.last().is_some_and(|fill| fill.at >= moment)
@@ -149,8 +150,8 @@ impl User {
             || trading.positions.iter().any(|position| position.closed_at.is_some_and(|at| at >= moment))
     }
 
-    /// These wallets together at each full hour from `first` to `last`, both included; hours before any of them was
-    /// opened are left out.
+    /// The total of these wallets at each full hour from `first` to `last`, both included; hours before the first of
+    /// them was opened are left out.
     pub fn equity_rows<'a>(
         &'a self,
         wallets: impl Iterator<Item = &'a Wallet>,
@@ -159,7 +160,7 @@ impl User {
     ) -> Vec<EquityRow> {
         let mut sums = Sums::new((last + 1).saturating_sub(first) as usize);
         for wallet in wallets {
-            // Its first full hour is the one behind its opening.
+            // Its first full hour is the one after its opening.
             let from = first.max(wallet.created_at.hour() + 1);
             let opening = Point::opening(wallet);
             let mut points = self.equity(wallet.id).into_iter().flat_map(Equity::points).peekable();
@@ -175,16 +176,16 @@ impl User {
     }
 }
 
-/// Rows that are being added up, wallet by wallet.
+/// Rows that are summed wallet by wallet.
 pub(crate) struct Sums(Vec<Option<[i128; 3]>>);
 
 impl Sums {
-    /// So many rows, none of which has a wallet yet.
+    /// `rows_count` rows without a wallet.
     pub fn new(rows_count: usize) -> Sums {
         Sums(vec![None; rows_count])
     }
 
-    /// Adds what one wallet was worth to a row.
+    /// Adds the value of one wallet to a row.
     pub fn add(&mut self, nth: usize, cash: Cash, value: Cash, baseline: Cash) {
         let sums = self.0[nth].get_or_insert_default();
         for (sum, more) in sums.iter_mut().zip([cash, value, baseline]) {
@@ -192,7 +193,7 @@ impl Sums {
         }
     }
 
-    /// The rows that have a wallet; `at` says of which moment a row is.
+    /// The rows with a wallet; `at` gives the moment of a row.
     pub fn rows(self, at: impl Fn(usize) -> Timestamp) -> impl Iterator<Item = EquityRow> {
         let rows = self.0.into_iter().enumerate().filter_map(|(nth, sums)| Some((nth, sums?.map(nearest))));
         rows.map(move |(nth, [cash, value, baseline])| EquityRow { at: at(nth), cash, value, baseline })
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn old_points_become_one_a_day_and_then_none() {
+    fn old_points_are_reduced_to_one_a_day_and_then_dropped() {
         let mut equity = Equity::new(WalletId(1));
         let last = DAY_HOURS * 800;
         for hour in 0..=last {
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(equity.hours.len() as u32, HOURS_KEPT + 1);
         assert_eq!(equity.hours.front().map(|first| first.hour), Some(last - HOURS_KEPT));
         assert_eq!(equity.days.len(), DAYS_KEPT);
-        // Each is the last of its day, and they meet the hours without a hole.
+        // Each is the last of its day, and they meet the hours without a gap.
         assert_eq!(equity.days.back().map(|day| day.hour), Some(last - HOURS_KEPT - 1));
         let days: Vec<u32> = equity.days.iter().map(|day| day.hour).collect();
         assert!(days.windows(2).all(|two| two[1] - two[0] == DAY_HOURS), "{days:?}");
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn points_far_apart_are_kept_as_they_are() {
+    fn points_far_apart_are_unchanged() {
         let mut equity = Equity::new(WalletId(1));
         for day in 0..10 {
             equity.push(point(day * 40 * DAY_HOURS));

@@ -1,29 +1,29 @@
-//! `Extendible`: extendible hashing. The newest row under a hash, in buckets of bounded size below a directory; a full bucket
-//! is split in two, and no other is touched.
+//! `Extendible`: extendible hashing. The newest row for each hash, in buckets of bounded size under a directory; a full
+//! bucket is split in two, and no other is moved.
 //!
-//! A table that doubles moves everything at once, into memory that nobody has touched yet. Users who traded alike did that
-//! within a few orders of each other, and all orders behind them waited for a tenth of a second. Here a bucket of 512
-//! bytes moves; the directory and the list of buckets still double, and are a tenth of the whole.
+//! A table that doubles moves all entries at once, into untouched memory. Users that traded alike did that within a few
+//! orders of each other, and all orders after them waited for a tenth of a second. Here a bucket of 512 bytes moves;
+//! the directory and the list of buckets still double, and are a tenth of the total.
 //!
 //! ```text
 //!   directory  00 01 10 11     by the first bits of a key, as many as its depth
 //!               │  │  └─┬┘
-//!   buckets     a  b    c      c has depth 1; when it is full, its rows go by the second bit, and the directory stays
+//!   buckets     a  b    c      c has depth 1; when full, it splits by the second bit; the directory stays
 //! ```
 
 use ahash::RandomState;
 use std::hash::Hash;
 
-/// Slots of a bucket, as powers of two: of the first one when it is new, and of any when it is split instead of made larger.
+/// Slots of a bucket, as powers of two: of a new first bucket, and of any bucket that is split instead of enlarged.
 const FIRST_BITS: u32 = 2;
 const FULL_BITS: u32 = 6;
-/// At most so many of four slots are taken, so that a search ends soon.
+/// At most this many of four slots are used, so that a search ends soon.
 const TAKEN_OF_FOUR: usize = 3;
-/// Deepest directory: 4 MiB, for some fifty million rows. Beyond it, as with hashes that are all alike in their first bits,
-/// buckets get larger.
+/// Deepest directory: 4 MiB, for some fifty million rows. Beyond it, as with hashes that share their first bits,
+/// buckets are enlarged.
 const DEPTH_MAX: u32 = 20;
 
-/// Rows by the hashes of texts. Texts that share one share an entry: what it says is a row with this text, or with another.
+/// Rows by the hashes of texts. Texts with equal hashes share an entry: it may be the row of another text.
 #[derive(Debug, Default)]
 pub(crate) struct Extendible {
     hasher: RandomState,
@@ -36,7 +36,7 @@ pub(crate) struct Extendible {
 /// Slots by the last bits of a key, open addressing.
 #[derive(Debug)]
 struct Bucket {
-    /// The first bits of a key that all in this bucket share.
+    /// Count of the first bits that all keys in this bucket share.
     depth: u32,
     taken: u32,
     /// Key and row + 1; 0 is free.
@@ -44,13 +44,13 @@ struct Bucket {
 }
 
 impl Extendible {
-    /// The key of a text, or of what else stands for one row.
+    /// The key of a text, or of another value.
     #[inline]
     pub fn key<T: Hash + ?Sized>(&self, text: &T) -> u32 {
         self.hasher.hash_one(text) as u32
     }
 
-    /// The row that was noted last under this key.
+    /// The row that was inserted last under this key.
     #[inline]
     pub fn get(&self, key: u32) -> Option<u32> {
         let bucket = self.buckets.get(self.bucket_of(key))?;
@@ -58,7 +58,7 @@ impl Extendible {
         (entry as u32).checked_sub(1)
     }
 
-    /// Notes a row; says which one was there.
+    /// Inserts a row; returns the replaced one.
     ///
     /// # Panics
     /// When the row is `u32::MAX`.
@@ -85,14 +85,14 @@ impl Extendible {
 
     #[inline]
     fn bucket_of(&self, key: u32) -> usize {
-        // Of one bucket there is no directory.
+        // A single bucket has no directory.
         match self.depth {
             0 => 0,
             depth => self.directory[(key >> (u32::BITS - depth)) as usize] as usize,
         }
     }
 
-    /// Makes the bucket where `key` goes larger, or two of it.
+    /// Enlarges the bucket of `key`, or splits it.
     #[cold]
     fn make_room(&mut self, at: usize, key: u32) {
         let (depth, slots_bits) = (self.buckets[at].depth, self.buckets[at].slots.len().ilog2());
@@ -118,11 +118,11 @@ impl Extendible {
             };
             self.depth += 1;
         }
-        let new = u32::try_from(self.buckets.len()).expect("there are fewer buckets than keys");
-        // The places of a bucket stand side by side; the upper half of them is the new one's.
-        let stand = 1_usize << (self.depth - depth);
-        let first = (key >> (u32::BITS - self.depth)) as usize / stand * stand;
-        self.directory[first + stand / 2..first + stand].fill(new);
+        let new = u32::try_from(self.buckets.len()).expect("buckets are fewer than keys");
+        // The entries of a bucket are adjacent; the upper half becomes the new one's.
+        let entries = 1_usize << (self.depth - depth);
+        let first = (key >> (u32::BITS - self.depth)) as usize / entries * entries;
+        self.directory[first + entries / 2..first + entries].fill(new);
         self.buckets.push(upper);
     }
 }
@@ -132,12 +132,12 @@ impl Bucket {
         Bucket { depth, taken: 0, slots: vec![0; 1 << slots_bits].into() }
     }
 
-    /// Where the key is, or the free slot where it would go.
+    /// The slot of the key, or the free slot for it.
     #[inline]
     fn slot_of(&self, key: u32) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = key as usize & mask;
-        // Ends: a quarter of the slots is free.
+        // Terminates: a quarter of the slots is free.
         while self.slots[at] != 0 && key_of(self.slots[at]) != key {
             at = (at + 1) & mask;
         }
@@ -148,7 +148,7 @@ impl Bucket {
         (self.taken as usize + 1) * 4 <= self.slots.len() * TAKEN_OF_FOUR
     }
 
-    /// Adds an entry whose key is not there.
+    /// Adds an entry whose key is absent.
     fn put(&mut self, entry: u64) {
         let at = self.slot_of(key_of(entry));
         self.slots[at] = entry;
@@ -170,8 +170,8 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn it_agrees_with_a_table() {
-        // Keys that differ in their first bits, in their last bits, in all, and such that come again.
+    fn it_agrees_with_a_hash_map() {
+        // Keys that differ in their first bits, in their last bits, in all, and repeated ones.
         const SCRAMBLE: u32 = 0x9e37_79b9;
         type Key = fn(u32) -> u32;
         let kinds: [(&str, Key); 5] = [
@@ -199,9 +199,9 @@ mod tests {
         println!("entries: {} kinds of {count}", kinds.len());
     }
 
-    /// What one insert moves and makes of the rows themselves is bounded, however many there are; what doubles is small.
+    /// The memory moved and allocated by one insert is bounded, whatever the count of rows; what doubles is small.
     #[test]
-    fn rows_do_not_move_as_a_whole() {
+    fn one_insert_moves_one_bucket() {
         let mut rows = Extendible::default();
         let (count, mut slots_before, mut most) = (100_000, 0, 0);
         for row in 0..count {
@@ -217,7 +217,7 @@ mod tests {
         println!("entries: {count} in {} buckets, {bytes} bytes, {lists} in lists", rows.buckets.len());
     }
 
-    /// Keys that are all alike in their first bits make buckets larger and not the directory.
+    /// Keys with equal first bits enlarge buckets, not the directory.
     #[test]
     fn the_directory_has_a_bound() {
         let mut rows = Extendible::default();

@@ -1,25 +1,25 @@
-//! `Facts`: the newest order facts of a user, so that a stream that was cut goes on where it was (gateway/docs/streams.md §1.6).
+//! `Facts`: the newest order facts of a user, so that an interrupted stream can continue (gateway/docs/streams.md
+//! §1.6).
 //!
-//! Each is four bytes: a row of the user's orders or fills, and what happened to it. Their numbers are not stored; the
-//! newest has that of `User::order_facts`.
+//! Each takes four bytes: a row of the user's orders or fills, and the kind of event. Numbers are not stored; the
+//! newest has the number `User::order_facts`.
 
 use crate::bytes::CodecError;
 use crate::mutation::packed::{Packer, put_numbers, take_small};
 use std::collections::VecDeque;
 
-/// Facts that are known of each user at most: far more than one step of a sweep or a matching cycle makes, so that
-/// whoever follows them live has time to ask. They cost little beside their orders. Fewer in the unit tests, which must
-/// see some forgotten.
+/// Maximum count of facts per user: far more than one step of a sweep or a matching cycle makes, so that a live reader
+/// can keep up. They cost little compared with their orders. Fewer in the unit tests, which must drop some.
 pub const FACTS_KEPT: usize = if cfg!(test) { 1_024 } else { 65_536 };
 
-/// What happened, and the row it happened to.
+/// The kind of event, and its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
-    /// An order came, and its placement left nothing of it resting.
+    /// An order was placed, and its placement left nothing resting.
     Placed {
         order: u32,
     },
-    /// An order came, and its placement ended with it resting.
+    /// An order was placed, and rested after its placement.
     Rested {
         order: u32,
     },
@@ -36,7 +36,7 @@ pub(crate) enum Fact {
     },
 }
 
-/// A fact as it is kept: the row, and what happened in the lowest three bits.
+/// A stored fact: the row, and the kind in the lowest three bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Packed(u32);
 
@@ -82,12 +82,12 @@ impl Facts {
         self.0.len()
     }
 
-    /// Reads the newest, where the next one goes.
+    /// Prefetches the newest, where the next one goes.
     pub fn warm(&self) -> usize {
         self.0.back().map_or(0, |newest| newest.0 as usize)
     }
 
-    /// Adds the newest; the oldest may be forgotten for it.
+    /// Adds the newest; the oldest may be dropped.
     pub fn push(&mut self, fact: Fact) {
         if self.0.len() == FACTS_KEPT {
             self.0.pop_front();
@@ -95,7 +95,7 @@ impl Facts {
         self.0.push_back(Packed::of(fact));
     }
 
-    /// The order, whose placement is under way, rests. The placement is then the newest fact, or the one before its fill.
+    /// The order that is being placed rests. Its placement is the newest fact, or the one before its fill.
     pub fn rests(&mut self, order: u32) {
         let placed = Packed::of(Fact::Placed { order });
         if let Some(newest) = self.0.iter_mut().rev().take(2).find(|fact| **fact == placed) {
@@ -107,7 +107,7 @@ impl Facts {
         self.0.get(index)?.get()
     }
 
-    /// Whether there are no more than `numbered`, and each names one of so many orders or fills.
+    /// Whether there are at most `numbered`, and each refers to an existing order or fill.
     pub fn fit(&self, numbered: u64, orders_count: usize, fills_count: usize) -> bool {
         let fits = |fact: &Packed| match fact.get() {
             Some(Fact::Placed { order } | Fact::Rested { order } | Fact::Closed { order }) => {
@@ -124,7 +124,7 @@ impl Facts {
         put_numbers(self.0.iter().map(|fact| fact.0.into()), packer);
     }
 
-    /// What [`Facts::pack`] wrote.
+    /// Reads what [`Facts::pack`] wrote.
     pub fn unpack(input: &mut &[u8]) -> Result<Facts, CodecError> {
         let count = take_small::<usize>(input)?;
         if count > FACTS_KEPT.min(input.len()) {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_are_kept() {
+    fn the_newest_are_retained() {
         let mut facts = Facts::new();
         for row in 0..3 * FACTS_KEPT as u32 {
             facts.push(Fact::Placed { order: row });
@@ -178,7 +178,7 @@ mod tests {
         }
         let mut unknown = packed.clone();
         unknown[1] = 5;
-        assert!(!Facts::unpack(&mut &unknown[..]).expect("read before it is judged").fit(9, 9, 9));
+        assert!(!Facts::unpack(&mut &unknown[..]).expect("decoded before it is checked").fit(9, 9, 9));
         assert!(matches!(Facts::unpack(&mut &packed[..5]), Err(CodecError::Length)));
         packed[0] = 6;
         assert!(matches!(Facts::unpack(&mut &packed[..]), Err(CodecError::Length)));

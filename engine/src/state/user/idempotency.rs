@@ -1,5 +1,5 @@
-//! Remembered requests: client order id → order, with a digest of the body and what the first answer said
-//! (gateway/docs/wire.md §11). One lives as long as its order row.
+//! Remembered requests: client order id → order, with a digest of the body and the first answer (gateway/docs/wire.md
+//! §11). A request is remembered as long as its order row exists.
 
 use super::extendible::Extendible;
 use super::rows::{Numbers, Rows};
@@ -21,11 +21,11 @@ pub struct Remembered {
     /// SHA-256 over method, path and canonical body without the id.
     pub digest: [u8; 32],
     pub first: FirstAnswer,
-    /// The id when it is not the order's own client order id (signed orders have an implicit one).
+    /// The id if it is not the order's client order id (signed orders have an implicit one).
     id: Option<SharedRow<Text>>,
 }
 
-/// What the first answer said that later events may change.
+/// The parts of the first answer that later events may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstAnswer {
     pub status: Status,
@@ -41,7 +41,7 @@ pub struct FirstAnswer {
     pub held: bool,
 }
 
-/// What a remembered request may have; the bits of its first byte.
+/// Optional parts of a remembered request; the bits of its first byte.
 const FILLED: u32 = 0;
 const FILLED_AT: u32 = 1;
 const CLOSED: u32 = 2;
@@ -57,7 +57,7 @@ impl Packed for Remembered {
         let FirstAnswer { status, closed, filled, notional, fee, filled_at, available, position, held } = first;
         let has_filled = (*filled, *notional, *fee) != (Qty::ZERO, Cash::ZERO, Cash::ZERO);
         let shown = [has_filled, filled_at.is_some(), closed.is_some(), position.is_some(), *held, id.is_some()];
-        // The status stands in the two highest bits.
+        // The two highest bits are the status.
         packer.byte(bits(shown) | (*status as u8) << 6);
         packer.step(before.map_or(0, |before| before.order.0), order.0);
         packer.step(before.map_or(0, |before| before.first.available.0 as u64), available.0 as u64);
@@ -76,7 +76,7 @@ impl Packed for Remembered {
             packer.number(qty.0);
             packer.signed(cost.0);
         }
-        packer.behind().extend_from_slice(digest);
+        packer.output().extend_from_slice(digest);
         if let Some(id) = id {
             packer.text(id.as_bytes());
         }
@@ -138,13 +138,13 @@ impl Remembered {
         }
     }
 
-    /// The order as the first answer showed it.
+    /// The order as in the first answer.
     pub fn order_then(&self, order: &Order) -> Order {
         let first = &self.first;
         order.as_of((first.filled, first.notional, first.fee, first.filled_at), first.closed, first.held)
     }
 
-    /// Whether it is remembered by `id`.
+    /// Whether it is remembered under `id`.
     pub(crate) fn has_id(&self, order: &Order, id: &str) -> bool {
         match &self.id {
             Some(own) => own.as_bytes() == id.as_bytes(),
@@ -152,13 +152,13 @@ impl Remembered {
         }
     }
 
-    /// The id it is remembered by.
+    /// Its id.
     pub fn id<'a>(&'a self, order: &'a Order) -> Option<&'a str> {
         self.id.as_ref().map(|id| id.as_str()).or(order.terms.client_order_id())
     }
 }
 
-/// What the wallet of an order had when its placement was done.
+/// The state of an order's wallet after its placement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct After {
     pub available: Cash,
@@ -170,7 +170,7 @@ pub(crate) struct After {
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     pub rows: Rows<Remembered>,
-    /// Derived: hash of an id → the newest row with it. The few that share a hash are told apart by their text.
+    /// Derived: hash of an id → the newest row with it. The few ids with equal hashes are distinguished by their text.
     newest: Extendible,
     /// Derived: for each row the row before it with the same hash, or [`NO_ROW`].
     before: Numbers,
@@ -179,7 +179,8 @@ pub(crate) struct Requests {
 const NO_ROW: u32 = u32::MAX;
 
 impl Requests {
-    /// Adds the request that left this order. An id that is the order's client order id is not kept twice; others are in `ids`.
+    /// Adds the request of this order. An id that equals the order's client order id is not stored twice; others are in
+    /// `ids`.
     pub fn remember(&mut self, order: &Order, id: &str, digest: [u8; 32], after: After, ids: &mut SharedRows<Text>) {
         self.note(id);
         let is_own = order.terms.is_client_order_id(id);
@@ -187,21 +188,21 @@ impl Requests {
         self.rows.push(Remembered::new(order, id, digest, after));
     }
 
-    /// Derives the entry of the next row that has none yet.
+    /// Adds the next row to the index.
     pub fn note(&mut self, id: &str) {
         let row = self.before.len() as u32;
         let before = self.newest.insert(self.newest.key(id), row);
         self.before.push(before.unwrap_or(NO_ROW));
     }
 
-    /// Reads where `id` is looked up, and the ends of the lists, where the next row goes.
+    /// Prefetches the index entry of `id` and the ends of the lists, where the next row goes.
     pub fn warm(&self, id: &str) -> usize {
         let newest = self.newest.get(self.newest.key(id)).map_or(0, |row| row as usize);
         let before = self.before.last().map_or(0, |row| *row as usize);
         newest ^ before ^ self.rows.last().map_or(0, |row| row.order.0 as usize)
     }
 
-    /// The newest request remembered by `id`; `has_it` knows whether a row has it.
+    /// The newest request remembered under `id`; `has_it` tests a row.
     pub fn find(&self, id: &str, has_it: impl Fn(&Remembered) -> bool) -> Option<&Remembered> {
         let mut at = self.newest.get(self.newest.key(id))?;
         loop {
@@ -225,7 +226,7 @@ mod tests {
 
     fn order(client_order_id: Option<&str>) -> Order {
         let order = resting_order(70, InstrumentId(4), Side::Buy, 4_000, None);
-        let mut terms = order.terms.to_asked();
+        let mut terms = order.terms.to_fact();
         terms.client_order_id = client_order_id.map(str::to_owned);
         Order::new(order.id, &terms, order.created_at, &mut SharedRows::new())
     }
@@ -247,7 +248,7 @@ mod tests {
             ..rests
         };
         let (closed, position) = (Some(CloseReason::CancelAll), Some((Qty(7), Cash(-3))));
-        // The first byte, what stands before the digest and behind it.
+        // The first byte, the bytes before the digest and after it.
         let table = [
             (rests, None, "00", "", ""),
             (filled(300, 0, 0), None, "01", "ac020000", ""),
@@ -263,7 +264,7 @@ mod tests {
             (FirstAnswer { status: Status::Expired, position, ..filled(1, 2, 3) }, Some(""), "e9", "0104060705", "00"),
         ];
         let mut rows = Rows::new();
-        for (number, (first, id, flags, before, behind)) in table.into_iter().enumerate() {
+        for (number, (first, id, flags, before, after)) in table.into_iter().enumerate() {
             let id = id.map(|id| SharedRow::alone(Text::new(id)));
             let mut row = Remembered { first, id, ..resting() };
             let mut bytes = Vec::new();
@@ -271,8 +272,8 @@ mod tests {
             row.pack(None, &mut packer);
             packer.end();
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            assert_eq!(hex, format!("{flags}8c01880e{before}{digest}{behind}"), "{first:?}");
-            // In a list each of them stands after another one.
+            assert_eq!(hex, format!("{flags}8c01880e{before}{digest}{after}"), "{first:?}");
+            // In a list each of them follows another one.
             (row.order, row.first.available) = (OrderId(70 + number as u64 * 5), Cash(900 - number as i64 * 7));
             rows.push(row);
         }
@@ -289,15 +290,15 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_remembered_by_the_id_it_was_sent_with() {
-        // Of the order, of the request.
+    fn a_request_is_remembered_under_its_id() {
+        // The order's id, the request's id.
         for (own, sent) in [(Some("grid-17"), "grid-17"), (Some("grid-17"), "0xfeed"), (None, "0xfeed")] {
             let order = order(own);
             let mut requests = Requests::default();
             let after = After { available: Cash(900), position: None };
             requests.remember(&order, sent, [0; 32], after, &mut SharedRows::new());
             let row = &requests.rows[0];
-            assert_eq!((row.id(&order), row.id.is_none()), (Some(sent), own == Some(sent)), "kept once: {own:?}");
+            assert_eq!((row.id(&order), row.id.is_none()), (Some(sent), own == Some(sent)), "stored once: {own:?}");
             for id in ["grid-17", "0xfeed", ""] {
                 assert_eq!(row.has_id(&order, id), id == sent, "{id:?} of {own:?}, sent as {sent:?}");
             }
@@ -305,15 +306,15 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_share_a_hash_are_told_apart() {
+    fn ids_with_equal_hashes_are_distinguished() {
         let (mut requests, mut ids, order) = (Requests::default(), SharedRows::new(), order(None));
         // Of some hundred thousand ids two share 32 bits.
         let mut known = HashMap::new();
         let (one, two) = (0_u32..)
             .map(|number| number.to_string())
             .find_map(|id| known.insert(requests.newest.key(&id), id.clone()).map(|other| (other, id)))
-            .expect("there are more ids than hashes");
-        // What is sent one after the other → the newest row of either id.
+            .expect("ids outnumber hashes");
+        // Ids sent in order → the newest row of either id.
         for (row, (id, of_one, of_two)) in
             [(&one, Some(0), None), (&two, Some(0), Some(1)), (&one, Some(2), Some(1)), (&one, Some(3), Some(1))]
                 .into_iter()

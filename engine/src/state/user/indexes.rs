@@ -1,5 +1,5 @@
-//! What a shard finds its users' state by, and where it keeps what they share: derived, kept by `apply`, never part of a
-//! snapshot or digest.
+//! Indexes of a shard over its users' state, and their shared rows: derived by `apply`, never part of a snapshot or
+//! digest.
 
 use super::shared_rows::Shared;
 use super::sorted::Sorted;
@@ -10,29 +10,30 @@ use crate::time::Timestamp;
 use ahash::AHashMap;
 use std::collections::BTreeSet;
 
-/// Instruments up to which an empty list of holders stays for the next one.
+/// Count of instruments up to which an empty list of holders stays for reuse.
 const HOLDERS_KEPT: usize = 1_024;
 
-/// Resting orders, holders of instruments, heartbeats by the moment they lapse.
+/// Resting orders, holders of instruments, heartbeats by the time of their lapse.
 #[derive(Debug, Default)]
 pub(crate) struct Indexes {
     pub resting: Resting,
     /// Open episodes of an instrument; their ids name their users.
     pub holders: AHashMap<InstrumentId, Sorted<PositionId>>,
     pub lapses: BTreeSet<(Timestamp, UserId, Box<str>)>,
-    /// Users with an open position, or whose cash moved since their last point: who may need one at the next hour.
+    /// Users that may need a point at the next hour: with an open position, or with cash that moved since their last
+    /// point.
     pub watched: BTreeSet<UserId>,
-    /// Blocks that all of them fill.
+    /// Blocks that all users share.
     pub shared: Shared,
 }
 
 impl Indexes {
-    /// An episode of an instrument has begun.
+    /// An episode of an instrument was opened.
     pub fn position_opened(&mut self, position: PositionId, instrument: InstrumentId) {
         self.holders.entry(instrument).or_default().insert(position);
     }
 
-    /// An episode of an instrument has ended.
+    /// An episode of an instrument was closed.
     pub fn position_closed(&mut self, position: PositionId, instrument: InstrumentId) {
         let holders = self.holders.get_mut(&instrument).expect("an open episode is indexed under its instrument");
         assert!(holders.remove(position), "an open episode is indexed under its instrument: position {position}");
@@ -41,19 +42,19 @@ impl Indexes {
         }
     }
 
-    /// A heartbeat was registered, or has beaten: it lapses when it says.
+    /// A heartbeat was registered or beaten: it lapses at its `lapses_at`.
     pub fn armed(&mut self, owner: UserId, safeguard: &Safeguard) {
         self.lapses.insert((safeguard.lapses_at, owner, safeguard.label.clone()));
     }
 
-    /// A registration ended, unless it was armed anew for that very moment.
-    pub fn ended(&mut self, owner: UserId, safeguard: &Safeguard, anew: Option<Timestamp>) {
-        if anew != Some(safeguard.lapses_at) {
+    /// A registration ended, unless it was armed again for that very moment.
+    pub fn ended(&mut self, owner: UserId, safeguard: &Safeguard, next: Option<Timestamp>) {
+        if next != Some(safeguard.lapses_at) {
             self.lapses.remove(&(safeguard.lapses_at, owner, safeguard.label.clone()));
         }
     }
 
-    /// Takes a whole user in.
+    /// Adds a user.
     pub fn enter(&mut self, user: &User) {
         for order in user.open_orders() {
             self.resting.put(order, false);
@@ -61,7 +62,7 @@ impl Indexes {
         self.enter_others(user);
     }
 
-    /// The same, and the orders are listed later, with those of others.
+    /// The same, without its orders, which are listed later together with others.
     pub fn enter_unlisted(&mut self, user: &User, standing: &mut Vec<Standing>) {
         for order in user.open_orders() {
             self.resting.put_unlisted(order, standing);
@@ -81,7 +82,7 @@ impl Indexes {
         }
     }
 
-    /// Takes a whole user out.
+    /// Removes a user.
     pub fn leave(&mut self, user: &User) {
         for order in user.open_orders() {
             self.resting.remove(order);

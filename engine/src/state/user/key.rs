@@ -1,4 +1,4 @@
-//! API keys: what is kept of them, and what one may do at a given moment.
+//! API keys: their stored fields, and their rights at a given moment.
 
 use crate::bytes::{leaf, row};
 use crate::id::KeyId;
@@ -6,7 +6,7 @@ use crate::reject::Reject;
 use crate::time::{Date, Timestamp};
 use wincode::{SchemaRead, SchemaWrite};
 
-/// Plan of a user or key (specification, Limits), in ascending order.
+/// Plan of a user or key (gateway/docs/keys.md §7), in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead, Copy, PartialOrd, Ord, Hash)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Tier {
@@ -26,7 +26,7 @@ pub enum Permissions {
 
 leaf! { Tier, Permissions, Grant, Prefix }
 
-/// A tier given to a user by an administrator.
+/// A tier granted to a user by an administrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, SchemaWrite, SchemaRead)]
 pub struct Grant {
     pub tier: Tier,
@@ -34,7 +34,7 @@ pub struct Grant {
     pub expires_at: Option<Timestamp>,
 }
 
-/// An API key; of the secret only its hash is known.
+/// An API key; of the secret only its hash is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
     pub id: KeyId,
@@ -74,7 +74,7 @@ row!(ApiKey {
 pub struct Prefix([u8; 16]);
 
 impl Prefix {
-    /// What of `text` fits: at most 16 bytes, whole characters.
+    /// At most 16 bytes of `text`, whole characters.
     pub fn new(text: &str) -> Prefix {
         let mut bytes = [0; 16];
         let end = (0..=text.len().min(bytes.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
@@ -115,12 +115,12 @@ pub fn entitlement(grant: Option<Grant>, now: Timestamp) -> Tier {
     }
 }
 
-/// A paid grant has ended: all keys of the user are free and read-only (gateway/docs/keys.md §3).
+/// Whether a paid grant has ended: all keys of the user are then free and read-only (gateway/docs/keys.md §3).
 pub fn grant_ended(grant: Option<Grant>, now: Timestamp) -> bool {
     grant.is_some_and(|grant| grant.tier > Tier::Free && grant.expires_at.is_some_and(|end| end <= now))
 }
 
-/// What a key is served at.
+/// The effective rights of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effective {
     pub tier: Tier,
@@ -129,7 +129,8 @@ pub struct Effective {
     pub beta_cut_off: bool,
 }
 
-/// Tier and permissions of a key at a moment (gateway/docs/keys.md §3–5). `free_trade_since`: free keys issued before it only read.
+/// Effective tier and permissions of a key at a moment (gateway/docs/keys.md §3 to §5). `free_trade_since`: free keys
+/// issued before it are read-only.
 pub fn effective(
     key: (Tier, Permissions),
     created_at: Timestamp,
@@ -141,7 +142,7 @@ pub fn effective(
     let (tier, permissions) = key;
     let beta_cut_off = beta_until.is_some_and(|until| until <= now);
     let entitled = entitlement(grant, now);
-    // Back on the free plan, by the end of a grant or by a new one: the paid keys of before only read.
+    // On the free plan again, by the end of a grant or by a new one: earlier paid keys are read-only.
     let ended = grant_ended(grant, now) || (tier > Tier::Free && entitled == Tier::Free);
     let legacy = tier == Tier::Free && created_at < free_trade_since;
     Effective {
@@ -157,19 +158,19 @@ mod tests {
 
     #[test]
     fn a_prefix_is_sixteen_characters_at_most() {
-        for (text, kept) in [
+        for (text, prefix) in [
             ("svc_live_4f0c9d2a", "svc_live_4f0c9d2"),
             ("svc_live_4f0c9d2", "svc_live_4f0c9d2"),
             ("short", "short"),
             ("", ""),
             ("aaaaaaaaaaaaaaaé", "aaaaaaaaaaaaaaa"),
         ] {
-            assert_eq!(Prefix::new(text).as_str(), kept);
+            assert_eq!(Prefix::new(text).as_str(), prefix);
         }
     }
 
     #[test]
-    fn a_key_is_served_at_the_entitlement_of_the_moment() {
+    fn a_key_has_the_present_entitlement() {
         use Permissions::{Read, ReadTrade};
         use Tier::{Enterprise, Free, Pro, ProPlus};
         let grant = |tier, end: Option<u64>| Some(Grant { tier, expires_at: end.map(Timestamp) });

@@ -1,10 +1,10 @@
 //! Cash accounts and postings: the only arithmetic on balances.
 //!
-//! A posting moves an amount from one named account to another, so what a fact does to money sums to zero by its
-//! form. `Available` and `Reserved` are the wallet's two parts; the others stand for the world around it.
+//! A posting moves an amount from one named account to another, so the postings of a fact sum to zero by construction.
+//! `Available` and `Reserved` are the wallet's two parts; the others are outside of it.
 //!
 //! ```text
-//!            Opening ──baseline──► Available ◄──set aside / free──► Reserved
+//!            Opening ──baseline──► Available ◄──reserve/release──► Reserved
 //!                                   │   ▲
 //!                         fee       │   │ notional of a SELL, payout
 //!              Fees ◄───────────────┤   │
@@ -16,22 +16,22 @@ use super::wallet::Wallet;
 use crate::amount::Cash;
 use crate::order::Side;
 
-/// Where money can be.
+/// The accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Account {
-    /// What the wallet can spend.
+    /// The spendable cash of the wallet.
     Available,
-    /// What the wallet has set aside for resting BUY orders.
+    /// The wallet's reservations for resting BUY orders.
     Reserved,
-    /// What the venue charged.
+    /// Charged fees.
     Fees,
     /// The other side of every fill and payout.
     Market,
-    /// Where a wallet's first cash comes from.
+    /// The source of a wallet's opening cash.
     Opening,
 }
 
-/// One movement: `amount`, never negative, leaves `from` and arrives at `to`.
+/// One movement of `amount`, never negative, from `from` to `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posting {
     pub from: Account,
@@ -39,18 +39,18 @@ pub struct Posting {
     pub amount: Cash,
 }
 
-/// The first cash of a wallet.
+/// The opening cash of a wallet.
 pub fn opening(baseline: Cash) -> [Posting; 1] {
     [Posting { from: Account::Opening, to: Account::Available, amount: baseline }]
 }
 
-/// A wallet begins anew: what it has goes back to where its first cash came from, and it gets that again.
+/// A new generation: the wallet's cash returns to its source, and it receives the baseline.
 pub fn restart(cash: Cash, baseline: Cash) -> [Posting; 2] {
     let [opening] = opening(baseline);
     [Posting { from: Account::Available, to: Account::Opening, amount: cash }, opening]
 }
 
-/// What is set aside for an order goes from one amount to another.
+/// The reservation of an order changes.
 pub fn reservation(before: Cash, after: Cash) -> [Posting; 1] {
     let (reserved, available) = (Account::Reserved, Account::Available);
     [if after < before {
@@ -60,7 +60,7 @@ pub fn reservation(before: Cash, after: Cash) -> [Posting; 1] {
     }]
 }
 
-/// A fill: its order's reservation changes, the notional goes to or comes from the market, the fee is charged.
+/// A fill: its order's reservation changes, the notional moves to or from the market, the fee is charged.
 pub fn fill(side: Side, reserved_before: Cash, reserved_after: Cash, notional: Cash, fee: Cash) -> [Posting; 3] {
     let [reservation] = reservation(reserved_before, reserved_after);
     let (from, to) = match side {
@@ -79,7 +79,7 @@ pub fn payout(amount: Cash) -> [Posting; 1] {
     [Posting { from: Account::Market, to: Account::Available, amount }]
 }
 
-/// Books the postings of one fact on its wallet.
+/// Posts the postings of one fact to its wallet.
 pub(crate) fn post(wallet: &mut Wallet, postings: &[Posting]) {
     for posting in postings {
         assert!(posting.amount >= Cash::ZERO, "a posting moves a positive amount: {posting:?}");
@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "available cash ≥ 0")]
-    fn money_that_is_not_there_cannot_be_spent() {
+    fn cash_beyond_the_balance_cannot_be_spent() {
         post(&mut wallet(100, 95), &fill(Side::Buy, Cash(0), Cash(0), Cash(5), Cash(1)));
     }
 
     #[test]
     #[should_panic(expected = "reserved cash ≥ 0")]
-    fn no_more_becomes_free_than_was_set_aside() {
+    fn no_more_is_released_than_was_reserved() {
         post(&mut wallet(100, 5), &reservation(Cash(6), Cash(0)));
     }
 }

@@ -1,10 +1,10 @@
 //! A user: keys, wallets, positions, orders, quota, remembered requests. The state of one shard is its [`Users`].
 //!
-//! What a user has lies in lists that are only appended to ([`rows`]), parts of them in blocks of the shard that
-//! answers share (`shared_rows`); rows are found by number (`trading`), by a text (`extendible`) or in order ([`sorted`]).
+//! Rows are in append-only lists ([`rows`]), parts of them in blocks of the shard that answers share (`shared_rows`);
+//! they are found by number (`trading`), by text (`extendible`) or in order ([`sorted`]).
 //!
-//! State changes by [`Users::apply`] only, one fact at a time. It refuses nothing: a fact that breaks a promise about
-//! money, shares or ids ends the process with the name of that promise.
+//! State changes only by [`Users::apply`], one fact at a time. It refuses nothing: a fact that violates an invariant of
+//! money, shares or ids ends the process with the name of the invariant.
 
 mod apply;
 pub mod equity;
@@ -14,6 +14,7 @@ pub mod idempotency;
 pub(crate) mod indexes;
 pub mod key;
 pub mod ledger;
+mod placement_cash;
 pub mod position;
 pub mod quota;
 pub mod rows;
@@ -24,7 +25,6 @@ mod set_back;
 pub(crate) mod shared_rows;
 mod signed;
 pub mod sorted;
-mod told;
 pub(crate) mod trading;
 pub mod users;
 pub mod wallet;
@@ -49,12 +49,12 @@ pub use wallet::{Wallet, WalletKind, WalletRare};
 /// Number of a user's first object.
 pub const FIRST_OBJECT: u32 = 1;
 
-/// A user as it stands.
+/// A user.
 #[derive(Debug)]
 pub struct User {
     pub id: UserId,
     pub created_at: Timestamp,
-    /// Number of order facts so far (placed, filled, closed): the wire's `user_seq` (gateway/docs/streams.md §1.6).
+    /// Count of order facts (placed, filled, closed): the API's `user_seq` (gateway/docs/streams.md §1.6).
     pub order_facts: u64,
     pub grant: Option<Grant>,
     pub wallets: Vec<Wallet>,
@@ -62,13 +62,13 @@ pub struct User {
     pub quota: Quota,
     /// Number of the next object (wallet, key, order, trade, position) of this user.
     pub next_object: u32,
-    /// Derived: some wallet may need a point at the next full hour.
+    /// Derived: a wallet may need a point at the next full hour.
     pub(crate) watched: bool,
     pub(crate) identity: Option<Box<Identity>>,
     pub(crate) trading: Option<Box<Trading>>,
 }
 
-/// Who the user is elsewhere.
+/// The identity of the user at an identity provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub sub: Option<Box<str>>,
@@ -76,7 +76,7 @@ pub(crate) struct Identity {
 }
 
 impl User {
-    /// Identity provider's id; `None` for users made in bulk.
+    /// The identity provider's id; `None` for users created in bulk.
     pub fn sub(&self) -> Option<&str> {
         self.identity.as_ref()?.sub.as_deref()
     }
@@ -119,7 +119,7 @@ impl User {
         trading.open.iter().map(|row| &trading.orders[row as usize])
     }
 
-    /// Where the resting orders stand in [`User::orders`], ascending, from either end.
+    /// Rows of the resting orders in [`User::orders`], ascending, from either end.
     pub fn open_rows(&self) -> impl DoubleEndedIterator<Item = usize> + Clone + '_ {
         self.trading().open.iter().map(|row| row as usize)
     }
@@ -133,7 +133,7 @@ impl User {
         self.trading().fills_of(order)
     }
 
-    /// Number of the oldest order fact that is still known; one above the newest where none is.
+    /// Number of the oldest retained order fact; one above the newest if there is none.
     pub fn oldest_fact(&self) -> u64 {
         self.order_facts + 1 - self.trading().facts.len() as u64
     }
@@ -161,18 +161,18 @@ impl User {
         self.wallets.binary_search_by_key(&id, |wallet| wallet.id).ok().map(|at| &self.wallets[at])
     }
 
-    /// The active wallet of a kind; the oldest when there are several. A user has one MAIN and one API wallet, which are
-    /// opened before any other.
+    /// The active wallet of a kind; the oldest if there are several. A user has one MAIN and one API wallet, which are
+    /// opened first.
     pub fn wallet_of(&self, kind: WalletKind) -> Option<&Wallet> {
         self.wallets.iter().find(|wallet| wallet.kind == kind && wallet.is_active())
     }
 
-    /// When a wallet was reset, as far as anybody asks: its newest `trading::RESETS_KEPT`.
+    /// Times of a wallet's resets: the newest `trading::RESETS_KEPT`.
     pub fn resets(&self, wallet: WalletId) -> impl Iterator<Item = Timestamp> + '_ {
         self.trading().resets.iter().filter(move |(of, _)| *of == wallet).map(|(_, at)| *at)
     }
 
-    /// The wallets a request is about (engine/docs/account.md §4). Empty for a wallet that is not the user's.
+    /// The wallets of a request. Empty for a wallet that is not the user's.
     pub fn wallets_in(&self, which: Wallets) -> impl Iterator<Item = &Wallet> + Clone + '_ {
         self.wallets.iter().filter(move |wallet| match which {
             Wallets::Api => wallet.kind == WalletKind::Api && wallet.is_active(),
@@ -187,24 +187,24 @@ impl User {
         self.keys.iter().filter(|key| key.counts_as_active()).count()
     }
 
-    /// Its key, revoked ones too.
+    /// A key of the user, revoked ones too.
     pub fn key(&self, id: KeyId) -> Option<&ApiKey> {
         // In id order, as they were issued.
         self.keys.binary_search_by_key(&id, |key| key.id).ok().map(|at| &self.keys[at])
     }
 
-    /// The plan of this moment.
+    /// The present plan.
     pub fn entitlement(&self, now: Timestamp) -> Tier {
         key::entitlement(self.grant, now)
     }
 
-    /// What a key of this user is served at.
+    /// The effective tier and permissions of a key of this user.
     pub fn effective(&self, key: &ApiKey, free_trade_since: Timestamp, now: Timestamp) -> key::Effective {
         let stored = (key.tier, key.permissions);
         key::effective(stored, key.created_at, key.beta_until.get(), self.grant, free_trade_since, now)
     }
 
-    /// The request remembered by an id.
+    /// The request remembered under an id.
     pub fn remembered(&self, client_order_id: &str) -> Option<&Remembered> {
         self.trading().remembered(client_order_id)
     }
@@ -222,7 +222,7 @@ impl User {
         self.trading.get_or_insert_default()
     }
 
-    /// A user without anything.
+    /// A user without any objects.
     pub(crate) fn new(id: UserId, sub: Option<&str>, email: Option<&str>, at: Timestamp) -> User {
         let identity = Identity { sub: sub.map(Box::from), email: email.map(Box::from) };
         let known = identity.sub.is_some() || identity.email.is_some();

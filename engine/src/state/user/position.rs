@@ -1,4 +1,4 @@
-//! Holdings by instrument: one episode from first buy to zero. Quantity and cost are kept; averages are computed.
+//! Holdings by instrument: one episode from the first buy to zero. Quantity and cost are stored; averages are computed.
 
 use crate::amount::{Cash, Price, Qty, average_half_up};
 use crate::bytes::{Bytes, CodecError, leaf};
@@ -14,7 +14,7 @@ pub struct Position {
     pub wallet: WalletId,
     pub instrument: InstrumentId,
     pub qty: Qty,
-    /// Set aside for open SELL orders.
+    /// Reserved for open SELL orders.
     pub reserved: Qty,
     /// Σ BUY notional of the held shares, fees excluded.
     pub cost: Cash,
@@ -24,11 +24,11 @@ pub struct Position {
     pub opened_at: Timestamp,
     pub closed_at: Option<Timestamp>,
     pub settlement: Option<Box<Settlement>>,
-    /// It ended with its wallet's generation, by a reset or an archiving, and not by trading.
+    /// Ended with its wallet's generation, by a reset or an archiving, not by trading.
     pub is_reset: bool,
 }
 
-/// How a position was paid out at resolution (engine/docs/account.md §5, settlements).
+/// The payout of a position at resolution (engine/docs/execution.md §12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, SchemaWrite, SchemaRead)]
 pub struct Settlement {
     pub qty: Qty,
@@ -40,7 +40,7 @@ pub struct Settlement {
 
 leaf! { Box<Settlement> }
 
-/// What a position may have; the bits of its first byte.
+/// Optional parts of a position; the bits of its first byte.
 const HELD: u32 = 0;
 const LAST_OPEN: u32 = 1;
 const CLOSED: u32 = 2;
@@ -74,7 +74,7 @@ impl Packed for Position {
             packer.step(opened_at.0, closed_at.0);
         }
         if let Some(settlement) = settlement {
-            settlement.put(packer.behind());
+            settlement.put(packer.output());
         }
     }
 
@@ -96,7 +96,7 @@ impl Packed for Position {
         let closed_at = if has(shown, CLOSED) { Some(Timestamp(take_step(opened_at.0, input)?)) } else { None };
         let settlement = if has(shown, SETTLED) { Some(Bytes::take(input)?) } else { None };
         let is_reset = has(shown, RESET);
-        // Every field by its name: a new one that is not packed does not build.
+        // Every field by its name: a new one that is not packed does not compile.
         Ok(Position {
             id,
             wallet,
@@ -136,12 +136,12 @@ impl Position {
         self.closed_at.is_none()
     }
 
-    /// It ended with a gain; break-even is none.
+    /// Whether it ended with a gain; break-even is not a gain.
     pub fn has_won(&self) -> bool {
         self.has_known_exit() && self.realized > Cash::ZERO
     }
 
-    /// It ended by a sale or a payout, at a price that is known.
+    /// Whether it ended by a sale or a payout, at a known price.
     pub fn has_known_exit(&self) -> bool {
         !self.is_open() && !self.is_reset
     }
@@ -151,7 +151,7 @@ impl Position {
         self.qty - self.reserved
     }
 
-    /// Cost per share in 10⁻⁶ USD; of the last open state when it is closed.
+    /// Cost per share in 10⁻⁶ USD; of the last open state if it is closed.
     pub fn average(&self) -> Option<Cash> {
         let (qty, cost) = if self.is_open() { (self.qty, self.cost) } else { self.last_open };
         average_half_up(cost, qty)
@@ -163,7 +163,7 @@ impl Position {
         self.cost += notional;
     }
 
-    /// Shares leave; `reserved` is what stays set aside of them.
+    /// Removes sold shares; `reserved` of the remaining ones stay reserved.
     pub(crate) fn sell(&mut self, qty: Qty, notional: Cash, cost_out: Cash, reserved: Qty, at: Timestamp) {
         assert!(self.is_open(), "shares are sold from an open episode: position {}", self.id);
         assert!(qty <= self.qty, "sold shares ≤ held shares: {qty:?} of {:?}, position {}", self.qty, self.id);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payout_leaves_a_settlement_behind() {
+    fn a_payout_records_a_settlement() {
         let mut position = Position::open(PositionId(1), WalletId(2), InstrumentId(3), Timestamp(1));
         position.buy(Qty::from_shares(10), Cash(4_000_000));
         position.settle(Price::ONE, Cash(10_000_000), Timestamp(9));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_is_no_gain_and_no_loss() {
+    fn a_reset_is_neither_gain_nor_loss() {
         let mut position = Position::open(PositionId(1), WalletId(2), InstrumentId(3), Timestamp(1));
         position.buy(Qty::from_shares(10), Cash(4_000_000));
         position.reset(Timestamp(9));
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "reserved shares ≤ held shares")]
-    fn shares_set_aside_are_held() {
+    fn reserved_shares_are_held() {
         let mut position = Position::open(PositionId(1), WalletId(2), InstrumentId(3), Timestamp(1));
         position.buy(Qty(5), Cash(1));
         position.set_reserved(Qty(6));

@@ -1,10 +1,10 @@
-//! Accepted orders of one UTC day (gateway/docs/wire.md §8, daily cap). The cap itself is a rule and read in `decide`.
+//! Count of accepted orders of one UTC day (gateway/docs/wire.md §8, daily cap). The cap is a rule, read in `decide`.
 
 use crate::bytes::leaf;
 use crate::time::UtcDay;
 use wincode::{SchemaRead, SchemaWrite};
 
-/// How many orders were accepted on the latest day that had one.
+/// The count of accepted orders on the latest day with one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SchemaWrite, SchemaRead)]
 pub struct Quota {
     pub day: UtcDay,

@@ -1,20 +1,21 @@
-//! `Rows`: an append-only list in blocks. Appending never moves what is there, so a user with a hundred thousand
-//! orders appends as fast as a new one, and the room left over is at most part of one block.
+//! `Rows`: an append-only list in blocks. Appending never moves rows, so a user with a hundred thousand orders appends
+//! as fast as a new one, and the unused space is at most part of one block.
 
 /// Rows in a full block.
 const ROWS_PER_BLOCK: usize = 16;
-/// The same of numbers, which are small.
+/// The same for numbers, which are small.
 const NUMBERS_PER_BLOCK: usize = 1_024;
-/// Room of a new block; it doubles until the block is full.
+/// Capacity of a new block; it doubles until the block is full.
 const ROWS_AT_FIRST: usize = 4;
-/// Blocks that grow. Later ones have all their room at once: by then the room left over is small beside the rest.
+/// Count of blocks that grow. Later ones have their full capacity from the start: the unused space is then relatively
+/// small.
 const BLOCKS_THAT_GROW: usize = 4;
 
 /// An append-only list; a row is found by its index, in constant time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows<T, const BLOCK: usize = ROWS_PER_BLOCK> {
     full: Vec<Vec<T>>,
-    /// The block that grows, kept at hand: most of what happens concerns the newest rows.
+    /// The block that grows, stored inline: most accesses are to the newest rows.
     last: Vec<T>,
 }
 
@@ -26,7 +27,7 @@ impl<T, const BLOCK: usize> Rows<T, BLOCK> {
         Rows { full: Vec::new(), last: Vec::new() }
     }
 
-    /// Adds a row at the end and says its index.
+    /// Appends a row and returns its index.
     #[inline]
     pub fn push(&mut self, row: T) -> usize {
         let index = self.len();
@@ -44,7 +45,7 @@ impl<T, const BLOCK: usize> Rows<T, BLOCK> {
             0 => self.last.reserve_exact(1),
             1 if self.full.is_empty() => self.last.reserve_exact(ROWS_AT_FIRST - 1),
             len if len == BLOCK => {
-                // Who has filled some blocks goes on: the next has its whole room at once, so that no row is moved.
+                // A user with several full blocks continues: the next has its full capacity, so that no row is moved.
                 let whole = self.full.len() + 1 >= BLOCKS_THAT_GROW;
                 let next = Vec::with_capacity(if whole { BLOCK } else { ROWS_AT_FIRST });
                 self.full.push(std::mem::replace(&mut self.last, next));
@@ -53,7 +54,7 @@ impl<T, const BLOCK: usize> Rows<T, BLOCK> {
         }
     }
 
-    /// Adds the first of so many rows that come now: there is room for all of them at once, as far as their block goes.
+    /// Appends the first of `coming` rows: reserves space for all of them, as far as the block allows.
     pub(crate) fn push_first_of(&mut self, coming: usize, row: T) -> usize {
         if self.last.len() == self.last.capacity() {
             if self.last.len() == BLOCK {
@@ -96,7 +97,7 @@ impl<T, const BLOCK: usize> Rows<T, BLOCK> {
         self.last.last()
     }
 
-    /// How many rows there are before the first that is not `below`; those that are stand first.
+    /// The count of rows before the first that is not `below`; rows that are `below` come first.
     pub fn partition_point(&self, below: impl Fn(&T) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -129,14 +130,14 @@ impl<T, const BLOCK: usize> std::ops::Index<usize> for Rows<T, BLOCK> {
     type Output = T;
     #[inline]
     fn index(&self, index: usize) -> &T {
-        self.get(index).expect("rows are named by indexes that were given out")
+        self.get(index).expect("row indexes are those returned by push")
     }
 }
 
 impl<T, const BLOCK: usize> std::ops::IndexMut<usize> for Rows<T, BLOCK> {
     #[inline]
     fn index_mut(&mut self, index: usize) -> &mut T {
-        self.get_mut(index).expect("rows are named by indexes that were given out")
+        self.get_mut(index).expect("row indexes are those returned by push")
     }
 }
 
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_behave_like_a_list() {
+    fn rows_behave_like_a_vec() {
         let mut rows: Rows<usize> = Rows::new();
         for i in 0..50 {
             assert_eq!(rows.len(), i);
@@ -179,7 +180,7 @@ mod tests {
         rows[7] = 1;
         assert_eq!(rows[7], 1);
         assert_eq!((&rows).into_iter().count(), 50);
-        // Room for what comes changes nothing else, however much or little is said to come.
+        // Reserving changes nothing else, whatever the count.
         for coming in [0, 1, 5, 16, 17, 40, 100] {
             let (mut roomy, mut grown) = (Rows::<_>::new(), Rows::<_>::new());
             for i in 0..40_usize {
@@ -188,7 +189,7 @@ mod tests {
             }
             assert_eq!(roomy.iter().collect::<Vec<_>>(), grown.iter().collect::<Vec<_>>(), "{coming}");
         }
-        // The same in blocks of another size.
+        // The same with blocks of another size.
         let count = 6 * NUMBERS_PER_BLOCK as u32 + 5;
         let mut numbers = Numbers::new();
         (0..count).for_each(|number| assert_eq!(numbers.push(number), number as usize));

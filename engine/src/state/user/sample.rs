@@ -1,5 +1,5 @@
-//! Random but sound histories for tests: records as `decide` could have made them, and beside them a slow, obvious
-//! model of what cash, reservations and holdings must be.
+//! Random valid histories for tests: records as `decide` could have made them, and a slow, simple model of cash,
+//! reservations and holdings.
 
 mod dice;
 mod orders;
@@ -15,7 +15,7 @@ pub(crate) use dice::Dice;
 use orders::{close, close_some, fill_resting, place, touch_resting};
 use std::collections::BTreeMap;
 
-/// What a user must have, kept in plain maps.
+/// The expected state of a user, in plain maps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ModelUser {
     next: u32,
@@ -28,7 +28,7 @@ pub(crate) struct ModelUser {
     pub keys: Vec<KeyId>,
     pub remembered: Vec<(String, OrderId)>,
     pub armed: BTreeMap<String, u32>,
-    /// What came from outside, less what went back: opening cash and resets.
+    /// Cash from outside, less returns: opening cash and resets.
     pub opening: BTreeMap<WalletId, i64>,
     pub baseline: BTreeMap<WalletId, i64>,
     pub archived: Vec<WalletId>,
@@ -62,7 +62,7 @@ pub(crate) struct ModelPosition {
     pub open: bool,
 }
 
-/// Makes records, one command each.
+/// Generates records, one command each.
 pub(crate) struct Sample {
     pub dice: Dice,
     pub users: BTreeMap<UserId, ModelUser>,
@@ -112,7 +112,7 @@ impl Sample {
         }
     }
 
-    /// The facts of one more command, and whose they are. Never empty.
+    /// The facts of one more command, and its user. Never empty.
     pub fn record(&mut self) -> (UserId, Vec<Mutation>) {
         loop {
             self.now = self.now.plus(self.dice.below(HOUR / 4));
@@ -147,7 +147,7 @@ impl Sample {
 
     fn act(&mut self, owner: UserId) -> Vec<Mutation> {
         let at = self.now;
-        let user = self.users.get_mut(&owner).expect("made before");
+        let user = self.users.get_mut(&owner).expect("created before");
         let dice = &mut self.dice;
         match dice.below(100) {
             0..45 => {
@@ -209,7 +209,7 @@ fn touch_wallets(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mu
     }
 }
 
-/// Its orders end, its positions close without cash; then it begins anew or is put away.
+/// Its orders end, its positions close without cash; then it is reset or archived.
 fn end_wallet(user: &mut ModelUser, wallet: WalletId, dice: &mut Dice, at: Timestamp) -> Vec<Mutation> {
     let open: Vec<OrderId> =
         user.orders.iter().filter(|(_, order)| order.rests && order.wallet == wallet).map(|(id, _)| *id).collect();
@@ -219,7 +219,7 @@ fn end_wallet(user: &mut ModelUser, wallet: WalletId, dice: &mut Dice, at: Times
         (held.qty, held.cost, held.open) = (0, 0, false);
         facts.push(Mutation::PositionReset(fact::PositionReset { position: *id, at }));
     }
-    // The first two are never put away.
+    // The first two are never archived.
     if user.cash.keys().position(|known| *known == wallet) >= Some(2) {
         user.archived.push(wallet);
         facts.push(Mutation::WalletArchived(fact::WalletArchived { wallet, at }));

@@ -1,22 +1,22 @@
-//! The clock was set back: what happened later than that, by a clock that was wrong, happened at that moment.
+//! Correction of the clock: events that a wrong clock recorded later than the correction get its time.
 //!
-//! It is the latest moment at which it can have happened, so it is the best that is known, and ids and times of a user
-//! ascend together as before. What the clock alone had decided by then (orders that expired, prices of fills) stays decided.
-//! Dates that somebody named stay as they were named: expirations of orders, ends of grants, cutoffs.
+//! It is the latest possible time of these events, and keeps ids and times of a user ascending together. What the clock
+//! decided before (expired orders, prices of fills) stays decided. Requested dates stay: expirations of orders, ends of
+//! grants, cutoffs.
 
 use super::{ApiKey, User, Wallet, WalletRare};
 use crate::rules::ROTATION_OVERLAP_US;
 use crate::time::{Date, Timestamp};
 
 impl User {
-    /// No moment of this user's past lies behind `at` from here on.
+    /// Limits all past times of this user to at most `at`.
     pub(crate) fn set_back(&mut self, at: Timestamp) {
-        // The beginning of 1970 stands for no moment at all.
+        // The start of 1970 encodes no moment.
         let at = at.max(Timestamp(1));
         self.created_at = self.created_at.min(at);
         self.wallets.iter_mut().for_each(|wallet| wallet.set_back(at));
         self.keys.iter_mut().for_each(|key| key.set_back(at));
-        // What was used on a day that has not come counts for today: nobody gets a second cap.
+        // Orders counted on a future day count for today: no user gets a second cap.
         self.quota.day = self.quota.day.min(at.day());
         let Some(trading) = &mut self.trading else { return };
         for row in 0..trading.orders.len() {
@@ -60,7 +60,7 @@ impl ApiKey {
         for date in [&mut self.revoked_at, &mut self.last_used_at] {
             *date = earlier(*date, at);
         }
-        // The old half of a rotation works for so long at most, and the rotation was not later than now.
+        // The old key of a rotation is valid for that long at most, and the rotation was not later than now.
         self.expires_at = earlier(self.expires_at, at.plus(ROTATION_OVERLAP_US));
     }
 }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_moment_of_the_past_lies_behind_it_and_every_promise_holds() {
+    fn no_past_time_is_later_and_every_invariant_is_kept() {
         let (mut cases, mut moved) = (0, 0);
         for seed in 0..60 {
             let (mut users, mut sample) = (Users::default(), Sample::new(seed, 6, 8));
@@ -98,7 +98,7 @@ mod tests {
             let moments: Vec<Timestamp> =
                 users.iter().flat_map(|user| user.orders().iter().map(|order| order.created_at)).collect();
             let Some(at) = moments.get(moments.len() / 2).copied() else { continue };
-            // Nothing lies behind the end of time.
+            // No time is later than the end of time.
             users.set_back(Timestamp(u64::MAX / 2));
             assert_eq!(bytes(&users), before, "seed {seed}");
             users.set_back(at);
@@ -130,7 +130,7 @@ mod tests {
                 cases += moments.len();
             }
             moved += usize::from(bytes(&users) != before);
-            // Done twice it is done.
+            // A second correction changes nothing.
             let once = bytes(&users);
             users.set_back(at);
             assert_eq!(bytes(&users), once);
@@ -140,10 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_and_rotated_in_days_that_have_not_come_counts_from_now() {
+    fn uses_and_rotations_of_future_days_count_from_now() {
         let at = Timestamp(1_790_932_500_000_000);
         let year = 365 * DAY;
-        // (of the rotation, when the old half ends after the correction)
+        // (time of the rotation, end of the old key after the correction)
         for (rotated_at, ends) in
             [(Timestamp(at.0 - 2 * DAY), Timestamp(at.0 - DAY)), (at, at.plus(DAY)), (at.plus(year), at.plus(DAY))]
         {
@@ -163,35 +163,35 @@ mod tests {
     }
 
     #[test]
-    fn points_of_hours_that_have_not_come_are_one() {
+    fn points_of_future_hours_become_one() {
         let (now, year) = (497_000, 24 * 365);
         let point = |hour| Point { hour, cash: Cash(i64::from(hour)), value: Cash::ZERO, baseline: Cash(5) };
-        // (hours with a point, hours that are left, the hour whose worth the last one says)
+        // (hours with a point, remaining hours, the hour whose value the last one has)
         let rows = [
             (vec![], vec![], 0),
             (vec![now - 2, now], vec![now - 2, now], now),
             (vec![now - 2, now + 1], vec![now - 2, now], now + 1),
             (vec![now, now + 1, now + year], vec![now], now + year),
             (vec![now + 1, now + 2], vec![now], now + 2),
-            // So far ahead that the older ones became days.
+            // So far in the future that the older ones were reduced to days.
             (vec![now - 50, now - 49, now + year], vec![now - 49, now], now + year),
         ];
         let rows_count = rows.len();
-        for (number, (hours, left, worth)) in rows.into_iter().enumerate() {
+        for (number, (hours, left, value)) in rows.into_iter().enumerate() {
             let mut equity = Equity::new(WalletId(1));
             hours.iter().for_each(|hour| equity.push(point(*hour)));
             equity.set_back(now);
             let found: Vec<u32> = equity.points().map(|point| point.hour).collect();
             match number + 1 < rows_count {
                 true => assert_eq!(found, left, "{hours:?}"),
-                // One point a day is left of it; which hour of it is the folding's choice.
+                // One point a day remains; the folding chooses its hour.
                 false => assert_eq!(
                     (found.len(), found[0] / 24, found[found.len() - 1]),
                     (left.len(), left[0] / 24, now),
                     "{hours:?}: {found:?}"
                 ),
             }
-            assert_eq!(equity.last().map_or(0, |last| last.cash.0), i64::from(worth), "{hours:?}");
+            assert_eq!(equity.last().map_or(0, |last| last.cash.0), i64::from(value), "{hours:?}");
             // The next full hour has its point.
             equity.push(point(now + 1));
         }

@@ -1,13 +1,13 @@
-//! `SharedRows`: rows that the copies of an order share with it.
+//! `SharedRows`: rows that an order shares with its copies.
 //!
-//! A part of an order that not every order has, such as an id of its sender's, is no part of its row; the row refers to it.
-//! The order's copy in an answer or a notice refers to the same one, from another thread, and may outlast the answer. An
-//! allocation for each such order would be the only one on its way, so these parts lie side by side in blocks, which
-//! live as long as something refers to them.
+//! Rare fields of an order, such as the client's id, are not in its row; the row refers to them. The order's copy in an
+//! answer or a notice refers to the same fields, from another thread, and may outlive the answer. An allocation for
+//! each such order would be the only one of a placement, so these rows are adjacent in blocks, which live as long as
+//! they are referred to.
 //!
-//! The users of a shard fill the same blocks, in the order of time: where the next row goes is at hand whoever comes next, and
-//! nobody has room to spare. Orders live as long as their users, so it does not matter whose keep a block. That all copies
-//! of rows of one block are counted at the same place is the price, where other threads drop them.
+//! The users of a shard fill the same blocks, in the order of time: the next slot is in the cache for any user, and no
+//! user wastes space. Orders live as long as their users, so it does not matter which of them keeps a block alive. The
+//! price: all copies of rows of one block share a reference count, which other threads decrement.
 
 use crate::order::row::Rare;
 use crate::order::text::Text;
@@ -17,27 +17,27 @@ use std::sync::{Arc, OnceLock};
 /// Rows of a block.
 const ROWS_PER_BLOCK: usize = 16;
 
-/// Where the users of a shard keep what their rows share with copies.
+/// The shared rows of the users of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// What not every order has.
+    /// Rare fields of orders.
     pub rares: SharedRows<Rare>,
-    /// Ids of requests that are not their orders' own.
+    /// Ids of requests that differ from their orders' ids.
     pub ids: SharedRows<Text>,
 }
 
-/// Where rows are added. It keeps no list of them: whoever refers to one keeps it.
+/// Appends rows. It keeps no list of them: a reference keeps a row alive.
 #[derive(Debug)]
 pub(crate) struct SharedRows<T> {
     filling: Option<Arc<Block<T>>>,
     taken: u8,
 }
 
-/// Room for some rows, each written once.
+/// Space for some rows, each written once.
 #[derive(Debug)]
 pub(crate) struct Block<T>(Box<[OnceLock<T>]>);
 
-/// Refers to a row, as its copies do. Equal rows are equal wherever they lie.
+/// A reference to a row; copies refer to the same row. Equality is that of the rows.
 pub(crate) struct SharedRow<T> {
     block: Arc<Block<T>>,
     at: u8,
@@ -48,7 +48,7 @@ impl<T> SharedRows<T> {
         SharedRows { filling: None, taken: 0 }
     }
 
-    /// Adds a row, which never changes.
+    /// Adds an immutable row.
     pub fn push(&mut self, row: T) -> SharedRow<T> {
         let at = self.taken;
         let block = match &self.filling {
@@ -78,14 +78,14 @@ impl<T> Block<T> {
         Arc::new(Block((0..rows).map(|_| OnceLock::new()).collect()))
     }
 
-    /// The row at a place that was given out.
+    /// The row at an assigned index.
     pub fn row(&self, at: u8) -> &T {
-        self.0[usize::from(at)].get().expect("a place is given out with its row")
+        self.0[usize::from(at)].get().expect("an index is assigned with its row")
     }
 }
 
 impl<T> SharedRow<T> {
-    /// A row in a block of its own.
+    /// A row in a block with no other rows.
     #[cfg(test)]
     pub fn alone(row: T) -> SharedRow<T> {
         SharedRow::set(Block::of(1), 0, row)
@@ -93,11 +93,11 @@ impl<T> SharedRow<T> {
 
     fn set(block: Arc<Block<T>>, at: u8, row: T) -> SharedRow<T> {
         let is_free = block.0[usize::from(at)].set(row).is_ok();
-        assert!(is_free, "a place is given out once: {at}");
+        assert!(is_free, "an index is assigned once: {at}");
         SharedRow { block, at }
     }
 
-    /// Block and place, for those who have no sixteen bytes for the two.
+    /// Block and index, for structs without sixteen bytes for the two.
     pub fn into_parts(self) -> (Arc<Block<T>>, u8) {
         (self.block, self.at)
     }
@@ -110,7 +110,7 @@ impl<T> std::ops::Deref for SharedRow<T> {
     }
 }
 
-/// As the row itself.
+/// Formats the row.
 impl<T: fmt::Debug> fmt::Debug for SharedRow<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
@@ -140,7 +140,7 @@ mod tests {
         let count = 100_u32;
         let mut rows = SharedRows::new();
         let (read, copies) = std::sync::mpsc::channel::<(u32, SharedRow<String>)>();
-        // Reads what it is given while the next places of the same blocks are written.
+        // Reads the received rows while the next slots of the same blocks are written.
         let reader = std::thread::spawn(move || {
             let mut seen = Vec::new();
             for (number, row) in copies {
@@ -151,19 +151,19 @@ mod tests {
         });
         for number in 0..count {
             let row = rows.push(number.to_string());
-            assert_eq!(row, SharedRow::alone(number.to_string()), "wherever it lies");
+            assert_eq!(row, SharedRow::alone(number.to_string()), "in any block");
             assert_eq!(format!("{row:?}"), format!("\"{number}\""));
             let (block, at) = row.clone().into_parts();
             assert_eq!(block.row(at), &*row);
-            // Of each block some rows have no other copy than the reader's, and some none at all.
+            // Of each block some rows have no other copy than the reader's, and some have none.
             if number % 3 != 0 {
-                read.send((number, row)).expect("the reader reads on");
+                read.send((number, row)).expect("the reader is running");
             }
         }
         drop((rows, read));
-        let seen = reader.join().expect("each row was what it was given for");
+        let seen = reader.join().expect("each row had its value");
         for (number, row) in &seen {
-            assert_eq!(**row, number.to_string(), "when all else is gone");
+            assert_eq!(**row, number.to_string(), "after all other copies were dropped");
         }
         println!("rows: {} cases", seen.len());
         assert_eq!(seen.len(), 66);

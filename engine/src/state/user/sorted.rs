@@ -1,7 +1,7 @@
-//! `Sorted`: a set of small values in order, in blocks of bounded size. Inserting and removing cost a short move
-//! whatever the size, and walking it is walking arrays. It holds what the derived indexes are made of.
+//! `Sorted`: an ordered set of small values, in blocks of bounded size. Inserting and removing move a bounded count of
+//! values, and iteration reads arrays. The derived indexes consist of it.
 
-/// Values in a full block: a place in it is found within a few lines of memory.
+/// Values in a full block: a search in it reads a few cache lines.
 const VALUES_PER_BLOCK: usize = 64;
 
 /// A set in ascending order.
@@ -9,17 +9,17 @@ const VALUES_PER_BLOCK: usize = 64;
 pub struct Sorted<T> {
     /// All values, while they fit in one block; else empty.
     alone: Vec<T>,
-    /// Made with the second block.
+    /// Allocated with the second block.
     many: Option<Box<Blocks<T>>>,
 }
 
 /// Two or more blocks.
 #[derive(Clone, Debug)]
 struct Blocks<T> {
-    /// Side by side, so that a search of the block touches no other block: below `bounds[n]` are the values of the blocks
-    /// up to n, and those of later ones are not. One fewer than blocks.
+    /// In one array, so that a search for the block reads no other block: values of the blocks up to n are below
+    /// `bounds[n]`, those of later ones are not. One fewer than blocks.
     bounds: Vec<T>,
-    /// None empty. Each ascending, and all of one below all of the next.
+    /// None is empty. Each is ascending, and all its values are below those of the next.
     blocks: Vec<Vec<T>>,
     len: usize,
 }
@@ -29,7 +29,7 @@ impl<T: Copy + Ord> Sorted<T> {
         Sorted { alone: Vec::new(), many: None }
     }
 
-    /// A set of values that come in order.
+    /// A set of ascending values.
     ///
     /// # Panics
     /// When they do not ascend.
@@ -51,7 +51,7 @@ impl<T: Copy + Ord> Sorted<T> {
         self.alone.is_empty() && self.many.is_none()
     }
 
-    /// Adds `value`; false when it was there.
+    /// Adds `value`; false if it was present.
     pub fn insert(&mut self, value: T) -> bool {
         if let Some(many) = &mut self.many {
             return many.insert(value);
@@ -66,7 +66,7 @@ impl<T: Copy + Ord> Sorted<T> {
         inserted
     }
 
-    /// Takes `value` out; false when it was not there.
+    /// Removes `value`; false if it was absent.
     pub fn remove(&mut self, value: T) -> bool {
         let Some(many) = &mut self.many else { return remove_from(&mut self.alone, value) };
         let removed = many.remove(value);
@@ -95,7 +95,7 @@ impl<T: Copy + Ord> Sorted<T> {
 }
 
 impl<T: Copy + Ord> Blocks<T> {
-    /// The block that holds `value` if any does.
+    /// The block for `value`.
     fn block_of(&self, value: T) -> usize {
         self.bounds.partition_point(|bound| *bound <= value)
     }
@@ -120,16 +120,16 @@ impl<T: Copy + Ord> Blocks<T> {
         self.len -= usize::from(removed);
         if self.blocks[at].is_empty() {
             self.blocks.remove(at);
-            // The block before it reaches up to where it ended; of the first one the bound goes.
+            // The block before it now reaches to its end; of the first one the bound is removed.
             self.bounds.remove(at.saturating_sub(1));
         }
         removed
     }
 }
 
-/// Takes `value` out of one block; false when it was not there.
+/// Removes `value` from one block; false if it was absent.
 fn remove_from<T: Copy + Ord>(block: &mut Vec<T>, value: T) -> bool {
-    // What ends is often what came last.
+    // The newest value often ends first.
     if block.last() == Some(&value) {
         block.pop();
         return true;
@@ -139,9 +139,9 @@ fn remove_from<T: Copy + Ord>(block: &mut Vec<T>, value: T) -> bool {
     true
 }
 
-/// Adds `value` to one block; false when it was there.
+/// Adds `value` to one block; false if it was present.
 fn insert_into<T: Copy + Ord>(block: &mut Vec<T>, value: T) -> bool {
-    // New ids are the largest of their user, so the end is the place to look first.
+    // New ids are the largest of their user, so check the end first.
     if block.last().is_none_or(|last| *last < value) {
         block.push(value);
         return true;
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_made_at_once_is_the_set_made_one_by_one() {
+    fn a_bulk_set_equals_single_inserts() {
         let block = VALUES_PER_BLOCK as u32;
         for count in [0, 1, block - 1, block, block + 1, 2 * block, 2 * block + 1, 1_000] {
             let mut at_once = Sorted::of_ascending((0..count).map(|value| value * 2).collect());

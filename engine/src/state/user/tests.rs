@@ -7,14 +7,14 @@ use crate::mutation::Mutation;
 use crate::order::Side;
 use std::collections::BTreeMap;
 
-/// What the model says about a user is what the state says.
+/// Compares a user with its model.
 fn compare(user: &User, model: &ModelUser) {
     for wallet in &user.wallets {
         assert_eq!(wallet.cash.0, model.cash[&wallet.id], "cash of wallet {}", wallet.id);
         assert_eq!(wallet.reserved.0, model.reserved_cash(wallet.id), "reserved cash of wallet {}", wallet.id);
-        let told = (wallet.baseline.0, wallet.is_active(), wallet.label());
+        let shown = (wallet.baseline.0, wallet.is_active(), wallet.label());
         let known = (model.baseline[&wallet.id], !model.archived.contains(&wallet.id), &model.labels[&wallet.id]);
-        assert_eq!(told, (known.0, known.1, known.2.as_deref()), "wallet {}", wallet.id);
+        assert_eq!(shown, (known.0, known.1, known.2.as_deref()), "wallet {}", wallet.id);
         let points = user.equity(wallet.id).into_iter().flat_map(|equity| equity.points());
         let points: Vec<_> = points.map(|point| (point.hour, point.cash.0, point.value.0, point.baseline.0)).collect();
         assert_eq!(points, model.equity.get(&wallet.id).cloned().unwrap_or_default(), "wallet {}", wallet.id);
@@ -67,10 +67,10 @@ fn random_histories_agree_with_a_slow_model() {
             records_count += 1;
             compare(users.get(owner).expect("it has a fact"), &sample.users[&owner]);
             if step % 200 == 0 {
-                users.check_all().expect("every promise holds");
+                users.check_all().expect("every invariant is kept");
             }
         }
-        users.check_all().expect("every promise holds");
+        users.check_all().expect("every invariant is kept");
         for user in users.iter() {
             compare(user, &sample.users[&user.id]);
         }
@@ -81,14 +81,14 @@ fn random_histories_agree_with_a_slow_model() {
     assert!(facts_count > 50_000);
 }
 
-/// The postings that a fact is about to make, and the wallet they are of.
+/// The postings that a fact will make, and their wallet.
 fn postings(users: &Users, owner: UserId, fact: &Mutation) -> Option<(WalletId, Vec<ledger::Posting>)> {
     let order = |id: &OrderId| users.get(owner).and_then(|user| user.order(*id));
     Some(match fact {
         Mutation::WalletOpened(fact::WalletOpened { wallet, baseline, .. }) => {
             (*wallet, ledger::opening(*baseline).to_vec())
         }
-        // A new order has nothing set aside yet, and facts of one record may come before it is there.
+        // A new order has no reservation yet, and facts of one record may come before it exists.
         Mutation::OrderRested(fact::OrderRested { order: id, reserved_cash, .. }) => {
             let before = order(id)?;
             (before.terms.wallet, ledger::reservation(before.reserved_cash(), *reserved_cash).to_vec())
@@ -145,7 +145,7 @@ fn the_sum_of_all_postings_is_zero_and_its_parts_are_the_balances() {
 
 #[test]
 fn an_idle_user_fits_in_six_hundred_bytes() {
-    // What the allocator rounds up is counted as sixteen bytes per allocation; the map's share is an entry and its load.
+    // Rounding by the allocator counts as sixteen bytes per allocation; the map's share is an entry and its load.
     let user = size_of::<User>() + 16;
     let wallets = 2 * size_of::<Wallet>() + 16;
     let keys = size_of::<ApiKey>() + 16;

@@ -1,5 +1,5 @@
-//! What a user has traded: orders, fills, positions, remembered requests. Made with the first of them, so that an
-//! idle user costs nothing for it.
+//! The trading state of a user: orders, fills, positions, remembered requests. Allocated with the first of them, so
+//! that an idle user costs no memory for it.
 
 use super::equity::Equity;
 use super::facts::Facts;
@@ -17,7 +17,7 @@ use crate::order::row::{Fill, NO_FILL};
 use crate::time::Timestamp;
 use crate::view::Fills;
 
-/// Orders, fills, positions and what is derived from them.
+/// Orders, fills, positions and derived indexes.
 #[derive(Debug, Default)]
 pub(crate) struct Trading {
     pub orders: Rows<Order>,
@@ -25,11 +25,11 @@ pub(crate) struct Trading {
     pub positions: Rows<Position>,
     pub safeguards: Vec<Safeguard>,
     pub requests: Option<Box<Requests>>,
-    /// Points of the wallets that were ever worth anything but what they were opened with, in wallet order.
+    /// Points of the wallets whose value ever differed from their opening cash, in wallet order.
     pub equity: Vec<Equity>,
-    /// Resets of wallets, oldest first, of each its newest [`RESETS_KEPT`].
+    /// Resets of wallets, oldest first, the newest [`RESETS_KEPT`] of each.
     pub resets: Vec<(WalletId, Timestamp)>,
-    /// Its newest order facts.
+    /// The newest order facts.
     pub facts: Facts,
     /// Derived: row of an order or position by its object number.
     index: Numbers,
@@ -39,20 +39,20 @@ pub(crate) struct Trading {
     pub open: Sorted<u32>,
     /// Derived: the open episodes, by instrument and wallet.
     pub held: Vec<Holding>,
-    /// Derived: what each wallet has traded, in numbers and wallet order.
+    /// Derived: totals of each wallet, in wallet order.
     tallies: Vec<(WalletId, Tally)>,
 }
 
-/// What was traded in a wallet, so that nobody goes through a long history to count it.
+/// Totals of a wallet, so that no request has to count a long history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub fills: u32,
-    /// Episodes that ended at a known price, and those of them that ended with a gain.
+    /// Episodes that ended at a known price, and those of them with a gain.
     pub closed: u32,
     pub won: u32,
 }
 
-/// Where an open episode stands.
+/// The row of an open episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Holding {
     pub instrument: InstrumentId,
@@ -63,10 +63,10 @@ pub(crate) struct Holding {
 /// In place of a row: this number is neither an order nor a position.
 const NO_ROW: u32 = u32::MAX;
 
-/// Resets that are remembered of a wallet: as many as a plan allows within its window.
+/// Resets that are remembered per wallet: as many as a plan allows within its window.
 pub(crate) const RESETS_KEPT: usize = 4;
 
-/// Of a user who never traded.
+/// The trading state of a user that has never traded.
 pub(crate) static NOTHING: Trading = Trading {
     orders: Rows::new(),
     fills: Rows::new(),
@@ -90,12 +90,12 @@ impl Trading {
         self.orders.get(row).is_some_and(|order| order.id == id).then_some(row)
     }
 
-    /// The row where an order must be, without a look at it.
+    /// The row where an order should be, unverified.
     pub fn order_row_hint(&self, id: OrderId) -> Option<usize> {
         self.row(id.0)
     }
 
-    /// Reads the ends of the lists, where the next rows go.
+    /// Prefetches the ends of the lists, where the next rows go.
     pub fn warm(&self) -> usize {
         let order = self.orders.last().map_or(0, |order| order.id.0);
         let fill = self.fills.last().map_or(0, |fill| fill.id.0);
@@ -104,7 +104,7 @@ impl Trading {
         lists ^ self.facts.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.rows.len())
     }
 
-    /// Reads what a request with this id will be looked up and added in.
+    /// Prefetches the index entries of a request with this id.
     pub fn warm_request(&self, id: &str) -> usize {
         self.requests.as_ref().map_or(0, |requests| requests.warm(id))
     }
@@ -120,7 +120,7 @@ impl Trading {
         self.holding(wallet, instrument).ok().map(|at| self.held[at].row as usize)
     }
 
-    /// The request remembered by `id`.
+    /// The request remembered under `id`.
     pub fn remembered(&self, id: &str) -> Option<&Remembered> {
         self.requests.as_ref()?.find(id, |row| {
             let order = self.order_row(row.order).map(|row| &self.orders[row]);
@@ -128,11 +128,11 @@ impl Trading {
         })
     }
 
-    /// Adds a new order, and says its row.
+    /// Adds a new order and returns its row.
     #[inline]
     pub fn push_order(&mut self, order: Order) -> usize {
         let id = order.id;
-        assert!(self.orders.last().is_none_or(|last| last.id < id), "an order's id is above all before it: order {id}");
+        assert!(self.orders.last().is_none_or(|last| last.id < id), "ids of orders ascend: order {id}");
         let row = self.orders.push(order);
         self.set_row(id.0, row);
         row
@@ -143,18 +143,14 @@ impl Trading {
         self.signed.as_ref()?.find(hash, |row| self.orders.get(row as usize))
     }
 
-    /// The order in this row was signed, and has this hash.
+    /// Records that the order in this row has this hash of a signed order.
     pub fn note_signed(&mut self, hash: &[u8; 32], row: u32) {
         self.signed.get_or_insert_default().note(hash, row);
     }
 
-    /// Adds a fill behind the earlier ones of its order, which is of `wallet`.
+    /// Adds a fill after the earlier ones of its order, which belongs to `wallet`.
     pub fn push_fill(&mut self, fill: Fill, wallet: WalletId) {
-        assert!(
-            self.fills.last().is_none_or(|last| last.id < fill.id),
-            "a fill's id is above all before it: trade {}",
-            fill.id
-        );
+        assert!(self.fills.last().is_none_or(|last| last.id < fill.id), "ids of fills ascend: trade {}", fill.id);
         self.fills.push(fill);
         self.tally_mut(wallet).fills += 1;
     }
@@ -162,10 +158,7 @@ impl Trading {
     /// Opens an episode.
     pub fn push_position(&mut self, position: Position) -> usize {
         let id = position.id;
-        assert!(
-            self.positions.last().is_none_or(|last| last.id < id),
-            "a position's id is above all before it: position {id}"
-        );
+        assert!(self.positions.last().is_none_or(|last| last.id < id), "ids of positions ascend: position {id}");
         let at = self.holding(position.wallet, position.instrument);
         let at = at.expect_err("one open episode per wallet and instrument");
         let row = self.positions.len();
@@ -175,7 +168,7 @@ impl Trading {
         row
     }
 
-    /// What was traded in a wallet.
+    /// The totals of a wallet.
     pub fn tally(&self, wallet: WalletId) -> Tally {
         let at = self.tallies.binary_search_by_key(&wallet, |(of, _)| *of);
         at.map_or_else(|_| Tally::default(), |at| self.tallies[at].1)
@@ -200,7 +193,7 @@ impl Trading {
         &mut self.equity[at]
     }
 
-    /// A wallet was reset.
+    /// Records a reset of a wallet.
     pub fn push_reset(&mut self, wallet: WalletId, at: Timestamp) {
         self.resets.push((wallet, at));
         let mut older = self.resets.iter().enumerate().rev().filter(|(_, (of, _))| *of == wallet).map(|(row, _)| row);
@@ -209,9 +202,9 @@ impl Trading {
         }
     }
 
-    /// An episode has ended, its gain is final.
+    /// Removes an ended episode; its gain is final.
     pub fn drop_holding(&mut self, wallet: WalletId, instrument: InstrumentId) {
-        let at = self.holding(wallet, instrument).expect("an episode that ends was open");
+        let at = self.holding(wallet, instrument).expect("an ending episode is open");
         let row = self.held.remove(at).row as usize;
         let (known, won) = (self.positions[row].has_known_exit(), self.positions[row].has_won());
         if known {
@@ -241,13 +234,13 @@ impl Trading {
         Fills::Many(fills)
     }
 
-    /// Nothing was ever traded or armed.
+    /// Whether nothing was ever traded or armed.
     pub fn is_empty(&self) -> bool {
         let traded = !self.orders.is_empty() || !self.positions.is_empty();
         !traded && self.safeguards.is_empty() && self.equity.is_empty() && self.resets.is_empty()
     }
 
-    /// Derives the indexes of rows that came from a snapshot.
+    /// Derives the indexes of rows from a snapshot.
     pub fn derive(&mut self) -> Result<(), CodecError> {
         let ascend = self.orders.iter().is_sorted_by(|order, next| order.id < next.id)
             && self.fills.iter().is_sorted_by(|fill, next| fill.id < next.id)
@@ -285,7 +278,7 @@ impl Trading {
         Ok(())
     }
 
-    /// The tallies, counted row by row. `None`: a fill has no order.
+    /// The totals, counted row by row. `None`: a fill has no order.
     fn counted(&self) -> Option<Vec<(WalletId, Tally)>> {
         let mut counted = Trading::default();
         for fill in &self.fills {
@@ -299,7 +292,7 @@ impl Trading {
         Some(counted.tallies)
     }
 
-    /// Says which promise about its money and shares an order, a fill or a position of this user breaks, if any.
+    /// Checks the invariants of this user's orders, fills and positions. Returns the first violation.
     pub fn check(&self) -> Result<(), String> {
         let (mut fills, mut filled) = (0, vec![(Qty::ZERO, Cash::ZERO, Cash::ZERO); self.orders.len()]);
         for fill in &self.fills {
@@ -322,7 +315,7 @@ impl Trading {
                 return Err(format!("an order is open as long as it rests: order {id}"));
             }
             if !order.is_open() && (order.reserved_cash(), order.reserved_qty()) != (Cash::ZERO, Qty::ZERO) {
-                return Err(format!("nothing is set aside for an order that ended: order {id}"));
+                return Err(format!("nothing is reserved for an order that ended: order {id}"));
             }
             if !order.reserved_qty().is_zero() {
                 let held = self.held_row(order.terms.wallet, order.terms.instrument);
@@ -331,11 +324,11 @@ impl Trading {
             }
         }
         if fills != self.fills.len() {
-            return Err(format!("every fill hangs on its order: {fills} of {}", self.fills.len()));
+            return Err(format!("every fill is linked to its order: {fills} of {}", self.fills.len()));
         }
         let counted = self.counted().unwrap_or_default();
         if counted.len() != self.tallies.len() || counted.iter().any(|(of, tally)| self.tally(*of) != *tally) {
-            return Err(format!("tallies are what the rows count to: {:?}, not {counted:?}", self.tallies));
+            return Err(format!("tallies equal the counts of the rows: {:?}, not {counted:?}", self.tallies));
         }
         for (row, position) in self.positions.iter().enumerate() {
             let id = position.id;
@@ -366,7 +359,7 @@ impl Trading {
     }
 }
 
-/// Notes the row of an object.
+/// Records the row of an object.
 fn set_row(index: &mut Numbers, object: u64, row: usize) {
     let number = object_number(object) as usize;
     while number >= index.len() {

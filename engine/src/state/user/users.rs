@@ -14,10 +14,10 @@ use crate::time::Timestamp;
 use ahash::AHashMap;
 use std::sync::Arc;
 
-/// Users and orders that are looked at ahead together at most.
+/// Maximum count of users and orders that are prefetched together.
 pub(crate) const AHEAD_MAX: usize = 32;
 
-/// All users of one shard and the indexes over them.
+/// All users of one shard, and the indexes over them.
 #[derive(Debug, Default)]
 pub struct Users {
     users: AHashMap<UserId, Box<User>>,
@@ -38,27 +38,27 @@ impl Users {
         self.users.is_empty()
     }
 
-    /// Takes one fact about `owner` in: the only way in which this state changes.
+    /// Applies one fact about `owner`: the only change of this state.
     ///
     /// # Panics
-    /// When the fact breaks a promise about money, shares or ids; the message names it.
+    /// When the fact violates an invariant of money, shares or ids; the message names it.
     pub fn apply(&mut self, owner: UserId, fact: &Mutation) {
         if let Some(user) = self.users.get_mut(&owner) {
             return user.apply(fact, &mut self.indexes);
         }
         let Mutation::UserCreated(fact::UserCreated { sub, email, at }) = fact else {
-            panic!("facts are about users that were created: user {owner}, {fact:?}");
+            panic!("facts are about created users: user {owner}, {fact:?}");
         };
         self.users.insert(owner, Box::new(User::new(owner, sub.as_deref(), email.as_deref(), *at)));
     }
 
-    /// A user to whom facts are to be applied, and the indexes that learn of them: for many facts in a row.
+    /// A user and the indexes that its facts update: to apply several facts.
     pub(crate) fn get_with_indexes(&mut self, id: UserId) -> Option<(&mut User, &mut Indexes)> {
         Some((self.users.get_mut(&id)?, &mut self.indexes))
     }
 
-    /// Reads what is about to be read for these users, their orders and placements, step by step for all of them, so that
-    /// the waits for memory overlap. Changes nothing. Of more than [`AHEAD_MAX`] the first are read.
+    /// Prefetches state of these users, their orders and placements, step by step for all of them, so that the waits
+    /// for memory overlap. Changes nothing. Reads at most the first [`AHEAD_MAX`].
     pub(crate) fn warm<'a>(&self, ahead: impl Iterator<Item = (UserId, Ahead<'a>)>) {
         let mut users = [None; AHEAD_MAX];
         let mut rows = [None; AHEAD_MAX];
@@ -83,7 +83,7 @@ impl Users {
                 (Ahead::Placement(Placement { request, terms: Ok(terms), .. }), _) => {
                     read ^= request.as_ref().map_or(0, |request| user.trading().warm_request(&request.client_order_id));
                     if let (Some(instrument), AskedPrice::At(limit)) = (terms.instrument, terms.price) {
-                        // The newest of its user, wherever its number is.
+                        // The newest of its user, wherever it is stored.
                         let id = OrderId(user.id.object(user.next_object));
                         read ^= self.indexes.resting.warm(instrument, terms.side, limit, id);
                     }
@@ -103,7 +103,7 @@ impl Users {
         std::hint::black_box(read);
     }
 
-    /// Reads what most commands of this user will read, so that the waits for memory overlap. Changes nothing.
+    /// Prefetches what most commands of this user read, so that the waits for memory overlap. Changes nothing.
     pub(crate) fn warm_one(&self, id: UserId) {
         std::hint::black_box(self.get(id).map(first_read));
     }
@@ -126,23 +126,23 @@ impl Users {
         users.into_iter()
     }
 
-    /// Takes room for so many more users, who are about to come.
+    /// Reserves space for `coming` more users.
     pub(crate) fn expect(&mut self, coming: usize) {
         self.users.reserve(coming);
     }
 
-    /// Takes a user in that another shard, or a snapshot, has let go.
+    /// Adds a user from another shard or a snapshot.
     pub fn insert(&mut self, user: User) {
         self.indexes.enter(&user);
         let other = self.users.insert(user.id, Box::new(user));
-        assert!(other.is_none(), "a user is in one shard once");
+        assert!(other.is_none(), "a user is in one shard");
     }
 
-    /// The same for one of many, whose orders [`Users::list`] lists when all are there.
+    /// The same for one of many: [`Users::list`] lists their orders together.
     pub(crate) fn insert_unlisted(&mut self, user: User, standing: &mut Vec<Standing>) {
         self.indexes.enter_unlisted(&user, standing);
         let other = self.users.insert(user.id, Box::new(user));
-        assert!(other.is_none(), "a user is in one shard once");
+        assert!(other.is_none(), "a user is in one shard");
     }
 
     /// Lists the orders of all users that were inserted unlisted.
@@ -150,13 +150,13 @@ impl Users {
         self.indexes.resting.list(standing);
     }
 
-    /// Lists no order from here on, for folding many records: an index that nobody asks costs a quarter of that. Whoever
-    /// serves lists them again ([`Users::list_again`]).
+    /// Lists no order from here on, for folding many records: without the index folding takes a quarter less. To serve,
+    /// list them again ([`Users::list_again`]).
     pub(crate) fn unlist(&mut self) {
         self.indexes.resting.unlist();
     }
 
-    /// Lists all orders, unless they are.
+    /// Lists all orders if they are unlisted.
     pub(crate) fn list_again(&mut self) {
         if !self.resting().is_unlisted() {
             return;
@@ -168,14 +168,14 @@ impl Users {
         self.list(standing);
     }
 
-    /// Lets a user go, to another shard.
+    /// Removes a user, for another shard.
     pub fn take(&mut self, id: UserId) -> Option<User> {
         let user = self.users.remove(&id)?;
         self.indexes.leave(&user);
         Some(*user)
     }
 
-    /// An order, whoever's it is.
+    /// An order of any user.
     pub fn order(&self, id: OrderId) -> Option<&Order> {
         self.get(UserId::of_object(id.0))?.order(id)
     }
@@ -195,7 +195,7 @@ impl Users {
         self.indexes.holders.get(&instrument).into_iter().flat_map(|holders| holders.iter())
     }
 
-    /// Users with an open episode or a resting order in a market, in id order: whom its settlement concerns.
+    /// Users with an open episode or a resting order in a market, in id order: those of its settlement.
     pub fn concerned(&self, market: MarketId) -> Vec<UserId> {
         let outcomes = [Outcome::First, Outcome::Second];
         let mut users: Vec<UserId> = outcomes
@@ -209,13 +209,13 @@ impl Users {
         users
     }
 
-    /// The next user from `from` on who may need a point at a full hour: somebody with an open position, or whose cash
-    /// moved since the last one.
+    /// The next user from `from` on that may need a point at a full hour: with an open position, or with cash that
+    /// moved since the last point.
     pub fn watched_from(&self, from: UserId) -> Option<UserId> {
         self.indexes.watched.range(from..).next().copied()
     }
 
-    /// The user has the points that he needs; with an open position he may need one at the next hour too.
+    /// The user has its points; with an open position it may need one at the next hour too.
     pub(crate) fn unwatch(&mut self, id: UserId) {
         if let Some(user) = self.users.get_mut(&id).filter(|user| user.trading().held.is_empty()) {
             user.watched = false;
@@ -234,7 +234,8 @@ impl Users {
         self.indexes.lapses.first().map(|(at, ..)| *at)
     }
 
-    /// A beat: the registration lapses an interval from `now`. Nothing is journaled. `None`: there is no such one.
+    /// A beat: the registration lapses one interval after `now`. Nothing is journaled. `None`: there is no such
+    /// registration.
     pub fn beat(&mut self, owner: UserId, label: &str, now: Timestamp) -> Option<Timestamp> {
         let trading = self.users.get_mut(&owner)?.trading.as_mut()?;
         let beating = trading.safeguards.iter_mut().find(|known| &*known.label == label)?;
@@ -244,7 +245,7 @@ impl Users {
         Some(beating.lapses_at)
     }
 
-    /// Names the last beat of a registration. Nothing is journaled.
+    /// Stores the name of the last beat of a registration. Nothing is journaled.
     pub fn name_beat(&mut self, owner: UserId, label: &str, name: [u8; 16]) {
         let trading = self.users.get_mut(&owner).and_then(|user| user.trading.as_mut());
         let safeguards = trading.into_iter().flat_map(|trading| &mut trading.safeguards);
@@ -253,7 +254,7 @@ impl Users {
         }
     }
 
-    /// After a restart: every registration lapses an interval from `now`.
+    /// After a restart: every registration lapses one interval after `now`.
     pub fn refresh_safeguards(&mut self, now: Timestamp) {
         self.indexes.lapses.clear();
         for user in self.users.values_mut() {
@@ -265,7 +266,7 @@ impl Users {
         }
     }
 
-    /// What happened later than `at` happened at `at`. No index is ordered by such a moment.
+    /// Limits the times of all users to at most `at`. No index is ordered by these times.
     pub(crate) fn set_back(&mut self, at: Timestamp) {
         for user in self.users.values_mut() {
             user.set_back(at);
@@ -279,13 +280,13 @@ impl Users {
         }
     }
 
-    /// Every promise about money, shares and indexes, over all users: for snapshots and the simulator. Says the first
-    /// that is broken.
+    /// Checks all invariants of money, shares and indexes over all users: for snapshots and the simulator. Returns the
+    /// first violation.
     pub fn check_all(&self) -> Result<(), String> {
         self.check_each(|| {})
     }
 
-    /// The same, with a call in front of each user, for who has more to do meanwhile.
+    /// The same, with a call before each user, for callers with other work.
     ///
     /// # Errors
     /// As [`Users::check_all`].
@@ -303,8 +304,8 @@ impl Users {
                 }
             }
         }
-        // All together, in the order of the lists: to look each up would be to wait for memory each time. Where none is
-        // listed, none is wrong.
+        // All together, in the order of the lists: single lookups would wait for memory each time. An unlisted index is
+        // correct.
         let open = || self.users.values().flat_map(|user| user.open_orders());
         let is_unlisted = self.resting().is_unlisted();
         let listed = is_unlisted || self.resting().lists(open().map(Standing::of).collect());
@@ -315,18 +316,18 @@ impl Users {
             return Err("orders with a hold_reason are counted under their instruments".to_owned());
         }
         if let Some(user) = self.users.values().find(|user| user.watched != self.indexes.watched.contains(&user.id)) {
-            return Err(format!("who may need a point is watched: user {}", user.id));
+            return Err(format!("a user that may need a point is watched: user {}", user.id));
         }
         let indexed = self.indexes.holders.values().map(|holders| holders.len()).sum::<usize>();
         if !listed || (!is_unlisted && resting != self.resting().len()) || held != indexed {
-            return Err("the indexes hold what is open and nothing else".to_owned());
+            return Err("the indexes contain all open objects and no others".to_owned());
         }
         Ok(())
     }
 }
 
 impl User {
-    /// Whether some wallet may need a point at the next full hour; derived anew for a user out of a snapshot.
+    /// Whether a wallet may need a point at the next full hour; computed for a user from a snapshot.
     pub(crate) fn needs_watching(&self) -> bool {
         let moved = |wallet: &Wallet| {
             let last = self.last_point(wallet);
@@ -335,7 +336,7 @@ impl User {
         !self.trading().held.is_empty() || self.wallets.iter().any(moved)
     }
 
-    /// Every promise about one user's money and shares.
+    /// Checks all invariants of one user's money and shares.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.trading().check()?;
         for wallet in &self.wallets {
@@ -359,10 +360,10 @@ impl User {
     }
 }
 
-/// Reads what most commands of a user begin with.
+/// Reads what most commands of a user read first.
 fn first_read(user: &User) -> usize {
     let wallet = user.wallets.last().map_or(0, |wallet| wallet.cash.0 as usize);
-    // Its dates lie apart from its id.
+    // Its dates are in another cache line than its id.
     let key = user.keys.last().map_or(0, |key| key.id.0 ^ u64::from(key.last_used_at.is_none()));
     wallet ^ key as usize ^ user.trading().warm()
 }

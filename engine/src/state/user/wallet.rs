@@ -1,4 +1,4 @@
-//! A wallet: cash and what of it is set aside. Its positions are the user's positions with its id.
+//! A wallet: cash and its reserved part. Its positions are the user's positions with its id.
 
 use crate::amount::Cash;
 use crate::bytes::{Bytes, CodecError, leaf};
@@ -31,18 +31,18 @@ pub struct Wallet {
     pub reserved: Cash,
     pub generation: u32,
     pub created_at: Timestamp,
-    /// Boxed: a MAIN or API wallet, which each user has, has none of it.
+    /// Boxed: MAIN and API wallets, which each user has, have none of it.
     rare: Option<Box<WalletRare>>,
 }
 
-/// What few wallets have.
+/// Fields that few wallets have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalletRare {
-    /// What its user calls it.
+    /// The user's label.
     pub label: Option<Box<str>>,
-    /// The wallet that it took the place of.
+    /// The wallet that it replaced.
     pub parent: Option<WalletId>,
-    /// When it was put away.
+    /// Time of its archiving.
     pub archived_at: Option<Timestamp>,
 }
 
@@ -73,7 +73,7 @@ impl Bytes for Wallet {
 }
 
 impl Wallet {
-    /// A wallet without cash, and without what few have.
+    /// A wallet without cash and without rare fields.
     pub fn new(id: WalletId, kind: WalletKind, baseline: Cash, generation: u32, created_at: Timestamp) -> Wallet {
         Wallet { id, kind, baseline, cash: Cash::ZERO, reserved: Cash::ZERO, generation, created_at, rare: None }
     }
@@ -82,27 +82,27 @@ impl Wallet {
         self.rare.as_deref().cloned().unwrap_or_default()
     }
 
-    /// Gives it what few wallets have, all of it at once.
+    /// Sets the rare fields.
     pub fn set_rare(&mut self, rare: WalletRare) {
         self.rare = (rare != WalletRare::default()).then(|| Box::new(rare));
     }
 
-    /// What its user calls it.
+    /// The user's label.
     pub fn label(&self) -> Option<&str> {
         self.rare.as_ref()?.label.as_deref()
     }
 
-    /// The wallet that it took the place of.
+    /// The wallet that it replaced.
     pub fn parent(&self) -> Option<WalletId> {
         self.rare.as_ref()?.parent
     }
 
-    /// When it was put away.
+    /// Time of its archiving.
     pub fn archived_at(&self) -> Option<Timestamp> {
         self.rare.as_ref()?.archived_at
     }
 
-    /// What can be spent.
+    /// The spendable cash.
     pub fn available(&self) -> Cash {
         self.cash - self.reserved
     }

@@ -13,12 +13,12 @@ use crate::time::Timestamp;
 use crate::user::sample::{Dice, Sample};
 use crate::user::{Permissions, Tier, WalletKind};
 
-/// One file a layout, one line a fact: its name, its bytes as hex. A changed line is a broken journal. A new layout gets a
-/// file of its own.
+/// One file per layout, one line per fact: its name, its bytes as hex. A changed line is a broken journal. A new layout
+/// gets a new file.
 const GOLDEN: [(u16, &str); 2] =
     [(VERSION_FIRST, include_str!("golden/1.txt")), (VERSION, include_str!("golden/4.txt"))];
 
-/// Every variant once, with values that `dice` chooses.
+/// Every variant once, with values chosen by `dice`.
 fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
     let at = Timestamp(dice.next());
     let wallet = WalletId(dice.next());
@@ -272,7 +272,7 @@ pub(crate) fn unhex(text: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).expect("hex")).collect()
 }
 
-/// The lines of the newest golden file. New variants come last, so that the values of the others stay.
+/// The lines of the newest golden file. New variants are last, so that the values of the others stay.
 fn golden_lines() -> Vec<String> {
     let mut lines = Vec::new();
     for seed in [1, 2] {
@@ -286,7 +286,7 @@ fn golden_lines() -> Vec<String> {
 }
 
 #[test]
-fn what_is_written_today_has_the_golden_bytes() {
+fn the_newest_format_has_the_golden_bytes() {
     let (now, golden) = (golden_lines(), GOLDEN[GOLDEN.len() - 1].1);
     for line in golden.lines() {
         assert!(now.iter().any(|now| now == line), "the journal's bytes changed, old logs cannot be read: {line}");
@@ -299,7 +299,7 @@ fn what_is_written_today_has_the_golden_bytes() {
     assert!(named(Mutation::KINDS) && named(MarketMutation::KINDS), "each fact has its lines");
 }
 
-/// The format in which a line of a golden file stands in a journal: two facts came with a number of their own.
+/// The journal format of a line of a golden file: two facts have their own format.
 fn format_of(name: &str, file: u16) -> u16 {
     match (name, file) {
         ("Restored", VERSION_FIRST) => VERSION_RESTORED,
@@ -308,8 +308,8 @@ fn format_of(name: &str, file: u16) -> u16 {
     }
 }
 
-/// Every fact of every format is read, is written in its format with the same bytes, and upgraded is the same fact with
-/// what came later absent.
+/// Every fact of every format can be decoded, encodes to the same bytes in its format, and upgrades to the same fact
+/// without later fields.
 #[test]
 fn golden_bytes_of_every_format_stay_readable_and_writable() {
     fn check<F: Fact + Clone + PartialEq + std::fmt::Debug>(version: u16, bytes: &[u8], line: &str) -> F {
@@ -347,7 +347,7 @@ fn golden_bytes_of_every_format_stay_readable_and_writable() {
     assert_eq!(cases, GOLDEN.len() * 2 * (Mutation::KINDS.len() + MarketMutation::KINDS.len()));
 }
 
-/// What came with a format of its own is refused in one before it.
+/// A fact with its own format is refused in an earlier one.
 #[test]
 fn a_fact_before_its_format_is_an_error() {
     let facts = every_market_variant(&mut Dice(1));
@@ -363,7 +363,7 @@ fn a_fact_before_its_format_is_an_error() {
     println!("facts and formats: {cases} cases");
 }
 
-/// bincode is the layout's oracle: of the newest facts, and of those that have changed, as they were.
+/// bincode is the reference of the layout: for the newest facts, and for earlier layouts of changed ones.
 #[test]
 fn wincode_writes_and_reads_the_bytes_of_bincode() {
     let layout = bincode::config::legacy();
@@ -401,7 +401,7 @@ fn wincode_writes_and_reads_the_bytes_of_bincode() {
 }
 
 #[test]
-fn a_record_is_its_facts_one_after_the_other() {
+fn a_record_is_the_sequence_of_its_facts() {
     let mut sample = Sample::new(3, 4, 6);
     for _ in 0..2_000 {
         let (_, facts) = sample.record();
@@ -409,7 +409,7 @@ fn a_record_is_its_facts_one_after_the_other() {
         encode(VERSION, &facts, &mut bytes);
         let read: Result<Vec<Mutation>, _> = decode(VERSION, &bytes[3..]).expect("this version").collect();
         assert_eq!(read.as_ref(), Ok(&facts));
-        // An earlier format holds them but for what came later.
+        // An earlier format has them without later fields.
         let mut bytes = Vec::new();
         encode(VERSION_FIRST, &facts, &mut bytes);
         let read: Result<Vec<Mutation>, _> = decode(VERSION_FIRST, &bytes).expect("a known format").collect();
@@ -418,7 +418,7 @@ fn a_record_is_its_facts_one_after_the_other() {
     }
 }
 
-/// The fact as the first format holds it.
+/// The fact as in the first format.
 fn without_later(fact: Mutation) -> Mutation {
     match fact {
         Mutation::OrderPlaced(mut placed) => {
@@ -444,7 +444,7 @@ fn a_length_beyond_the_bytes_is_an_error() {
     let order = [9_u8, 0, 0, 0];
     let end = 16_u32.to_le_bytes();
     for (bytes, error) in [
-        // SafeguardEnded with a label of 2^63 bytes, of 2^20 + 1, of 9 where 8 are left.
+        // SafeguardEnded with a label of 2^63 bytes, of 2^20 + 1, of 9 with 8 left.
         ([&end[..], &(1_u64 << 63).to_le_bytes(), &[0; 8]].concat(), CodecError::Length),
         ([&end[..], &((1_u64 << 20) + 1).to_le_bytes(), &[0; 8]].concat(), CodecError::Length),
         ([&end[..], &9_u64.to_le_bytes(), &[0; 8]].concat(), CodecError::Length),

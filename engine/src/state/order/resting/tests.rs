@@ -38,7 +38,7 @@ fn the_best_price_comes_first_and_then_the_order_id() {
 }
 
 #[test]
-fn listed_at_once_is_listed_one_by_one() {
+fn a_bulk_list_equals_single_inserts() {
     let sides = [Side::Buy, Side::Sell];
     let order = |id: u64| {
         let expiration = id.is_multiple_of(5).then_some(id);
@@ -63,7 +63,7 @@ fn listed_at_once_is_listed_one_by_one() {
         assert!(!resting.lists(other), "one is missing");
         let mut other = standing.clone();
         other[7].place ^= 1;
-        assert!(!resting.lists(other), "one stands at another price");
+        assert!(!resting.lists(other), "one has another price");
     }
     let shown = |resting: &Resting| {
         let all: Vec<u64> = resting.instruments().flat_map(|instrument| ids(resting.orders(instrument))).collect();
@@ -89,7 +89,7 @@ fn an_order_waits_for_a_book_until_it_is_put_again() {
 }
 
 #[test]
-fn who_is_held_is_known_of_each_instrument() {
+fn held_orders_are_counted_per_instrument() {
     let (one, other) = (InstrumentId(0), InstrumentId(1));
     let mut orders =
         [one, one, other].map(|instrument| resting_order(instrument.0.into(), instrument, Side::Buy, 40, None));
@@ -107,7 +107,8 @@ fn who_is_held_is_known_of_each_instrument() {
         ([false, true].map(|held| resting.is_held(held)), in_each)
     };
     let mut cases = 0;
-    // Which order says something else, or ends; then what holds of all, of the first instrument, of the other one.
+    // The order that changes its hold, the order that ends; then the result for all, for the first instrument, for the
+    // other one.
     let steps: [(Option<usize>, Option<usize>, _); 6] = [
         (None, None, ([false, false], [[false, false], [true, false]])),
         (Some(0), None, ([false, false], [[false, true], [true, false]])),
@@ -133,7 +134,7 @@ fn who_is_held_is_known_of_each_instrument() {
             orders[at].held = !orders[at].held;
         }
     }
-    println!("orders that are held: {cases} cases");
+    println!("held orders: {cases} cases");
 }
 
 #[test]

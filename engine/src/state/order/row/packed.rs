@@ -13,7 +13,7 @@ use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, S
 use crate::time::Timestamp;
 use crate::user::shared_rows::SharedRows;
 
-/// What an order may have; the bits of its first byte.
+/// Optional parts of an order; the bits of its first byte.
 const AMOUNT: u32 = 0;
 const EXPIRATION: u32 = 1;
 const RARE: u32 = 2;
@@ -21,14 +21,14 @@ const FIGURES: u32 = 3;
 const FILLED: u32 = 4;
 const ENDED: u32 = 5;
 const RESERVED: u32 = 6;
-/// Of another wallet or key than the order before it.
+/// Another wallet or key than the previous order.
 const MOVED: u32 = 7;
 
 impl Packed for Order {
     type Shared = SharedRows<Rare>;
 
     fn pack(&self, before: Option<&Order>, packer: &mut Packer) {
-        // None of it is forgotten: reading names every field.
+        // The pattern names every field, so none can be missed.
         let Order { id, terms, created_at, filled, notional, fee, filled_at, closed_at, reserved, last_fill, .. } =
             self;
         let Order { closed, awaiting_book, held, resting, .. } = self;
@@ -192,7 +192,7 @@ impl Rare {
             packer.text(text.as_bytes());
         }
         if let Some(hash) = order_hash {
-            packer.behind().extend_from_slice(hash);
+            packer.output().extend_from_slice(hash);
         }
     }
 
@@ -206,7 +206,7 @@ impl Rare {
     }
 }
 
-/// Of the first byte of a fill: it has the recording's time, which is its last field.
+/// Bit of a fill's first byte: it has the recording's time, as its last field.
 const HAS_VENUE_AT: u8 = 1 << 7;
 
 impl Packed for Fill {
@@ -280,9 +280,9 @@ mod tests {
         assert_eq!(packed(Some(&first), &second), expected, "of the same wallet and key");
     }
 
-    /// Every field at its ends, each order and fill behind each.
+    /// Every field at its limits, each order and fill after each other.
     #[test]
-    fn whatever_is_kept_comes_back() {
+    fn every_row_is_restored() {
         let (mut orders, mut rares) = (Vec::new(), SharedRows::new());
         for at in [0, 1, u64::MAX] {
             let mut order = resting_order(at, InstrumentId(at as u32), Side::Sell, at as u16, None);
@@ -319,7 +319,7 @@ mod tests {
             source: PriceSource::EmergencyExitEntryPricePostExpiry,
         });
         let count = come_back(&orders) + come_back(&fills);
-        println!("rows behind rows: {count} cases");
+        println!("rows after rows: {count} cases");
     }
 
     fn come_back<T: Packed + PartialEq + std::fmt::Debug>(rows: &[T]) -> usize {
@@ -329,7 +329,7 @@ mod tests {
             let bytes = packed(before, row);
             let mut input = &bytes[..];
             let again = T::unpack(before, &mut shared, &mut input).expect("just packed");
-            assert_eq!((&again, packed(before, &again)), (row, bytes.clone()), "and is packed alike");
+            assert_eq!((&again, packed(before, &again)), (row, bytes.clone()), "and has the same bytes");
             assert!(input.is_empty());
             for end in 0..bytes.len() {
                 assert!(T::unpack(before, &mut shared, &mut &bytes[..end]).is_err(), "{row:?} cut at {end}");

@@ -23,11 +23,11 @@ fn an_order_and_its_fill_take_232_bytes() {
 }
 
 #[test]
-fn what_few_orders_have_takes_64_bytes() {
+fn rare_fields_take_64_bytes() {
     assert_eq!((size_of::<Rare>(), size_of::<std::sync::OnceLock<Rare>>()), (56, 64));
 }
 
-/// Every field has a value of its own.
+/// Every field has a different value.
 fn full_terms() -> OrderTerms {
     OrderTerms {
         wallet: WalletId(0x0101_0000_0000_0002),
@@ -61,7 +61,7 @@ fn full_terms() -> OrderTerms {
     }
 }
 
-/// Snapshots hold these bytes.
+/// Snapshots contain these bytes.
 #[test]
 fn the_bytes_of_every_field_are_golden() {
     let golden = "8f4b0592808080808080810280b0a698feb5ae06959aef3a07f403e1210d0b80ade2048084af5fa1d1190d0e0f1011071107677269\
@@ -82,9 +82,9 @@ fn the_bytes_of_every_field_are_golden() {
     let bytes = bytes_of(&order);
     assert_eq!(hex(&bytes), golden);
     assert_eq!(Order::unpack(None, &mut SharedRows::new(), &mut bytes.as_slice()).as_ref(), Ok(&order));
-    assert_eq!(order.terms.to_asked(), full_terms(), "nothing is lost on the way in");
+    assert_eq!(order.terms.to_fact(), full_terms(), "no field is lost");
 
-    // The two warnings are told apart by two bits of the third byte.
+    // The two warnings are two bits of the third byte.
     let mut terms = full_terms();
     (terms.quality.high_slippage, terms.quality.stale_quote) = (false, true);
     let other = bytes_of(&order_of(&terms));

@@ -1,4 +1,4 @@
-//! Chance that is the same for each seed.
+//! A pseudo-random generator with a seed.
 
 /// A small seeded generator (SplitMix64).
 #[derive(Clone, Debug)]

@@ -108,7 +108,7 @@ pub(super) fn place(
     facts
 }
 
-/// The reservation of the rest; an order that awaits its book sets its fee aside too.
+/// The reservation of the rest; an order that awaits its book also reserves its fee.
 fn rest(order: OrderId, known: &mut ModelOrder, dice: &mut Dice, at: Timestamp) -> Mutation {
     let unfilled = Qty(known.qty - known.filled);
     known.reserved = match known.side {
@@ -148,7 +148,7 @@ fn fill(
         (true, Side::Sell) => unfilled.0,
     };
     let notional = match (maker, known.side) {
-        // A BUY maker fill costs what the reservation loses (engine/docs/execution.md §6).
+        // A BUY maker fill costs the decrease of its reservation (engine/docs/execution.md §6).
         (true, Side::Buy) if !known.awaiting => Cash((known.reserved - reserved) as i64),
         _ => notional_half_up(exact_notional(known.limit, Qty(qty))),
     };
@@ -239,7 +239,7 @@ pub(super) fn close_some(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -
     facts
 }
 
-/// A hold begins or ends, or an order has met its book.
+/// A hold begins or ends, or an order meets its first book.
 pub(super) fn touch_resting(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mutation> {
     let Some(order) = open_order(user, dice) else { return Vec::new() };
     if !user.orders[&order].awaiting {

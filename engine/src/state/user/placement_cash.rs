@@ -1,8 +1,8 @@
-//! What the first answer to an order said of its wallet's cash (gateway/docs/trading.md §2, `account_balance`), for whoever looks at the
-//! order later.
+//! The available cash in the first answer to an order (gateway/docs/trading.md §2, `account_balance`), for later
+//! lookups of the order.
 //!
-//! A remembered request has it. Of an order without any it is not kept: it is what the wallet has today, less what
-//! happened since, which the order facts, the fills and the payouts tell.
+//! A remembered request has it. For other orders it is not stored: it is computed from the wallet's present cash and
+//! the later order facts, fills and payouts.
 
 use super::User;
 use super::facts::Fact;
@@ -13,26 +13,26 @@ use crate::order::reservation::as_maker;
 use crate::order::{CloseReason, Order, Side};
 use ahash::AHashMap;
 
-/// Order facts and positions that a look goes through at most: it holds the shard up, and all its users.
+/// Maximum count of order facts and positions that are read: the shard, and so all its users, wait meanwhile.
 const FACTS_MAX: usize = 4_096;
 const POSITIONS_MAX: usize = 4_096;
 
-/// What became of another order's reservation behind a placement.
+/// Later changes of another order's reservation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
-    /// It came behind it.
+    /// It was placed later.
     is_newer: bool,
-    /// Filled behind it, after it had rested.
+    /// Filled later, after it had rested.
     filled: Qty,
 }
 
 impl User {
-    /// Available cash of the order's wallet right behind its placement.
+    /// Available cash of the order's wallet right after its placement.
     ///
-    /// `None` where nothing tells: the order has no client order id, and 4,096 order facts of the user are newer than its
-    /// placement, or the user has had more than 4,096 positions, or its wallet was reset since. What a BUY without a live book had set aside
-    /// for a taker's fee, until its first book made a maker of it, is not told by its row and counts as free; so does a payout
-    /// that the shard made in the same turn as the placement.
+    /// `None` if it cannot be computed: the order has no client order id, and 4,096 order facts of the user are newer
+    /// than its placement, or the user has had more than 4,096 positions, or its wallet was reset since. Two amounts
+    /// are missing from the rows and count as available: the taker fee that a BUY without a live book reserved until
+    /// its first book made it a maker, and a payout that the shard made in the same turn as the placement.
     pub fn available_at_placement(&self, order: &Order) -> Option<Cash> {
         let trading = self.trading();
         if let Some(known) = trading.requests.as_deref().and_then(|requests| requests.of_order(order.id)) {
@@ -61,7 +61,7 @@ impl User {
         Some(available - paid)
     }
 
-    /// The wallet's available cash without the fills behind a placement, and the BUY orders of the wallet whose
+    /// The wallet's available cash without the fills after a placement, and the BUY orders of the wallet whose
     /// reservations changed since, by row. `None`: the placement is not among the newest facts.
     fn undone(&self, trading: &Trading, order: &Order) -> Option<(Cash, AHashMap<usize, Since>)> {
         let wallet = order.terms.wallet;
@@ -110,13 +110,13 @@ impl User {
     }
 }
 
-/// These end an order in the record that placed it.
+/// Whether the reason ends an order in the record that placed it.
 fn ends_a_placement(reason: CloseReason) -> bool {
     matches!(reason, CloseReason::FakRest | CloseReason::FakNoFill | CloseReason::FokNotFilled)
 }
 
 impl super::idempotency::Requests {
-    /// The request that left this order: they are remembered in the order of their orders.
+    /// The request of this order: requests are in the order of their orders.
     fn of_order(&self, order: OrderId) -> Option<&super::Remembered> {
         let (mut from, mut to) = (0, self.rows.len());
         while from < to {

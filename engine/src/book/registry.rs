@@ -315,7 +315,7 @@ impl Books {
     }
 
     /// `quote_age_ms` in µs: venue time since the later of the last message about the token and the last sign of life
-    /// of its connection. After a gap neither counts until the next snapshot. A token without a message of its own is
+    /// of its connection. After a gap neither counts until the next snapshot. A token without own messages is
     /// as old as its complement, whose mirror it shows. `None`: no message about either yet (engine/docs/execution.md
     /// §10).
     pub fn quote_age(&self, instrument: InstrumentId, server_now: Timestamp) -> Option<u64> {

@@ -22,7 +22,7 @@ pub fn page(user: &User, after: u64, limit: usize) -> FactPage {
     let mut sums = Sums::default();
     let first = after.saturating_add(1).max(oldest);
     for seq in (first..=newest).take(limit.min(FACTS_PER_PAGE_MAX)) {
-        if sums.gone_over >= FILLS_PER_PAGE_MAX {
+        if sums.read_back >= FILLS_PER_PAGE_MAX {
             break;
         }
         let index = (seq - oldest) as usize;
@@ -63,7 +63,7 @@ fn view(user: &User, seq: u64, fact: Fact, sums: &mut Sums) -> FactView {
 struct Sums {
     /// Rows of fills of this page, ascending, with the totals of their orders up to them.
     known: Vec<(u32, Sum)>,
-    gone_over: usize,
+    read_back: usize,
 }
 
 type Sum = (Qty, Cash, Cash);
@@ -87,7 +87,7 @@ impl Sums {
             }
             let Fill { qty, notional, fee, before, .. } = &user.fills()[at as usize];
             sum = (sum.0 + *qty, sum.1 + *notional, sum.2 + *fee);
-            self.gone_over += 1;
+            self.read_back += 1;
             at = *before;
         }
         self.known.push((row, sum));

@@ -18,7 +18,7 @@ pub enum WalletKind {
 
 leaf! { WalletKind }
 
-/// A wallet as it stands. Its balances change by postings only ([`super::ledger`]).
+/// A wallet. Its balances change by postings only ([`super::ledger`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wallet {
     pub id: WalletId,
